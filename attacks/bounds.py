@@ -25,7 +25,7 @@ from unittest.mock import patch
 import numba
 import numpy as np
 import scipy.sparse as sp
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from numba.core.registry import CPUDispatcher
 
 import labelweave as lw
@@ -256,8 +256,9 @@ def run_all(worlds: int, said: str) -> None:
             print(f"{problem.__name__}: {seconds:.0f} s, {said}", flush=True)
 
 
-def main() -> None:
-    if read_options(__doc__, compile=flag(False, "fill the usual cache, without checks")).compile:
+@command(compile=flag(False, "fill the usual cache, without checks"))
+def main(given: Any) -> None:
+    if given.compile:
         run_all(1, "its loops are compiled")
         return
     if not (numba.config.BOUNDSCHECK and numba.config.CACHE_DIR):
@@ -269,7 +270,3 @@ def main() -> None:
     missed = [name for name, loop in found.items() if not has_run(loop)]
     print(f"{len(found) - len(missed)} of {len(found)} loops ran with bounds checks", *missed, sep="\n  ")
     raise SystemExit(bool(missed))
-
-
-if __name__ == "__main__":
-    main()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
-from benchmarks.frame import flag, read_options, several
+from benchmarks.frame import command, flag, several
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -330,20 +330,15 @@ def attack(name: str, seeds: range) -> list[str]:
     return found
 
 
-def main() -> None:
-    chosen = read_options(
-        __doc__,
-        problems=flag(500, "random problems of each estimator"),
-        estimators=several(ESTIMATORS),
-        seed=flag(0, "of the first problem"),
-    )
+@command(
+    problems=flag(500, "random problems of each estimator"),
+    estimators=several(ESTIMATORS),
+    seed=flag(0, "of the first problem"),
+)
+def main(chosen: Any) -> None:
     failed = False
     for name in chosen.estimators:
         found = attack(name, range(chosen.seed, chosen.seed + chosen.problems))
         print(f"{name}: {chosen.problems} problems, {len(found)} violations", *found, sep="\n  ", flush=True)
         failed |= bool(found)
     raise SystemExit(failed)
-
-
-if __name__ == "__main__":
-    main()

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from click.testing import CliRunner
 
 from attacks.public_names import is_of_library
@@ -266,14 +266,8 @@ def attack(seeds: range) -> Iterator[str]:
             yield f"seed {seed}, {list(KINDS)[seed % len(KINDS)]}: {found}"
 
 
-def main() -> None:
-    chosen = read_options(
-        __doc__, files=flag(4000, "broken files, of all formats in turn"), seed=flag(0, "of the first file")
-    )
+@command(files=flag(4000, "broken files, of all formats in turn"), seed=flag(0, "of the first file"))
+def main(chosen: Any) -> None:
     found = list(attack(range(chosen.seed, chosen.seed + chosen.files)))
     print(f"{chosen.files} files, {len(found)} violations", *found, sep="\n  ")
     raise SystemExit(bool(found))
-
-
-if __name__ == "__main__":
-    main()

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 
 import labelweave as lw
 from attacks.contract_table import CONTRACTS, Contract, ContractWorld
@@ -286,10 +286,8 @@ def attack(names: list[str], number: int = 0) -> Iterator[str]:
                         yield f"{name}, {argument} is {what}: {found}"
 
 
-def main() -> None:
-    chosen = read_options(
-        __doc__, names=flag("", "the beginning of names"), world=flag(0, "a number for the valid data")
-    )
+@command(names=flag("", "the beginning of names"), world=flag(0, "a number for the valid data"))
+def main(chosen: Any) -> None:
     names = [name for name in CONTRACTS if name.startswith(chosen.names)]
     counts: Counter[str] = Counter()
     with limits():
@@ -298,7 +296,3 @@ def main() -> None:
             print(f"  {found}", flush=True)
     print(f"{len(names)} public names, {sum(counts.values())} violations of {len(counts)}")
     raise SystemExit(bool(counts))
-
-
-if __name__ == "__main__":
-    main()

@@ -19,12 +19,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks.frame import command, flag, several
 
 import labelweave
-from attacks import killing
 from labelweave.datasets import LabeledData, make_text_like, write_xmc
 from labelweave.model_files import ModelFileError
 
@@ -155,5 +155,12 @@ def _said(ends: Counter[str]) -> str:
     return f"{ends.total()} runs ({done})"
 
 
-if __name__ == "__main__":
-    killing.main(__doc__, ("runs", 60), ("commands", COMMANDS), run, _said)
+@command(
+    runs=flag(60, "in all, of every kind in turn"),
+    commands=several(COMMANDS),
+    seed=flag(0, "of what is drawn"),
+)
+def main(given: Any) -> int:
+    ends, wrong = run(given.commands, given.runs, given.seed)
+    print(f"{_said(ends)}, {len(wrong)} wrong", *wrong, sep="\n  ")
+    return bool(wrong)

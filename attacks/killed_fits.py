@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks.frame import command, flag, several
 from sklearn.base import clone
 
-from attacks import killing
 from attacks.small_fits import CHECKPOINTED, data_of, fitted, mark
 from labelweave.estimators import journal
 
@@ -118,5 +118,12 @@ def _said(counts: Counter[str]) -> str:
     )
 
 
-if __name__ == "__main__":
-    killing.main(__doc__, ("fits", 100), ("kinds", CHECKPOINTED), run, _said)
+@command(
+    fits=flag(100, "in all, of every kind in turn"),
+    kinds=several(CHECKPOINTED),
+    seed=flag(0, "of what is drawn"),
+)
+def main(given: Any) -> int:
+    counts, wrong = run(given.kinds, given.fits, given.seed)
+    print(f"{_said(counts)}, {len(wrong)} wrong", *wrong, sep="\n  ")
+    return bool(wrong)

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from distributed import Client, LocalCluster
 
 import dask
@@ -331,16 +331,15 @@ def told(kind: str, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def main() -> int:
+@command(
+    runs=20,
+    seed=0,
+    others=0,
+    model=flag("max-margin", choices=list(_FITS)),
+    client=flag(nargs=2, metavar=("ADDRESS", "CHECKPOINT")),
+)
+def main(given: Any) -> int:
     logging.disable(logging.CRITICAL)  # Dask tells of every worker that dies
-    given = read_options(
-        __doc__,
-        runs=20,
-        seed=0,
-        others=0,
-        model=flag("max-margin", choices=list(_FITS)),
-        client=flag(nargs=2, metavar=("ADDRESS", "CHECKPOINT")),
-    )
     if given.model != "label-tree":  # for which all rows are brought together anyway
         labelweave.dask.data._BYTES_A_ROW = 1e12  # partitions of this size are brought together otherwise
     labelweave.dask.data._FEWEST_VISITS = 8  # a task takes longer to be sent than to be done
@@ -355,7 +354,3 @@ def main() -> int:
     slowest = max((outcome.seconds for outcome in outcomes), default=0.0)
     print(f"{len(outcomes)} fits, {kills} workers killed, {len(wrong)} wrong, the slowest {slowest:.0f} s")
     return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
@@ -328,15 +328,14 @@ def attack_on(seeds: range, kept: Path, tell: Callable[[int, Outcome], None]) ->
     return total
 
 
-def main() -> None:
-    chosen = read_options(
-        __doc__,
-        files=10_000,
-        seed=flag(0, "of the first file"),
-        keep=flag(help="write the first file here", metavar="PATH"),
-        progress=flag(help="counts of a run that goes on from there", type=Path, metavar="PATH"),
-        refusals=flag(False, "count the reasons of refusals"),
-    )
+@command(
+    files=10_000,
+    seed=flag(0, "of the first file"),
+    keep=flag(help="write the first file here", metavar="PATH"),
+    progress=flag(help="counts of a run that goes on from there", type=Path, metavar="PATH"),
+    refusals=flag(False, "count the reasons of refusals"),
+)
+def main(chosen: Any) -> None:
     if chosen.keep:
         Path(chosen.keep).write_bytes(make_file(chosen.seed)[1])
     started, told = time.monotonic(), 0
@@ -356,7 +355,3 @@ def main() -> None:
         print(f"{count:7} {reason}")
     print(f"{dict(outcome.counts)}, {len(outcome.found)} violations")
     raise SystemExit(bool(outcome.found))
-
-
-if __name__ == "__main__":
-    main()

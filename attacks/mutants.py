@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.frame import flag, read_options, write_json
+from benchmarks.frame import command, flag, write_json
 
 from attacks.mutant_runs import ROOT, Reach, Runs, in_session
 
@@ -255,16 +255,15 @@ def section() -> str:
     return "\n".join([*lines, ""])
 
 
-def main() -> None:
-    chosen = read_options(
-        __doc__,
-        mutants=500,
-        seed=0,
-        log=flag(_LOG, "where outcomes are kept"),
-        again=flag(False, "run only what has survived, once more"),
-        known=flag(False, "run nothing"),
-        seconds=flag(8.0, "of tests for a mutant, by their usual times"),
-    )
+@command(
+    mutants=500,
+    seed=0,
+    log=flag(_LOG, "where outcomes are kept"),
+    again=flag(False, "run only what has survived, once more"),
+    known=flag(False, "run nothing"),
+    seconds=flag(8.0, "of tests for a mutant, by their usual times"),
+)
+def main(chosen: Any) -> None:
     drawn = sample(chosen.mutants, chosen.seed)
     if chosen.again or chosen.known:
         known = outcomes(chosen.log)
@@ -277,7 +276,3 @@ def main() -> None:
         f"{found['killed']} of {found['mutants']} mutants killed; {found.get('equivalent', 0)} of the others "
         f"equivalent, which leaves {found['killed'] / counted:.1%}"
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -21,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame import flag, read_options, write_json
+from benchmarks.frame import command, flag, write_json
 from benchmarks.peers.make_environment import ENVIRONMENT
 
 _SCRIPT = Path(__file__).with_name("peer_trials.py")
@@ -41,13 +41,12 @@ def trials_of(library: str, model_files: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in said.splitlines()]
 
 
-def main() -> None:
-    given = read_options(
-        __doc__,
-        model_files=flag(200, "broken model files for each library"),
-        libraries=flag(LIBRARIES, nargs="*"),
-        out=flag(type=Path),
-    )
+@command(
+    model_files=flag(200, "broken model files for each library"),
+    libraries=flag(LIBRARIES, nargs="*"),
+    out=flag(type=Path),
+)
+def main(given: Any) -> None:
     found = {}
     for library in given.libraries:
         trials = trials_of(library, given.model_files)
@@ -61,7 +60,3 @@ def main() -> None:
             print(f"{library:13} {len(own):4} {what:12} {words}", flush=True)
     if given.out is not None:
         write_json(given.out, {"trials": found})
-
-
-if __name__ == "__main__":
-    main()

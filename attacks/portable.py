@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import scipy.linalg  # noqa: F401  loads its library
-from benchmarks.frame import flag, read_options, several, without_name
+from benchmarks.frame import command, flag, several, without_name
 from threadpoolctl import threadpool_info
 
 from attacks.processors import numpy_features
@@ -208,18 +208,13 @@ def run(name: str, tests: list[str], within: Path) -> bool:
     return done.returncode == 0
 
 
-def main() -> None:
-    chosen = read_options(
-        __doc__,
-        only=several(MACHINES),
-        short=flag(False, "a few lines, and of each some folders"),
-        tests=without_name([], "folders and files of tests, after --; by default all"),
-    )
+@command(
+    only=several(MACHINES),
+    short=flag(False, "a few lines, and of each some folders"),
+    tests=without_name([], "folders and files of tests, after --; by default all"),
+)
+def main(chosen: Any) -> None:
     wanted = SHORT if chosen.short else dict.fromkeys(chosen.only, chosen.tests)
     with tempfile.TemporaryDirectory(prefix="portable") as within:
         passed = [run(name, tests, Path(within)) for name, tests in wanted.items()]
     raise SystemExit(not all(passed))
-
-
-if __name__ == "__main__":
-    main()

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from benchmarks.frame import flag, read_options, several
+from benchmarks.frame import command, flag, several
 from sklearn.base import clone
 
 import labelweave
@@ -218,13 +218,12 @@ def wrong_on_processors(here: dict[str, Found], there: dict[str, Found]) -> list
     return found
 
 
-def main() -> None:
-    chosen = read_options(
-        __doc__,
-        kinds=several(KINDS),
-        only=flag(help="by default all", nargs="+", choices=[*THREADS, *PROCESSORS]),
-        child=flag(help=argparse.SUPPRESS, type=Path),
-    )
+@command(
+    kinds=several(KINDS),
+    only=flag(help="by default all", nargs="+", choices=[*THREADS, *PROCESSORS]),
+    child=flag(help=argparse.SUPPRESS, type=Path),
+)
+def main(chosen: argparse.Namespace) -> None:
     if chosen.child is not None:
         _write_scores(chosen.kinds, chosen.child, chosen.child / "found.npz")
         return
@@ -249,7 +248,3 @@ def main() -> None:
             )  # fmt: skip
             failed |= bool(wrong)
     raise SystemExit(failed)
-
-
-if __name__ == "__main__":
-    main()

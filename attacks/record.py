@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame import flag, read_options, without_name, write_json
+from benchmarks.frame import command, flag, without_name, write_json
 
 import labelweave
 from attacks import coverage, mutants
@@ -234,20 +234,15 @@ takes no such input, it was not tried.
 """
 
 
-def main() -> None:
-    chosen = read_options(
-        __doc__,
-        names=without_name([], choices=[[], *ATTACKERS]),
-        arguments=flag(help="for the attacker instead of its usual ones"),
-        part=flag(help="keep the run under this name, beside others of the attacker"),
-        page=flag(False, "run nothing"),
-    )
+@command(
+    names=without_name([], choices=[[], *ATTACKERS]),
+    arguments=flag(help="for the attacker instead of its usual ones"),
+    part=flag(help="keep the run under this name, beside others of the attacker"),
+    page=flag(False, "run nothing"),
+)
+def main(chosen: Any) -> None:
     if not chosen.page:
         for name in chosen.names or ATTACKERS:
             run(name, chosen.arguments, chosen.part)
     _PAGE.write_text(page())
     print(f"written: {_PAGE.name}")
-
-
-if __name__ == "__main__":
-    main()

@@ -15,10 +15,10 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from sklearn.base import clone
 
 import labelweave
@@ -92,8 +92,8 @@ def grown(before: Held, after: Held) -> list[str]:
     return found
 
 
-def main() -> None:
-    chosen = read_options(__doc__, fits=flag(10_000, "each with two loads"))
+@command(fits=flag(10_000, "each with two loads"))
+def main(chosen: Any) -> None:
     before, after = run(chosen.fits)
     wrong = grown(before, after)
     print(
@@ -103,7 +103,3 @@ def main() -> None:
         *wrong, sep="\n  ",
     )  # fmt: skip
     raise SystemExit(bool(wrong))
-
-
-if __name__ == "__main__":
-    main()

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 
 from attacks import small_fits
 from attacks.contract_table import CONTRACTS, Contract, ContractWorld
@@ -187,8 +187,8 @@ def _run(seeds: range) -> tuple[Counter[str], list[str]]:
     return counts, wrong
 
 
-def main() -> None:
-    chosen = read_options(__doc__, trials=100_000, workers=2, seed=flag(0, "of the first trial"))
+@command(trials=100_000, workers=2, seed=flag(0, "of the first trial"))
+def main(chosen: Any) -> None:
     everything, size = range(chosen.seed, chosen.seed + chosen.trials), -(-chosen.trials // chosen.workers)
     with ThreadPoolExecutor(chosen.workers) as pool:
         found = list(pool.map(_run, (everything[at : at + size] for at in range(0, chosen.trials, size))))
@@ -199,7 +199,3 @@ def main() -> None:
     print(f"{chosen.trials} trials of {len(TARGETS)} functions: {crashes} crashes or hangs, {shown}")
     print(*wrong[:200], sep="\n  ")
     raise SystemExit(bool(wrong))
-
-
-if __name__ == "__main__":
-    main()

@@ -28,7 +28,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame import read_options, several
+from benchmarks.frame import command, several
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -172,15 +172,11 @@ def xdist(stress: Stress) -> None:
 WORKS = [threads, threads, forks, joblib_processes, joblib_threads, executors, xdist]
 
 
-def main() -> None:
-    chosen = read_options(__doc__, minutes=5.0, kinds=several(KINDS))
+@command(minutes=5.0, kinds=several(KINDS))
+def main(chosen: Any) -> None:
     stress = Stress(chosen.kinds)
     stress.run(WORKS, 60 * chosen.minutes)
     done = ", ".join(f"{count} in {where}" for where, count in sorted(stress.counts.items()))
     total = f"{sum(stress.counts.values())} fits and runs on {os.cpu_count()} cores"
     print(f"{total}: {done}; {len(stress.wrong)} wrong", *stress.wrong, sep="\n  ")
     raise SystemExit(bool(stress.wrong))
-
-
-if __name__ == "__main__":
-    main()

@@ -26,14 +26,13 @@ from benchmarks.frame import (
     IMAGES,
     RESULTS,
     begin_picture,
+    command,
     flag,
     mean_and_error,
-    read_options,
     several,
     standard_error,
     write_picture,
 )
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, next_queries
@@ -238,19 +237,17 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
     write_picture(figure, path, dpi=110)
 
 
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        problems=several(PROBLEMS),
-        strategies=several(STRATEGIES),
-        draws=5,
-        rounds=14,
-        data=DEFAULT_DATA,
-        training_rows_alone=flag(False, "measure on training rows that are set aside, as choices are made"),
-        plot=flag(help="draw the curves to this file", type=Path),
-        records=RESULTS / "active_learning.json",
-    )
+@command(
+    problems=several(PROBLEMS),
+    strategies=several(STRATEGIES),
+    draws=5,
+    rounds=14,
+    data=DEFAULT_DATA,
+    training_rows_alone=flag(False, "measure on training rows that are set aside, as choices are made"),
+    plot=flag(help="draw the curves to this file", type=Path),
+    records=RESULTS / "active_learning.json",
+)
+def main(arguments: Any) -> None:
     recorded = RecordedRuns(arguments)
     warnings.simplefilter("ignore")
     for problem in arguments.problems if recorded.measures else []:
@@ -265,7 +262,3 @@ def main() -> None:
     recorded.show(table(recorded.runs))
     if arguments.plot:
         plot(recorded.runs, arguments.plot)
-
-
-if __name__ == "__main__":
-    main()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from benchmarks.large_fits import large_fit, tell
 from labelweave import AutoLabelClassifier, metrics
 
@@ -34,16 +34,15 @@ def make_rows(n: int, n_features: int, n_labels: int, seed: int = 0) -> tuple[An
     return X, (scores > levels * np.sqrt(1.73)).astype(np.int8)
 
 
-def main() -> None:
-    flags = read_options(
-        __doc__,
-        rows=200_000,
-        features=500,
-        labels=50,
-        jobs=2,
-        time_budget=flag(type=float),
-        out=flag(type=Path),
-    )
+@command(
+    rows=200_000,
+    features=500,
+    labels=50,
+    jobs=2,
+    time_budget=flag(type=float),
+    out=flag(type=Path),
+)
+def main(flags: Any) -> None:
     sizes = flags.features, flags.labels
     X_test, Y_test = make_rows(_TEST_ROWS, *sizes, seed=1)
     settings = {"n_jobs": flags.jobs, "time_budget": flags.time_budget, "verbose": 1}
@@ -60,7 +59,3 @@ def main() -> None:
         "test_micro_f1": float(metrics.f1_score(Y_test, predicted, average="micro")),
     }
     tell(found, flags.out)
-
-
-if __name__ == "__main__":
-    main()

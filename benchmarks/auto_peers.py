@@ -31,8 +31,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from benchmarks.auto_quality import rank_measures, set_measures, splits
-from benchmarks.frame import flag, read_options, save
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import command, flag, save
 from labelweave import AutoLabelClassifier, KernelLogisticClassifier, TunedThresholdClassifier, datasets
 from labelweave.labels import LabelMatrix
 
@@ -137,16 +136,14 @@ def _scores(model: Any, X: Any) -> Any:
     return np.asarray(found)
 
 
-@needs_data
-def main() -> None:
-    options = read_options(
-        __doc__,
-        sets=["flags", "emotions", "birds", "scene", "yeast"],
-        splits=flag(0, "stratified 60/40 splits; 0 for the given one"),
-        methods=flag([*PEERS, FLAML], nargs="*", choices=[*PEERS, FLAML]),
-        seconds=flag(120.0, "for FLAML, on each set"),
-        out=flag(type=Path),
-    )
+@command(
+    sets=["flags", "emotions", "birds", "scene", "yeast"],
+    splits=flag(0, "stratified 60/40 splits; 0 for the given one"),
+    methods=flag([*PEERS, FLAML], nargs="*", choices=[*PEERS, FLAML]),
+    seconds=flag(120.0, "for FLAML, on each set"),
+    out=flag(type=Path),
+)
+def main(options: Any) -> None:
     results: dict[str, Any] = {}
     for name in options.sets:
         print(f"{name}: {', '.join(_SHOWN)}")
@@ -166,7 +163,3 @@ def main() -> None:
             numbers = "  ".join(f"{found[measure]:.4f}" for measure in _SHOWN)
             print(f"   {shown:38s} {numbers}  {found['seconds']:.0f} s", flush=True)
             save(options.out, results)
-
-
-if __name__ == "__main__":
-    main()

@@ -22,8 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import metrics as sk
 
-from benchmarks.frame import flag, read_options, save, several
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import command, flag, save, several
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from labelweave import AutoLabelClassifier
 from labelweave.decisions.automatic.set_values import value_of_sets
@@ -147,37 +146,6 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
             "processor_seconds": float(np.mean(of_processor)), "runs": runs, "models": models}  # fmt: skip
 
 
-@needs_data
-def main() -> None:
-    options = read_options(
-        __doc__,
-        sets=several(_SETS),
-        splits=flag(0, "stratified 60/40 splits of all rows; 0: as given"),
-        left_out=False,
-        n_jobs=2,
-        out=flag(type=Path),
-    )
-    study, results = envelope(), {}
-    for name in options.sets:
-        found = measure_set(name, options.splits, is_left_out=options.left_out, n_jobs=options.n_jobs)
-        results[name] = found
-        print(
-            f"{name}: {found['seconds']:.0f} s, {found['processor_seconds']:.0f} of a processor", flush=True
-        )
-        for member in found["models"][0]["members"]:
-            words = "   {name:12s} weight {weight:.2f}  left-out loss {left_out_loss:.4f}  {seconds:.1f} s"
-            print(words.format(**member))
-        if not options.left_out:
-            _trust(found["models"])
-        for measure, value in found["measures"].items():
-            best, median = study[measure, name]
-            gain = _sign(measure) * (value - best)
-            line = f"{measure:33s} {value:.4f}  best {best:.3f}  median {median:.3f}  {gain:+.4f}"
-            print(f"   {line} {'+' if gain >= _ROUNDING else ''}", flush=True)
-    _summary(results, study)
-    save(options.out, results)
-
-
 def _trust(models: list[dict[str, Any]]) -> None:
     """Print what models state of themselves beside what test rows show; both have a standard error."""
     for model in models:
@@ -206,5 +174,30 @@ def _sign(measure: str) -> int:
     return -1 if measure in _ERRORS else 1
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    sets=several(_SETS),
+    splits=flag(0, "stratified 60/40 splits of all rows; 0: as given"),
+    left_out=False,
+    n_jobs=2,
+    out=flag(type=Path),
+)
+def main(options: Any) -> None:
+    study, results = envelope(), {}
+    for name in options.sets:
+        found = measure_set(name, options.splits, is_left_out=options.left_out, n_jobs=options.n_jobs)
+        results[name] = found
+        print(
+            f"{name}: {found['seconds']:.0f} s, {found['processor_seconds']:.0f} of a processor", flush=True
+        )
+        for member in found["models"][0]["members"]:
+            words = "   {name:12s} weight {weight:.2f}  left-out loss {left_out_loss:.4f}  {seconds:.1f} s"
+            print(words.format(**member))
+        if not options.left_out:
+            _trust(found["models"])
+        for measure, value in found["measures"].items():
+            best, median = study[measure, name]
+            gain = _sign(measure) * (value - best)
+            line = f"{measure:33s} {value:.4f}  best {best:.3f}  median {median:.3f}  {gain:+.4f}"
+            print(f"   {line} {'+' if gain >= _ROUNDING else ''}", flush=True)
+    _summary(results, study)
+    save(options.out, results)

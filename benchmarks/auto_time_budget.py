@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn import metrics as sk
 
 from benchmarks.auto_quality import load
-from benchmarks.frame import flag, read_options, write_json
+from benchmarks.frame import command, flag, write_json
 from benchmarks.machine import describe_machine
 from labelweave import AutoLabelClassifier, metrics
 from labelweave.decisions.automatic.plan import Shape, make_plan
@@ -73,16 +73,10 @@ def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
     plt.close(figure)
 
 
-def main() -> None:
-    flags = read_options(
-        __doc__, sets=["scene", "yeast"], jobs=2, out=flag(type=Path), figure=flag(type=Path)
-    )
+@command(sets=["scene", "yeast"], jobs=2, out=flag(type=Path), figure=flag(type=Path))
+def main(flags: Any) -> None:
     results = {name: measure(name, flags.jobs) for name in flags.sets}
     if flags.out:
         write_json(flags.out, {"machine": describe_machine(), "sets": results})
     if flags.figure:
         draw(results, flags.figure)
-
-
-if __name__ == "__main__":
-    main()

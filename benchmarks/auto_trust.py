@@ -16,8 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.auto_quality import FOLDER, load
-from benchmarks.frame import read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import command
 from labelweave import AutoLabelClassifier, LabelMatrix, datasets
 from labelweave.decisions.automatic.set_values import value_of_sets
 
@@ -56,18 +55,6 @@ def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, fl
     return value - model.left_out_value_, model.left_out_error_, error
 
 
-@needs_data
-def main() -> None:
-    options = read_options(__doc__, draws=30, rows=[120, 300], members=["rbf"])
-    everything = []
-    for name, X, Y in many_rows():
-        for n in options.rows:
-            draws = [one_draw(X, Y, n, seed, options.members) for seed in range(options.draws)]
-            everything += draws
-            _show(f"{name}, {n} rows", np.array(draws))
-    _show("all", np.array(everything))
-
-
 def _show(words: str, draws: Any) -> None:
     away, own, test = draws.T
     ratios = away / np.hypot(own, test)
@@ -80,5 +67,12 @@ def _show(words: str, draws: Any) -> None:
     )
 
 
-if __name__ == "__main__":
-    main()
+@command(draws=30, rows=[120, 300], members=["rbf"])
+def main(options: Any) -> None:
+    everything = []
+    for name, X, Y in many_rows():
+        for n in options.rows:
+            draws = [one_draw(X, Y, n, seed, options.members) for seed in range(options.draws)]
+            everything += draws
+            _show(f"{name}, {n} rows", np.array(draws))
+    _show("all", np.array(everything))

@@ -19,7 +19,7 @@ from statistics import median
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from benchmarks.frame import flag, read_options, save, several
+from benchmarks.frame import command, flag, save, several
 from benchmarks.needed_data import missing
 from benchmarks.problems import DEFAULT_DATA
 
@@ -129,17 +129,16 @@ def _compared(name: str, options: argparse.Namespace, files: tuple[IO[str], IO[s
     return {"before": before, "after": after, "ratio": ratio}
 
 
-def main() -> None:
-    options = read_options(
-        __doc__,
-        before=flag(type=Path, required=True),
-        after=Path(__file__).resolve().parents[1] / "src",
-        fits=several(FITS, metavar="NAME"),
-        rounds=5,
-        data=DEFAULT_DATA,
-        most=flag(1.15, "ratio of seconds that is allowed"),
-        out=flag(type=Path),
-    )
+@command(
+    before=flag(type=Path, required=True),
+    after=Path(__file__).resolve().parents[1] / "src",
+    fits=several(FITS, metavar="NAME"),
+    rounds=5,
+    data=DEFAULT_DATA,
+    most=flag(1.15, "ratio of seconds that is allowed"),
+    out=flag(type=Path),
+)
+def main(options: argparse.Namespace) -> None:
     found: dict[str, Any] = {}
     for name in options.fits:
         with TemporaryFile("w+") as first, TemporaryFile("w+") as second:  # nobody would empty pipes
@@ -152,7 +151,3 @@ def main() -> None:
     slower = [name for name, run in found.items() if run["ratio"] > options.most]
     if slower:
         raise SystemExit(f"slower than {options.most:g} times: {'; '.join(slower)}")
-
-
-if __name__ == "__main__":
-    main()

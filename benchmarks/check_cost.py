@@ -13,8 +13,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from benchmarks.frame import read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import command
 from benchmarks.problems import load_problem
 from labelweave import MaxMarginClassifier
 from labelweave.features import FeatureMatrix
@@ -27,9 +26,8 @@ def _seconds(call: Callable[[], Any]) -> float:
     return time.process_time() - begin
 
 
-@needs_data
-def main() -> None:
-    options = read_options(__doc__, problems=["debtags"], rounds=15)
+@command(problems=["debtags"], rounds=15)
+def main(options: Any) -> None:
     for name in options.problems:
         X, Y = load_problem(name)
         model = MaxMarginClassifier().fit(X, Y)
@@ -40,7 +38,3 @@ def main() -> None:
             f"{name}, {X.shape[0]} rows, {X.nnz} non-zeros: predict {1e3 * predict:.1f} ms, "
             f"of which structure {structure / predict:.2%}, all checks {everything / predict:.2%}"
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -28,9 +28,9 @@ from benchmarks.frame import (
     IMAGES,
     RESULTS,
     begin_picture,
+    command,
     draw_growth,
     in_turns,
-    read_options,
     save,
     slopes,
     write_picture,
@@ -47,38 +47,6 @@ _MEASURES = {
     "fixed_fit": f"{_STEPS} Newton steps of {_ITERATIONS} iterations",
     "fit": "fit to a gap of 1e-4",
 }
-
-
-def main() -> None:
-    from labelweave.foundation.arrays import Workers
-
-    arguments = read_options(
-        __doc__,
-        rows=2000,
-        classes=_CLASSES,
-        scale=10.0,
-        repeats=3,
-        out=RESULTS / "class_scaling.json",
-        figure=IMAGES / "logistic_class_scaling.png",
-    )
-    runs: dict[int, list[dict[str, float]]] = {size: [] for size in arguments.classes}
-    with Workers(1).running() as workers:
-        for _ in range(arguments.repeats):
-            for size, made in runs.items():
-                made.append(_measure(_clouds(arguments.rows, size), arguments, workers))
-                print(f"{size:,} classes: {made[-1]}", flush=True)
-    medians = {
-        name: [median(run[name] for run in made) for made in runs.values()]
-        for name in (*_MEASURES, "fit_products")
-    }
-    growth = {name: slopes(arguments.classes, medians[name]) for name in _MEASURES}
-    settings = {"rows": arguments.rows, "scale": arguments.scale, "repeats": arguments.repeats}
-    results = {"threads": 1, "classes": arguments.classes, "medians": medians, "slopes": growth}
-    results["runs"] = {str(size): made for size, made in runs.items()}
-    save(arguments.out, settings | results)
-    _draw(arguments, medians, growth)
-    for name, found in growth.items():
-        print(f"{_MEASURES[name]}: classes ^ {found['all']:.2f}; upper half ^ {found['upper half']:.2f}")
 
 
 def _clouds(n_rows: int, n_classes: int) -> ClassProblem:
@@ -140,5 +108,32 @@ def _draw(
     write_picture(figure, arguments.figure)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    rows=2000,
+    classes=_CLASSES,
+    scale=10.0,
+    repeats=3,
+    out=RESULTS / "class_scaling.json",
+    figure=IMAGES / "logistic_class_scaling.png",
+)
+def main(arguments: argparse.Namespace) -> None:
+    runs: dict[int, list[dict[str, float]]] = {size: [] for size in arguments.classes}
+    from labelweave.foundation.arrays import Workers
+
+    with Workers(1).running() as workers:
+        for _ in range(arguments.repeats):
+            for size, made in runs.items():
+                made.append(_measure(_clouds(arguments.rows, size), arguments, workers))
+                print(f"{size:,} classes: {made[-1]}", flush=True)
+    medians = {
+        name: [median(run[name] for run in made) for made in runs.values()]
+        for name in (*_MEASURES, "fit_products")
+    }
+    growth = {name: slopes(arguments.classes, medians[name]) for name in _MEASURES}
+    settings = {"rows": arguments.rows, "scale": arguments.scale, "repeats": arguments.repeats}
+    results = {"threads": 1, "classes": arguments.classes, "medians": medians, "slopes": growth}
+    results["runs"] = {str(size): made for size, made in runs.items()}
+    save(arguments.out, settings | results)
+    _draw(arguments, medians, growth)
+    for name, found in growth.items():
+        print(f"{_MEASURES[name]}: classes ^ {found['all']:.2f}; upper half ^ {found['upper half']:.2f}")

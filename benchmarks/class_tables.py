@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from labelweave import AutoLabelClassifier, TableModel
 from labelweave.datasets import TableColumns, read_table_columns
 
@@ -69,13 +69,9 @@ def accuracies(frame: pd.DataFrame, classes: Any, seed: int) -> dict[str, float]
     return found | {"told": float(one_call.classifier_.left_out_value_)}
 
 
-def main() -> None:
-    chosen = read_options(__doc__, csv=flag(help="other tables", nargs="+", metavar="FILE:COLUMN"), draws=5)
+@command(csv=flag(help="other tables", nargs="+", metavar="FILE:COLUMN"), draws=5)
+def main(chosen: Any) -> None:
     print("accuracy, mean of draws; told: what the one call expects of new rows")
     for name, frame, classes in from_files(chosen.csv) if chosen.csv else bundled():
         draws = pd.DataFrame([accuracies(frame, classes, seed) for seed in range(chosen.draws)])
         print(f"{name:20}", "  ".join(f"{k} {v:.4f}" for k, v in draws.mean().items()), flush=True)
-
-
-if __name__ == "__main__":
-    main()

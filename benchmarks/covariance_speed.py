@@ -21,48 +21,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import flag, read_options, write_json
+from benchmarks.frame import command, flag, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem, write_problem
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.programs import PROGRAMS, Session
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        problem="rcv1",
-        penalty=flag(1.0, "LIBLINEAR's -c, twice labelweave's C"),
-        tol=1e-3,
-        peer_tolerance=flag(0.05, "LIBLINEAR's -e"),
-        repeats=3,
-        data=DEFAULT_DATA,
-        out=flag(type=Path),
-    )
-    X, Y = load_problem(arguments.problem, arguments.data)
-    covariances = {"identity": None, "dense": (np.eye(Y.shape[1]) + label_correlation(Y)) / 2}
-    seconds: dict[str, list[float]] = {name: [] for name in (*covariances, "LIBLINEAR, identity")}
-    gaps: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "problem.npz"
-        write_problem(path, PeerProblem(X, Y, arguments.penalty, 1))
-        session = Session(path, 1)
-        for round_number in range(arguments.repeats + 1):
-            for name, covariance in covariances.items():
-                taken, gaps[name] = _fit(X, Y, covariance, arguments)
-                if round_number:  # the first one compiles
-                    seconds[name].append(taken)
-            if round_number:
-                answer = session.run(PROGRAMS["liblinear"], [arguments.peer_tolerance])
-                seconds["LIBLINEAR, identity"].append(answer[0].seconds)
-    medians = {name: statistics.median(times) for name, times in seconds.items()}
-    for name, median in medians.items():
-        print(f"{name:22s} {median:6.2f} s   gap {gaps.get(name, float('nan')):.1e}")
-    if arguments.out is not None:
-        results = {**vars(arguments), **describe_machine(), "seconds": seconds, "gaps": gaps}
-        write_json(arguments.out, {key: _plain(value) for key, value in results.items()})
 
 
 def label_correlation(Y: sp.csr_array) -> Any:
@@ -88,5 +51,35 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    problem="rcv1",
+    penalty=flag(1.0, "LIBLINEAR's -c, twice labelweave's C"),
+    tol=1e-3,
+    peer_tolerance=flag(0.05, "LIBLINEAR's -e"),
+    repeats=3,
+    data=DEFAULT_DATA,
+    out=flag(type=Path),
+)
+def main(arguments: argparse.Namespace) -> None:
+    X, Y = load_problem(arguments.problem, arguments.data)
+    covariances = {"identity": None, "dense": (np.eye(Y.shape[1]) + label_correlation(Y)) / 2}
+    seconds: dict[str, list[float]] = {name: [] for name in (*covariances, "LIBLINEAR, identity")}
+    gaps: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "problem.npz"
+        write_problem(path, PeerProblem(X, Y, arguments.penalty, 1))
+        session = Session(path, 1)
+        for round_number in range(arguments.repeats + 1):
+            for name, covariance in covariances.items():
+                taken, gaps[name] = _fit(X, Y, covariance, arguments)
+                if round_number:  # the first one compiles
+                    seconds[name].append(taken)
+            if round_number:
+                answer = session.run(PROGRAMS["liblinear"], [arguments.peer_tolerance])
+                seconds["LIBLINEAR, identity"].append(answer[0].seconds)
+    medians = {name: statistics.median(times) for name, times in seconds.items()}
+    for name, median in medians.items():
+        print(f"{name:22s} {median:6.2f} s   gap {gaps.get(name, float('nan')):.1e}")
+    if arguments.out is not None:
+        results = {**vars(arguments), **describe_machine(), "seconds": seconds, "gaps": gaps}
+        write_json(arguments.out, {key: _plain(value) for key, value in results.items()})

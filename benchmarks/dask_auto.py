@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -26,7 +25,7 @@ from distributed import get_task_stream
 import dask
 import labelweave as lw
 from benchmarks.clusters import workers
-from benchmarks.frame import flag, read_options, write_json
+from benchmarks.frame import command, flag, write_json
 from benchmarks.machine import describe_machine, in_own_process, peak_memory_bytes
 from labelweave import AutoLabelClassifier, datasets
 from labelweave.dask.automatic import _MembersOnWorkers
@@ -97,20 +96,19 @@ def fit_on_cluster(folder: Path, given: dict[str, Any], limit: float, trees: int
     return found
 
 
-def main() -> int:
-    given = read_options(
-        __doc__,
-        rows=1_000_000,
-        features=50_000,
-        labels=20,
-        time_budget=flag(type=float),
-        limit=flag(8000.0, "megabytes of a worker"),
-        dense=flag(False, "rows of normal numbers"),
-        members=flag(nargs="+"),
-        trees_a_task=[_MembersOnWorkers.trees_a_task],
-        local=flag(False, "fit in memory too"),
-        out=flag(type=Path),
-    )
+@command(
+    rows=1_000_000,
+    features=50_000,
+    labels=20,
+    time_budget=flag(type=float),
+    limit=flag(8000.0, "megabytes of a worker"),
+    dense=flag(False, "rows of normal numbers"),
+    members=flag(nargs="+"),
+    trees_a_task=[_MembersOnWorkers.trees_a_task],
+    local=flag(False, "fit in memory too"),
+    out=flag(type=Path),
+)
+def main(given: Any) -> int:
     shape = given.rows, given.features, given.labels
     model = {"time_budget": given.time_budget, "members": given.members or "auto"}
     found: dict[str, Any] = {"machine": describe_machine(), "shape": shape, "limit": given.limit}
@@ -129,7 +127,3 @@ def main() -> int:
     if given.out is not None:
         write_json(given.out, found)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -26,7 +26,7 @@ from distributed import Client
 
 import dask
 from benchmarks.clusters import Watched, workers
-from benchmarks.frame import flag, read_options, save
+from benchmarks.frame import command, flag, save
 from benchmarks.machine import in_own_process
 from labelweave import KernelLogisticClassifier, LowRankClassifier
 from labelweave.labels import LabelMatrix
@@ -34,25 +34,6 @@ from labelweave.labels import LabelMatrix
 _N_PARTS, _N_TEST = 16, 5_000
 _WIKIPEDIA = 881_805, 366_932, 213_707
 _CLASSES, _FEATURES = 10, 20
-
-
-def main() -> None:
-    given = read_options(
-        __doc__,
-        problem=flag("logistic", choices=["logistic", "low-rank"]),
-        rows=flag(100_000, "of the logistic problem"),
-        kernel_rank=2000,
-        share=flag(0.1, "of the low-rank problem's rows"),
-        limit=flag(6000.0, "megabytes of a worker"),
-        out=flag(type=Path),
-    )
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        in_own_process(_write, folder, vars(given))
-        with workers(megabytes=given.limit) as client:
-            found = _measured(client, folder, given)
-    print(_sentence(found))
-    save(given.out, found)
 
 
 def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
@@ -140,5 +121,19 @@ def _read(folder: Path, number: int) -> tuple[Any, Any]:
     return X, LabelMatrix(Y) if sp.issparse(Y) else Y
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    problem=flag("logistic", choices=["logistic", "low-rank"]),
+    rows=flag(100_000, "of the logistic problem"),
+    kernel_rank=2000,
+    share=flag(0.1, "of the low-rank problem's rows"),
+    limit=flag(6000.0, "megabytes of a worker"),
+    out=flag(type=Path),
+)
+def main(given: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        in_own_process(_write, folder, vars(given))
+        with workers(megabytes=given.limit) as client:
+            found = _measured(client, folder, given)
+    print(_sentence(found))
+    save(given.out, found)

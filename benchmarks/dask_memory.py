@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -27,7 +28,7 @@ from distributed import Client
 
 import labelweave
 from benchmarks.clusters import Watched, workers
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 
 _N_WORKERS, _WIDTH, _ROWS, _LABELS = 2, 250, 5000, 32
 
@@ -60,16 +61,15 @@ def run(command: list[str], client: Client, kill_after: list[float]) -> int:
     return process.wait()
 
 
-def main() -> int:
-    given = read_options(
-        __doc__,
-        limit=flag(800.0, "megabytes of a worker"),
-        times=3.0,
-        memory_budget=250.0,
-        folder=flag(help="of files that were written, or are to stay", type=Path),
-        tol=1e-2,
-        kill_after=flag([], "seconds after which a worker is killed", type=float, nargs="*"),
-    )
+@command(
+    limit=flag(800.0, "megabytes of a worker"),
+    times=3.0,
+    memory_budget=250.0,
+    folder=flag(help="of files that were written, or are to stay", type=Path),
+    tol=1e-2,
+    kill_after=flag([], "seconds after which a worker is killed", type=float, nargs="*"),
+)
+def main(given: Any) -> int:
     megabytes = given.times * given.limit * _N_WORKERS
     with tempfile.TemporaryDirectory() as own, workers(_N_WORKERS, given.limit) as client:
         folder = given.folder or Path(own) / "rows"
@@ -92,7 +92,3 @@ def main() -> int:
     print(f"exit code {code} after {time.monotonic() - begun:.0f} s; {len(restarted)} workers died")
     print(f"workers took at most {', '.join(most)}")
     return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -24,8 +24,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
 from benchmarks.clusters import Watched, on_cluster, timed, workers
-from benchmarks.frame import read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import command
 from benchmarks.problems import load_problem
 from dask import array as da
 from labelweave import MaxMarginClassifier
@@ -97,14 +96,9 @@ def compare(client: Client, pids: list[int], name: str, repeats: int) -> None:
         )
 
 
-@needs_data
-def main() -> None:
-    given = read_options(__doc__, problems=["dense", "rcv1-subset1"], repeats=1)
+@command(problems=["dense", "rcv1-subset1"], repeats=1)
+def main(given: Any) -> None:
     with workers() as client:
         pids = [worker.pid for worker in client.cluster.workers.values()]
         for name in given.problems:
             compare(client, pids, name, given.repeats)
-
-
-if __name__ == "__main__":
-    main()

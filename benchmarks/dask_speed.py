@@ -20,8 +20,7 @@ import numpy as np
 from distributed import Client
 
 from benchmarks.clusters import on_cluster, timed, workers
-from benchmarks.frame import flag, read_options, save
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import command, flag, save
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from labelweave import CalibratedLabelClassifier, MaxMarginClassifier
 
@@ -78,23 +77,17 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
     }
 
 
-@needs_data
-def main() -> None:
-    given = read_options(
-        __doc__,
-        problems=["rcv1-subset1", "rcv1"],
-        partitions=4,
-        memory_budget=2000.0,
-        tol=1e-3,
-        calibrated=False,
-        repeats=3,
-        data=DEFAULT_DATA,
-        out=flag(type=Path),
-    )
+@command(
+    problems=["rcv1-subset1", "rcv1"],
+    partitions=4,
+    memory_budget=2000.0,
+    tol=1e-3,
+    calibrated=False,
+    repeats=3,
+    data=DEFAULT_DATA,
+    out=flag(type=Path),
+)
+def main(given: argparse.Namespace) -> None:
     with workers() as client:
         found = [compare(client, name, given) for name in given.problems]
     save(given.out, {"problems": found})
-
-
-if __name__ == "__main__":
-    main()

@@ -20,7 +20,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.svm import LinearSVC
 
-from benchmarks.frame import RESULTS, read_options, save
+from benchmarks.frame import RESULTS, command, save
 from benchmarks.problems import read_parts
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import load_debtags, make_text_like
@@ -41,8 +41,23 @@ _PROGRAMS: dict[str, Any] = {
 }
 
 
-def main() -> None:
-    arguments = read_options(__doc__, text_rows=20_000, out=RESULTS / "decisions.json")
+def read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
+    """Read a set: sparse rows in unit length, dense columns standardised; labels as CSR."""
+    if name == "debtags":
+        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
+    else:
+        train, test = read_parts(name, data)
+        X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
+    if sp.issparse(X):
+        X, X_test = (sp.csr_array(normalize(table)) for table in (X, X_test))
+    else:
+        scaler = StandardScaler().fit(X)
+        X, X_test = scaler.transform(X), scaler.transform(X_test)
+    return X, sp.csr_array(Y), X_test, sp.csr_array(Y_test)
+
+
+@command(text_rows=20_000, out=RESULTS / "decisions.json")
+def main(arguments: Any) -> None:
     n = arguments.text_rows
     made = make_text_like(n + n // 4, 5_000, _LABELS, words_per_row=9, random_state=0)
     X, Y, X_test, Y_test = made.X[:n], made.Y.positives[:n], made.X[n:], made.Y.positives[n:]
@@ -59,22 +74,3 @@ def main() -> None:
             found[title]["oracle"] = choose_thresholds(Y_test, fitted.decision_function(X_test)).value
         print(title, {name: round(value, 4) for name, value in found[title].items()}, flush=True)
     save(arguments.out, {"threads": 1, "rows": n, "labels": _LABELS, "programs": found})
-
-
-def read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
-    """Read a set: sparse rows in unit length, dense columns standardised; labels as CSR."""
-    if name == "debtags":
-        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
-    else:
-        train, test = read_parts(name, data)
-        X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
-    if sp.issparse(X):
-        X, X_test = (sp.csr_array(normalize(table)) for table in (X, X_test))
-    else:
-        scaler = StandardScaler().fit(X)
-        X, X_test = scaler.transform(X), scaler.transform(X_test)
-    return X, sp.csr_array(Y), X_test, sp.csr_array(Y_test)
-
-
-if __name__ == "__main__":
-    main()

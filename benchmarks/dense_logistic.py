@@ -19,33 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import flag, read_options, several
+from benchmarks.frame import command, flag, several
 from benchmarks.problems import read_parts
 
 _ROWS, _WIDTH = 20_000, 384
-
-
-def main() -> None:
-    every = ["debtags:50", "synthetic:50", "synthetic:500", "delicious:50", "delicious:500"]
-    arguments = read_options(
-        __doc__, problems=every, models=several(_MODELS), runs=flag(3, "interleaved; the median is told")
-    )
-    print("| problem | model | CPU seconds | log loss of test entries |\n|---|---|---|---|")
-    for problem in arguments.problems:
-        name, n_labels = problem.split(":")
-        data = _data(name, int(n_labels))
-        _warm(data, arguments.models)
-        seconds: dict[str, list[float]] = {model: [] for model in arguments.models}
-        losses = {}
-        for _ in range(arguments.runs):
-            for model in arguments.models:
-                start = time.process_time()
-                predict = _MODELS[model](*data[:2])
-                seconds[model].append(time.process_time() - start)
-                losses[model] = _log_loss(predict(data[2]), data[3])
-        for model in arguments.models:
-            median = statistics.median(seconds[model])
-            print(f"| {problem} | {model} | {median:.1f} | {losses[model]:.5f} |", flush=True)
 
 
 def _warm(data: tuple[Any, ...], models: list[str]) -> None:
@@ -133,5 +110,26 @@ _MODELS: dict[str, Callable[[Any, Any], Callable[[Any], Any]]] = {
     "kernel logistic, scale 1": _kernel(1.0),
 }
 
-if __name__ == "__main__":
-    main()
+
+@command(
+    problems=["debtags:50", "synthetic:50", "synthetic:500", "delicious:50", "delicious:500"],
+    models=several(_MODELS),
+    runs=flag(3, "interleaved; the median is told"),
+)
+def main(arguments: Any) -> None:
+    print("| problem | model | CPU seconds | log loss of test entries |\n|---|---|---|---|")
+    for problem in arguments.problems:
+        name, n_labels = problem.split(":")
+        data = _data(name, int(n_labels))
+        _warm(data, arguments.models)
+        seconds: dict[str, list[float]] = {model: [] for model in arguments.models}
+        losses = {}
+        for _ in range(arguments.runs):
+            for model in arguments.models:
+                start = time.process_time()
+                predict = _MODELS[model](*data[:2])
+                seconds[model].append(time.process_time() - start)
+                losses[model] = _log_loss(predict(data[2]), data[3])
+        for model in arguments.models:
+            median = statistics.median(seconds[model])
+            print(f"| {problem} | {model} | {median:.1f} | {losses[model]:.5f} |", flush=True)

@@ -23,7 +23,7 @@ from sklearn.metrics import f1_score, precision_recall_curve
 from sklearn.svm import LinearSVC
 
 from benchmarks.dense_logistic import made_rows
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from labelweave import MaxMarginClassifier
 from labelweave.datasets import load_debtags
 
@@ -46,10 +46,8 @@ def threshold(scores: Any, y: Any) -> float:
     return float(cuts[np.argmax(f1[:-1])])
 
 
-def main() -> None:
-    options = read_options(
-        __doc__, rows=20000, columns=384, labels=50, every=1, made=False, costs=flag([1.0, 10.0], nargs="*")
-    )
+@command(rows=20000, columns=384, labels=50, every=1, made=False, costs=flag([1.0, 10.0], nargs="*"))
+def main(options: Any) -> None:
     X, Y, X_test, Y_test = made_rows(options.labels) if options.made else vectors(options.columns)
     X, Y, Y_test = X[: options.rows], Y[: options.rows, : options.labels], Y_test[:, : options.labels]
     held = np.arange(len(X)) % 5 == 0
@@ -75,7 +73,3 @@ def main() -> None:
             found = np.asarray(cuts) <= np.asarray(scores).T
             f1 = f1_score(Y_test[:, common], found, average="micro")
             print(f"C = {cost:g}, {name}: {seconds:.1f} s, micro-F1 {f1:.4f}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

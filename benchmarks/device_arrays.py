@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, flag, read_options, several
+from benchmarks.frame import RESULTS, command, flag, several
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.factor_maps import DenseMap
@@ -134,16 +134,15 @@ def table(runs: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    given = read_options(
-        __doc__,
-        libraries=flag(["cupy"], "modules with asarray, and devices: torch:cuda"),
-        fits=several(_FITS),
-        rows=8000,
-        jobs=flag(2, "threads of NumPy"),
-        repeats=5,
-        records=RESULTS / "device_arrays.json",
-    )
+@command(
+    libraries=flag(["cupy"], "modules with asarray, and devices: torch:cuda"),
+    fits=several(_FITS),
+    rows=8000,
+    jobs=flag(2, "threads of NumPy"),
+    repeats=5,
+    records=RESULTS / "device_arrays.json",
+)
+def main(given: Any) -> None:
     record = RecordedRuns(given, accelerator=_accelerator())
     if not record.measures:
         record.show(table(record.runs))
@@ -168,7 +167,3 @@ def main() -> None:
                 run["difference"] = float(abs(own - answer).max() / abs(own).max())
                 record.add({"fit": fit, "library": name, "rows": given.rows}, run)
     record.show(table(record.runs))
-
-
-if __name__ == "__main__":
-    main()

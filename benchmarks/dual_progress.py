@@ -29,11 +29,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, write_json, write_picture
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, write_json, write_picture
 from benchmarks.kernel_problems import load_kernel_problem, with_labels
 from benchmarks.kernel_runs import peer_runs
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import KERNEL_PROGRAMS
@@ -57,32 +56,6 @@ class Progress:
     iterations: list[float]
     seconds: list[float]
     distances: list[float]
-
-
-@needs_data
-def main() -> None:
-    results = RESULTS
-    arguments = read_options(
-        __doc__,
-        images=2000,
-        every=flag(8, "LIBSVM trains every so many labels"),
-        working_set_gap=flag(1e-4, "where working sets stop"),
-        data=flag(DEFAULT_DATA, "the folder that has awa/"),
-        out=results / "dual_progress.json",
-        figure=IMAGES / "dual_progress.png",
-    )
-    problem = load_kernel_problem(f"awa-{arguments.images}", data=arguments.data)
-    with threadpool_limits(1):
-        working_sets, alternating = own_progress(problem, arguments.working_set_gap)
-    libsvm = libsvm_progress(problem, arguments.every)
-    curves = dict(zip(_STYLES, (working_sets, alternating, libsvm), strict=True))
-    lines = table(curves)
-    print("\n".join(lines))
-    settings = {"images": arguments.images, "labels": problem.Y.shape[1], "every": arguments.every, "C": 1.0}
-    numbers = {name: asdict(curve) for name, curve in curves.items()}
-    measured = {**describe_machine(), **settings, "threads": 1, "table": lines, "curves": numbers}
-    write_json(arguments.out, measured)
-    _draw(curves, f"{arguments.images:,} images, {problem.Y.shape[1]} labels, RBF", arguments.figure)
 
 
 def own_progress(problem: PeerProblem, working_set_gap: float) -> tuple[Progress, Progress]:
@@ -171,5 +144,24 @@ def _draw(curves: dict[str, Progress], title: str, path: Path) -> None:
     write_picture(figure, path)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    images=2000,
+    every=flag(8, "LIBSVM trains every so many labels"),
+    working_set_gap=flag(1e-4, "where working sets stop"),
+    data=flag(DEFAULT_DATA, "the folder that has awa/"),
+    out=RESULTS / "dual_progress.json",
+    figure=IMAGES / "dual_progress.png",
+)
+def main(arguments: Any) -> None:
+    problem = load_kernel_problem(f"awa-{arguments.images}", data=arguments.data)
+    with threadpool_limits(1):
+        working_sets, alternating = own_progress(problem, arguments.working_set_gap)
+    libsvm = libsvm_progress(problem, arguments.every)
+    curves = dict(zip(_STYLES, (working_sets, alternating, libsvm), strict=True))
+    lines = table(curves)
+    print("\n".join(lines))
+    settings = {"images": arguments.images, "labels": problem.Y.shape[1], "every": arguments.every, "C": 1.0}
+    numbers = {name: asdict(curve) for name, curve in curves.items()}
+    measured = {**describe_machine(), **settings, "threads": 1, "table": lines, "curves": numbers}
+    write_json(arguments.out, measured)
+    _draw(curves, f"{arguments.images:,} images, {problem.Y.shape[1]} labels, RBF", arguments.figure)

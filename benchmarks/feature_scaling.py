@@ -10,8 +10,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from benchmarks.frame import read_options, without_name
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import command, without_name
 from benchmarks.problems import read_parts
 from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.metrics import f1_score
@@ -25,10 +24,9 @@ MODELS: dict[str, Any] = {
 }
 
 
-@needs_data
-def main() -> None:
-    usual = without_name(["birds", "emotions", "flags", "scene", "yeast"])
-    for name in read_options(__doc__, sets=usual).sets:
+@command(sets=without_name(["birds", "emotions", "flags", "scene", "yeast"]))
+def main(given: Any) -> None:
+    for name in given.sets:
         train, test = read_parts(name)
         for words, model in MODELS.items():
             cells = []
@@ -41,7 +39,3 @@ def main() -> None:
                 score = f1_score(test.Y, fitted.predict(test.X), average="micro")
                 cells.append(f"{scaling}{kind} {score:.3f}")
             print(f"{name:9} {words:16} " + "   ".join(cells), flush=True)
-
-
-if __name__ == "__main__":
-    main()

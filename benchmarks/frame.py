@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 
 RESULTS = Path(__file__).with_name("results")
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
@@ -71,6 +72,27 @@ def read_options(
         either.add_argument("--go-on", action="store_true", help="measure only what the results file lacks")
         either.add_argument("--show-recorded", action="store_true", help="measure nothing; show the file")
     return parser.parse_args(words)
+
+
+def command(
+    *, records: Path | bool | None = False, **flags: Any
+) -> Callable[[Callable[[Any], int | None]], Callable[[], int | None]]:
+    """Make a function the command of the module that it ends: it runs where the module is run.
+
+    It is called with what :func:`read_options` reads, and ends with a sentence and exit code 2 where data or
+    programs are missing.
+    """
+
+    def made(main: Any) -> Callable[[], int | None]:
+        @needs_data
+        def run() -> int | None:
+            return main(read_options(main.__globals__["__doc__"], records=records, **flags))
+
+        if main.__module__ == "__main__":
+            raise SystemExit(run())
+        return run
+
+    return made
 
 
 def _kind(default: Any, more: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ Example: ``python -m benchmarks.full_size --rows 50000``.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from benchmarks.large_fits import large_fit, tell
 from labelweave import MaxMarginClassifier
 from labelweave.datasets import make_text_like
@@ -19,21 +20,16 @@ from labelweave.datasets import make_text_like
 _ROWS, _FEATURES, _LABELS = 781_265, 47_236, 103
 
 
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        rows=flag(_ROWS, "fewer for a shorter run"),
-        tol=flag(1e-3, "the relative duality gap to reach"),
-        n_jobs=flag(2, "threads"),
-        out=flag(help="a JSON file; default results/full_size[_ROWS].json", type=Path),
-    )
+@command(
+    rows=flag(_ROWS, "fewer for a shorter run"),
+    tol=flag(1e-3, "the relative duality gap to reach"),
+    n_jobs=flag(2, "threads"),
+    out=flag(help="a JSON file; default results/full_size[_ROWS].json", type=Path),
+)
+def main(arguments: Any) -> None:
     rows = arguments.rows
     data = make_text_like(rows, _FEATURES, _LABELS, labels_per_row=3.2, words_per_row=75, random_state=0)
     model = MaxMarginClassifier(tol=arguments.tol, n_jobs=arguments.n_jobs, random_state=0)
     settings = {"tol": arguments.tol, "n_jobs": arguments.n_jobs}
     name = "full_size" if rows == _ROWS else f"full_size_{rows}"
     tell(settings | large_fit(model, data.X, data.Y), arguments.out, name)
-
-
-if __name__ == "__main__":
-    main()

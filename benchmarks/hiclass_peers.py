@@ -24,29 +24,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 
 _LEVELS = (6, 64, 510)
 _WORDS, _LENGTH = 20_000, 9  # of the vocabulary, and of a title
 _SHARES = (0.25, 0.2, 0.25)  # of a title's words: those of each class on its path; the rest are of all
-
-
-def main() -> None:
-    chosen = read_options(__doc__, system=flag(choices=["labelweave", "hiclass"], required=True), rows=4_000)
-    fit = {"labelweave": _labelweave, "hiclass": _hiclass}[chosen.system]
-    depths = [
-        ["Bird"],
-        ["Reptile", "Snake"],
-        ["Reptile", "Lizard"],
-        ["Mammal", "Cat"],
-        ["Mammal", "Wolf", "Dog"],
-    ]
-    X = np.arange(1.0, 6)[:, None]
-    fit(X, depths)  # compiles, imports
-    _report("five animals", fit, X, depths, X, depths)
-    X, paths = titles(chosen.rows + 10_000)
-    n = chosen.rows
-    _report(f"{n:,} titles", fit, X[:n], paths[:n], X[n:], paths[n:])
 
 
 def titles(n_rows: int, seed: int = 0) -> tuple[sp.csr_array, list[list[str]]]:
@@ -120,5 +102,19 @@ def _hiclass(X: Any, paths: list[list[str]]) -> Any:
     return lambda rows: [[str(name) for name in row if name] for row in model.predict(rows)]
 
 
-if __name__ == "__main__":
-    main()
+@command(system=flag(choices=["labelweave", "hiclass"], required=True), rows=4_000)
+def main(chosen: Any) -> None:
+    fit = {"labelweave": _labelweave, "hiclass": _hiclass}[chosen.system]
+    depths = [
+        ["Bird"],
+        ["Reptile", "Snake"],
+        ["Reptile", "Lizard"],
+        ["Mammal", "Cat"],
+        ["Mammal", "Wolf", "Dog"],
+    ]
+    X = np.arange(1.0, 6)[:, None]
+    fit(X, depths)  # compiles, imports
+    _report("five animals", fit, X, depths, X, depths)
+    X, paths = titles(chosen.rows + 10_000)
+    n = chosen.rows
+    _report(f"{n:,} titles", fit, X[:n], paths[:n], X[n:], paths[n:])

@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, flag, read_options, write_json
+from benchmarks.frame import RESULTS, command, flag, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import (
     AutoLabelClassifier,
@@ -44,36 +43,6 @@ _MODELS: dict[str, Any] = {
     "auto": AutoLabelClassifier,
     "kernel logistic": lambda: KernelLogisticClassifier(scaling="standard"),
 }
-
-
-@needs_data
-def main() -> None:
-    chosen = read_options(
-        __doc__,
-        sets=_STATED,
-        models=_MODELS,
-        time_budget=flag(help="seconds that the one call may plan for", type=float),
-        cost=flag(False, "measure what enforcement costs instead"),
-        data=flag(DEFAULT_DATA, "the folder that has hmc/"),
-        out=RESULTS / "hierarchies.json",
-    )
-    warnings.simplefilter("ignore")
-    results: dict[str, Any] = describe_machine()
-    if chosen.cost:
-        results["cost"] = _cost(rows_of("cellcycle_GO", chosen.data)[0])
-        print(results["cost"])
-        write_json(chosen.out, results)
-        return
-    for name in chosen.sets:
-        results[name] = {"C-HMCNN": _STATED.get(name)}
-        rows = rows_of(name, chosen.data)
-        for model in chosen.models:
-            made = _MODELS[model]()
-            if model == "auto":
-                made.set_params(time_budget=chosen.time_budget)
-            results[name][model] = _measured(made, *rows)
-            print(name, model, results[name][model], flush=True)
-            write_json(chosen.out, results)
 
 
 def rows_of(name: str, folder: Path) -> tuple[LabeledData, LabeledData]:
@@ -157,5 +126,29 @@ def _cost(fitted: LabeledData, n_rows: int = 2_000) -> dict[str, dict[str, float
     return found | {"low rank": {key: median(spent) for key, spent in fits.items()}}
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    sets=_STATED,
+    models=_MODELS,
+    time_budget=flag(help="seconds that the one call may plan for", type=float),
+    cost=flag(False, "measure what enforcement costs instead"),
+    data=flag(DEFAULT_DATA, "the folder that has hmc/"),
+    out=RESULTS / "hierarchies.json",
+)
+def main(chosen: Any) -> None:
+    warnings.simplefilter("ignore")
+    results: dict[str, Any] = describe_machine()
+    if chosen.cost:
+        results["cost"] = _cost(rows_of("cellcycle_GO", chosen.data)[0])
+        print(results["cost"])
+        write_json(chosen.out, results)
+        return
+    for name in chosen.sets:
+        results[name] = {"C-HMCNN": _STATED.get(name)}
+        rows = rows_of(name, chosen.data)
+        for model in chosen.models:
+            made = _MODELS[model]()
+            if model == "auto":
+                made.set_params(time_budget=chosen.time_budget)
+            results[name][model] = _measured(made, *rows)
+            print(name, model, results[name][model], flush=True)
+            write_json(chosen.out, results)

@@ -20,9 +20,8 @@ import numpy as np
 
 import labelweave as lw
 from benchmarks.clusters import on_cluster, timed, workers
-from benchmarks.frame import flag, read_options, write_json
+from benchmarks.frame import command, flag, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import MaxMarginClassifier
 
@@ -81,17 +80,15 @@ def on_workers(rows: tuple[Any, ...], ranks: list[int | None], budgets: list[flo
     return found
 
 
-@needs_data
-def main() -> None:
-    given = read_options(
-        __doc__,
-        data=DEFAULT_DATA,
-        problems=flag(["satimage"], choices=["satimage", "usps"]),
-        ranks=[50, 200, 500, 1000],
-        repeats=3,
-        dask=flag([], "memory budgets of fits by workers", nargs="*", type=float),
-        out=flag(type=Path),
-    )
+@command(
+    data=DEFAULT_DATA,
+    problems=flag(["satimage"], choices=["satimage", "usps"]),
+    ranks=[50, 200, 500, 1000],
+    repeats=3,
+    dask=flag([], "memory budgets of fits by workers", nargs="*", type=float),
+    out=flag(type=Path),
+)
+def main(given: Any) -> None:
     found: dict[str, Any] = {"machine": describe_machine(), "problems": {}}
     for name in given.problems:
         rows = load(name, given.data)
@@ -102,7 +99,3 @@ def main() -> None:
             found["problems"][name]["dask"] = on_workers(rows, given.ranks, given.dask)
     if given.out is not None:
         write_json(given.out, found)
-
-
-if __name__ == "__main__":
-    main()

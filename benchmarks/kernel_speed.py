@@ -34,11 +34,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, flag, markdown, read_options, save, several
+from benchmarks.frame import RESULTS, command, flag, markdown, save, several
 from benchmarks.kernel_problems import load_kernel_problem, with_labels
 from benchmarks.kernel_runs import KernelRun, ToleranceSearch, own_runs, peer_runs
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import KERNEL_PROGRAMS, Program, version_of
@@ -56,29 +55,6 @@ class KernelCurve:
     is_own: bool
     runs: list[KernelRun]
     reaching: dict[str, KernelRun | None]
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        problem=flag("awa-6000", "awa-<number of images>, rcv1 (subset 1) or tmc2007"),
-        C=flag(1.0, "labelweave's; the peers' is twice that"),
-        peers=several(_PEERS, nargs="*"),
-        every=flag(8, "peers train every so many labels"),
-        gaps=_GAPS,
-        **{f"{name}_gaps": flag(None, "fewer gaps for this one", type=float, nargs="+") for name in _PEERS},
-        megabytes=flag(2000.0, "memory for kernel values"),
-        data=flag(DEFAULT_DATA, "the folder that has awa/ and rcv1/"),
-        out=flag(None, "a JSON file; default results/kernel_<problem>.json", type=Path),
-    )
-    problem = load_kernel_problem(arguments.problem, arguments.C, arguments.megabytes, arguments.data)
-    curves = measure(problem, arguments)
-    table = kernel_table(curves, arguments.gaps)
-    results = _describe(arguments, problem)
-    print(_caption(results), table, sep="\n\n")
-    results |= {"programs": [asdict(curve) for curve in curves], "table": table.splitlines()}
-    save(arguments.out or RESULTS / f"kernel_{arguments.problem}.json", results)
 
 
 def measure(problem: PeerProblem, arguments: argparse.Namespace) -> list[KernelCurve]:
@@ -169,5 +145,22 @@ def _cell(curve: KernelCurve, own: KernelCurve | None, gap: str) -> str:
     return f"{run.seconds:.1f} s{ratio} (eps {run.tolerance:g}, gap {run.gap:.1e}, worst {run.worst_gap:.1e})"
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    problem=flag("awa-6000", "awa-<number of images>, rcv1 (subset 1) or tmc2007"),
+    C=flag(1.0, "labelweave's; the peers' is twice that"),
+    peers=several(_PEERS, nargs="*"),
+    every=flag(8, "peers train every so many labels"),
+    gaps=_GAPS,
+    **{f"{name}_gaps": flag(None, "fewer gaps for this one", type=float, nargs="+") for name in _PEERS},
+    megabytes=flag(2000.0, "memory for kernel values"),
+    data=flag(DEFAULT_DATA, "the folder that has awa/ and rcv1/"),
+    out=flag(None, "a JSON file; default results/kernel_<problem>.json", type=Path),
+)
+def main(arguments: argparse.Namespace) -> None:
+    problem = load_kernel_problem(arguments.problem, arguments.C, arguments.megabytes, arguments.data)
+    curves = measure(problem, arguments)
+    table = kernel_table(curves, arguments.gaps)
+    results = _describe(arguments, problem)
+    print(_caption(results), table, sep="\n\n")
+    results |= {"programs": [asdict(curve) for curve in curves], "table": table.splitlines()}
+    save(arguments.out or RESULTS / f"kernel_{arguments.problem}.json", results)

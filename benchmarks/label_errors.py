@@ -30,8 +30,7 @@ import scipy.sparse as sp
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, mean_and_error, read_options, several
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command, mean_and_error, several
 from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.programs import PEERS_PYTHON
 from benchmarks.recorded_runs import RecordedRuns
@@ -48,22 +47,6 @@ SETS = ("bibtex", "debtags")
 FEWEST, _DRAWS = 5, 5
 _PENALTIES, _FOLDS, _DEBTAGS_ROWS = (2.0, 6.0, 20.0), 5, 3000
 _METHODS = ("related", "alone", "cleanlab", "negatives", "known rates")
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        sets=several(SETS),
-        draws=_DRAWS,
-        data=DEFAULT_DATA,
-        peer_python=str(PEERS_PYTHON),
-        records=RESULTS / "label_errors.json",
-    )
-    recorded = RecordedRuns(arguments)
-    for name in arguments.sets:
-        _measure_set(name, arguments, recorded)
-    recorded.show(_table(recorded.runs))
 
 
 def cases_of(name: str, draws: int, recorded: RecordedRuns) -> list[dict[str, Any]]:
@@ -173,5 +156,15 @@ def _table(runs: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, "average precision of finding the flips, mean ± standard error over draws"])
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    sets=several(SETS),
+    draws=_DRAWS,
+    data=DEFAULT_DATA,
+    peer_python=str(PEERS_PYTHON),
+    records=RESULTS / "label_errors.json",
+)
+def main(arguments: argparse.Namespace) -> None:
+    recorded = RecordedRuns(arguments)
+    for name in arguments.sets:
+        _measure_set(name, arguments, recorded)
+    recorded.show(_table(recorded.runs))

@@ -31,15 +31,14 @@ from benchmarks.frame import (
     IMAGES,
     RESULTS,
     begin_picture,
+    command,
     flag,
     read_json,
-    read_options,
     several,
     write_json,
     write_picture,
 )
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.papers.label_graphs import read_rows
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import LabelGraphClassifier
@@ -50,26 +49,6 @@ _LABELS = 50
 _EDGES = (0, 10, 25, 49, 75, 100, 150, 200)
 
 Run = dict[str, Any]
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        parts=several(["solvers", "edges"]),
-        passes=flag(1000, "at most, of a solver"),
-        data=DEFAULT_DATA,
-        out=RESULTS / "label_graph_speed.json",
-        picture=IMAGES / "graph_edges_cost.png",
-    )
-    results: dict[str, Any] = read_json(arguments.out)
-    if "solvers" in arguments.parts:
-        results["solvers"] = _dated(_measure_solvers(arguments.data, arguments.passes))
-        print(_solver_table(results["solvers"]), flush=True)
-    if "edges" in arguments.parts:
-        results["edges"] = _dated(_measure_edges())
-        _draw(results["edges"], arguments.picture)
-    write_json(arguments.out, results | {"threads": 1})
 
 
 def _dated(runs: list[Run]) -> list[Run]:
@@ -168,5 +147,19 @@ def _draw(runs: list[Run], path: Path) -> None:
     write_picture(figure, path)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    parts=several(["solvers", "edges"]),
+    passes=flag(1000, "at most, of a solver"),
+    data=DEFAULT_DATA,
+    out=RESULTS / "label_graph_speed.json",
+    picture=IMAGES / "graph_edges_cost.png",
+)
+def main(arguments: Any) -> None:
+    results: dict[str, Any] = read_json(arguments.out)
+    if "solvers" in arguments.parts:
+        results["solvers"] = _dated(_measure_solvers(arguments.data, arguments.passes))
+        print(_solver_table(results["solvers"]), flush=True)
+    if "edges" in arguments.parts:
+        results["edges"] = _dated(_measure_edges())
+        _draw(results["edges"], arguments.picture)
+    write_json(arguments.out, results | {"threads": 1})

@@ -41,9 +41,8 @@ import scipy.sparse as sp
 from scipy.special import expit, logit
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, flag, read_json, read_options, several, standard_error, write_json
+from benchmarks.frame import RESULTS, command, flag, read_json, several, standard_error, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from labelweave import (
     LabelMatrix,
@@ -265,28 +264,28 @@ def _named_signatures(classes: list[str], attributes: list[str]) -> Any:
 _OTHERS: dict[str, Callable[[argparse.Namespace, dict[str, Any]], None]] = {"hidden": _hidden, "awa": _awa}
 
 
-@needs_data
-def main() -> None:
-    every = [
-        "identity",
-        "covariance",
-        "mean",
-        "both",
-        "taxonomy",
-        "margins",
-        "low rank",
-        "rank alone",
-        "shuffled",
-    ]
-    chosen = read_options(
-        __doc__,
-        sets=several([*_PROBLEMS, *_OTHERS]),
-        models=several(every),
-        sizes=_SIZES,
-        draws=_DRAWS,
-        data=flag(DEFAULT_DATA, "the folder that has mulan/ and awa/"),
-        out=RESULTS / "label_text.json",
-    )
+_MODELS = [
+    "identity",
+    "covariance",
+    "mean",
+    "both",
+    "taxonomy",
+    "margins",
+    "low rank",
+    "rank alone",
+    "shuffled",
+]
+
+
+@command(
+    sets=several([*_PROBLEMS, *_OTHERS]),
+    models=several(_MODELS),
+    sizes=_SIZES,
+    draws=_DRAWS,
+    data=flag(DEFAULT_DATA, "the folder that has mulan/ and awa/"),
+    out=RESULTS / "label_text.json",
+)
+def main(chosen: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")
     results: dict[str, Any] = read_json(chosen.out)
     for name in chosen.sets:
@@ -294,7 +293,3 @@ def main() -> None:
             _OTHERS[name](chosen, results)
         else:
             _run(name, chosen, results)
-
-
-if __name__ == "__main__":
-    main()

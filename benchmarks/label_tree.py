@@ -27,9 +27,8 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, flag, read_json, read_options, write_json
+from benchmarks.frame import RESULTS, command, flag, read_json, write_json
 from benchmarks.machine import describe_machine, in_own_process, peak_memory_bytes
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import read_parts
 from benchmarks.wordnet import read_nouns
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
@@ -231,33 +230,6 @@ def _one(case: str, name: str, options: argparse.Namespace) -> dict[str, Any]:
     return {"sizes": sizes, "found": found}
 
 
-@needs_data
-def main() -> None:
-    options = read_options(
-        __doc__,
-        cases=flag(["bibtex", "delicious", "wordnet", "texts"], nargs="*"),
-        models=flag(help="by name; by default all that take minutes", nargs="*"),
-        tune=flag(False, "compare settings on held-out training rows"),
-        rare=flag(False, "move rare labels up on held-out training rows"),
-        dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
-        rows=flag(30_000, "of texts"),
-        features=flag(20_000, "of texts"),
-        labels=flag(50_000, "of texts"),
-        test_rows=flag(5_000, "of texts"),
-        jobs=flag(1, "threads of a fit"),
-        sampled=flag(64, "labels of one-vs-rest on texts"),
-        out=RESULTS / "label_tree.json",
-    )
-    results: dict[str, Any] = read_json(options.out)
-    for case in options.cases:
-        for name in _names(case, options):
-            made = in_own_process(_one, case, name, options)
-            print(case, name, made["found"], flush=True)
-            own = results.setdefault(case, {"sizes": made["sizes"], "models": {}})
-            own["models"][name] = made["found"] | {"machine": describe_machine()}
-            write_json(options.out, results)
-
-
 def _names(case: str, options: argparse.Namespace) -> list[str]:
     if options.tune:
         return [_HELD_OUT + name for name in options.models or TUNED]
@@ -272,5 +244,26 @@ def _usual_models(case: str) -> list[str]:
     return list(MODELS)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    cases=flag(["bibtex", "delicious", "wordnet", "texts"], nargs="*"),
+    models=flag(help="by name; by default all that take minutes", nargs="*"),
+    tune=flag(False, "compare settings on held-out training rows"),
+    rare=flag(False, "move rare labels up on held-out training rows"),
+    dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
+    rows=flag(30_000, "of texts"),
+    features=flag(20_000, "of texts"),
+    labels=flag(50_000, "of texts"),
+    test_rows=flag(5_000, "of texts"),
+    jobs=flag(1, "threads of a fit"),
+    sampled=flag(64, "labels of one-vs-rest on texts"),
+    out=RESULTS / "label_tree.json",
+)
+def main(options: argparse.Namespace) -> None:
+    results: dict[str, Any] = read_json(options.out)
+    for case in options.cases:
+        for name in _names(case, options):
+            made = in_own_process(_one, case, name, options)
+            print(case, name, made["found"], flush=True)
+            own = results.setdefault(case, {"sizes": made["sizes"], "models": {}})
+            own["models"][name] = made["found"] | {"machine": describe_machine()}
+            write_json(options.out, results)

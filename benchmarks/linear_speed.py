@@ -37,9 +37,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import flag, markdown, read_options, save, several
+from benchmarks.frame import command, flag, markdown, save, several
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.programs import PROGRAMS, Program, Session, version_of
@@ -85,29 +84,6 @@ class Curve:
 
 def _relative_gap(primal: float, dual: float) -> float:
     return (primal - dual) / abs(primal)
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        problem=flag("rcv1", "rcv1, rcv1-subset1, tmc2007, debtags or synthetic:n,d,L"),
-        penalty=flag(1.0, "c above: LIBLINEAR's -c, twice labelweave's C"),
-        threads=flag(1, "LIBLINEAR uses one whatever is given"),
-        repeats=flag(3, "rounds; the median time of a tolerance counts"),
-        programs=several(PROGRAMS),
-        reference_tolerance=flag(1e-5, "labelweave's gap for D_best"),
-        data=flag(DEFAULT_DATA, "the folder that has rcv1/"),
-        out=flag(help="a JSON file for the results", type=Path),
-    )
-    X, Y = load_problem(arguments.problem, arguments.data)
-    problem = PeerProblem(X, Y, arguments.penalty, arguments.threads)
-    programs = [PROGRAMS[name] for name in arguments.programs]
-    curves, best_dual = measure(problem, programs, arguments.repeats, arguments.reference_tolerance)
-    results = _describe(arguments, problem) | {"best_dual": best_dual, "curves": list(map(asdict, curves))}
-    table = markdown_table(curves, _TARGETS)
-    print(_caption(results), table, sep="\n\n")
-    save(arguments.out, results | {"table": table.splitlines()})
 
 
 def measure(
@@ -240,5 +216,22 @@ def _hinge_sum(X: sp.csr_array, Y: sp.csr_array, weights: Any) -> float:
     return float(np.maximum(1.0 + margins, 0.0).sum())
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    problem=flag("rcv1", "rcv1, rcv1-subset1, tmc2007, debtags or synthetic:n,d,L"),
+    penalty=flag(1.0, "c above: LIBLINEAR's -c, twice labelweave's C"),
+    threads=flag(1, "LIBLINEAR uses one whatever is given"),
+    repeats=flag(3, "rounds; the median time of a tolerance counts"),
+    programs=several(PROGRAMS),
+    reference_tolerance=flag(1e-5, "labelweave's gap for D_best"),
+    data=flag(DEFAULT_DATA, "the folder that has rcv1/"),
+    out=flag(help="a JSON file for the results", type=Path),
+)
+def main(arguments: argparse.Namespace) -> None:
+    X, Y = load_problem(arguments.problem, arguments.data)
+    problem = PeerProblem(X, Y, arguments.penalty, arguments.threads)
+    programs = [PROGRAMS[name] for name in arguments.programs]
+    curves, best_dual = measure(problem, programs, arguments.repeats, arguments.reference_tolerance)
+    results = _describe(arguments, problem) | {"best_dual": best_dual, "curves": list(map(asdict, curves))}
+    table = markdown_table(curves, _TARGETS)
+    print(_caption(results), table, sep="\n\n")
+    save(arguments.out, results | {"table": table.splitlines()})

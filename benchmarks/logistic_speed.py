@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, flag, markdown, read_options, save, several
+from benchmarks.frame import RESULTS, command, flag, markdown, save, several
 from benchmarks.logistic_fits import Fit, Prior, fit, kernel_matrix
 from benchmarks.logistic_peers import (
     Watched,
@@ -34,7 +34,6 @@ from benchmarks.logistic_peers import (
     reached,
 )
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 
 _CASES = (
@@ -43,34 +42,6 @@ _CASES = (
 _EXCESSES = (1e-4, 1e-6)
 _SOLVERS = ("lbfgs", "newton-cg")
 _COLUMNS = ("case", "program", "kernel matrix", "factor", *(f"{excess:g} above" for excess in _EXCESSES))
-
-
-@needs_data
-def main() -> None:
-    from threadpoolctl import threadpool_limits
-
-    from labelweave.foundation.arrays import Workers
-
-    arguments = read_options(
-        __doc__,
-        cases=several(_CASES),
-        scale=10.0,
-        width=flag(1.0, "of the kernel, in units of the paper's"),
-        repeats=3,
-        limit=flag(600.0, "seconds for a peer's run"),
-        data=DEFAULT_DATA,
-        out=RESULTS / "logistic_speed.json",
-    )
-    rows: list[dict[str, Any]] = []
-    # labelweave's own threads need the library's to be one; the peers use the library's
-    with Workers(1).running() as workers, threadpool_limits(1):
-        kernel_matrix(load_class_problem("satimage", arguments.data).first(100), 1.0, workers)  # loads code
-        for case in arguments.cases:
-            rows += _measure(case, arguments, workers)
-    table = _table(rows)
-    print("\n".join(table))
-    settings = {name: getattr(arguments, name) for name in ("scale", "width", "repeats", "limit")}
-    save(arguments.out, settings | {"threads": 1, "runs": rows, "table": table})
 
 
 def _measure(case: str, arguments: argparse.Namespace, workers: Any) -> list[dict[str, Any]]:
@@ -233,5 +204,27 @@ def _cell(row: dict[str, Any], place: int) -> str:
     return f"{seconds:.2f} s, {ratio:.1f}x"
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    cases=several(_CASES),
+    scale=10.0,
+    width=flag(1.0, "of the kernel, in units of the paper's"),
+    repeats=3,
+    limit=flag(600.0, "seconds for a peer's run"),
+    data=DEFAULT_DATA,
+    out=RESULTS / "logistic_speed.json",
+)
+def main(arguments: argparse.Namespace) -> None:
+    from threadpoolctl import threadpool_limits
+
+    from labelweave.foundation.arrays import Workers
+
+    rows: list[dict[str, Any]] = []
+    # labelweave's own threads need the library's to be one; the peers use the library's
+    with Workers(1).running() as workers, threadpool_limits(1):
+        kernel_matrix(load_class_problem("satimage", arguments.data).first(100), 1.0, workers)  # loads code
+        for case in arguments.cases:
+            rows += _measure(case, arguments, workers)
+    table = _table(rows)
+    print("\n".join(table))
+    settings = {name: getattr(arguments, name) for name in ("scale", "width", "repeats", "limit")}
+    save(arguments.out, settings | {"threads": 1, "runs": rows, "table": table})

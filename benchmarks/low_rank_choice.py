@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import flag, read_options, save, without_name
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import command, flag, save, without_name
 from benchmarks.problems import read_part
 from labelweave import LowRankClassifier, LowRankClassifierCV, metrics
 from labelweave.splits import IterativeStratifiedKFold
@@ -60,14 +59,12 @@ def read(name: str, part: str) -> tuple[Any, Any]:
     return found.X, found.Y
 
 
-@needs_data
-def main() -> None:
-    given = read_options(
-        __doc__,
-        sets=without_name(SETS),
-        test=flag(False, "the default alone, on the test rows"),
-        out=flag(type=Path),
-    )
+@command(
+    sets=without_name(SETS),
+    test=flag(False, "the default alone, on the test rows"),
+    out=flag(type=Path),
+)
+def main(given: Any) -> None:
     table: dict[str, Any] = {}
     print(f"{'set':10s} {'candidates':28s} {'CPU s':>7s} {'ratio':>6s} {'micro-F1':>9s} {'macro-F1':>9s}")
     for name in given.sets:
@@ -92,7 +89,3 @@ def main() -> None:
         means = [np.mean([row[f"{average}-F1"] for row in rows]) for average in ("micro", "macro")]
         print(f"{'mean':10s} {kind:28s} {'':7s} {np.max(ratios):6.1f} {means[0]:9.3f} {means[1]:9.3f}")
     save(given.out, table)
-
-
-if __name__ == "__main__":
-    main()

@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, flag, read_json, read_options, several, write_json
+from benchmarks.frame import RESULTS, command, flag, read_json, several, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import RankingProblem, write_ranking
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.programs import Program, ranking, run_ranking, version_of
@@ -49,25 +48,6 @@ _PROGRAMS = [
     ranking("LIBLINEAR -s 1", "benchmarks.peers.liblinear_one_vs_rest", "1", "liblinear-official"),
     ranking("LIBLINEAR -s 0", "benchmarks.peers.liblinear_one_vs_rest", "0", "liblinear-official"),
 ]
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        sets=several(_SETS),
-        repeats=3,
-        data=flag(DEFAULT_DATA, "the folder that has mulan/"),
-        out=RESULTS / "low_rank_peers.json",
-    )
-    results: dict[str, Any] = read_json(arguments.out)
-    results |= {"threads": 1, "sets": results.get("sets", {})}
-    versions = {program.package: version_of(program) for program in _PROGRAMS}
-    for name in arguments.sets:
-        found = _measure(name, arguments.data, arguments.repeats)
-        results["sets"][name] = found | {"versions": versions, "measured": describe_machine()}
-        print(_table(name, found), flush=True)
-    write_json(arguments.out, results)
 
 
 def _measure(name: str, data: Path, repeats: int) -> dict[str, Any]:
@@ -129,5 +109,18 @@ def _table(name: str, found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    sets=several(_SETS),
+    repeats=3,
+    data=flag(DEFAULT_DATA, "the folder that has mulan/"),
+    out=RESULTS / "low_rank_peers.json",
+)
+def main(arguments: Any) -> None:
+    results: dict[str, Any] = read_json(arguments.out)
+    results |= {"threads": 1, "sets": results.get("sets", {})}
+    versions = {program.package: version_of(program) for program in _PROGRAMS}
+    for name in arguments.sets:
+        found = _measure(name, arguments.data, arguments.repeats)
+        results["sets"][name] = found | {"versions": versions, "measured": describe_machine()}
+        print(_table(name, found), flush=True)
+    write_json(arguments.out, results)

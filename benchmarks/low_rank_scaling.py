@@ -32,9 +32,9 @@ from benchmarks.frame import (
     IMAGES,
     RESULTS,
     begin_picture,
+    command,
     draw_growth,
     flag,
-    read_options,
     save,
     slope,
     write_picture,
@@ -155,20 +155,6 @@ def _entries(shape: Shape, workers: Workers) -> Any:
     return SampledEntries.from_signs(ENTRY_LOSSES["logistic"](), observed, ones, 1.0, workers)
 
 
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        repeats=flag(5, "of each size; the median counts"),
-        out=RESULTS / "low_rank_scaling.json",
-        figure=IMAGES / "low_rank_scaling.png",
-    )
-    panels = {name: _measure(name, panel, arguments.repeats) for name, panel in _PANELS.items()}
-    save(arguments.out, {"repeats": arguments.repeats, "panels": panels})
-    _draw(panels, arguments.figure)
-    for name, found in panels.items():
-        print(f"seconds per step ~ ({name}) ^ {found['slope']:.2f}; of the part: ^ {found['part_slope']:.2f}")
-
-
 def _measure(name: str, panel: Panel, repeats: int) -> dict[str, Any]:
     sizes, seconds, parts = [], [], []
     with Workers(1).running() as workers:
@@ -204,5 +190,14 @@ def _draw(panels: dict[str, Any], path: Path) -> None:
     write_picture(figure, path)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    repeats=flag(5, "of each size; the median counts"),
+    out=RESULTS / "low_rank_scaling.json",
+    figure=IMAGES / "low_rank_scaling.png",
+)
+def main(arguments: Any) -> None:
+    panels = {name: _measure(name, panel, arguments.repeats) for name, panel in _PANELS.items()}
+    save(arguments.out, {"repeats": arguments.repeats, "panels": panels})
+    _draw(panels, arguments.figure)
+    for name, found in panels.items():
+        print(f"seconds per step ~ ({name}) ^ {found['slope']:.2f}; of the part: ^ {found['part_slope']:.2f}")

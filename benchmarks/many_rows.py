@@ -21,33 +21,13 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from benchmarks.large_fits import large_fit, tell
 from labelweave import MaxMarginClassifier
 
 _ROWS, _FEATURES, _LABELS = 50_000, 20, 20
 _BUMPS, _NEW_ROWS = 40, 5_000
 _NOISE = 0.3  # of the scores' standard deviation
-
-
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        rows=flag(_ROWS, "fewer for a shorter run"),
-        tol=flag(1e-3, "the relative duality gap to reach"),
-        memory_budget=flag(2000.0, "megabytes for kernel values"),
-        solver="auto",
-        n_jobs=flag(2, "threads"),
-        out=flag(help="a JSON file; default results/many_rows[_ROWS].json", type=Path),
-    )
-    n, (X, Y, clean) = arguments.rows, make_bumps(arguments.rows + _NEW_ROWS)
-    settings = {name: getattr(arguments, name) for name in ("tol", "memory_budget", "solver", "n_jobs")}
-    model = MaxMarginClassifier(kernel="rbf", **settings)
-    found = settings | large_fit(model, X[:n], Y[:n])
-    found["support_rows"] = len(model.support_)
-    found["error_percent"] = 100 * float((model.predict(X[n:]) != Y[n:]).mean())
-    found["error_percent_of_clean_scores"] = 100 * float((clean[n:] != Y[n:]).mean())
-    tell(found, arguments.out, "many_rows" if n == _ROWS else f"many_rows_{n}")
 
 
 def make_bumps(n_rows: int, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -69,5 +49,20 @@ def _largest(scores: Any, shares: Any) -> Any:
     return (scores > thresholds).astype(np.int8)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    rows=flag(_ROWS, "fewer for a shorter run"),
+    tol=flag(1e-3, "the relative duality gap to reach"),
+    memory_budget=flag(2000.0, "megabytes for kernel values"),
+    solver="auto",
+    n_jobs=flag(2, "threads"),
+    out=flag(help="a JSON file; default results/many_rows[_ROWS].json", type=Path),
+)
+def main(arguments: Any) -> None:
+    n, (X, Y, clean) = arguments.rows, make_bumps(arguments.rows + _NEW_ROWS)
+    settings = {name: getattr(arguments, name) for name in ("tol", "memory_budget", "solver", "n_jobs")}
+    model = MaxMarginClassifier(kernel="rbf", **settings)
+    found = settings | large_fit(model, X[:n], Y[:n])
+    found["support_rows"] = len(model.support_)
+    found["error_percent"] = 100 * float((model.predict(X[n:]) != Y[n:]).mean())
+    found["error_percent_of_clean_scores"] = 100 * float((clean[n:] != Y[n:]).mean())
+    tell(found, arguments.out, "many_rows" if n == _ROWS else f"many_rows_{n}")

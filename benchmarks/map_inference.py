@@ -33,13 +33,12 @@ from benchmarks.frame import (
     IMAGES,
     RESULTS,
     begin_picture,
+    command,
     flag,
     in_turns,
-    read_options,
     save,
     write_picture,
 )
-from benchmarks.needed_data import needs_data
 from benchmarks.programs import Program, run_program
 from labelweave.inference.map import MapInference
 from labelweave.labels.clique_graph import CliqueGraph
@@ -70,27 +69,6 @@ class PairProblem:
         unary = generator.normal(size=(n_examples, graph.n_labels))
         pairs = coupling * generator.normal(size=(n_examples, graph.n_cliques))
         return cls(graph, unary, np.abs(pairs) if attractive else pairs)
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        examples=flag(500, "of a problem; a fiftieth for 1,000 labels"),
-        programs=flag(3, "examples that milp solves"),
-        repeats=5,
-        out=RESULTS / "map_inference.json",
-        figure=IMAGES / "map_edges.png",
-    )
-    problems = [(name, coupling, False) for name, (*_, some) in _GRAPHS.items() for coupling in some]
-    problems += [(name, 0.3, True) for name in list(_GRAPHS)[2:]]
-    speed = [_compare(*problem, arguments) for problem in problems]
-    edges = [
-        _count_edges(n_edges, coupling, arguments) for coupling in _COUPLINGS for n_edges in _EDGE_COUNTS
-    ]
-    shared = {"examples": arguments.examples, "repeats": arguments.repeats}
-    save(arguments.out, shared | {"speed": speed, "edges": edges})
-    _draw(edges, arguments.figure)
 
 
 def graph_of(kind: str, n_labels: int, n_edges: int) -> CliqueGraph:
@@ -203,5 +181,20 @@ def _draw(edges: list[dict[str, Any]], path: Path) -> None:
     write_picture(figure, path)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    examples=flag(500, "of a problem; a fiftieth for 1,000 labels"),
+    programs=flag(3, "examples that milp solves"),
+    repeats=5,
+    out=RESULTS / "map_inference.json",
+    figure=IMAGES / "map_edges.png",
+)
+def main(arguments: argparse.Namespace) -> None:
+    problems = [(name, coupling, False) for name, (*_, some) in _GRAPHS.items() for coupling in some]
+    problems += [(name, 0.3, True) for name in list(_GRAPHS)[2:]]
+    speed = [_compare(*problem, arguments) for problem in problems]
+    edges = [
+        _count_edges(n_edges, coupling, arguments) for coupling in _COUPLINGS for n_edges in _EDGE_COUNTS
+    ]
+    shared = {"examples": arguments.examples, "repeats": arguments.repeats}
+    save(arguments.out, shared | {"speed": speed, "edges": edges})
+    _draw(edges, arguments.figure)

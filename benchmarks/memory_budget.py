@@ -27,9 +27,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fit_memory import MemoryClimb
-from benchmarks.frame import RESULTS, flag, markdown, read_options, save
+from benchmarks.frame import RESULTS, command, flag, markdown, save
 from benchmarks.machine import in_own_process
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -50,26 +49,6 @@ _COLUMNS = {
     "beyond": "beyond the budget, MB",
     "arrays": "... in arrays n x L",
 }
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        sizes=flag([6000, 12000], "numbers of images"),
-        solvers=flag(["auto", "block_ascent"], "within the budget"),
-        tol=flag(1e-3, "the relative duality gap to reach"),
-        data=flag(DEFAULT_DATA, "the folder that has awa/"),
-        out=RESULTS / "memory_budget.json",
-    )
-    os.environ.update(dict.fromkeys(_THREAD_SETTINGS, "1"))
-    tables: dict[str, Any] = {}
-    for size in arguments.sizes:
-        rows = _measure_size(size, arguments)
-        tables[str(size)] = rows
-        print(f"\n{size:,} images", *_table(rows), sep="\n", flush=True)
-    settings = {"tol": arguments.tol, "C": 1.0, "threads": 1}
-    save(arguments.out, settings | {"images": tables})
 
 
 def _measure_size(size: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -138,5 +117,19 @@ def _cell(key: str, value: Any) -> str:
     return str(value)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    sizes=flag([6000, 12000], "numbers of images"),
+    solvers=flag(["auto", "block_ascent"], "within the budget"),
+    tol=flag(1e-3, "the relative duality gap to reach"),
+    data=flag(DEFAULT_DATA, "the folder that has awa/"),
+    out=RESULTS / "memory_budget.json",
+)
+def main(arguments: argparse.Namespace) -> None:
+    os.environ.update(dict.fromkeys(_THREAD_SETTINGS, "1"))
+    tables: dict[str, Any] = {}
+    for size in arguments.sizes:
+        rows = _measure_size(size, arguments)
+        tables[str(size)] = rows
+        print(f"\n{size:,} images", *_table(rows), sep="\n", flush=True)
+    settings = {"tol": arguments.tol, "C": 1.0, "threads": 1}
+    save(arguments.out, settings | {"images": tables})

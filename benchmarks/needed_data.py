@@ -66,13 +66,13 @@ def missing(error: Exception) -> str:
     return f"These data are not at hand: {place.rstrip('.')}. They are {SOURCES[known]}; put them there."
 
 
-def needs_data(main: Callable[[], None]) -> Callable[[], None]:
+def needs_data(main: Callable[[], int | None]) -> Callable[[], int | None]:
     """Make a command end with a sentence and exit code 2 where its data or programs are missing."""
 
     @wraps(main)
-    def command() -> None:
+    def command() -> int | None:
         try:
-            main()
+            return main()
         except subprocess.CalledProcessError as error:
             if error.returncode != 2:
                 raise

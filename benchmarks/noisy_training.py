@@ -24,9 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, mean_and_error, read_options, several
+from benchmarks.frame import RESULTS, command, mean_and_error, several
 from benchmarks.label_errors import NOISES, SETS, Array, cases_of, flipped, left_out, training_rows
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier, metrics
@@ -37,18 +36,6 @@ from labelweave.noise import find_label_errors
 
 _KINDS = ("clean", "flipped", "hidden", "flipped back", "soft", "rates", "true rates")
 _DRAWS = 5
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__, sets=several(SETS), draws=_DRAWS, data=DEFAULT_DATA, records=RESULTS / "noisy_training.json"
-    )
-    recorded = RecordedRuns(arguments)
-    warnings.simplefilter("ignore", UserWarning)  # of models that fit wrong labels
-    for name in arguments.sets:
-        _measure_set(name, arguments, recorded)
-    recorded.show(_table(recorded.runs))
 
 
 def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRuns) -> None:
@@ -110,5 +97,10 @@ def _table(runs: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, "micro-F1 of test rows, mean ± standard error over draws of the flips"])
 
 
-if __name__ == "__main__":
-    main()
+@command(sets=several(SETS), draws=_DRAWS, data=DEFAULT_DATA, records=RESULTS / "noisy_training.json")
+def main(arguments: argparse.Namespace) -> None:
+    recorded = RecordedRuns(arguments)
+    warnings.simplefilter("ignore", UserWarning)  # of models that fit wrong labels
+    for name in arguments.sets:
+        _measure_set(name, arguments, recorded)
+    recorded.show(_table(recorded.runs))

@@ -22,11 +22,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame import RESULTS, flag, markdown, read_options, save
+from benchmarks.frame import RESULTS, command, flag, markdown, save
 from benchmarks.kernel_problems import load_kernel_problem
 from benchmarks.kernel_runs import ToleranceSearch, own_runs, peer_runs, trained
 from benchmarks.linear_speed import primal_value
-from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import KERNEL_PROGRAMS, PROGRAMS
@@ -53,29 +52,6 @@ class LinearRun:
     primal: float
     dual: float
     gap: float
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        sizes=_SIZES,
-        libsvm_rows=flag(2_000, "run LIBSVM up to so many images"),
-        megabytes=flag(3_000.0, "memory for kernel values"),
-        data=flag(DEFAULT_DATA, "the folder that has awa/"),
-        out=RESULTS / "paper_table1.json",
-    )
-    found: dict[int, dict[str, Any]] = {}
-    for size in arguments.sizes:
-        problem = load_kernel_problem(f"awa-{size}", 1.0, arguments.megabytes, arguments.data)
-        found[size] = measure_linear(problem) | measure_rbf(
-            problem, with_libsvm=size <= arguments.libsvm_rows
-        )
-        print(_row(size, found[size]), flush=True)
-    table = [*_header(), *(_row(size, runs) for size, runs in found.items())]
-    print("", *table, sep="\n")
-    settings = {"gap": _GAP, "C": 1.0, "kernel_megabytes": arguments.megabytes, "threads": 1}
-    save(arguments.out, settings | {"runs": _plain(found), "table": table})
 
 
 def measure_linear(problem: PeerProblem) -> dict[str, Any]:
@@ -135,5 +111,22 @@ def _plain(found: dict[int, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    sizes=_SIZES,
+    libsvm_rows=flag(2_000, "run LIBSVM up to so many images"),
+    megabytes=flag(3_000.0, "memory for kernel values"),
+    data=flag(DEFAULT_DATA, "the folder that has awa/"),
+    out=RESULTS / "paper_table1.json",
+)
+def main(arguments: Any) -> None:
+    found: dict[int, dict[str, Any]] = {}
+    for size in arguments.sizes:
+        problem = load_kernel_problem(f"awa-{size}", 1.0, arguments.megabytes, arguments.data)
+        found[size] = measure_linear(problem) | measure_rbf(
+            problem, with_libsvm=size <= arguments.libsvm_rows
+        )
+        print(_row(size, found[size]), flush=True)
+    table = [*_header(), *(_row(size, runs) for size, runs in found.items())]
+    print("", *table, sep="\n")
+    settings = {"gap": _GAP, "C": 1.0, "kernel_megabytes": arguments.megabytes, "threads": 1}
+    save(arguments.out, settings | {"runs": _plain(found), "table": table})

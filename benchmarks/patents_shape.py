@@ -21,44 +21,14 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks.frame import RESULTS, flag, markdown, read_options, save, several
+from benchmarks.frame import RESULTS, command, flag, markdown, save, several
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
 from benchmarks.machine import peak_memory_bytes
-from benchmarks.needed_data import needs_data
 from benchmarks.patent_texts import SECTIONS
 
 _SCALE, _INTERCEPT_VARIANCE = 5.0, 0.01
 _FOLDS = 5
 _COLUMNS = ("section", "model", "gap asked", "gap", "seconds", "kernel products", "paper's seconds", "ratio")
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        sections=flag(["D"], choices=list(SECTIONS)),
-        models=several(("flat", "tree")),
-        tol=[1e-4, 1e-6],
-        learn=flag(False, "learn the scales as well"),
-        learning_steps=flag(25, "quasi-Newton steps at most"),
-        threads=1,
-        repeats=3,
-        out=RESULTS / "patents_shape.json",
-    )
-    fits: list[dict[str, Any]] = []
-    learned: list[dict[str, Any]] = []
-    _warm_up()
-    for section in arguments.sections:
-        problem = load_class_problem(f"patents-{section}")
-        for model in arguments.models:
-            fits += [_fits(problem, section, model, tol, arguments) for tol in arguments.tol]
-        if arguments.learn:
-            learned += [_learn(problem, section, model, arguments) for model in arguments.models]
-    table = _table(fits) + (["", *_learning_table(learned)] if learned else [])
-    print("\n".join(table))
-    results = {"threads": arguments.threads, "peak_memory_bytes": peak_memory_bytes()}
-    results |= {"scale": _SCALE, "intercept_variance": _INTERCEPT_VARIANCE}
-    save(arguments.out, results | {"fits": fits, "learned": learned, "table": table})
 
 
 def _warm_up() -> None:
@@ -157,5 +127,28 @@ def _learning_row(result: dict[str, Any]) -> str:
     return text.format(**result, before=before, after=after)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    sections=flag(["D"], choices=list(SECTIONS)),
+    models=several(("flat", "tree")),
+    tol=[1e-4, 1e-6],
+    learn=flag(False, "learn the scales as well"),
+    learning_steps=flag(25, "quasi-Newton steps at most"),
+    threads=1,
+    repeats=3,
+    out=RESULTS / "patents_shape.json",
+)
+def main(arguments: argparse.Namespace) -> None:
+    fits: list[dict[str, Any]] = []
+    learned: list[dict[str, Any]] = []
+    _warm_up()
+    for section in arguments.sections:
+        problem = load_class_problem(f"patents-{section}")
+        for model in arguments.models:
+            fits += [_fits(problem, section, model, tol, arguments) for tol in arguments.tol]
+        if arguments.learn:
+            learned += [_learn(problem, section, model, arguments) for model in arguments.models]
+    table = _table(fits) + (["", *_learning_table(learned)] if learned else [])
+    print("\n".join(table))
+    results = {"threads": arguments.threads, "peak_memory_bytes": peak_memory_bytes()}
+    results |= {"scale": _SCALE, "intercept_variance": _INTERCEPT_VARIANCE}
+    save(arguments.out, results | {"fits": fits, "learned": learned, "table": table})

@@ -21,8 +21,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, flag, mean_and_error, read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command, flag, mean_and_error
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier, metrics
@@ -87,32 +86,6 @@ class _Data(NamedTuple):
     propensities: Array
 
 
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        methods=flag(_METHODS, choices=tuple(_METHODS)),
-        draws=_DRAWS,
-        data=DEFAULT_DATA,
-        records=RESULTS / "positive_unlabelled.json",
-    )
-    recorded = RecordedRuns(arguments)
-    data = _read(arguments.data) if recorded.measures else None
-    for name in arguments.methods:
-        cases = [{"method": name, "draw": draw} for draw in range(arguments.draws)]
-        cases = [case for case in cases if recorded.wants(case)]
-        if data is None or not cases:
-            continue
-        method, penalty = _METHODS[name], _chosen(data, _METHODS[name])
-        for case in cases:
-            found = recorded.add(case, {"penalty": penalty} | _measured(data, method, penalty, case["draw"]))
-            print(
-                {key: round(value, 4) if key in _COLUMNS else value for key, value in found.items()},
-                flush=True,
-            )
-    recorded.show(_table(recorded.runs))
-
-
 def _read(folder: Path) -> _Data:
     parts = read_parts("delicious", folder)
     rows = [sp.csr_array(normalize(sp.csr_array(part.X))) for part in parts]
@@ -166,5 +139,25 @@ def _table(runs: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, "mean ± standard error over draws; logistic models see 1,000 of the rows"])
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    methods=flag(_METHODS, choices=tuple(_METHODS)),
+    draws=_DRAWS,
+    data=DEFAULT_DATA,
+    records=RESULTS / "positive_unlabelled.json",
+)
+def main(arguments: Any) -> None:
+    recorded = RecordedRuns(arguments)
+    data = _read(arguments.data) if recorded.measures else None
+    for name in arguments.methods:
+        cases = [{"method": name, "draw": draw} for draw in range(arguments.draws)]
+        cases = [case for case in cases if recorded.wants(case)]
+        if data is None or not cases:
+            continue
+        method, penalty = _METHODS[name], _chosen(data, _METHODS[name])
+        for case in cases:
+            found = recorded.add(case, {"penalty": penalty} | _measured(data, method, penalty, case["draw"]))
+            print(
+                {key: round(value, 4) if key in _COLUMNS else value for key, value in found.items()},
+                flush=True,
+            )
+    recorded.show(_table(recorded.runs))

@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, flag, read_options
+from benchmarks.frame import RESULTS, command, flag
 from benchmarks.opponents import PLST, WSABIE
 from benchmarks.problems import text_pattern
 from benchmarks.recorded_runs import RecordedRuns, Run
@@ -167,18 +167,17 @@ def _is_slow(run: Run) -> bool:
     return bool(times["decision_function"] > _EXPLAINED_FROM * times["bound"])
 
 
-def main() -> None:
-    options = read_options(
-        __doc__,
-        rows=[1, 100, 10_000],
-        data=["texts", "dense", "kernels"],
-        models=flag(help="the names of some", nargs="+"),
-        seconds=flag(1.0, "of each case at least"),
-        words=flag(20_000, "of texts"),
-        labels=flag(300, "of texts"),
-        clock=flag(False, "time by the clock, for several threads"),
-        records=RESULTS / "predictions.json",
-    )
+@command(
+    rows=[1, 100, 10_000],
+    data=["texts", "dense", "kernels"],
+    models=flag(help="the names of some", nargs="+"),
+    seconds=flag(1.0, "of each case at least"),
+    words=flag(20_000, "of texts"),
+    labels=flag(300, "of texts"),
+    clock=flag(False, "time by the clock, for several threads"),
+    records=RESULTS / "predictions.json",
+)
+def main(options: Any) -> None:
     runs = RecordedRuns(options)
     for kind in options.data:
         for name, model in _models()[kind].items():
@@ -189,7 +188,3 @@ def main() -> None:
             if wanted:
                 _measure(kind, model, runs, wanted, options)
     runs.show("\n".join(_lines(runs.runs)))
-
-
-if __name__ == "__main__":
-    main()

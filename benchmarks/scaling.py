@@ -27,9 +27,9 @@ from benchmarks.frame import (
     IMAGES,
     RESULTS,
     begin_picture,
+    command,
     draw_growth,
     flag,
-    read_options,
     save,
     slopes,
     write_picture,
@@ -49,30 +49,6 @@ _FIXED = {
 }
 
 Run = dict[str, Any]
-
-
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        repeats=flag(3, "fits of each size; the median counts"),
-        out=RESULTS / "scaling.json",
-        figure=IMAGES / "scaling.png",
-    )
-    _measure({"rows": 500, "labels": 16, "words": 10}, 1)  # loads or compiles the loops
-    panels = {name: [_measure(size, arguments.repeats) for size in grid] for name, grid in _GRIDS.items()}
-    curves = {name: _curve(name, runs) for name, runs in panels.items()}
-    growth = {name: slopes(*curve) for name, curve in curves.items()}
-    facts = {"threads": 1, "rounds": _ROUNDS, "features": _FEATURES, "repeats": arguments.repeats}
-    save(arguments.out, facts | {"slopes": growth, "panels": panels})
-    figure, axes = begin_picture(1, 3, figsize=(11, 3.6), sharey=True)
-    for axis, (name, curve) in zip(axes, curves.items(), strict=True):
-        found = growth[name]
-        legend = f"slope {found['all']:.2f} (upper half {found['upper half']:.2f})"
-        title = ", ".join(text for other, text in _FIXED.items() if other != name).format(**panels[name][0])
-        draw_growth(axis, name, curve[0], {legend: curve[1]}, title)
-        print(f"seconds per round ~ ({name}) ^ {found['all']:.2f}; upper half: ^ {found['upper half']:.2f}")
-    axes[0].set_ylabel("seconds per round, one thread")
-    write_picture(figure, arguments.figure)
 
 
 def _measure(size: dict[str, int], repeats: int) -> Run:
@@ -105,5 +81,24 @@ def _curve(name: str, runs: list[Run]) -> tuple[list[float], list[float]]:
     return sizes, [median(run["seconds_per_round"]) for run in runs]
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    repeats=flag(3, "fits of each size; the median counts"),
+    out=RESULTS / "scaling.json",
+    figure=IMAGES / "scaling.png",
+)
+def main(arguments: Any) -> None:
+    _measure({"rows": 500, "labels": 16, "words": 10}, 1)  # loads or compiles the loops
+    panels = {name: [_measure(size, arguments.repeats) for size in grid] for name, grid in _GRIDS.items()}
+    curves = {name: _curve(name, runs) for name, runs in panels.items()}
+    growth = {name: slopes(*curve) for name, curve in curves.items()}
+    facts = {"threads": 1, "rounds": _ROUNDS, "features": _FEATURES, "repeats": arguments.repeats}
+    save(arguments.out, facts | {"slopes": growth, "panels": panels})
+    figure, axes = begin_picture(1, 3, figsize=(11, 3.6), sharey=True)
+    for axis, (name, curve) in zip(axes, curves.items(), strict=True):
+        found = growth[name]
+        legend = f"slope {found['all']:.2f} (upper half {found['upper half']:.2f})"
+        title = ", ".join(text for other, text in _FIXED.items() if other != name).format(**panels[name][0])
+        draw_growth(axis, name, curve[0], {legend: curve[1]}, title)
+        print(f"seconds per round ~ ({name}) ^ {found['all']:.2f}; upper half: ^ {found['upper half']:.2f}")
+    axes[0].set_ylabel("seconds per round, one thread")
+    write_picture(figure, arguments.figure)

@@ -26,10 +26,10 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import flag, read_options, save
+from benchmarks.frame import command, flag, save
 from benchmarks.kernel_problems import load_animals
 from benchmarks.logistic_problems import load_class_problem
-from benchmarks.needed_data import missing, needs_data
+from benchmarks.needed_data import missing
 from benchmarks.problems import DEFAULT_DATA, load_problem, read_part
 from benchmarks.unscaled_features import made_rows
 from labelweave import LabelCovariance, MaxMarginClassifier, datasets
@@ -215,17 +215,15 @@ def _measure(X: Any, y: Any, settings: dict[str, Any], solver: str) -> dict[str,
     }
 
 
-@needs_data
-def main() -> None:
-    options = read_options(
-        __doc__,
-        linear=flag(False, "linear models"),
-        problems=flag(nargs="*"),
-        solvers=flag(nargs="*"),
-        rounds=3,
-        data=DEFAULT_DATA,
-        out=flag(type=Path),
-    )
+@command(
+    linear=flag(False, "linear models"),
+    problems=flag(nargs="*"),
+    solvers=flag(nargs="*"),
+    rounds=3,
+    data=DEFAULT_DATA,
+    out=flag(type=Path),
+)
+def main(options: Any) -> None:
     problems = LINEAR if options.linear else PROBLEMS
     solvers = options.solvers or (LINEAR_SOLVERS if options.linear else SOLVERS)
     more = {"kernel": "linear", "threshold": 0.0} if options.linear else {}
@@ -254,7 +252,3 @@ def main() -> None:
     if not found:
         raise SystemExit(2)  # why was said of each
     save(options.out, found)
-
-
-if __name__ == "__main__":
-    main()

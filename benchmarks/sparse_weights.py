@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, flag, read_options, write_json
+from benchmarks.frame import RESULTS, command, flag, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
 from labelweave.datasets import LabeledData, make_text_like
 
@@ -80,19 +80,18 @@ def _seconds(work: Callable[[int], Any], most: int) -> list[float]:
     return found
 
 
-def main() -> None:
-    options = read_options(
-        __doc__,
-        rows=36_000,
-        features=50_000,
-        labels=3_000,
-        test_rows=4_000,
-        C=1.0,
-        tol=1e-2,
-        jobs=2,
-        models=flag(["certified", "off"], "certified, off, or a size", nargs="*"),
-        out=RESULTS / "sparse_weights.json",
-    )
+@command(
+    rows=36_000,
+    features=50_000,
+    labels=3_000,
+    test_rows=4_000,
+    C=1.0,
+    tol=1e-2,
+    jobs=2,
+    models=flag(["certified", "off"], "certified, off, or a size", nargs="*"),
+    out=RESULTS / "sparse_weights.json",
+)
+def main(options: Any) -> None:
     sizes = options.rows + options.test_rows, options.features, options.labels
     data = make_text_like(*sizes, labels_per_row=5)
     train = LabeledData(data.X[: options.rows], data.Y[: options.rows])
@@ -104,7 +103,3 @@ def main() -> None:
         print({key: value for key, value in models[-1].items() if key != "pruning"}, flush=True)
     case = {key: value for key, value in vars(options).items() if key not in ("out", "models")}
     write_json(options.out, {"machine": describe_machine(), "case": case, "models": models})
-
-
-if __name__ == "__main__":
-    main()

@@ -20,9 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
-from benchmarks.frame import RESULTS, flag, markdown, read_json, read_options, several, write_json
+from benchmarks.frame import RESULTS, command, flag, markdown, read_json, several, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.programs import Program, run_program, version_of
 from labelweave.datasets import load_debtags, make_text_like
@@ -32,33 +31,6 @@ _SETS = ("bibtex", "debtags", "yeast", "tmc2007", "synthetic")
 _PEER = Program("iterative-stratification", "benchmarks.peers.stratified_folds", "iterative-stratification")
 
 Folds = tuple[Any, list[float]]  # of every seed and row; seconds of every seed
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        sets=several(_SETS),
-        folds=[5, 10],
-        seeds=5,
-        data=flag(DEFAULT_DATA, "the folder that has mulan/"),
-        out=RESULTS / "stratification.json",
-    )
-    results: dict[str, Any] = read_json(arguments.out)
-    results |= {"threads": 1, "sets": results.get("sets", {})}
-    for name in arguments.sets:
-        Y = _read(name, arguments.data)
-        found = {str(folds): _measure(Y, folds, arguments.seeds) for folds in arguments.folds}
-        sizes = {"rows": Y.shape[0], "labels": Y.shape[1], "peer": version_of(_PEER)}
-        results["sets"][name] = found | sizes | {"measured": describe_machine()}
-        for folds, ways in found.items():
-            rows = [
-                [title, f"{one['seconds']:.3f}", f"{1e3 * one['FD']:.3f}", f"{one['FLZ']:.1f}"]
-                for title, one in ways.items()
-            ]
-            print(f"\n{name}, {folds} folds, {Y.shape[0]} rows, {Y.shape[1]} labels\n")
-            print(*markdown(["folds by", "seconds", "FD, 1e-3", "FLZ"], rows), sep="\n", flush=True)
-    write_json(arguments.out, results)
 
 
 def _read(name: str, data: Path) -> sp.csr_array:
@@ -117,5 +89,26 @@ def _deviations(Y: sp.csr_array, folds: Any, n_folds: int) -> dict[str, float]:
     return {"FD": float(np.abs(away).mean()), "FLZ": int((positives == 0).sum())}
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    sets=several(_SETS),
+    folds=[5, 10],
+    seeds=5,
+    data=flag(DEFAULT_DATA, "the folder that has mulan/"),
+    out=RESULTS / "stratification.json",
+)
+def main(arguments: Any) -> None:
+    results: dict[str, Any] = read_json(arguments.out)
+    results |= {"threads": 1, "sets": results.get("sets", {})}
+    for name in arguments.sets:
+        Y = _read(name, arguments.data)
+        found = {str(folds): _measure(Y, folds, arguments.seeds) for folds in arguments.folds}
+        sizes = {"rows": Y.shape[0], "labels": Y.shape[1], "peer": version_of(_PEER)}
+        results["sets"][name] = found | sizes | {"measured": describe_machine()}
+        for folds, ways in found.items():
+            rows = [
+                [title, f"{one['seconds']:.3f}", f"{1e3 * one['FD']:.3f}", f"{one['FLZ']:.1f}"]
+                for title, one in ways.items()
+            ]
+            print(f"\n{name}, {folds} folds, {Y.shape[0]} rows, {Y.shape[1]} labels\n")
+            print(*markdown(["folds by", "seconds", "FD, 1e-3", "FLZ"], rows), sep="\n", flush=True)
+    write_json(arguments.out, results)

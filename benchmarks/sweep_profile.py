@@ -21,8 +21,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.frame import read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import command
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.product_limits import LEVELS, Limits, level_sizes, measure_limits, row_rate
 from labelweave import MaxMarginClassifier
@@ -73,10 +72,8 @@ def _bound(limits: Limits, rates: dict[str, float], X: Any, visits: float) -> fl
     return limits.gather_seconds(counts, 4 * WIDTH, 0.0, 2.0 * WIDTH * counts.sum(), rates)
 
 
-@needs_data
-def main() -> None:
-    """Fit, and print where the time went."""
-    options = read_options(__doc__, problem="rcv1", data=DEFAULT_DATA, tol=[1e-2, 1e-3, 1e-4], repeats=5)
+@command(problem="rcv1", data=DEFAULT_DATA, tol=[1e-2, 1e-3, 1e-4], repeats=5)
+def main(options: Any) -> None:
     X, Y = load_problem(options.problem, options.data)
     limits = measure_limits(np.float32)
     rates = {level: row_rate(level_sizes()[level], WIDTH, np.dtype(np.float32)) for level in LEVELS}
@@ -95,7 +92,3 @@ def main() -> None:
             f"reading weights takes {bound:.3f} s, sweeps / bound {seconds['sweeps'] / bound:.2f}",
             flush=True,
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,7 @@ import pyarrow.csv
 import pyarrow.json
 from pyarrow import parquet
 
-from benchmarks.frame import RESULTS, read_options, write_json
+from benchmarks.frame import RESULTS, command, write_json
 from benchmarks.machine import describe_machine
 from labelweave.datasets import TableColumns, TableVectorizer, read_table_columns
 
@@ -109,8 +109,8 @@ def _features_of(path: Path) -> Callable[[], Any]:
     return lambda: vectorizer.fit_transform(frame)
 
 
-def main() -> None:
-    chosen = read_options(__doc__, rows=40_000, rounds=11, out=RESULTS / "table_reading.json")
+@command(rows=40_000, rounds=11, out=RESULTS / "table_reading.json")
+def main(chosen: Any) -> None:
     versions = {"pandas": pd.__version__, "pyarrow": pa.__version__}
     results = describe_machine() | versions | {"rows": chosen.rows, "rounds": chosen.rounds}
     with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +119,3 @@ def main() -> None:
             results[name] = {"bytes": path.stat().st_size, "seconds": found}
             print(f"{name:18}", *(f"{reader} {taken:.3f} s" for reader, taken in found.items()), sep="  ")
     write_json(chosen.out, results)
-
-
-if __name__ == "__main__":
-    main()

@@ -16,23 +16,28 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import flag, read_options, write_json
+from benchmarks.frame import command, flag, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 
 
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        problem="rcv1",
-        penalty=flag(1.0, "twice labelweave's C"),
-        tol=1e-3,
-        repeats=5,
-        data=DEFAULT_DATA,
-        out=flag(type=Path),
-    )
+def _fit(X: Any, Y: Any, jobs: int, arguments: argparse.Namespace) -> tuple[float, Any]:
+    from labelweave import MaxMarginClassifier
+
+    start = time.perf_counter()
+    model = MaxMarginClassifier(C=arguments.penalty / 2, tol=arguments.tol, n_jobs=jobs).fit(X, Y)
+    return time.perf_counter() - start, model.coef_
+
+
+@command(
+    problem="rcv1",
+    penalty=flag(1.0, "twice labelweave's C"),
+    tol=1e-3,
+    repeats=5,
+    data=DEFAULT_DATA,
+    out=flag(type=Path),
+)
+def main(arguments: argparse.Namespace) -> None:
     X, Y = load_problem(arguments.problem, arguments.data)
     _fit(X, Y, 2, arguments)  # compiles
     seconds: dict[int, list[float]] = {1: [], 2: []}
@@ -50,15 +55,3 @@ def main() -> None:
         results = {"problem": arguments.problem, "tol": arguments.tol, "ratio": ratio, "ratios": ratios}
         times = {str(jobs): values for jobs, values in seconds.items()}
         write_json(arguments.out, results | {"seconds": times} | describe_machine())
-
-
-def _fit(X: Any, Y: Any, jobs: int, arguments: argparse.Namespace) -> tuple[float, Any]:
-    from labelweave import MaxMarginClassifier
-
-    start = time.perf_counter()
-    model = MaxMarginClassifier(C=arguments.penalty / 2, tol=arguments.tol, n_jobs=jobs).fit(X, Y)
-    return time.perf_counter() - start, model.coef_
-
-
-if __name__ == "__main__":
-    main()

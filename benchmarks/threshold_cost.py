@@ -21,9 +21,8 @@ import numpy as np
 from sklearn.base import clone
 
 from benchmarks.decisions import read
-from benchmarks.frame import RESULTS, flag, read_options, write_json
+from benchmarks.frame import RESULTS, command, flag, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.thresholds import read_rows
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
@@ -33,38 +32,6 @@ from labelweave.splits import IterativeStratifiedShuffleSplit
 _RULES = {"micro_f1": "micro", "macro_f1": "macro", "example_f1": "example"}
 _GAPS = (1e-3, 1e-2, 3e-2, 1e-1)
 _FOLDED = ("emotions", "birds", "yeast")
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        problems=flag(["rcv1-subset1", "debtags", "bibtex"], nargs="*"),
-        folds=flag(_FOLDED, "sets of up to 5,000 rows", nargs="*"),
-        rounds=3,
-        quality=flag(False, "measure F1 scores by the gap of the part too"),
-        data=flag(DEFAULT_DATA, "the folder that has mulan/ and rcv1/"),
-        out=RESULTS / "threshold_cost.json",
-    )
-    results: dict[str, Any] = describe_machine() | {"threads": 1, "rounds": arguments.rounds}
-    warnings.simplefilter("ignore")
-    for name in arguments.folds:
-        X, Y = read_rows(name, arguments.data)
-        results[f"{name}, folds"] = {
-            "rows": X.shape[0],
-            "labels": Y.shape[1],
-            **_folds(X, Y, arguments.rounds),
-        }
-        print(name, results[f"{name}, folds"], flush=True)
-        write_json(arguments.out, results)
-    for name in arguments.problems:
-        X, Y = _training_rows(name, arguments.data)
-        found = {"rows": X.shape[0], "labels": Y.shape[1], "ratios": _ratios(X, Y, arguments.rounds)}
-        if arguments.quality:
-            found["quality"] = _quality(X, Y)
-        results[name] = found
-        print(name, found, flush=True)
-        write_json(arguments.out, results)
 
 
 def _training_rows(name: str, data: Path) -> tuple[Any, Any]:
@@ -132,5 +99,31 @@ def _quality(X: Any, Y: Any) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    problems=flag(["rcv1-subset1", "debtags", "bibtex"], nargs="*"),
+    folds=flag(_FOLDED, "sets of up to 5,000 rows", nargs="*"),
+    rounds=3,
+    quality=flag(False, "measure F1 scores by the gap of the part too"),
+    data=flag(DEFAULT_DATA, "the folder that has mulan/ and rcv1/"),
+    out=RESULTS / "threshold_cost.json",
+)
+def main(arguments: Any) -> None:
+    results: dict[str, Any] = describe_machine() | {"threads": 1, "rounds": arguments.rounds}
+    warnings.simplefilter("ignore")
+    for name in arguments.folds:
+        X, Y = read_rows(name, arguments.data)
+        results[f"{name}, folds"] = {
+            "rows": X.shape[0],
+            "labels": Y.shape[1],
+            **_folds(X, Y, arguments.rounds),
+        }
+        print(name, results[f"{name}, folds"], flush=True)
+        write_json(arguments.out, results)
+    for name in arguments.problems:
+        X, Y = _training_rows(name, arguments.data)
+        found = {"rows": X.shape[0], "labels": Y.shape[1], "ratios": _ratios(X, Y, arguments.rounds)}
+        if arguments.quality:
+            found["quality"] = _quality(X, Y)
+        results[name] = found
+        print(name, found, flush=True)
+        write_json(arguments.out, results)

@@ -30,9 +30,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, flag, read_options, standard_error, write_json
+from benchmarks.frame import RESULTS, command, flag, standard_error, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import read_mulan
@@ -48,30 +47,6 @@ _WAYS: dict[str, dict[str, Any]] = {
 }
 _FBR = np.arange(0.0, 0.81, 0.1)
 Table = npt.NDArray[Any]
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        problems=_SETS,
-        seeds=4,
-        floor=flag(False, "thresholds for macro-F1 by the floor and by SCutFBR.1"),
-        data=flag(DEFAULT_DATA, "the folder that has mulan/"),
-        out=flag(help="the results file", type=Path),
-    )
-    out = arguments.out or RESULTS / f"threshold{'_floor' if arguments.floor else 's'}.json"
-    results: dict[str, Any] = describe_machine() | {"seeds": arguments.seeds}
-    warnings.simplefilter("ignore")
-    for name in arguments.problems:
-        X, Y = read_rows(name, arguments.data)
-        ways = _floors if arguments.floor else _tuned
-        runs = [ways(X, Y, *_split(Y, seed), seed) for seed in range(arguments.seeds)]
-        results[name] = {"rows": X.shape[0], "labels": Y.shape[1], "ways": _summary(runs)}
-        for way, found in results[name]["ways"].items():
-            numbers = "  ".join(f"{what} {value:.4f}" for what, value in found.items())
-            print(f"{name:9} {way:22} {numbers}", flush=True)
-        write_json(out, results)
 
 
 def read_rows(name: str, data: Path) -> tuple[Any, Any]:
@@ -184,5 +159,23 @@ def _summary(runs: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, flo
     return found
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    problems=_SETS,
+    seeds=4,
+    floor=flag(False, "thresholds for macro-F1 by the floor and by SCutFBR.1"),
+    data=flag(DEFAULT_DATA, "the folder that has mulan/"),
+    out=flag(help="the results file", type=Path),
+)
+def main(arguments: Any) -> None:
+    out = arguments.out or RESULTS / f"threshold{'_floor' if arguments.floor else 's'}.json"
+    results: dict[str, Any] = describe_machine() | {"seeds": arguments.seeds}
+    warnings.simplefilter("ignore")
+    for name in arguments.problems:
+        X, Y = read_rows(name, arguments.data)
+        ways = _floors if arguments.floor else _tuned
+        runs = [ways(X, Y, *_split(Y, seed), seed) for seed in range(arguments.seeds)]
+        results[name] = {"rows": X.shape[0], "labels": Y.shape[1], "ways": _summary(runs)}
+        for way, found in results[name]["ways"].items():
+            numbers = "  ".join(f"{what} {value:.4f}" for what, value in found.items())
+            print(f"{name:9} {way:22} {numbers}", flush=True)
+        write_json(out, results)

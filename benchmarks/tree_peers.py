@@ -29,15 +29,14 @@ from benchmarks.frame import (
     IMAGES,
     RESULTS,
     begin_picture,
+    command,
     flag,
     read_json,
-    read_options,
     write_json,
     write_picture,
 )
 from benchmarks.label_tree import hold_out, load_case, quality
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import TOP, RankingProblem, write_ranking
 from benchmarks.programs import Program, ranking, run_ranking, version_of
 from benchmarks.recorded_runs import mark
@@ -78,37 +77,6 @@ _TUNED = [
     ranking("napkinXC, three PLTs as they come", _NAPKIN, "tree,ensemble=3", "napkinxc"),
     ranking("napkinXC, PLT as it comes, 64 branches", _NAPKIN, "tree,arity=64", "napkinxc"),
 ]
-
-
-@needs_data
-def main() -> None:
-    options = read_options(
-        __doc__,
-        programs=flag(help="by title; by default all", nargs="*"),
-        rounds=1,
-        threads=2,
-        sampled=flag(128, "labels of one-vs-rest"),
-        whole=flag(False, "one-vs-rest of all labels"),
-        tune=flag(False, "compare settings on held-out training rows"),
-        show_recorded=False,
-        dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
-        out=RESULTS / "tree_peers.json",
-        picture=IMAGES / "tree_peers.png",
-    )
-    results: dict[str, Any] = read_json(options.out)
-    shown: dict[str, Programs] = {}
-    if options.show_recorded:
-        shown = {part: found["programs"] for part, found in results.items()}
-    else:
-        train, test = load_case("wordnet", options)
-        if options.tune:
-            train, test = hold_out(train)
-        part = "held out" if options.tune else "test"
-        shown[part] = _measure(options, train, test, part, results)
-    for part, programs in shown.items():
-        print(f"\n{_table(part, programs, results[part] if options.show_recorded else None)}")
-    if "test" in results:
-        _draw(results["test"]["programs"], options.picture)
 
 
 def _measure(
@@ -250,5 +218,30 @@ _AXES = {
 }
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    programs=flag(help="by title; by default all", nargs="*"),
+    rounds=1,
+    threads=2,
+    sampled=flag(128, "labels of one-vs-rest"),
+    whole=flag(False, "one-vs-rest of all labels"),
+    tune=flag(False, "compare settings on held-out training rows"),
+    show_recorded=False,
+    dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
+    out=RESULTS / "tree_peers.json",
+    picture=IMAGES / "tree_peers.png",
+)
+def main(options: argparse.Namespace) -> None:
+    results: dict[str, Any] = read_json(options.out)
+    shown: dict[str, Programs] = {}
+    if options.show_recorded:
+        shown = {part: found["programs"] for part, found in results.items()}
+    else:
+        train, test = load_case("wordnet", options)
+        if options.tune:
+            train, test = hold_out(train)
+        part = "held out" if options.tune else "test"
+        shown[part] = _measure(options, train, test, part, results)
+    for part, programs in shown.items():
+        print(f"\n{_table(part, programs, results[part] if options.show_recorded else None)}")
+    if "test" in results:
+        _draw(results["test"]["programs"], options.picture)

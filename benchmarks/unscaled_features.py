@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.frame import flag, read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import command, flag
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import MaxMarginClassifier
 
@@ -43,11 +42,10 @@ def _problems() -> Iterator[tuple[str, Any, Any, float]]:
             yield f"{name}, C = {cost:g}", X, y[:, None] == np.unique(y), cost
 
 
-@needs_data
-def main() -> None:
-    only = read_options(__doc__, only=flag("", "a part of the problems' names")).only
+@command(only=flag("", "a part of the problems' names"))
+def main(given: Any) -> None:
     for name, X, Y, cost in _problems():
-        if only not in name:
+        if given.only not in name:
             continue
         begin = time.perf_counter()
         with warnings.catch_warnings():
@@ -56,7 +54,3 @@ def main() -> None:
         seconds = time.perf_counter() - begin
         ending = f"{model.status_}, {model.n_iter_} rounds, gap {model.duality_gap_:.1e}, {seconds:.2f} s"
         print(f"{name:34} {ending}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import flag, read_options
+from benchmarks.frame import command, flag
 from benchmarks.large_fits import large_fit, tell
 from labelweave import LowRankClassifier
 from labelweave.datasets import make_text_like
@@ -27,17 +28,16 @@ _ROWS, _FEATURES, _LABELS = 881_805, 366_932, 213_707
 _TEST_ROWS = 5_000
 
 
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        share=flag(0.1, "of the rows; 1 for the full shape"),
-        rank=250,
-        rounds=5,
-        penalty=flag("trace_norm", choices=["trace_norm", "ridge"]),
-        regularization=1.0,
-        n_jobs=flag(2, "threads"),
-        out=flag(help="a JSON file; default results/wikipedia_shape[_share].json", type=Path),
-    )
+@command(
+    share=flag(0.1, "of the rows; 1 for the full shape"),
+    rank=250,
+    rounds=5,
+    penalty=flag("trace_norm", choices=["trace_norm", "ridge"]),
+    regularization=1.0,
+    n_jobs=flag(2, "threads"),
+    out=flag(help="a JSON file; default results/wikipedia_shape[_share].json", type=Path),
+)
+def main(arguments: Any) -> None:
     n, sizes = round(arguments.share * _ROWS), {"labels_per_row": 7.1, "words_per_row": 147}
     data = make_text_like(n + _TEST_ROWS, _FEATURES, _LABELS, **sizes, random_state=0)
     names = ("rank", "penalty", "regularization", "n_jobs")
@@ -54,7 +54,3 @@ def main() -> None:
     found |= {f"precision_at_{k}": float(hits[:, :k].mean()) for k in (1, 3, 5)}
     name = "wikipedia_shape" if arguments.share == 1 else f"wikipedia_shape_{arguments.share:g}"
     tell(found, arguments.out, name)
-
-
-if __name__ == "__main__":
-    main()

@@ -23,10 +23,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from benchmarks.frame import RESULTS, flag, read_options, write_json
+from benchmarks.frame import RESULTS, command, flag, write_json
 from benchmarks.hierarchies import edges
 from benchmarks.machine import describe_machine
-from benchmarks.needed_data import needs_data
 from labelweave import HierarchicalClassifier, LabelMatrix, LowRankClassifier, Taxonomy
 from labelweave.metrics import average_precision_score, f1_score, fmax_score, hierarchical_f1_score
 
@@ -51,16 +50,36 @@ def read_nouns(path: Path) -> tuple[list[tuple[str, str]], dict[str, str], dict[
     return pairs, {names[number]: gloss for number, gloss in glosses.items()}, above
 
 
-@needs_data
-def main() -> None:
-    chosen = read_options(
-        __doc__,
-        dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
-        least=flag(20, "rows of a label, before some are held out"),
-        rank=200,
-        rounds=flag(3, "fits with and without the hierarchy, in turn"),
-        out=RESULTS / "wordnet.json",
-    )
+def _inner(tags: list[list[str]], taxonomy: Taxonomy) -> LabelMatrix:
+    leaves = set(taxonomy.leaves)
+    names = [name for name in taxonomy.nodes if name not in leaves]
+    place = {name: k for k, name in enumerate(names)}
+    entries = [(row, place[name]) for row, ups in enumerate(tags) for name in ups]
+    table = sp.csr_array((np.ones(len(entries)), np.array(entries).T), shape=(len(tags), len(names)))
+    return LabelMatrix.from_any(table, names)
+
+
+def _broken(predicted: LabelMatrix, taxonomy: Taxonomy) -> int:
+    """Count predicted labels that are there without one right above that is a label too."""
+    table, names = predicted.to_dense(), [str(name) for name in np.asarray(predicted.names)]
+    above, below = edges(taxonomy, names)
+    return int((table[:, below] > table[:, above]).sum())
+
+
+def _timed(work: Any) -> tuple[Any, float]:
+    clock = time.process_time()
+    result = work()
+    return result, time.process_time() - clock
+
+
+@command(
+    dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
+    least=flag(20, "rows of a label, before some are held out"),
+    rank=200,
+    rounds=flag(3, "fits with and without the hierarchy, in turn"),
+    out=RESULTS / "wordnet.json",
+)
+def main(chosen: Any) -> None:
     warnings.simplefilter("ignore")
     pairs, glosses, above = read_nouns(chosen.dict / "data.noun")
     results: dict[str, Any] = describe_machine()
@@ -110,29 +129,3 @@ def main() -> None:
         results[enforce] = found
         print(enforce, found, flush=True)
     write_json(chosen.out, results)
-
-
-def _inner(tags: list[list[str]], taxonomy: Taxonomy) -> LabelMatrix:
-    leaves = set(taxonomy.leaves)
-    names = [name for name in taxonomy.nodes if name not in leaves]
-    place = {name: k for k, name in enumerate(names)}
-    entries = [(row, place[name]) for row, ups in enumerate(tags) for name in ups]
-    table = sp.csr_array((np.ones(len(entries)), np.array(entries).T), shape=(len(tags), len(names)))
-    return LabelMatrix.from_any(table, names)
-
-
-def _broken(predicted: LabelMatrix, taxonomy: Taxonomy) -> int:
-    """Count predicted labels that are there without one right above that is a label too."""
-    table, names = predicted.to_dense(), [str(name) for name in np.asarray(predicted.names)]
-    above, below = edges(taxonomy, names)
-    return int((table[:, below] > table[:, above]).sum())
-
-
-def _timed(work: Any) -> tuple[Any, float]:
-    clock = time.process_time()
-    result = work()
-    return result, time.process_time() - clock
-
-
-if __name__ == "__main__":
-    main()

@@ -20,8 +20,7 @@ from typing import Any
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, flag, read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command, flag
 from benchmarks.papers.graph_runs import Run, fit, make, score
 from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
@@ -33,20 +32,6 @@ _EDGES_TO_CHOOSE = 60
 _PASSES = 100
 
 Rows = tuple[Any, Any]
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        edges=flag([0, 60, 200], "multiples of 20"),
-        data=DEFAULT_DATA,
-        records=RESULTS / "papers" / "bibtex_graph.json",
-    )
-    record = RecordedRuns(arguments, threads=1)
-    if record.measures:
-        _measure(record, arguments.data, arguments.edges)
-    record.show(table(record.runs))
 
 
 def _measure(record: RecordedRuns, data: Path, edge_counts: list[int]) -> None:
@@ -108,5 +93,13 @@ def table(runs: list[Run]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    edges=flag([0, 60, 200], "multiples of 20"),
+    data=DEFAULT_DATA,
+    records=RESULTS / "papers" / "bibtex_graph.json",
+)
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments, threads=1)
+    if record.measures:
+        _measure(record, arguments.data, arguments.edges)
+    record.show(table(record.runs))

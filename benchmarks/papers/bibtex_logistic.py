@@ -30,8 +30,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, flag, read_options, several
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command, flag, several
 from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
@@ -80,25 +79,6 @@ _COLUMNS = {
     "seconds": "seconds",
     "kernel products": "products",
 }
-
-
-@needs_data
-def main() -> None:
-    methods = [*_METHODS, "one-vs-rest"]
-    arguments = read_options(
-        __doc__,
-        methods=several(methods),
-        missing=flag(0.0, "share of training entries to hide"),
-        records=RESULTS / "papers" / "bibtex_logistic.json",
-    )
-    record = RecordedRuns(arguments, goal=_GOAL)
-    parts = read_bibtex(arguments.missing) if record.measures else ()
-    for method in arguments.methods if record.measures else ():
-        case = {"method": method, "missing": arguments.missing}
-        if record.wants(case):
-            run = record.add(case, measure(parts, method))
-            print(_line(run), run["hyperparameters"], flush=True)
-    record.show(table(record.runs))
 
 
 def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:
@@ -228,5 +208,17 @@ def _shown(name: str, value: float) -> str:
     )
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    methods=several([*_METHODS, "one-vs-rest"]),
+    missing=flag(0.0, "share of training entries to hide"),
+    records=RESULTS / "papers" / "bibtex_logistic.json",
+)
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments, goal=_GOAL)
+    parts = read_bibtex(arguments.missing) if record.measures else ()
+    for method in arguments.methods if record.measures else ():
+        case = {"method": method, "missing": arguments.missing}
+        if record.wants(case):
+            run = record.add(case, measure(parts, method))
+            print(_line(run), run["hyperparameters"], flush=True)
+    record.show(table(record.runs))

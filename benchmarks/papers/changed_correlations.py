@@ -42,8 +42,7 @@ from sklearn.metrics.pairwise import linear_kernel
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, flag, read_options, standard_error
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command, flag, standard_error
 from benchmarks.papers.distances import median_distance
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
@@ -83,25 +82,6 @@ class Draw:
 
 Parameters = dict[str, float]
 Parts = tuple[Any, Any, Any, Any]
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        problems=flag(PROBLEMS, choices=sorted(PROBLEMS)),
-        seeds=flag(5, "draws of training rows"),
-        records=RESULTS / "papers" / "changed_correlations.json",
-    )
-    record = RecordedRuns(arguments, rows=_SIZES)
-    for name in arguments.problems if record.measures else ():
-        problem = read(name)
-        for rule, seed in product(RULES, range(arguments.seeds)):
-            case = {"problem": name, "rule": rule, "seed": seed}
-            if record.wants(case):
-                record.add(case, _measure_draw(problem, rule, seed))
-                print(f"{name}, {rule}, seed {seed} is measured", flush=True)
-    record.show(table(record.runs))
 
 
 def _measure_draw(problem: Problem, rule: str, seed: int) -> dict[str, Any]:
@@ -237,5 +217,18 @@ def table(runs: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    problems=flag(PROBLEMS, choices=sorted(PROBLEMS)),
+    seeds=flag(5, "draws of training rows"),
+    records=RESULTS / "papers" / "changed_correlations.json",
+)
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments, rows=_SIZES)
+    for name in arguments.problems if record.measures else ():
+        problem = read(name)
+        for rule, seed in product(RULES, range(arguments.seeds)):
+            case = {"problem": name, "rule": rule, "seed": seed}
+            if record.wants(case):
+                record.add(case, _measure_draw(problem, rule, seed))
+                print(f"{name}, {rule}, seed {seed} is measured", flush=True)
+    record.show(table(record.runs))

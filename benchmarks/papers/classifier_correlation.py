@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, write_picture
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, write_picture
 from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
 from benchmarks.papers.distances import median_distance
 from benchmarks.recorded_runs import RecordedRuns
@@ -29,24 +28,6 @@ _ATTRIBUTES = ("black", "weak")
 _CORRELATIONS = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 25))
 _PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0)
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        seeds=flag(5, "draws of training images"),
-        picture=IMAGES / "classifier_correlation.png",
-        records=RESULTS / "papers" / "classifier_correlation.json",
-    )
-    record = RecordedRuns(arguments)
-    wanted = [seed for seed in range(arguments.seeds) if record.wants({"seed": seed})]
-    animals = read_animals() if wanted else None
-    for seed in wanted:
-        run = record.add({"seed": seed}, _measure(animals, seed))
-        print(f"seed {seed}: C {run['C']:g}, gamma {run['gamma']:.3g}", flush=True)
-    record.show(table(record.runs))
-    _draw_picture(record.runs, arguments.picture)
 
 
 def _measure(animals: Animals, seed: int) -> dict[str, Any]:
@@ -114,5 +95,17 @@ def _draw_picture(runs: list[dict[str, Any]], path: Path) -> None:
     write_picture(figure, path)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    seeds=flag(5, "draws of training images"),
+    picture=IMAGES / "classifier_correlation.png",
+    records=RESULTS / "papers" / "classifier_correlation.json",
+)
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments)
+    wanted = [seed for seed in range(arguments.seeds) if record.wants({"seed": seed})]
+    animals = read_animals() if wanted else None
+    for seed in wanted:
+        run = record.add({"seed": seed}, _measure(animals, seed))
+        print(f"seed {seed}: C {run['C']:g}, gamma {run['gamma']:.3g}", flush=True)
+    record.show(table(record.runs))
+    _draw_picture(record.runs, arguments.picture)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, several, write_picture
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, several, write_picture
 from benchmarks.papers.graph_runs import GRAPHS, METHODS, Run, edges_of, fit, make, mean_and_deviation, score
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import make_clique_toy
@@ -41,27 +41,6 @@ _PAPER = {
     "binary relevance": 0.054,
     "PLST": 0.055,
 }
-
-
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        seeds=3,
-        passes=flag(500, "at most, in one solve"),
-        methods=several(METHODS),
-        picture=IMAGES / "clique_toy_objective.png",
-        records=RESULTS / "papers" / "clique_toy.json",
-    )
-    record = RecordedRuns(arguments, threads=1, paper=_PAPER)
-    for seed in range(arguments.seeds):
-        for method in arguments.methods:
-            case = {"seed": seed, "method": method}
-            if record.wants(case):
-                graph = edges_of(record.known, seed=seed) if method == "learned, ridge" else {}
-                run = record.add(case, _measure(method, seed, arguments.passes, graph))
-                print(f"{method}, seed {seed}: {run['hamming']:.4f}, {run['seconds']:.0f} s", flush=True)
-    record.show(table(record.runs))
-    _draw([run for run in record.runs if run["seed"] == 0 and "curve" in run], arguments.picture)
 
 
 def _measure(method: str, seed: int, passes: int, given: Run) -> Run:
@@ -130,5 +109,21 @@ def _draw(runs: list[Run], path: Path) -> None:
     write_picture(figure, path)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    seeds=3,
+    passes=flag(500, "at most, in one solve"),
+    methods=several(METHODS),
+    picture=IMAGES / "clique_toy_objective.png",
+    records=RESULTS / "papers" / "clique_toy.json",
+)
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments, threads=1, paper=_PAPER)
+    for seed in range(arguments.seeds):
+        for method in arguments.methods:
+            case = {"seed": seed, "method": method}
+            if record.wants(case):
+                graph = edges_of(record.known, seed=seed) if method == "learned, ridge" else {}
+                run = record.add(case, _measure(method, seed, arguments.passes, graph))
+                print(f"{method}, seed {seed}: {run['hamming']:.4f}, {run['seconds']:.0f} s", flush=True)
+    record.show(table(record.runs))
+    _draw([run for run in record.runs if run["seed"] == 0 and "curve" in run], arguments.picture)

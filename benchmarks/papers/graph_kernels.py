@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, read_options, several
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command, several
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelGraphClassifier
@@ -29,26 +28,6 @@ _MODELS: dict[str, dict[str, Any]] = {
     "kernel features": {"kernel": "rbf", "gamma": "learn", **_GRAPH},
     "linear": _GRAPH,
 }
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__, data=DEFAULT_DATA, models=several(_MODELS), records=RESULTS / "papers" / "graph_kernels.json"
-    )
-    record = RecordedRuns(arguments)
-    for name in arguments.models if record.measures else ():
-        if not record.wants({"model": name}):
-            continue
-        train, test = read_parts("scene", arguments.data)
-        begin = time.process_time()
-        model = LabelGraphClassifier(**_MODELS[name]).fit(train.X, train.Y)
-        cost = {"seconds": time.process_time() - begin, "graph": repr(model.label_graph_)}
-        record.add({"model": name}, _scores(test.Y, model.predict(test.X).toarray()) | cost)
-        if name == "left-out scores":
-            scores = model.inputs_.of(FeatureMatrix(test.X)).data
-            record.add({"model": "ridge alone"}, _scores(test.Y, (scores > 0).astype(np.int8)))
-    record.show(table(record.runs))
 
 
 def _scores(truth: Any, labels: Any) -> dict[str, float]:
@@ -71,5 +50,18 @@ def table(runs: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    main()
+@command(data=DEFAULT_DATA, models=several(_MODELS), records=RESULTS / "papers" / "graph_kernels.json")
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments)
+    for name in arguments.models if record.measures else ():
+        if not record.wants({"model": name}):
+            continue
+        train, test = read_parts("scene", arguments.data)
+        begin = time.process_time()
+        model = LabelGraphClassifier(**_MODELS[name]).fit(train.X, train.Y)
+        cost = {"seconds": time.process_time() - begin, "graph": repr(model.label_graph_)}
+        record.add({"model": name}, _scores(test.Y, model.predict(test.X).toarray()) | cost)
+        if name == "left-out scores":
+            scores = model.inputs_.of(FeatureMatrix(test.X)).data
+            record.add({"model": "ridge alone"}, _scores(test.Y, (scores > 0).astype(np.int8)))
+    record.show(table(record.runs))

@@ -28,8 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, flag, mean_and_error, read_options, several
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command, flag, mean_and_error, several
 from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
@@ -57,32 +56,6 @@ _COLUMNS = {
     "kernel products": "products",
 }
 _PERCENT = {"accuracy", "mean reciprocal rank", "parent accuracy", "parent accuracy [0-1]"}
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        problem=flag("imclef07a", choices=sorted(PROBLEMS)),
-        rows=flag(help="rows to train on; default: as the given split", type=int),
-        splits=flag(["given"], "given, or seeds of random splits"),
-        methods=several(_METHODS),
-        learning_rows=2000,
-        learning_blocks=1,
-        records=None,
-    )
-    arguments.out = arguments.out or RESULTS / "papers" / f"hierarchies_{arguments.problem}.json"
-    record = RecordedRuns(arguments, problem=arguments.problem)
-    problem = read_problem(arguments.problem) if record.measures else None
-    for split in arguments.splits if problem else ():
-        drawn = problem.split(None if split == "given" else int(split), arguments.rows)
-        for method in arguments.methods:
-            case = {"rows": len(drawn.classes), "split": split, "method": method}
-            if record.wants(case):
-                learning = arguments.learning_rows, arguments.learning_blocks
-                run = record.add(case, measure(drawn, method, *learning))
-                print(_line(run), run["hyperparameters"], flush=True)
-    record.show(table(record.runs))
 
 
 def measure(
@@ -192,5 +165,25 @@ def _shown(name: str, value: float) -> str:
     return f"{value:10.4f}" if name.startswith(("taxonomic", "log")) else f"{value:10.1f}"
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    problem=flag("imclef07a", choices=sorted(PROBLEMS)),
+    rows=flag(help="rows to train on; default: as the given split", type=int),
+    splits=flag(["given"], "given, or seeds of random splits"),
+    methods=several(_METHODS),
+    learning_rows=2000,
+    learning_blocks=1,
+    records=None,
+)
+def main(arguments: Any) -> None:
+    arguments.out = arguments.out or RESULTS / "papers" / f"hierarchies_{arguments.problem}.json"
+    record = RecordedRuns(arguments, problem=arguments.problem)
+    problem = read_problem(arguments.problem) if record.measures else None
+    for split in arguments.splits if problem else ():
+        drawn = problem.split(None if split == "given" else int(split), arguments.rows)
+        for method in arguments.methods:
+            case = {"rows": len(drawn.classes), "split": split, "method": method}
+            if record.wants(case):
+                learning = arguments.learning_rows, arguments.learning_blocks
+                run = record.add(case, measure(drawn, method, *learning))
+                print(_line(run), run["hyperparameters"], flush=True)
+    record.show(table(record.runs))

@@ -19,8 +19,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from benchmarks.frame import RESULTS, flag, read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command, flag
 from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
 from benchmarks.papers.changed_correlations import (
     PROBLEMS,
@@ -45,25 +44,6 @@ _PAPER = {
     "rcv1": {"power set": 3.71, "5-NN": 4.47, "regression": 4.26},
     _ANIMALS: {"power set": 32.70, "5-NN": 31.79, "regression": 29.38},
 }
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        seeds=flag(5, "draws of training rows"),
-        records=RESULTS / "papers" / "independent_methods.json",
-    )
-    record = RecordedRuns(arguments, paper=_PAPER)
-    for name, rule in _CASES if record.measures else ():
-        rows: Any = read_animals() if name == _ANIMALS else read(name)
-        for seed, method in product(range(arguments.seeds), _METHODS):
-            case = {"problem": name, "rule": rule, "seed": seed, "method": method}
-            if record.wants(case):
-                of = _of_unseen_classes if name == _ANIMALS else _of_draw
-                record.add(case, of(rows, rule, seed, method))
-        print(f"{name}, {rule}: measured", flush=True)
-    record.show(table(record.runs))
 
 
 def _of_draw(problem: Problem, rule: str, seed: int, method: str) -> Run:
@@ -144,5 +124,18 @@ def table(runs: list[Run]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    seeds=flag(5, "draws of training rows"),
+    records=RESULTS / "papers" / "independent_methods.json",
+)
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments, paper=_PAPER)
+    for name, rule in _CASES if record.measures else ():
+        rows: Any = read_animals() if name == _ANIMALS else read(name)
+        for seed, method in product(range(arguments.seeds), _METHODS):
+            case = {"problem": name, "rule": rule, "seed": seed, "method": method}
+            if record.wants(case):
+                of = _of_unseen_classes if name == _ANIMALS else _of_draw
+                record.add(case, of(rows, rule, seed, method))
+        print(f"{name}, {rule}: measured", flush=True)
+    record.show(table(record.runs))

@@ -22,36 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, flag, read_options
+from benchmarks.frame import RESULTS, command, flag
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LowRankClassifier
 
 _GRID = 2.0 ** np.arange(0, 13)
 _PENALTIES = ("trace_norm", "ridge")
-
-
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        labels=[10, 40, 160, 640],
-        seeds=5,
-        rows=2000,
-        features=50,
-        rank=3,
-        seen=flag(5, "labels of a row"),
-        records=RESULTS / "papers" / "isotropic_features.json",
-    )
-    warnings.simplefilter("ignore")
-    record = RecordedRuns(arguments)
-    shape = {name: getattr(arguments, name) for name in ("rows", "features", "rank", "seen")}
-    for n_labels in arguments.labels:
-        for seed in range(arguments.seeds):
-            for penalty in _PENALTIES:
-                case = shape | {"labels": n_labels, "seed": seed, "penalty": penalty}
-                if record.wants(case):
-                    run = record.add(case, _measure(**case))
-                    print({name: run[name] for name in ("labels", "seed", "penalty", "excess")}, flush=True)
-    record.show(table([run for run in record.runs if shape.items() <= run.items()]))
 
 
 def _measure(
@@ -98,5 +74,24 @@ def table(runs: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    labels=[10, 40, 160, 640],
+    seeds=5,
+    rows=2000,
+    features=50,
+    rank=3,
+    seen=flag(5, "labels of a row"),
+    records=RESULTS / "papers" / "isotropic_features.json",
+)
+def main(arguments: Any) -> None:
+    warnings.simplefilter("ignore")
+    record = RecordedRuns(arguments)
+    shape = {name: getattr(arguments, name) for name in ("rows", "features", "rank", "seen")}
+    for n_labels in arguments.labels:
+        for seed in range(arguments.seeds):
+            for penalty in _PENALTIES:
+                case = shape | {"labels": n_labels, "seed": seed, "penalty": penalty}
+                if record.wants(case):
+                    run = record.add(case, _measure(**case))
+                    print({name: run[name] for name in ("labels", "seed", "penalty", "excess")}, flush=True)
+    record.show(table([run for run in record.runs if shape.items() <= run.items()]))

@@ -31,8 +31,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, several, write_picture
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, several, write_picture
 from benchmarks.papers.graph_runs import (
     GRAPHS,
     METHODS,
@@ -72,27 +71,6 @@ _MEASURES = {
     "recall": "recall",
     "precision": "precision",
 }
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        sets=several(_ROUNDS),
-        methods=several(METHODS),
-        curve=flag(False, "measure the picture's points as well"),
-        data=DEFAULT_DATA,
-        picture=IMAGES / "scene_edges.png",
-        records=RESULTS / "papers" / "label_graphs.json",
-    )
-    record = RecordedRuns(arguments, threads=1, paper=_PAPER)
-    for name in arguments.sets:
-        if record.measures:
-            _measure(name, arguments.methods, record, arguments.data)
-        record.show(table([run for run in record.runs if run["set"] == name]))
-    if arguments.curve and record.measures:
-        _curve(record, arguments.data)
-    _draw([run for run in record.runs if "curve" in run["method"]], arguments.picture)
 
 
 def read_rows(name: str, folder: Path) -> tuple[Any, LabelMatrix]:
@@ -218,5 +196,20 @@ def _values(runs: list[Run], method: str, rounds: int, key: str) -> list[float]:
     return [run[key] for run in runs if (run["method"], run["rounds"]) == (method, rounds)]
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    sets=several(_ROUNDS),
+    methods=several(METHODS),
+    curve=flag(False, "measure the picture's points as well"),
+    data=DEFAULT_DATA,
+    picture=IMAGES / "scene_edges.png",
+    records=RESULTS / "papers" / "label_graphs.json",
+)
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments, threads=1, paper=_PAPER)
+    for name in arguments.sets:
+        if record.measures:
+            _measure(name, arguments.methods, record, arguments.data)
+        record.show(table([run for run in record.runs if run["set"] == name]))
+    if arguments.curve and record.measures:
+        _curve(record, arguments.data)
+    _draw([run for run in record.runs if "curve" in run["method"]], arguments.picture)

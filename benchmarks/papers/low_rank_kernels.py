@@ -19,8 +19,7 @@ from typing import Any
 
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, flag, read_options, several
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command, flag, several
 from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LowRankClassifier, LowRankClassifierCV
@@ -33,28 +32,6 @@ _SHARES = {"squared loss": (1.0, 0.8, 0.6, 0.4, 0.2), "P@1": (1.0,)}
 _GAMMAS, _LAMBDAS = (1.0, 0.5, 0.25), (4.0, 2.0, 1.0, 0.5)
 _LEARNING_ROWS = 2000
 _FIGURES = ("P@1", "P@3", "P@5")
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        data=several(_GOALS),
-        criteria=several(_SHARES),
-        jobs=flag(1, "threads"),
-        records=RESULTS / "papers" / "low_rank_kernels.json",
-    )
-    record = RecordedRuns(arguments, goals=_GOALS, published=_PUBLISHED)
-    for name in arguments.data if record.measures else ():
-        parts = _read(name)
-        for criterion in arguments.criteria:
-            for share in _SHARES[criterion]:
-                case = {"data": name, "chosen by": criterion, "share": share}
-                if record.wants(case):
-                    learned = _learned(record.runs, name)
-                    found = measure(parts, share, criterion, learned, arguments.jobs)
-                    print(_line(record.add(case, found)), flush=True)
-    record.show(table(record.runs))
 
 
 def _learned(runs: list[dict[str, Any]], name: str) -> dict[str, float] | None:
@@ -139,5 +116,21 @@ def _shown(values: Any) -> str:
     return "".join(f"{100 * value:8.2f}" for value in values)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    data=several(_GOALS),
+    criteria=several(_SHARES),
+    jobs=flag(1, "threads"),
+    records=RESULTS / "papers" / "low_rank_kernels.json",
+)
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments, goals=_GOALS, published=_PUBLISHED)
+    for name in arguments.data if record.measures else ():
+        parts = _read(name)
+        for criterion in arguments.criteria:
+            for share in _SHARES[criterion]:
+                case = {"data": name, "chosen by": criterion, "share": share}
+                if record.wants(case):
+                    learned = _learned(record.runs, name)
+                    found = measure(parts, share, criterion, learned, arguments.jobs)
+                    print(_line(record.add(case, found)), flush=True)
+    record.show(table(record.runs))

@@ -30,8 +30,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, several, write_picture
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, several, write_picture
 from benchmarks.opponents import CPLST, WSABIE
 from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
@@ -78,30 +77,6 @@ _PAPER: dict[tuple[Any, ...], tuple[float, ...]] = {
     ("bibtex", "squared", 0.4, 0.2): (28.50, 0.8332, 0.0136),
     ("bibtex", "binary relevance", None, 0.2): (25.78, 0.8087, 0.0193),
 }
-
-
-@needs_data
-def main() -> None:
-    parts = ["table2", "table4", "figure2b", "figure2c"]
-    arguments = read_options(
-        __doc__,
-        parts=several(parts),
-        sets=several(["bibtex", "delicious"]),
-        methods=flag(help="of Table 2; by default all", nargs="+"),
-        n_jobs=1,
-        grid=flag(_GRID, "of regularisations, for a file of --out"),
-        records=_RESULTS,
-    )
-    record = RecordedRuns(arguments)
-    for name in arguments.sets if record.measures else ():
-        data = read(name)
-        for case in _cases(name, arguments.parts):
-            chosen = arguments.methods is None or case["method"] in arguments.methods
-            if chosen and record.wants(case):
-                print(_line(record.add(case, _measure(data, case, arguments))), flush=True)
-    record.show(table(record.runs))
-    if arguments.out == _RESULTS:
-        _draw(record.known)
 
 
 def _cases(name: str, parts: list[str]) -> Iterator[Case]:
@@ -236,5 +211,22 @@ def _draw(runs: list[Case]) -> None:
     write_picture(figure, _PICTURE)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    parts=several(["table2", "table4", "figure2b", "figure2c"]),
+    sets=several(["bibtex", "delicious"]),
+    methods=flag(help="of Table 2; by default all", nargs="+"),
+    n_jobs=1,
+    grid=flag(_GRID, "of regularisations, for a file of --out"),
+    records=_RESULTS,
+)
+def main(arguments: argparse.Namespace) -> None:
+    record = RecordedRuns(arguments)
+    for name in arguments.sets if record.measures else ():
+        data = read(name)
+        for case in _cases(name, arguments.parts):
+            chosen = arguments.methods is None or case["method"] in arguments.methods
+            if chosen and record.wants(case):
+                print(_line(record.add(case, _measure(data, case, arguments))), flush=True)
+    record.show(table(record.runs))
+    if arguments.out == _RESULTS:
+        _draw(record.known)

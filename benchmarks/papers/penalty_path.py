@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.frame import RESULTS, read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command
 from benchmarks.papers.low_rank_tables import read
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import BinaryRelevance, LowRankClassifier
@@ -28,30 +27,6 @@ _METHODS = ("trace norm", "ridge", "binary relevance")
 _PAPER = {"trace norm": "28.50", "ridge": "", "binary relevance": "25.78"}
 
 Run = dict[str, Any]
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(__doc__, records=RESULTS / "papers" / "penalty_path.json")
-    record = RecordedRuns(arguments, paper=_PAPER)
-    for rows, method in product(_ROWS, _METHODS) if record.measures else ():
-        X, Y, X_test, Y_test = read("bibtex", has_unit_rows=_ROWS[rows])
-        Y = np.where(np.random.default_rng(0).random(Y.shape) < 0.2, Y, np.nan)
-        for penalty in _PENALTIES:
-            case = {"rows": rows, "method": method, "penalty": penalty}
-            if record.wants(case):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    scores = _model(method, penalty).fit(X, Y).decision_function(X_test)
-                record.add(
-                    case,
-                    {
-                        "P@3": float(precision_at_k(Y_test, scores, 3)),
-                        "AUC": float(average_auc(Y_test, scores, average="example")),
-                    },
-                )
-        print(f"{method}, rows {rows}: measured", flush=True)
-    record.show(table(record.runs))
 
 
 def _model(method: str, penalty: float) -> Any:
@@ -73,5 +48,24 @@ def table(runs: list[Run]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    main()
+@command(records=RESULTS / "papers" / "penalty_path.json")
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments, paper=_PAPER)
+    for rows, method in product(_ROWS, _METHODS) if record.measures else ():
+        X, Y, X_test, Y_test = read("bibtex", has_unit_rows=_ROWS[rows])
+        Y = np.where(np.random.default_rng(0).random(Y.shape) < 0.2, Y, np.nan)
+        for penalty in _PENALTIES:
+            case = {"rows": rows, "method": method, "penalty": penalty}
+            if record.wants(case):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    scores = _model(method, penalty).fit(X, Y).decision_function(X_test)
+                record.add(
+                    case,
+                    {
+                        "P@3": float(precision_at_k(Y_test, scores, 3)),
+                        "AUC": float(average_auc(Y_test, scores, average="example")),
+                    },
+                )
+        print(f"{method}, rows {rows}: measured", flush=True)
+    record.show(table(record.runs))

@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, flag, read_options, several
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import IMAGES, RESULTS, command, flag, several
 from benchmarks.papers.likelihood_runs import (
     Method,
     Split,
@@ -46,19 +45,6 @@ _METHODS: dict[str, Method] = {
 }
 
 
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        partitions=flag(10, "draws of folds"),
-        methods=several(_METHODS),
-        picture=IMAGES / "satimage_error_reject.png",
-        records=RESULTS / "papers" / "satimage.json",
-    )
-    chosen = {name: _METHODS[name] for name in arguments.methods}
-    measure_and_show(chosen, read_satimage, arguments.partitions, arguments, _PAPER)
-
-
 def table(runs: list[dict[str, Any]]) -> str:
     """Write errors and losses of every method beside the paper's error."""
     return error_table(runs, _PAPER)
@@ -70,5 +56,12 @@ def read_satimage(folder: Path = DEFAULT_DATA) -> Split:
     return Split(X[:_TRAINING_ROWS], y[:_TRAINING_ROWS], X[_TRAINING_ROWS:], y[_TRAINING_ROWS:])
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    partitions=flag(10, "draws of folds"),
+    methods=several(_METHODS),
+    picture=IMAGES / "satimage_error_reject.png",
+    records=RESULTS / "papers" / "satimage.json",
+)
+def main(arguments: Any) -> None:
+    chosen = {name: _METHODS[name] for name in arguments.methods}
+    measure_and_show(chosen, read_satimage, arguments.partitions, arguments, _PAPER)

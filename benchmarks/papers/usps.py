@@ -53,8 +53,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import IMAGES, RESULTS, flag, read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import IMAGES, RESULTS, command, flag
 from benchmarks.papers.likelihood_runs import Method, Split, error_table, measure_and_show, one_model
 from benchmarks.problems import DEFAULT_DATA
 
@@ -77,19 +76,6 @@ _METHODS: dict[str, Method] = {
     "smooth, polynomial": lambda split, seed: one_model(_unit_rows(split, _BLUR), seed, **_POLYNOMIAL),
 }
 _PAPER = dict.fromkeys(_METHODS, 4.77)
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        seeds=flag(5, "draws of images to learn on"),
-        methods=flag(["smooth, polynomial"], choices=list(_METHODS)),
-        picture=IMAGES / "usps_error_reject.png",
-        records=RESULTS / "papers" / "usps.json",
-    )
-    chosen = {name: _METHODS[name] for name in arguments.methods}
-    measure_and_show(chosen, read_usps, arguments.seeds, arguments, _PAPER)
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -117,5 +103,12 @@ def _unit_rows(split: Split, blur: float = 0.0) -> Split:
     return replace(split, X=X, X_test=X_test)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    seeds=flag(5, "draws of images to learn on"),
+    methods=flag(["smooth, polynomial"], choices=list(_METHODS)),
+    picture=IMAGES / "usps_error_reject.png",
+    records=RESULTS / "papers" / "usps.json",
+)
+def main(arguments: Any) -> None:
+    chosen = {name: _METHODS[name] for name in arguments.methods}
+    measure_and_show(chosen, read_usps, arguments.seeds, arguments, _PAPER)

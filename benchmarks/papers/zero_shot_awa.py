@@ -30,8 +30,7 @@ from typing import Any
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.frame import RESULTS, flag, read_options
-from benchmarks.needed_data import needs_data
+from benchmarks.frame import RESULTS, command, flag
 from benchmarks.papers.animals import (
     Animals,
     Held,
@@ -51,28 +50,6 @@ _ALL_IMAGES = "independent, all images"
 _TO_CHOOSE = 2_000
 
 Pair = tuple[float, float]
-
-
-@needs_data
-def main() -> None:
-    arguments = read_options(
-        __doc__,
-        seeds=flag(5, "draws of training images"),
-        all_images=flag(False, "nothing but the fit to all images"),
-        records=RESULTS / "papers" / "zero_shot_awa.json",
-    )
-    record = RecordedRuns(arguments, paper=_PAPER)
-    seeds = range(0 if arguments.all_images else arguments.seeds)
-    wanted = [seed for seed in seeds if record.wants({"method": "M3L", "seed": seed})]
-    wants_all = arguments.all_images and record.wants({"method": _ALL_IMAGES})
-    animals = read_animals() if wanted or wants_all else None
-    for seed in wanted:
-        for method, found in _measure_draw(animals, seed).items():
-            record.add({"method": method, "seed": seed}, found)
-        print(f"seed {seed} is measured", flush=True)
-    if wants_all:
-        record.add({"method": _ALL_IMAGES, "seed": 0}, _measure_all_images(animals))
-    record.show(table(record.runs))
 
 
 def _measure_all_images(animals: Animals) -> dict[str, float]:
@@ -181,5 +158,21 @@ def table(runs: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    main()
+@command(
+    seeds=flag(5, "draws of training images"),
+    all_images=flag(False, "nothing but the fit to all images"),
+    records=RESULTS / "papers" / "zero_shot_awa.json",
+)
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments, paper=_PAPER)
+    seeds = range(0 if arguments.all_images else arguments.seeds)
+    wanted = [seed for seed in seeds if record.wants({"method": "M3L", "seed": seed})]
+    wants_all = arguments.all_images and record.wants({"method": _ALL_IMAGES})
+    animals = read_animals() if wanted or wants_all else None
+    for seed in wanted:
+        for method, found in _measure_draw(animals, seed).items():
+            record.add({"method": method, "seed": seed}, found)
+        print(f"seed {seed} is measured", flush=True)
+    if wants_all:
+        record.add({"method": _ALL_IMAGES, "seed": 0}, _measure_all_images(animals))
+    record.show(table(record.runs))
