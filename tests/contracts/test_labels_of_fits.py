@@ -303,8 +303,10 @@ def test_what_is_given_a_label_goes_by_its_name(name, tmp_path):
     frame, numbers = pd.DataFrame(Y, columns=NAMES), pd.Series([1.0, 4.0, 0.2, 1.0, 2.0], NAMES)
     entries = pd.DataFrame(np.random.default_rng(1).uniform(0.5, 2.0, Y.shape), columns=NAMES)
     costs = [one for one in ("false_negative_cost", "false_positive_cost") if takes(one)(name)]
-    by_name = dict.fromkeys(costs, numbers[order]) | {"flip_rates": (numbers[order] / 20, 0.0)}
-    by_place = dict.fromkeys(costs, numbers.to_numpy()) | {"flip_rates": (numbers.to_numpy() / 20, 0.0)}
+    by_name, by_place = dict.fromkeys(costs, numbers[order]), dict.fromkeys(costs, numbers.to_numpy())
+    if takes("flip_rates")(name):
+        by_name["flip_rates"] = numbers[order] / 20, 0.0
+        by_place["flip_rates"] = numbers.to_numpy() / 20, 0.0
     whole = fit(name, X, frame, None, entries[order], **by_name)
     expected = scores(fit(name, X, frame, None, entries.to_numpy(), **by_place), X)
     np.testing.assert_array_equal(scores(whole, X), expected)

@@ -215,7 +215,7 @@ def _luminance(color):
 
 
 def test_text_stands_out_from_its_ground_in_light_and_dark():
-    style = (resources.files("labelweave.report") / "templates" / "report.css").read_text()
+    style = (resources.files("labelweave.app.report") / "templates" / "report.css").read_text()
     palettes = [
         dict(re.findall(r"--([\w-]+): (#\w{6})", part))
         for part in re.findall(r":root \{(.*?)\}", style, re.S)

@@ -21,6 +21,7 @@ from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep
 from labelweave.estimators.progress import FitArguments, FitProgress, warn_of_end
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.estimators.seen_rows import SeenRows
+from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.targets import weights_of_entries
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
@@ -38,8 +39,9 @@ class BinaryRelevance(LabelClassifier):
 
     ``sum over observed (i, l) of w_i loss(y_il, z_l . x_i) + regularization/2 ||Z||^2``.
 
-    Labels do not influence each other.  A label that was observed with one value only gets the
-    weights that this problem has; with a squared loss and no positive entry they are 0.
+    An entry of which a probability is known has its expected loss; with the squared hinge ``|2 p - 1|`` times
+    the loss of the likelier value.  Labels do not influence each other.  A label that was observed with one
+    value only gets the weights that this problem has; with a squared loss and no positive entry they are 0.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ class BinaryRelevance(LabelClassifier):
 
     def _fit(self, rows: SeenRows, before: Any, arguments: FitArguments) -> None:
         progress = FitProgress(self, arguments, 0)
-        labels, d = self._begin(rows).likelier(), self.n_features_in_
+        labels, d = self._begin(rows), self.n_features_in_
         fits = self._solve(rows, labels)
         n_labels = labels.n_labels
         intercepts = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
@@ -129,7 +131,10 @@ class BinaryRelevance(LabelClassifier):
     def _solve(self, rows: SeenRows, labels: LabelMatrix) -> LinearFits:
         """Fit the rows of positive weight."""
         features, weights = rows.features.astype(np.float64), rows.weights
-        entries = None if rows.entries is None else weights_of_entries(np.ones(len(labels)), rows.entries)
+        entries = rows.entries
+        if self.loss == "squared_hinge":
+            labels, entries = labels.likelier(), sure_weights(labels, entries)
+        entries = None if entries is None else weights_of_entries(np.ones(len(labels)), entries)
         kept = np.flatnonzero(weights)
         if len(kept) < len(weights):
             features, labels, weights = features.rows(kept), labels[kept], weights[kept]

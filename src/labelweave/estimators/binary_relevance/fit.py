@@ -64,6 +64,7 @@ def fit_squared(problem: LinearProblem) -> LinearFits:
     n_labels = problem.labels.n_labels
     weights, is_fitted = np.zeros((n_labels, problem.data.shape[1])), np.zeros(n_labels, bool)
     positives, converged = sp.csc_array(problem.labels.positives), True
+    expected = sp.csc_array(problem.labels.expected_positives)
     try:
         for rows, members in _groups(problem):
             is_positive = positives[:, members[:1]].toarray()[rows, 0] > 0
@@ -71,7 +72,7 @@ def fit_squared(problem: LinearProblem) -> LinearFits:
             roots = np.sqrt(row_weights)
             ridge = make_ridge(_scaled_rows(problem.data[rows], roots), problem.penalty)
             for part in panels(len(members), _LABELS_AT_ONCE):
-                targets = roots[:, None] * positives[:, members[part]].toarray()[rows]
+                targets = roots[:, None] * expected[:, members[part]].toarray()[rows]
                 weights[members[part]] = ridge.solve(targets).T
                 is_fitted[members[part]] = True
             converged &= ridge.converged
@@ -121,10 +122,13 @@ def fit_liblinear(
     model, n_labels = _model(loss, problem.penalty, tol, max_iter), problem.labels.n_labels
     weights, steps = np.zeros((n_labels, problem.data.shape[1])), np.full(n_labels, -1)
     data = narrow_csr(problem.data) if sp.issparse(problem.data) else problem.data
+    doubts = None if problem.labels.doubts is None else sp.csc_array(problem.labels.doubts)
 
     def one(label: int, rows: Any, is_positive: Array) -> None:
-        entry_weights = problem.weights_of(label, rows, is_positive)
-        weights[label], steps[label] = _fit_label(model, data[rows], entry_weights, is_positive)
+        entries = data[rows], problem.weights_of(label, rows, is_positive), is_positive
+        if doubts is not None:
+            entries = _with_less_likely(*entries, doubts[:, [label]].toarray()[rows, 0])
+        weights[label], steps[label] = _fit_label(model, *entries)
 
     try:
         with warnings.catch_warnings():
@@ -157,6 +161,17 @@ def _entries(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
         is_positive[_rows_of(positives, label)] = True
         rows = slice(None) if observed is None else _rows_of(observed, label)
         yield rows, is_positive[rows]
+
+
+def _with_less_likely(
+    data: Any, weights: PerRow, is_positive: Array, doubts: PerRow
+) -> tuple[Any, PerRow, Array]:
+    """Add the doubtful entries with their other value, so that losses of both add up to the expected one."""
+    other = np.flatnonzero(doubts)
+    more = data[other]
+    data = sp.vstack([data, more], format="csr") if sp.issparse(data) else np.vstack([data, more])
+    both = np.concatenate([weights * (1.0 - doubts), (weights * doubts)[other]])
+    return data, both, np.concatenate([is_positive, ~is_positive[other]])
 
 
 def _fit_label(model: Any, data: Any, weights: PerRow, is_positive: Array) -> tuple[Array, int]:
