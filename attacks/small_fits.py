@@ -94,7 +94,7 @@ SETTINGS: dict[str, Any] = {
     "margins, factor of labels": MaxMarginClassifier(
         label_covariance=LabelCovariance.low_rank(np.ones((N_LABELS, 1)), 0.3)
     ),
-    "margins, thresholds": TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1", random_state=3),
+    "tuned, by label": TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1", random_state=3),
     "logistic, related": KernelLogisticClassifier(hyperparameters="fixed", label_covariance=_TIES),
     "logistic, symmetrized": KernelLogisticClassifier(
         hyperparameters="fixed", solver="symmetrized_gradients", tol=1e-8
@@ -102,7 +102,7 @@ SETTINGS: dict[str, Any] = {
     "logistic, apart": KernelLogisticClassifier(max_learning_iter=7, tie="class", intercept_variance="learn"),
     "logistic, widths": KernelLogisticClassifier(max_learning_iter=7, feature_widths=True),
     "logistic, coupled": KernelLogisticClassifier(max_learning_iter=7, coupling=2),
-    "logistic, thresholds": TunedThresholdClassifier(
+    "tuned, probabilities": TunedThresholdClassifier(
         KernelLogisticClassifier(max_learning_iter=6), "macro_f1"
     ),
     "logistic, classes": KernelLogisticClassifier(hyperparameters="fixed", taxonomy=_TREE),

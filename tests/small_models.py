@@ -48,7 +48,7 @@ def in_folds(name):
 
 def is_tuned(name):
     """Say whether a kind chooses thresholds."""
-    return EVERY[name].get_params().get("threshold") in ("f1", "macro_f1") or name.startswith("tuned")
+    return name.startswith("tuned")
 
 
 def with_one_optimum(name):

@@ -13,7 +13,7 @@ from labelweave import decisions, estimators
 from small_models import data, fit, fit_once, has, kinds, labels, model, scores
 
 OWN_THRESHOLDS = (
-    "tuned", "tuned, top", "calibrated, sets", "automatic", "margins, thresholds", "logistic, thresholds",
+    "tuned", "tuned, top", "calibrated, sets", "automatic", "tuned, by label", "tuned, probabilities",
 )  # fmt: skip
 """Kinds whose labels have a threshold each, or of which a row has the best."""
 

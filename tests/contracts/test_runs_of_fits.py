@@ -204,7 +204,7 @@ def test_a_refused_fit_leaves_a_model_as_it_was(name):
 OTHER_ROUNDS = (
     "graph, given",
     "graph, proximal",
-    "margins, thresholds",
+    "tuned, by label",
 )  # which end after others
 
 

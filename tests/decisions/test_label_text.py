@@ -50,7 +50,7 @@ KINDS = {
     "usual": None,
     "logistic of a kernel": lw.KernelLogisticClassifier(hyperparameters="fixed"),
     "margins": lw.MaxMarginClassifier(),
-    "margins, thresholds": lw.MaxMarginClassifier(threshold="f1"),
+    "margins, thresholds": lw.MaxMarginClassifier(threshold=-0.1),
     "low rank": lw.LowRankClassifier(4, regularization=3.0),
     "low rank, logistic": lw.LowRankClassifier(4, "logistic", penalty="ridge"),
     "low rank of a kernel": lw.LowRankClassifier(4, "squared_hinge", kernel="rbf"),

@@ -94,7 +94,7 @@ def test_what_is_said_before_a_block_holds_after_it():
 
 @pytest.mark.parametrize(
     "name", ["margins, coordinates", "margins, rbf", "logistic, fixed", "low rank", "tree", "graph, given",
-             "margins, thresholds"],
+             "tuned, by label"],
 )  # fmt: skip
 def test_an_interrupt_before_there_is_a_model_leaves_what_was_before(name, monkeypatch):
     X, Y = data_of(name)
