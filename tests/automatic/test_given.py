@@ -224,14 +224,14 @@ def test_one_label_is_a_column_to_models_of_labels_and_a_list_to_others():
 def test_decision_values_of_all_fits_are_on_one_scale():
     Y = (FEW > 0.5).astype(int)
     plain = MaxMarginClassifier(tol=1e-10).fit(FEW, Y)
-    tuned = MaxMarginClassifier(threshold="f1", tol=1e-10).fit(FEW, Y)
+    tuned = MaxMarginClassifier(threshold=-0.2, tol=1e-10).fit(FEW, Y)
     scores = responses(plain, "decision_function", FEW, 2)
     assert (tuned.decision_function(FEW) != scores).all()
     for one in (tuned, TunedThresholdClassifier(plain, cv="prefit").fit(FEW, Y),
                 TunedThresholdClassifier(tuned, cv="prefit", scope="top_k").fit(FEW, Y)):  # fmt: skip
         found = responses(one, "decision_function", FEW, 2) + _taken_off(one, "decision_function")
         np.testing.assert_allclose(found, scores, atol=1e-4)
-    scorer, _ = estimator_fit(_table(Y.astype(float)), [MaxMarginClassifier(threshold="f1", tol=1e-10)], 0)
+    scorer, _ = estimator_fit(_table(Y.astype(float)), [MaxMarginClassifier(threshold=-0.2, tol=1e-10)], 0)
     np.testing.assert_allclose(scorer.scores(FeatureMatrix(FEW)), scores, atol=1e-4)
 
 

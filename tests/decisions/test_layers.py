@@ -49,7 +49,7 @@ def data(rows):
     "model",
     [
         TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1"),
-        TunedThresholdClassifier(MaxMarginClassifier(threshold="macro_f1"), "macro_f1"),
+        TunedThresholdClassifier(MaxMarginClassifier(threshold=-0.2), "macro_f1"),
         ConformalLabelClassifier(TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1"), level=0.3),
     ],
 )
@@ -63,7 +63,7 @@ def test_labels_and_rows_are_ranked_by_scores_before_all_thresholds(data, model)
 
 def test_probabilities_are_ranked_as_they_are(data):
     X, Y, X_test = data
-    inside = CalibratedLabelClassifier(MaxMarginClassifier(threshold="macro_f1"))
+    inside = CalibratedLabelClassifier(MaxMarginClassifier(threshold=-0.2))
     model = TunedThresholdClassifier(inside, "macro_f1").fit(X, Y)
     away = model.decision_function(X_test) - model.estimator_.predict_proba(X_test)
     np.testing.assert_allclose(away, np.full(away.shape, -model.thresholds_.min()), atol=1e-12)
@@ -83,21 +83,20 @@ calibrated = CalibratedLabelClassifier
     [
         logistic(),
         logistic(threshold=0.3),
-        logistic(threshold="f1"),
-        logistic(threshold="macro_f1"),
+        logistic(threshold=0.4),
         calibrated(MaxMarginClassifier()),
-        calibrated(MaxMarginClassifier(threshold="macro_f1"), "isotonic"),
+        calibrated(MaxMarginClassifier(threshold=-0.2), "isotonic"),
         tuned(logistic()),
         tuned(calibrated(MaxMarginClassifier())),
         calibrated(tuned(MaxMarginClassifier())),
         tuned(KNeighborsClassifier()),
         *(pytest.param(model, marks=pytest.mark.slow) for model in (
-            calibrated(logistic(threshold="macro_f1")),
+            calibrated(logistic(threshold=0.3)),
             calibrated(tuned(logistic())),
             calibrated(calibrated(logistic())),
-            tuned(logistic(threshold="macro_f1"), scope="global"),
+            tuned(logistic(threshold=0.3), scope="global"),
             tuned(calibrated(logistic(), decision="expected_f1")),
-            tuned(tuned(calibrated(MaxMarginClassifier(threshold="macro_f1")))),
+            tuned(tuned(calibrated(MaxMarginClassifier(threshold=-0.2)))),
             tuned(tuned(logistic()), response_method="predict_proba"),
             tuned(OneVsRestClassifier(LogisticRegression())),
         )),

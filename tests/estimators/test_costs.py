@@ -13,6 +13,7 @@ from labelweave import (
     LabelGraphClassifier,
     LabelTreeClassifier,
     MaxMarginClassifier,
+    TunedThresholdClassifier,
 )
 from labelweave.datasets import make_text_like
 from labelweave.estimators.label_graph.fit import GraphFit
@@ -136,7 +137,7 @@ def test_dense_weights_of_many_words_and_labels_are_warned_of(monkeypatch):
     MaxMarginClassifier(solver="coordinate_ascent").fit(X, Y)
     monkeypatch.setattr(fit, "_LARGE_MODEL", 160 * 6 * 8.0 - 1)
     with pytest.warns(EfficiencyWarning, match="160 x 6 weights.*prune='certified'") as caught:
-        MaxMarginClassifier(solver="coordinate_ascent", threshold="micro_f1").fit(X, Y)
+        TunedThresholdClassifier(MaxMarginClassifier(solver="coordinate_ascent")).fit(X, Y)
     assert [warning.filename for warning in caught] == [__file__]
     for model in (
         MaxMarginClassifier(prune="certified"),

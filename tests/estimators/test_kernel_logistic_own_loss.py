@@ -91,7 +91,7 @@ def test_a_learned_width_lowers_the_held_out_loss_of_an_own_loss():
 def test_hinges_have_probabilities_in_proportion_too():
     X, Y = problem()
     loss = SquaredHingeEntryLoss()
-    model = fixed(loss=loss, threshold="f1").fit(X, Y)
+    model = fixed(loss=loss).fit(X, Y)
     shares = model.predict_proba(X)
     assert ((shares > 0) & (shares < 1)).all()
     assert (model.predict(X) == Y).mean() > 0.8

@@ -13,6 +13,7 @@ from labelweave import (
     LowRankClassifier,
     LowRankClassifierCV,
     MaxMarginClassifier,
+    TunedThresholdClassifier,
 )
 
 _C = 0.7
@@ -114,7 +115,6 @@ def test_kernels_without_weights_add_the_known_scores(problem):
     [
         MaxMarginClassifier,
         lambda **more: MaxMarginClassifier(kernel="rbf", **more),
-        lambda **more: MaxMarginClassifier(threshold="f1", **more),
         lambda **more: KernelLogisticClassifier(hyperparameters="fixed", **more),
         lambda **more: KernelLogisticClassifier(max_learning_iter=3, **more),
     ],
@@ -223,7 +223,7 @@ def test_low_rank_learns_and_chooses_around_a_mean(problem):
     strong = LabelMean(10 * mean.label_factors, mean.feature_factors, 10 * mean.intercepts)
     best = LowRankClassifierCV([1, 3], [1e9], cv=3, scoring="micro_f1", loss="logistic", label_mean=strong)
     assert best.fit(X, itself).best_score_ == 1.0
-    held = LowRankClassifier(3, threshold="f1", **known).fit(X, Y)
+    held = TunedThresholdClassifier(LowRankClassifier(3, **known)).fit(X, Y)
     assert np.isfinite(held.thresholds_).all()
 
 

@@ -122,14 +122,11 @@ def test_absent_may_mean_unknown():
     assert found[1] > found[0] + 0.1
 
 
-@pytest.mark.parametrize("threshold", ["auto", "f1"])
-def test_callbacks_see_every_round(problem, threshold):
+def test_callbacks_see_every_round(problem):
     counter = Count()
-    model = LowRankClassifier(3, threshold=threshold).set_callbacks(counter).fit(*problem)
-    fits = 1 if threshold == "auto" else 6  # thresholds take five folds of so few rows
-    assert counter.expected == LowRankClassifier().max_iter * fits
-    assert model.n_iter_ == len(model.trace_) <= len(counter.names)
-    assert threshold == "f1" or model.n_iter_ == len(counter.names)
+    model = LowRankClassifier(3).set_callbacks(counter).fit(*problem)
+    assert counter.expected == LowRankClassifier().max_iter
+    assert model.n_iter_ == len(model.trace_) == len(counter.names)
     LowRankClassifier(3).set_callbacks(ProgressBar()).fit(*problem)
 
 
@@ -224,7 +221,7 @@ def test_no_product_of_factors_has_a_larger_rank():
 FITS = {
     "trace norm": {"rank": 3},
     "logistic": {"rank": 3, "loss": "logistic"},
-    "kernel": {"rank": 3, "kernel": "rbf", "threshold": "f1"},
+    "kernel": {"rank": 3, "kernel": "rbf"},
     "low-rank kernel": {"rank": 3, "kernel": "rbf", "kernel_rank": 20, "loss": "squared_hinge"},
     "ridge, learned": {
         "rank": 3, "penalty": "ridge", "kernel": "rbf", "hyperparameters": "learn", "max_learning_iter": 6,
@@ -295,7 +292,7 @@ def test_what_partial_fit_cannot_do_is_said():
 def test_a_fit_goes_on_from_the_model_of_a_part(name):
     X, Y = _drawn(300, 20, 10)
     kept = np.sort(np.random.default_rng(0).permutation(300)[:270])
-    parameters = FITS[name] | {"threshold": "auto", "tol": 1e-6, "max_iter": 2000}
+    parameters = FITS[name] | {"tol": 1e-6, "max_iter": 2000}
     part = LowRankClassifier(**parameters).fit(X[kept], Y[kept])
     alone = LowRankClassifier(**parameters).fit(X, Y)
     fitted = LowRankClassifier(**parameters)._fit_from(part, kept, X, Y)
@@ -304,13 +301,3 @@ def test_a_fit_goes_on_from_the_model_of_a_part(name):
     assert fitted.warm_start is False
     weighted = LowRankClassifier(**parameters)._fit_from(part, kept, X, Y, sample_weight=np.ones(300))
     _assert_same(weighted, fitted)
-
-
-@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
-def test_thresholds_know_nothing_of_an_earlier_fit(loss):
-    """Whose factors have seen the rows that are held out now."""
-    X, Y = _drawn()
-    Y[::3] = 1 - Y[::3]  # noise, which factors remember
-    model = LowRankClassifier(3, loss=loss, threshold="f1", warm_start=True, tol=1e-3).fit(X, Y)
-    first = model.thresholds_
-    np.testing.assert_array_equal(model.fit(X, Y).thresholds_, first)

@@ -239,13 +239,6 @@ def test_weights_count_in_fits_and_scores():
     assert weighted.best_score_ == pytest.approx(fewer.best_score_, rel=1e-4)
 
 
-def test_thresholds_are_chosen_with_the_best_pair():
-    X, Y = _drawn()
-    model = LowRankClassifierCV(**SMALL, threshold="f1", scoring="micro_f1").fit(X, Y)
-    assert len(np.unique(model.thresholds_)) == 1
-    assert model.thresholds_[0] != 0.5
-
-
 def test_files_hold_no_folds_and_no_function_that_scores(tmp_path):
     X, Y = _drawn()
     model = LowRankClassifierCV(**SMALL, scoring=_minus_loss).fit(X, Y)

@@ -177,15 +177,15 @@ def test_what_partial_fit_cannot_do_is_said():
 def test_the_second_fit_of_thresholds_starts_from_the_first():
     X, Y = _data(600)
     plain = MaxMarginClassifier(tol=1e-2, solver="coordinate_ascent").fit(X, Y)
-    tuned = MaxMarginClassifier(tol=1e-2, solver="coordinate_ascent", threshold="macro_f1").fit(X, Y)
+    margins = MaxMarginClassifier(tol=1e-2, solver="coordinate_ascent")
+    tuned = TunedThresholdClassifier(margins, "macro_f1").fit(X, Y).estimator_
     assert tuned.converged_
     assert tuned.n_iter_ < plain.n_iter_
 
 
 @pytest.mark.parametrize("average", ["micro", "macro", "example"])
-@pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize("folds", [False, True])
-def test_thresholds_take_less_than_one_more_fit_but_for_folds(average, wrapped, folds, monkeypatch):
+def test_thresholds_take_less_than_one_more_fit_but_for_folds(average, folds, monkeypatch):
     data = datasets.make_text_like(1500, 500, 20)
     rounds, solve = [], DualCoordinateAscent.solve
 
@@ -196,10 +196,9 @@ def test_thresholds_take_less_than_one_more_fit_but_for_folds(average, wrapped, 
 
     monkeypatch.setattr(DualCoordinateAscent, "solve", counted)
     MaxMarginClassifier().fit(data.X, data.Y)
-    objective = f"{average}_f1"
-    share = {"validation_fraction": "auto" if folds else 0.2 if wrapped else 0.1}
-    tuned = TunedThresholdClassifier(MaxMarginClassifier(), objective, **share)
-    (tuned if wrapped else MaxMarginClassifier(threshold=objective, **share)).fit(data.X, data.Y)
+    share = "auto" if folds else 0.2
+    tuned = TunedThresholdClassifier(MaxMarginClassifier(), f"{average}_f1", validation_fraction=share)
+    tuned.fit(data.X, data.Y)
     plain, part, *others, whole = rounds
     assert part < plain
     assert whole < plain
@@ -338,12 +337,11 @@ def test_as_many_columns_as_rows_are_the_kernel(solver):
 def test_few_columns_are_the_linear_model_of_a_factor(tmp_path):
     X, Y = table()
     kernel = RBFKernel(0.4)
-    model = MaxMarginClassifier(kernel=kernel, kernel_rank=20, tol=1e-6, threshold="macro_f1").fit(X, Y)
+    model = MaxMarginClassifier(kernel=kernel, kernel_rank=20, tol=1e-6).fit(X, Y)
     assert model.support_vectors_.shape == (20, 4)
     found = incomplete_cholesky(KernelSource(kernel, FeatureMatrix(X)), 20, Workers(), _seed())
     np.testing.assert_array_equal(found.active_rows, model.support_)
-    linear = MaxMarginClassifier(tol=1e-6, threshold="macro_f1").fit(found.factor, Y)
-    np.testing.assert_allclose(model.thresholds_, linear.thresholds_, atol=1e-6)
+    linear = MaxMarginClassifier(tol=1e-6).fit(found.factor, Y)
     np.testing.assert_allclose(model.decision_function(X), linear.decision_function(found.factor), atol=1e-6)
     model.save(tmp_path / "m.lw")
     np.testing.assert_array_equal(lw.load(tmp_path / "m.lw").predict(X), model.predict(X))

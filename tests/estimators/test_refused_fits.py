@@ -12,7 +12,6 @@ from labelweave import (
     LowRankClassifier,
     MaxMarginClassifier,
 )
-from labelweave.labels import ClassProbabilities
 from labelweave.problems.losses.entry_losses import LogisticEntryLoss
 
 RANDOM = np.random.default_rng(0)
@@ -103,15 +102,6 @@ def test_a_decision_that_is_set_later_is_checked():
     model = logistic().fit(X, THREE).set_params(decision="best_parent")
     with pytest.raises(ValueError, match="decision='best_parent' needs a taxonomy"):
         model.predict(X)
-
-
-def test_thresholds_of_two_probable_classes_are_those_of_one_score():
-    y = ClassProbabilities(np.random.default_rng(7).dirichlet([1, 1], 60))
-    flat = logistic(scale=20, intercept_variance=2, threshold="f1", tol=1e-10).fit(X, y)
-    tied = logistic(
-        scale=10, intercept_variance=1, label_covariance=np.eye(2), threshold="f1", tol=1e-10
-    ).fit(X, y)
-    np.testing.assert_allclose(tied.thresholds_, flat.thresholds_, rtol=1e-6)
 
 
 def test_folds_that_hold_out_one_row_of_many():

@@ -13,6 +13,7 @@ from labelweave import (
     LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
+    TunedThresholdClassifier,
 )
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets
@@ -151,10 +152,11 @@ def test_an_automatic_model_takes_probabilities():
     assert model.predict(X).shape == P.shape
 
 
-@pytest.mark.parametrize("threshold", ["f1", "macro_f1", "example_f1", "hamming_loss"])
-def test_thresholds_take_probabilities(threshold):
+@pytest.mark.parametrize("objective", ["micro_f1", "macro_f1", "example_f1", "hamming_loss"])
+def test_thresholds_take_probabilities(objective):
     X, P = _problem()
-    model = MaxMarginClassifier(threshold=threshold).fit(X, LabelMatrix.from_probabilities(P))
+    model = TunedThresholdClassifier(MaxMarginClassifier(), objective)
+    model.fit(X, LabelMatrix.from_probabilities(P))
     assert np.isfinite(model.thresholds_).all()
 
 

@@ -57,7 +57,11 @@ def test_rows_that_come_later_may_tell_of_it():
 
 
 @pytest.mark.parametrize(
-    "model", [lw.TunedThresholdClassifier(lw.MaxMarginClassifier()), lw.MaxMarginClassifier(threshold="f1")]
+    "model",
+    [
+        lw.TunedThresholdClassifier(lw.MaxMarginClassifier()),
+        lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), scope="global"),
+    ],
 )
 def test_a_chosen_threshold_does_not_predict_it_for_every_row(model):
     rare = np.c_[X[:, :3] > 0.8, Y[:, 3]].astype(float)

@@ -117,11 +117,11 @@ def test_where_whole_rows_decide_no_threshold_is_marked(rows):
     X, Y = rows
     named = LabelMatrix.from_any(Y, ["a", "b", "c"])
     classes = np.array(["x", "y", "z"])[np.argmax(X[:, :3], axis=1)]
-    tuned = MaxMarginClassifier(threshold="macro_f1")
+    given = MaxMarginClassifier(threshold=-0.2)
     for model, y in (
         (MaxMarginClassifier(), classes),
         (LogisticRegression(), classes),
-        (HierarchicalClassifier(tuned, Taxonomy.from_nested({"a": ["b", "c"]})), named),
+        (HierarchicalClassifier(given, Taxonomy.from_nested({"a": ["b", "c"]})), named),
         (CalibratedLabelClassifier(MaxMarginClassifier(), decision="expected_f1"), named),
     ):
         display = ThresholdCurveDisplay.from_estimator(model.fit(X, y), X, y)

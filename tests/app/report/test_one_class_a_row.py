@@ -87,7 +87,7 @@ def test_scores_without_probabilities(report, data, n_classes):
 def test_of_two_classes_the_threshold_is_shown(report):
     X = np.random.default_rng(0).normal(size=(200, 3))
     y = np.where(X[:, 0] > 1, "yes", "no")
-    model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed", threshold="macro_f1").fit(X, y)
+    model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed", threshold=0.3).fit(X, y)
     rows = read_rows(model, X, None)
     outcomes = measure(rows, y, "error", lambda words: None).outcomes
     assert outcomes.thresholds.tolist() == [1 - model.thresholds_[0], model.thresholds_[0]]
