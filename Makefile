@@ -141,7 +141,7 @@ oldest: $(OLDEST)/.installed
 $(OLDEST)/.installed: pyproject.toml
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(OLDEST)/bin/python -m pip install --quiet --editable ".[table,plot,graph]" \
+	$(OLDEST)/bin/python -m pip install --quiet --editable ".[app]" \
 		"numpy==2.0.*" "scipy==1.13.*" "scikit-learn==1.6.*" "numba==0.61.*" "safetensors==0.5.*" "rich==13.7.*" \
 		"click==8.1.*" "jinja2==3.1.*" "threadpoolctl==3.5.*" "pandas==2.2.*" "pyarrow==16.*" "matplotlib==3.9.*" \
 		"networkx==3.2.*" "pytest>=8.3,<9" hypothesis polars array-api-strict

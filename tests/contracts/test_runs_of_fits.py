@@ -240,8 +240,8 @@ def test_a_warm_start_with_another_penalty_reaches_its_optimum(name):
     changed = {one: 1.3 * own[one] for one in ("C", "scale", "regularization") if one in own}
     cold = fit(name, X, Y, **exact(name) | changed)
     fitted(found.set_params(**changed), X, Y)
-    if name.startswith("graph"):
-        assert found.objective_ == pytest.approx(cold.objective_, rel=0.03)
+    if name.startswith("graph"):  # where labels are missing there are many optima: none worse is found
+        assert found.objective_ <= cold.objective_ * 1.03
     else:
         assert_same_scores(name, found, X, scores(cold, X))
 

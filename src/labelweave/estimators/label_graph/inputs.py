@@ -3,7 +3,7 @@
 A pivoted Cholesky factor F of the kernel matrix, ``K ~ F F^T`` with the features of row x
 ``K(x, pivots) T^-T`` (the Nyström approximation; exact with as many pivots as the matrix has rank), makes a
 linear model one of the kernel.  Scores are those of kernel ridge regressions of the labels on F, each
-training row's from a fit without it, in closed form (``hyperparameters/left_out.py``).
+training row's from a fit without it, in closed form (``problems/hyperparameters/left_out.py``).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ whose F1 score stays low to the highest score (FBR, SCutFBR), since thresholds t
 predict it for nearly every row.  Here it is raised as far as a bound on predictions asks: where F is the best
 F1 score of a label, its best rule predicts it above the probability F / 2 (Lipton, Elkan and Narayanaswamy,
 "Optimal thresholding of classifiers to maximize F1 measure", ECML 2014), so that a label that is hard to tell
-is best predicted more often than it is there.  ``benchmarks.threshold_floor`` compares both.
+is best predicted more often than it is there.  ``benchmarks.thresholds --floor`` compares both.
 """
 
 from __future__ import annotations
