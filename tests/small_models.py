@@ -123,7 +123,7 @@ def exact(name):
         if last == "gamma":
             given[parameter] = 0.1
         elif last == "tol" and not name.startswith("graph"):
-            given[parameter] = 1e-13 if name == "logistic, fixed" else 1e-9 if name == "low rank, logistic" else 1e-7
+            given[parameter] = {"logistic, fixed": 1e-13, "low rank, logistic": 1e-9}.get(name, 1e-7)
         elif last == "max_iter" and not name.startswith("graph"):
             given[parameter] = 3000
     return given

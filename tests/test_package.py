@@ -60,7 +60,7 @@ def test_private_names_of_scikit_learn_are_imported_in_one_place():
         for alias in node.names
         if "._" in str(node.module) or alias.name.startswith("_")
     ]
-    assert {line.split(":")[0] for line in found} == {"sklearn_compat.py"}, found
+    assert {line.split(":")[0] for line in found} == {"foundation/sklearn_compat.py"}, found
 
 
 @pytest.mark.skipif(not (ROOT / "pyproject.toml").is_file(), reason="only where the project's files are")

@@ -5,7 +5,7 @@ from numpy.testing import assert_array_equal
 from scipy.special import expit
 
 from labelweave import AutoLabelClassifier, load
-from labelweave.app.facts import model_facts
+from labelweave.app.facts import fact_lines, model_facts
 from labelweave.decisions.automatic.coupling import couple_labels
 from labelweave.decisions.automatic.table import TrainingTable
 from labelweave.features import FeatureMatrix
@@ -73,7 +73,7 @@ def test_a_fit_keeps_what_labels_say_of_each_other(tmp_path):
     model = AutoLabelClassifier(members=["rbf"]).fit(X[:120], Y[:120])
     assert model.left_out_loss_ <= model.uncoupled_loss_
     assert (model.scorer_.coupling is None) == (model.left_out_loss_ == model.uncoupled_loss_)
-    is_said = "without what labels say of each other" in model_facts(model).combination.lines["left out"]
+    is_said = "without what labels say of each other" in fact_lines(model_facts(model))["left out"]
     assert is_said == (model.scorer_.coupling is not None)
     model.save(tmp_path / "model.lw")
     again = load(tmp_path / "model.lw")

@@ -545,8 +545,9 @@ REFUSED = {
     "three dimensions": (lambda X, Y: (X, Y[:, :, None]), "dim 3"),
     "words for features": (lambda X, Y: (X.astype(str) + "a", Y), "a'|entries that are no numbers"),
 }
+# which count the rows of that fold
 FIRST_IN_A_FOLD = ("tuned", "tuned for all labels", "tuned, top", "tuned, by label", "tuned, probabilities")
-FIRST_IN_A_FOLD += ("conformal", "calibrated", "calibrated, steps", "calibrated, sets")  # which count rows of that fold
+FIRST_IN_A_FOLD += ("conformal", "calibrated", "calibrated, steps", "calibrated, sets")
 
 
 @kinds(has_labels)

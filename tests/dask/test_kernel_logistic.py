@@ -45,7 +45,6 @@ def sparse_chunks(X):
         ({"kernel": "linear", "taxonomy": TREE, "decision": "least_expected_loss"}, True),
         ({"kernel": "cosine", "class_weight": "balanced"}, True),
         ({"kernel_rank": 30}, False),
-        ({"kernel_rank": 30, "threshold": "micro_f1"}, False),
         ({"kernel": "laplacian", "gamma": "scale", "kernel_rank": 120}, True),
         ({"kernel": "linear", "label_covariance": [[2, 1, 0], [1, 2, 0], [0, 0, 1]]}, False),
     ],

@@ -29,12 +29,12 @@ chunks = partial(partitioned.chunks, sizes=SIZES)
     "settings",
     [
         {"kernel": "rbf", "kernel_rank": 30},
-        {"kernel": "rbf", "kernel_rank": 30, "threshold": "micro_f1", "class_weight": "balanced"},
+        {"kernel": "rbf", "kernel_rank": 30, "class_weight": "balanced"},
         {"kernel": "laplacian", "kernel_rank": 120, "label_covariance": 0.5 + 0.5 * np.eye(3)},
         {"kernel": "polynomial", "C": 0.1},
         {"kernel": "cosine"},
     ],
-    ids=["rbf", "thresholds", "coupled", "polynomial", "cosine"],
+    ids=["rbf", "classes weighted", "coupled", "polynomial", "cosine"],
 )
 def test_the_model_is_that_of_one_machine(client, settings, tmp_path):
     X, Y = table()

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
 _FINDERS: dict[str, Callable[[], Callable[..., Any]]] = {}
 
 
@@ -25,4 +23,6 @@ def view(kind: str, *things: Any, **options: Any) -> Any:
 
 def html_with_facts(estimator: Any) -> str:
     """Return scikit-learn's HTML of an estimator and, once it is fitted, the facts; its ``_html_repr``."""
+    from sklearn.base import BaseEstimator
+
     return f"{BaseEstimator._html_repr(estimator)}{view('facts', estimator)}"

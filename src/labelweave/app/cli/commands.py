@@ -39,7 +39,7 @@ def _command(module: str, function: str = "run") -> Callable[[Callable[..., Any]
     """Make a command of flags and a help page; a function of a module does what it says."""
 
     def run(**flags: Any) -> None:
-        getattr(import_module(f"labelweave.app.cli.{module}"), function)(DataFlags(**flags))
+        getattr(import_module(module), function)(DataFlags(**flags))
 
     return lambda described: click.command()(update_wrapper(run, described))
 
@@ -52,7 +52,7 @@ _labelled = with_options(label_column_options, file_options, signed_option)
 _quiet_option = switch("--quiet -q", "Show no progress.")
 
 
-@_command("predict")
+@_command("labelweave.app.cli.predict")
 @_model_and_data
 @option("--top", "Print so many labels a row, the best first.", type=COUNT)
 @option("--threshold", "Print labels whose probability is above this, or whose score where the model gives "
@@ -87,7 +87,7 @@ def predict(**flags: Any) -> None:
     """
 
 
-@_command("evaluate")
+@_command("labelweave.app.cli.evaluate")
 @_model_and_data
 @switch("--json as_json", "Print JSON, the numbers of every label too.")
 @switch("--csv as_csv", "Print the numbers of every label, with commas between.")
@@ -112,7 +112,7 @@ def evaluate(**flags: Any) -> None:
     """
 
 
-@_command("evaluate", "decide")
+@_command("labelweave.app.cli.evaluate", "decide")
 @_model_and_data
 @option("--out -o FILE", "Where the model goes.", required=True)
 @decision_options
@@ -136,7 +136,7 @@ def decide(**flags: Any) -> None:
     """
 
 
-@_command("evaluate", "report")
+@_command("labelweave.app.cli.evaluate", "report")
 @_model_and_data
 @option("--out -o FILE", "Where the page goes (.html).", required=True)
 @option("--title TEXT", "The heading of the page.")
@@ -160,7 +160,7 @@ def report(**flags: Any) -> None:
     """
 
 
-@_command("asking", "queries")
+@_command("labelweave.app.cli.asking", "queries")
 @_model_and_data
 @option("--count -n", "How many entries to ask about.", type=COUNT, usual=50)
 @option("--out -o FILE", "Where the table goes, in place of stdout (-).")
@@ -186,7 +186,7 @@ def queries(**flags: Any) -> None:
     """
 
 
-@_command("asking", "label")
+@_command("labelweave.app.cli.asking", "label")
 @data_argument
 @option("--answers FILE", "Where answers go, and where those of earlier times are [DATA's name with "
         ".answers.csv].")  # fmt: skip
@@ -211,7 +211,7 @@ def label(**flags: Any) -> None:
     """
 
 
-@_command("audit")
+@_command("labelweave.app.cli.audit")
 @data_argument
 @option("--top", "Rank so many entries [as many as are expected to be wrong; 20 are shown].",
         type=click.IntRange(0))  # fmt: skip
@@ -249,7 +249,7 @@ def audit(**flags: Any) -> None:
     """
 
 
-@_command("inspect")
+@_command("labelweave.app.cli.inspect")
 @click.argument("model")
 @option("--label NAME", "Show the features that speak for and against this label; of a low-rank model also "
         "the labels most like it, of a label-graph model those it is tied to.")  # fmt: skip
@@ -271,7 +271,7 @@ def inspect(**flags: Any) -> None:
     """
 
 
-@_command("convert")
+@_command("labelweave.app.cli.convert")
 @data_argument
 @click.argument("out")
 @option("--to", "Format of OUT [by its name: .arff is mulan].", type=click.Choice(WRITTEN))
@@ -293,7 +293,7 @@ def convert(**flags: Any) -> None:
     """
 
 
-@_command("demo")
+@_command("labelweave.app.cli.demo")
 @option("--jobs", "Threads.", type=int, usual=2)
 @option("--rows", "Use so many rows only.", type=COUNT, hidden=True)
 @_quiet_option

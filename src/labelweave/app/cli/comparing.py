@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -16,41 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.app.cli.decision_flags import DECISIONS
 from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.label_relations import Targets
-from labelweave.app.cli.messages import alternatives, console, did_you_mean, metric_table, print_json
+from labelweave.app.cli.messages import alternatives, console, did_you_mean
 from labelweave.app.cli.model_flags import MODELS
 from labelweave.decisions.comparison import Comparison, compare
-from labelweave.decisions.comparison.compare import COSTS
 
 _FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
-
-
-def cross_validate(request: FitRequest, as_json: bool) -> None:
-    if request.flags.dask is not None:
-        from labelweave.app.cli.cluster_fit import cross_validated_on_cluster
-
-        found, n_rows = cross_validated_on_cluster(request)
-    else:
-        from labelweave.app.cli.fitting import prepared
-
-        ready = prepared(request)
-        request, n_rows = ready.request, len(ready.targets.rows)
-        found = compared(request, ready.targets, {name_of(request): ready.model})
-    name, folds = name_of(request), request.flags.compare_folds
-    means = {metric: found.interval(name, metric) for metric in found.metrics}
-    if as_json:
-        values = {metric: part.tolist() for metric, part in found.values[name].items()}
-        metrics = {metric: asdict(one) | {"folds": values[metric]} for metric, one in means.items()}
-        print_json({"model": name, "rows": n_rows, "folds": folds, "metrics": metrics})
-        return
-    shown = {
-        "mean": {metric: f"{one.mean:.4g}" for metric, one in means.items()},
-        "95 % interval": {
-            metric: "" if metric in COSTS else f"{one.low:.4g} to {one.high:.4g}"
-            for metric, one in means.items()
-        },
-    }
-    console().print(f"{name}, {n_rows} rows, {folds} folds")
-    console().print(metric_table(shown, "intervals are of the mean over folds, which share training rows"))
 
 
 def models_to_compare(

@@ -228,6 +228,6 @@ def cross_validate(data: str, folds: int, as_json: bool, **options: Any) -> None
     """
     without = {"compare": None, "compare_folds": folds, "key": None}
     request = FitRequest.of(data, "", {**options, **without})
-    from labelweave.app.cli import comparing
+    from labelweave.app.cli.fitting import run_cross_validation
 
-    comparing.cross_validate(request, as_json)
+    run_cross_validation(request, as_json)

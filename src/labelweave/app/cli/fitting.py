@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from labelweave.app.cli.fit_request import RELATIONS, FitRequest
 from labelweave.app.cli.fit_words import End, ReadLines, endings, save_fit, show_progress
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.label_relations import Targets, hint_at_classes, model_of_targets, training_targets
-from labelweave.app.cli.messages import hint, note, say
+from labelweave.app.cli.messages import console, hint, metric_table, note, print_json, say
 from labelweave.app.cli.model_flags import class_of
 from labelweave.app.cli.table_roles import (
     ColumnWords,
@@ -35,6 +35,7 @@ from labelweave.datasets.table_blocks import columns_of_blocks, completed, first
 from labelweave.datasets.table_files import raw_tables
 from labelweave.datasets.table_reading import features_in_blocks, table_features
 from labelweave.decisions.automatic import LARGEST_TABLE
+from labelweave.decisions.comparison.compare import COSTS
 from labelweave.estimators import UnobservedLabelWarning
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Floats
@@ -154,6 +155,33 @@ def run_fit(request: FitRequest) -> int:
     end = End(len(targets.y), time.perf_counter() - started, said)
     known = {"feature_means_": means, "first_feature_": rows.first_feature}
     return save_fit(model, request, end, rows.vectorizer, columns, rows.feature_names, known)
+
+
+def run_cross_validation(request: FitRequest, as_json: bool) -> None:
+    if request.flags.dask is not None:
+        from labelweave.app.cli.cluster_fit import cross_validated_on_cluster
+
+        found, n_rows = cross_validated_on_cluster(request)
+    else:
+        ready = prepared(request)
+        request, n_rows = ready.request, len(ready.targets.rows)
+        found = compared(request, ready.targets, {name_of(request): ready.model})
+    name, folds = name_of(request), request.flags.compare_folds
+    means = {metric: found.interval(name, metric) for metric in found.metrics}
+    if as_json:
+        values = {metric: part.tolist() for metric, part in found.values[name].items()}
+        metrics = {metric: asdict(one) | {"folds": values[metric]} for metric, one in means.items()}
+        print_json({"model": name, "rows": n_rows, "folds": folds, "metrics": metrics})
+        return
+    shown = {
+        "mean": {metric: f"{one.mean:.4g}" for metric, one in means.items()},
+        "95 % interval": {
+            metric: "" if metric in COSTS else f"{one.low:.4g} to {one.high:.4g}"
+            for metric, one in means.items()
+        },
+    }
+    console().print(f"{name}, {n_rows} rows, {folds} folds")
+    console().print(metric_table(shown, "intervals are of the mean over folds, which share training rows"))
 
 
 def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingRows:

@@ -40,8 +40,8 @@ class _Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"labelweave.app.cli.{'fit' if cmd_name in _FITTING else 'commands'}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        home = "labelweave.app.cli.fit" if cmd_name in _FITTING else "labelweave.app.cli.commands"
+        command: click.Command = getattr(import_module(home), cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.views import view
-from labelweave.labels.covariance.constructors import CovarianceConstructors
+from labelweave.labels.covariance.constructors import KINDS, CovarianceConstructors
 from labelweave.labels.covariance.sources import check_amount, check_writable
 from labelweave.labels.label_names import checked_names, places_by_name
 from labelweave.labels.label_tables import shown_name
@@ -353,10 +353,8 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return name if is_short else name[: _LONGEST_NAME - 1] + "…"
 
     def _written_out(self, what: str = "This label covariance") -> DenseCovariance:
-        from labelweave.labels.covariance import DenseCovariance
-
         check_writable(self.n_labels, what)
-        return DenseCovariance.from_semidefinite(self.to_dense(), self.label_names)
+        return KINDS["DenseCovariance"].from_semidefinite(self.to_dense(), self.label_names)
 
     def _named(self, names: Array | None) -> Self:
         self.label_names = names

@@ -23,9 +23,15 @@ from labelweave.labels.taxonomy import Taxonomy
 if TYPE_CHECKING:
     from labelweave.labels.covariance import DenseCovariance, FactorCovariance, IdentityCovariance
 
+KINDS: dict[str, Any] = {}
+
 
 class CovarianceConstructors:
-    """The part of ``LabelCovariance`` that makes new ones; their kinds are subclasses of it."""
+    """The part of ``LabelCovariance`` that makes new ones, whose kinds are subclasses of it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        KINDS.setdefault(cls.__name__, cls)
 
     @staticmethod
     def identity(n_labels: int, label_names: Sequence[str] | Array | None = None) -> IdentityCovariance:
@@ -43,9 +49,7 @@ class CovarianceConstructors:
         IdentityCovariance
             The identity.
         """
-        from labelweave.labels.covariance import IdentityCovariance
-
-        return IdentityCovariance(n_labels, label_names)
+        return KINDS["IdentityCovariance"](n_labels, label_names)
 
     @staticmethod
     def dense(matrix: Any, label_names: Sequence[str] | Array | None = None) -> DenseCovariance:
@@ -70,10 +74,8 @@ class CovarianceConstructors:
             If it is not square, finite, symmetric or positive semi-definite, or the rows
             of a frame have other names than its columns.
         """
-        from labelweave.labels.covariance import DenseCovariance
-
         table, names = matrix_and_names(matrix)
-        return DenseCovariance(table, names if label_names is None else label_names)
+        return KINDS["DenseCovariance"](table, names if label_names is None else label_names)
 
     @staticmethod
     def low_rank(
@@ -100,10 +102,8 @@ class CovarianceConstructors:
         ValueError
             If the factor is no finite table, or a damaged sparse one, or the diagonal does not fit it.
         """
-        from labelweave.labels.covariance import FactorCovariance
-
         factor = checked_csr(factor, "The covariance factor") if sp.issparse(factor) else factor
-        made = FactorCovariance(factor, diagonal, label_names)
+        made = KINDS["FactorCovariance"](factor, diagonal, label_names)
         if not np.isfinite(made.diagonal()).all():
             raise ValueError("The covariance factor gives infinite variances; scale it down.")
         return made
@@ -146,8 +146,6 @@ class CovarianceConstructors:
         array([[1.  , 0.41],
                [0.41, 1.  ]])
         """
-        from labelweave.labels.covariance import FactorCovariance
-
         given = variances or {}
         _check_node_variances(given, taxonomy)
         roots = np.sqrt([given.get(node, 1.0) for node in taxonomy.nodes])
@@ -155,7 +153,7 @@ class CovarianceConstructors:
         if normalized:
             lengths = np.sqrt(np.asarray((factor * factor).sum(axis=1)).ravel())
             factor = sp.diags_array(1 / np.where(lengths > 0, lengths, 1.0)) @ factor
-        return FactorCovariance(factor, label_names=label_names)
+        return KINDS["FactorCovariance"](factor, label_names=label_names)
 
     @staticmethod
     @checked
@@ -190,10 +188,8 @@ class CovarianceConstructors:
         >>> LabelCovariance.from_signatures([[1, 1, 0], [0, 0, 1]], class_prior=[3, 1])
         LabelCovariance(3 labels, rank 2, variances 1, 0 ~ 1 +1.00, 0 ~ 2 -1.00)
         """
-        from labelweave.labels.covariance import FactorCovariance
-
         factor, names = signature_factor(signatures, class_prior)
-        return FactorCovariance(factor, label_names=names)
+        return KINDS["FactorCovariance"](factor, label_names=names)
 
     @staticmethod
     @checked
@@ -242,11 +238,9 @@ class CovarianceConstructors:
                [ 0.58,  1.  ,  0.  ],
                [-0.58,  0.  ,  1.  ]])
         """
-        from labelweave.labels.covariance import DenseCovariance
-
         labels = LabelMatrix.from_any(Y).likelier()
         found = shrunk_correlations(labels, prior_count) if centered else mean_outer_product(labels)
-        return DenseCovariance.from_semidefinite(found, labels.names)
+        return KINDS["DenseCovariance"].from_semidefinite(found, labels.names)
 
 
 def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None:
