@@ -36,10 +36,13 @@ class LabelStructure:
 
     def __init__(self, classifier: Any) -> None:
         self.inner, facts = innermost(classifier), model_facts(classifier)
-        self.names = [str(name) for name in self.inner.label_names_]
         self.graph = self.inner.label_graph_ if isinstance(self.inner, LabelGraphClassifier) else None
         self.edges: list[Section] = [] if facts.graph is None else facts.graph.cliques[:_MOST_EDGES]
         self.geometry = None if facts.factors is None else FactorGeometry(self.inner)
+
+    @cached_property
+    def names(self) -> list[str]:  # which classifiers that are not ours do not have
+        return [str(name) for name in self.inner.label_names_]
 
     @cached_property
     def covariance(self) -> LabelCovariance | None:

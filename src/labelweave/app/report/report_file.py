@@ -218,7 +218,7 @@ def _performance(
 
 def _structure(rows: ReportedRows, measured: Measured, numbers: LabelNumbers) -> dict[str, Any]:
     structure, taxonomy = LabelStructure(rows.classifier), taxonomy_of(rows.classifier)
-    correlations, graph, names = structure.correlations, structure.graph, structure.names
+    correlations, graph = structure.correlations, structure.graph
     columns = measured.outcomes.columns
     frequent = np.argsort(-numbers.positive, kind="stable")[:_FREQUENT]
     is_closed = bool(getattr(rows.classifier, "_enforces", False))
@@ -226,8 +226,10 @@ def _structure(rows: ReportedRows, measured: Measured, numbers: LabelNumbers) ->
     return {
         "structure": structure,
         "tried": pictures.combination_picture(model_facts(rows.classifier).combination),
-        "correlations": None if correlations is None else pictures.correlation_picture(correlations, names),
-        "graph_picture": None if graph is None else pictures.graph_picture(graph, names),
+        "correlations": None
+        if correlations is None
+        else pictures.correlation_picture(correlations, structure.names),
+        "graph_picture": None if graph is None else pictures.graph_picture(graph, structure.names),
         "nodes": nodes,
         "is_closed": is_closed,
         "branches": [] if taxonomy is None else pictures.tree_branches(taxonomy, nodes),
