@@ -196,23 +196,13 @@ class AutoLabelClassifier(LabelClassifier):
         "calibration_": Made(SigmoidCalibration, {"L": "n_labels"}),
         "members_": Items(
             Record(
-                {
-                    "name": TEXT,
-                    "weight": MEASURED,
-                    "left_out_loss": MEASURED,
-                    "seconds": MEASURED,
-                    "words": TEXT,
-                }
+                {"name": TEXT, "words": TEXT}
+                | dict.fromkeys(("weight", "left_out_loss", "seconds"), MEASURED)
             )
         ),
         "plan_": Record(
-            {
-                "members": Items(TEXT),
-                "trees": count(),
-                "pivots": count(),
-                "folds": count(),
-                "seconds": MEASURED,
-            }
+            {"members": Items(TEXT), "seconds": MEASURED}
+            | dict.fromkeys(("trees", "pivots", "folds"), count())
         ),
         **dict.fromkeys(
             ("left_out_loss_", "uncoupled_loss_", "left_out_value_", "left_out_error_"), MEASURED

@@ -354,7 +354,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
 
     def _written_out(self, what: str = "This label covariance") -> DenseCovariance:
         check_writable(self.n_labels, what)
-        return KINDS["DenseCovariance"].from_semidefinite(self.to_dense(), self.label_names)
+        return KINDS.dense.from_semidefinite(self.to_dense(), self.label_names)
 
     def _named(self, names: Array | None) -> Self:
         self.label_names = names
@@ -445,3 +445,6 @@ def read_covariances(
     if len(covariances) == 1:
         covariances[0].check_variances(names)
     return covariances
+
+
+KINDS.identity = IdentityCovariance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,15 +24,20 @@ from labelweave.labels.taxonomy import Taxonomy
 if TYPE_CHECKING:
     from labelweave.labels.covariance import DenseCovariance, FactorCovariance, IdentityCovariance
 
-KINDS: dict[str, Any] = {}
+
+class _Kinds(SimpleNamespace):
+    """The subclasses that constructors make, which come after what they stand in."""
+
+    identity: type[IdentityCovariance]
+    dense: type[DenseCovariance]
+    factor: type[FactorCovariance]
+
+
+KINDS = _Kinds()
 
 
 class CovarianceConstructors:
     """The part of ``LabelCovariance`` that makes new ones, whose kinds are subclasses of it."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        KINDS.setdefault(cls.__name__, cls)
 
     @staticmethod
     def identity(n_labels: int, label_names: Sequence[str] | Array | None = None) -> IdentityCovariance:
@@ -49,7 +55,7 @@ class CovarianceConstructors:
         IdentityCovariance
             The identity.
         """
-        return KINDS["IdentityCovariance"](n_labels, label_names)
+        return KINDS.identity(n_labels, label_names)
 
     @staticmethod
     def dense(matrix: Any, label_names: Sequence[str] | Array | None = None) -> DenseCovariance:
@@ -75,7 +81,7 @@ class CovarianceConstructors:
             of a frame have other names than its columns.
         """
         table, names = matrix_and_names(matrix)
-        return KINDS["DenseCovariance"](table, names if label_names is None else label_names)
+        return KINDS.dense(table, names if label_names is None else label_names)
 
     @staticmethod
     def low_rank(
@@ -103,7 +109,7 @@ class CovarianceConstructors:
             If the factor is no finite table, or a damaged sparse one, or the diagonal does not fit it.
         """
         factor = checked_csr(factor, "The covariance factor") if sp.issparse(factor) else factor
-        made = KINDS["FactorCovariance"](factor, diagonal, label_names)
+        made = KINDS.factor(factor, diagonal, label_names)
         if not np.isfinite(made.diagonal()).all():
             raise ValueError("The covariance factor gives infinite variances; scale it down.")
         return made
@@ -153,7 +159,7 @@ class CovarianceConstructors:
         if normalized:
             lengths = np.sqrt(np.asarray((factor * factor).sum(axis=1)).ravel())
             factor = sp.diags_array(1 / np.where(lengths > 0, lengths, 1.0)) @ factor
-        return KINDS["FactorCovariance"](factor, label_names=label_names)
+        return KINDS.factor(factor, label_names=label_names)
 
     @staticmethod
     @checked
@@ -189,7 +195,7 @@ class CovarianceConstructors:
         LabelCovariance(3 labels, rank 2, variances 1, 0 ~ 1 +1.00, 0 ~ 2 -1.00)
         """
         factor, names = signature_factor(signatures, class_prior)
-        return KINDS["FactorCovariance"](factor, label_names=names)
+        return KINDS.factor(factor, label_names=names)
 
     @staticmethod
     @checked
@@ -240,7 +246,7 @@ class CovarianceConstructors:
         """
         labels = LabelMatrix.from_any(Y).likelier()
         found = shrunk_correlations(labels, prior_count) if centered else mean_outer_product(labels)
-        return KINDS["DenseCovariance"].from_semidefinite(found, labels.names)
+        return KINDS.dense.from_semidefinite(found, labels.names)
 
 
 def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None:

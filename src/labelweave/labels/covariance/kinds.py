@@ -13,6 +13,7 @@ from labelweave.foundation.array_types import Array, LabelsByLabels, PerLabel
 from labelweave.foundation.arrays import RowPanels, Workers, namespace, numbers_of
 from labelweave.foundation.arrays.linear_algebra import is_numpy, like
 from labelweave.labels.covariance.base import LabelCovariance
+from labelweave.labels.covariance.constructors import KINDS
 from labelweave.labels.covariance.sources import check_amount, check_scale
 from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
@@ -328,3 +329,6 @@ def _checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
     if len(bad):
         raise ValueError(f"The covariance diagonal at label {bad[0]} is {own[bad[0]]}; it must be >= 0.")
     return own
+
+
+KINDS.dense, KINDS.factor = DenseCovariance, FactorCovariance
