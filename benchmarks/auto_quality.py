@@ -26,7 +26,7 @@ from benchmarks.frame import flag, read_options, save, several
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from labelweave import AutoLabelClassifier
-from labelweave.decisions.automatic.set_values import value_of_sets
+from labelweave.decisions.automatic.label_sets import value_of_sets
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedShuffleSplit
 

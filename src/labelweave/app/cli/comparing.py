@@ -19,14 +19,14 @@ from labelweave.app.cli.label_relations import Targets
 from labelweave.app.cli.messages import alternatives, console, did_you_mean, metric_table, print_json
 from labelweave.app.cli.model_flags import MODELS
 from labelweave.decisions.comparison import Comparison, compare
-from labelweave.decisions.comparison.compare import COSTS
+from labelweave.decisions.comparison import COSTS
 
 _FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
 
 
 def cross_validate(request: FitRequest, as_json: bool) -> None:
     if request.flags.dask is not None:
-        from labelweave.app.cli.cluster_fit import cross_validated_on_cluster
+        from labelweave.app.cli.cluster import cross_validated_on_cluster
 
         found, n_rows = cross_validated_on_cluster(request)
     else:

@@ -23,11 +23,10 @@ from labelweave.decisions.automatic.combination import (
     weighted_sum,
 )
 from labelweave.decisions.automatic.given import named_members, names_of_members
-from labelweave.decisions.automatic.known_sets import KnownSets
+from labelweave.decisions.automatic.label_sets import KnownSets, most_probable, value_of_sets
 from labelweave.decisions.automatic.members import Members
 from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer
-from labelweave.decisions.automatic.set_values import most_probable, value_of_sets
 from labelweave.decisions.automatic.table import Member, TrainingTable, folds_of
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.held_out import HeldOutScores
