@@ -25,7 +25,7 @@ from sklearn import metrics as sk
 from benchmarks.frame import command, flag, save, several
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from labelweave import AutoLabelClassifier
-from labelweave.decisions.automatic.set_values import value_of_sets
+from labelweave.decisions.automatic.label_sets import value_of_sets
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedShuffleSplit
 

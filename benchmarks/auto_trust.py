@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from benchmarks.auto_quality import FOLDER, load
 from benchmarks.frame import command
 from labelweave import AutoLabelClassifier, LabelMatrix, datasets
-from labelweave.decisions.automatic.set_values import value_of_sets
+from labelweave.decisions.automatic.label_sets import value_of_sets
 
 _TEST_ROWS = 3000
 _FEWEST = 3  # training rows that have a label

@@ -16,7 +16,7 @@ from scipy import linalg
 from scipy.sparse.linalg import LinearOperator
 
 from benchmarks.opponents.factors import FactorOpponent
-from labelweave.estimators.binary_relevance.ridge import IterativeRidge, Ridge, make_ridge
+from labelweave.estimators.binary_relevance.fit import IterativeRidge, Ridge, make_ridge
 from labelweave.estimators.low_rank.fit import columns_for_rank
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.features import FeatureMatrix

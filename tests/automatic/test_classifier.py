@@ -22,7 +22,7 @@ from labelweave import (
     load,
     metrics,
 )
-from labelweave.decisions.automatic.known_sets import KnownSets
+from labelweave.decisions.automatic.label_sets import KnownSets
 from labelweave.decisions.automatic.members import Members
 from labelweave.foundation.interrupts import note_interrupt
 from labelweave.model_files import ModelFileError

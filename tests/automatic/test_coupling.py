@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from labelweave import AutoLabelClassifier, load
 from labelweave.app.facts import fact_lines, model_facts
-from labelweave.decisions.automatic.coupling import couple_labels
+from labelweave.decisions.automatic.combination import couple_labels
 from labelweave.decisions.automatic.table import TrainingTable
 from labelweave.features import FeatureMatrix
 

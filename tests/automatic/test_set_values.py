@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import f1_score, jaccard_score
 
 from labelweave import LabelMatrix, metrics
-from labelweave.decisions.automatic.set_values import value_of_sets
+from labelweave.decisions.automatic.label_sets import value_of_sets
 
 NAMES = ("micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy")
 
@@ -82,7 +82,7 @@ def test_many_rows_are_measured_in_parts(monkeypatch):
     truth, sets, weights = a_case(n=50)
     labels = LabelMatrix.from_any(truth)
     whole = [value_of_sets(labels, sets, name, weights) for name in NAMES]
-    monkeypatch.setattr("labelweave.decisions.automatic.set_values._ENTRIES_AT_ONCE", 35)
+    monkeypatch.setattr("labelweave.decisions.automatic.label_sets._ENTRIES_AT_ONCE", 35)
     assert_allclose([value_of_sets(labels, sets, name, weights) for name in NAMES], whole, rtol=1e-12)
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from labelweave.decisions.comparison.compare import named_models
-from labelweave.decisions.comparison.outcome import Comparison, Difference
+from labelweave.decisions.comparison import Comparison, Difference, named_models
 
 FOUND = Comparison(
     {

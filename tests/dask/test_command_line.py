@@ -12,9 +12,9 @@ from click.testing import CliRunner
 import labelweave as lw
 from labelweave.app.cli.program import _one_line_warnings, main
 from labelweave.dask.files import files_of, parts_of
+from labelweave.dask.table_model import TableCounts
 from labelweave.dask.waiting import warn_of_silence
 from labelweave.datasets import TableVectorizer, make_text_like, write_xmc
-from labelweave.datasets.table_counts import TableCounts
 
 FLAGS = ["--text", "plot", "--numeric", "size", "--categorical", "kind", "--label-column", "genre_*"]
 
@@ -44,7 +44,7 @@ def run(client, tmp_path, monkeypatch):
         yield client
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("labelweave.app.cli.cluster_fit.connected", connected)
+    monkeypatch.setattr("labelweave.app.cli.cluster.connected", connected)
     (tmp_path / "rows").mkdir()
     for number in range(2):
         frame(seed=number).to_parquet(tmp_path / "rows" / f"part-{number}.parquet", row_group_size=25)
@@ -281,7 +281,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(run, words, said):
 @pytest.mark.parametrize("where", ["local:0", "local:x", "nowhere", "tcp://127.0.0.1:9"])
 def test_clusters_that_are_none(where, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("labelweave.app.cli.cluster_fit._SECONDS", 0.2)
+    monkeypatch.setattr("labelweave.app.cli.cluster._SECONDS", 0.2)
     frame().to_parquet("a.parquet")
     words = ["fit", "a.parquet", "--dask", where, *FLAGS, "-q", "-o", "m.lw"]
     done = CliRunner().invoke(main, words, catch_exceptions=False)

@@ -27,7 +27,7 @@ chunks = partial(partitioned.chunks, sizes=(30, 0, 40, 20))
 
 @pytest.mark.parametrize("kind", [MaxMarginClassifier, LowRankClassifier])
 def test_measures_of_labels_are_those_of_all_rows(client, monkeypatch, kind):
-    monkeypatch.setattr("labelweave.dask.measures._ENTRIES", 50)
+    monkeypatch.setattr("labelweave.dask.comparison._ENTRIES", 50)
     X, Y, weights = table()
     model = kind().fit(chunks(X), chunks(Y))
     found = score_table(model, chunks(X), chunks(Y), chunks(weights), k=(1, 3, 99))

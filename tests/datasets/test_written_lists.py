@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelweave.datasets import DataFileError, read_table
-from labelweave.datasets.written_lists import written_list
+from labelweave.datasets.table import written_list
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5))
 

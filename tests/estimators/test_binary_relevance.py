@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 import labelweave
 from drawn import draw_labels
 from labelweave import BinaryRelevance
-from labelweave.estimators.binary_relevance import fit, ridge
+from labelweave.estimators.binary_relevance import fit
 
 VALUES = {
     "squared": lambda signs, scores: 0.5 * (scores - (signs > 0)) ** 2,
@@ -130,7 +130,7 @@ def test_wide_indices_are_taken(loss):
 def test_large_data_are_solved_iteratively(share, monkeypatch):
     X, Y = _data(share=share)
     expected = _fit("squared", X, Y)
-    monkeypatch.setattr(ridge, "_LARGEST_GRAM", 1)
+    monkeypatch.setattr(fit, "_LARGEST_GRAM", 1)
     np.testing.assert_allclose(_fit("squared", sp.csr_array(X), Y).coef_, expected.coef_, atol=1e-7)
 
 
@@ -200,7 +200,7 @@ def _table(n, d, seed=0):
     return (random.normal(size=(n, d)) + 0.5) * (random.random((n, d)) < 0.7)
 
 
-@pytest.mark.parametrize("kind", [ridge.CholeskyRidge, ridge.SpectralRidge, ridge.IterativeRidge])
+@pytest.mark.parametrize("kind", [fit.CholeskyRidge, fit.SpectralRidge, fit.IterativeRidge])
 @pytest.mark.parametrize("shape", [(20, 6), (6, 20)])
 @pytest.mark.parametrize("container", [np.array, sp.csr_array])
 def test_all_solvers_agree_with_scikit_learn(kind, shape, container):
@@ -211,7 +211,7 @@ def test_all_solvers_agree_with_scikit_learn(kind, shape, container):
     np.testing.assert_array_equal(rows.toarray() if sp.issparse(rows) else rows, table)
 
 
-@pytest.mark.parametrize("kind", [ridge.SpectralRidge, ridge.IterativeRidge])
+@pytest.mark.parametrize("kind", [fit.SpectralRidge, fit.IterativeRidge])
 def test_without_penalty_the_shortest_solution_is_taken(kind):
     table = _table(12, 3) @ _table(3, 7, seed=1)  # rank 3
     targets = np.random.default_rng(2).normal(size=(12, 2))
@@ -220,18 +220,18 @@ def test_without_penalty_the_shortest_solution_is_taken(kind):
 
 def test_a_penalty_lost_in_rounding_goes_to_the_spectrum():
     rows = _table(12, 3)
-    assert isinstance(ridge.make_ridge(rows, 1e-3), ridge.CholeskyRidge)
-    assert isinstance(ridge.make_ridge(rows, 1e-12), ridge.SpectralRidge)
-    assert isinstance(ridge.make_ridge(rows, 0.0), ridge.SpectralRidge)
+    assert isinstance(fit.make_ridge(rows, 1e-3), fit.CholeskyRidge)
+    assert isinstance(fit.make_ridge(rows, 1e-12), fit.SpectralRidge)
+    assert isinstance(fit.make_ridge(rows, 0.0), fit.SpectralRidge)
 
 
 def test_large_matrices_are_solved_iteratively(monkeypatch):
-    monkeypatch.setattr(ridge, "_LARGEST_GRAM", 2)
-    assert isinstance(ridge.make_ridge(_table(12, 3), 1.0), ridge.IterativeRidge)
+    monkeypatch.setattr(fit, "_LARGEST_GRAM", 2)
+    assert isinstance(fit.make_ridge(_table(12, 3), 1.0), fit.IterativeRidge)
 
 
 def test_regressions_that_stop_early_say_so():
-    solver = ridge.IterativeRidge(_table(12, 6), 0.0)
+    solver = fit.IterativeRidge(_table(12, 6), 0.0)
     solver.max_iter = 1
     solver.solve(np.ones((12, 1)))
     assert not solver.converged

@@ -16,7 +16,7 @@ from labelweave import (
     MaxMarginClassifier,
     Taxonomy,
 )
-from labelweave.estimators.class_weights import class_weight_of_state, class_weight_state, weights_by_class
+from labelweave.estimators.entry_weights import class_weight_of_state, class_weight_state, weights_by_class
 from labelweave.estimators.targets import read_targets
 from labelweave.model_files import ModelFileError
 

@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveO
 from drawn import draw_labels
 from labelweave import KernelLogisticClassifier, LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
 from labelweave.estimators import journal
-from labelweave.estimators.folds import held_out_rows, reusable_splits
+from labelweave.estimators.held_out import held_out_rows, reusable_splits
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 
 GROUPS = np.arange(60) // 6  # six rows belong together

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drawn import draw_classes, draw_classes_and_labels, draw_labels
 from labelweave import KernelLogisticClassifier, load
-from labelweave.estimators.folds import drawn_blocks
+from labelweave.estimators.held_out import drawn_blocks
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
 from labelweave.problems.hyperparameters import search
 from labelweave.problems.hyperparameters.search import learn

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.estimators.low_rank import held_out_scores, starts
-from labelweave.estimators.low_rank.held_out_scores import HeldOutRows, ScoreSettings, held_out_score
+from labelweave.estimators.low_rank import path, starts
+from labelweave.estimators.low_rank.path import HeldOutRows, ScoreSettings, held_out_score
 from labelweave.estimators.low_rank.starts import Start, continued, first_label_factor
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
@@ -29,7 +29,7 @@ def test_scores_are_those_of_the_metrics_in_blocks_of_any_size(monkeypatch):
     counted = np.flatnonzero((WEIGHTS > 0) & ~np.isnan(Y).all(axis=1))
     labels, weights = ROWS.labels[counted], WEIGHTS[counted]
     for at_once in (16_000_000, 24):
-        monkeypatch.setattr(held_out_scores, "_SCORES_AT_ONCE", at_once)
+        monkeypatch.setattr(path, "_SCORES_AT_ONCE", at_once)
         for k in (1, 3, 5):
             expected = precision_at_k(labels, SCORES[counted], k, sample_weight=weights)
             assert held_out_score(f"precision_at_{k}", ROWS, _settings()) == pytest.approx(expected)

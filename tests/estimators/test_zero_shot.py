@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, ZeroShotClassifier, load
-from labelweave.estimators.zero_shot.held_out_classes import (
+from labelweave.estimators.zero_shot.training_rows import (
     ClassFold,
     EveryClass,
     best_penalty,

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 import labelweave
 from labelweave import LabelMatrix, metrics
-from labelweave.estimators.binary_relevance import ridge
+from labelweave.estimators.binary_relevance import fit
 from labelweave.features import FeatureMatrix
 from reference import ranking_twin
 
@@ -90,7 +90,7 @@ def test_large_sparse_data_give_the_same_model(kind, monkeypatch):
     monkeypatch.setattr(label_space, "_LARGEST_TABLE", 1)
     monkeypatch.setattr(sp.csr_array, "toarray", None)  # nothing sparse is written out
     model = kind(rank=3, regularization=0.2).fit(sp.csr_array(X), sp.csr_array(Y))
-    assert isinstance(label_space._centered_ridge(label_space._Centered(X), 1.0), ridge.IterativeRidge)
+    assert isinstance(label_space._centered_ridge(label_space._Centered(X), 1.0), fit.IterativeRidge)
     np.testing.assert_allclose(_weights(model), _weights(expected), atol=1e-7)
     np.testing.assert_allclose(model.intercept_, expected.intercept_, atol=1e-7)
 

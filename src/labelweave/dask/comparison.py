@@ -1,22 +1,24 @@
-"""Models on Dask's collections, compared on the same folds: labels come to the client, rows stay."""
+"""How good models are on Dask's collections: sums over rows come to the client, folds are shared."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from distributed import Client
 
+import dask
 from labelweave.dask.client import connected, unfitted
 from labelweave.dask.data import ReadData, gathered_labels
-from labelweave.dask.measures import table_sums
 from labelweave.dask.models import fit_to, read_for, refuse_in_memory
-from labelweave.dask.partitions import row_partitions
+from labelweave.dask.partitions import NO_ROWS, row_partitions
 from labelweave.dask.parts import Parts
-from labelweave.dask.rows import ReadRows, rows_of
-from labelweave.decisions.comparison.compare import (
+from labelweave.dask.rows import ReadRows, count_rows, is_empty, rows_of
+from labelweave.dask.waiting import gathered, returning_refusals
+from labelweave.decisions.comparison import (
+    Comparison,
     RowsToCompare,
     Split,
     compared,
@@ -25,16 +27,21 @@ from labelweave.decisions.comparison.compare import (
     size_of,
     splits_of,
 )
-from labelweave.decisions.comparison.outcome import Comparison
 from labelweave.estimators import TableModel
+from labelweave.estimators.targets import unknown_entries
 from labelweave.foundation.array_types import Floats
+from labelweave.foundation.arrays import numbers_of, panels
+from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary
+from labelweave.metrics._classes import right_rows
+from labelweave.metrics.known_labels import truth_for
 from labelweave.metrics.summary import TableSums
 from labelweave.problems.travelling_margins import in_tree_order
 
 _K = (1, 3, 5)
 _OF_CLASSES = ("accuracy", "mean_reciprocal_rank", "log_loss")  # means over rows
 _OF_SETS = ("coverage", "set_size")
+_ENTRIES = 2**22  # scores that a worker makes at a time
 
 
 def compare(
@@ -120,3 +127,56 @@ def _class_sums(rows: ReadRows, model: Any) -> Floats:
     else:
         found = {"accuracy": np.mean(predicted == truth)}
     return np.array([1.0, *(found[name] for name in (*_OF_CLASSES, *_OF_SETS) if name in found)]) * len(truth)
+
+
+def summed(client: Client, model: Any, of_rows: Any, X: Any, y: Any, sample_weight: Any, *more: Any) -> Any:
+    """Add what a function gives of the rows of each partition, in the order of the partitions.
+
+    of_rows: gets the model, features, targets, weights, and more.
+    Raises ValueError if a partition makes no sense, which is named, or none has rows.
+    """
+    kept, one = dask.delayed(model), dask.delayed(_of_partition, pure=False)
+    parts = row_partitions(X, y, sample_weight)
+    tasks = [one(of_rows, kept, *part[:3], *more) for part in parts]
+    found = [one for one in gathered(client, client.compute(tasks), part="Partition") if one is not None]
+    if not found:
+        raise ValueError(NO_ROWS)
+    return in_tree_order(found)
+
+
+@returning_refusals
+def _of_partition(of_rows: Any, model: Any, X: Any, y: Any, weights: Any, *more: Any) -> Any:
+    if is_empty(X, y):
+        return None
+    n_rows = count_rows(X)
+    own = np.ones(n_rows) if weights is None else numbers_of(weights, "sample_weight")
+    if own.shape != (n_rows,) or not np.isfinite(own).all() or (own < 0).any():
+        raise ValueError(f"sample_weight is not one number from 0 on for each of {n_rows} rows.")
+    return of_rows(model, X, y, own, *more)
+
+
+def table_sums(model: Any, X: Any, y: Any, weights: Floats, k: Sequence[int] | None) -> TableSums:
+    """Count in the rows of a partition, some at a time.
+
+    k: for metrics at k; None for those of label sets alone.
+    """
+    truth = LabelMatrix.from_any(truth_for(y, model))
+    if len(truth) != count_rows(X):
+        raise ValueError(f"X has {count_rows(X)} rows but y has {len(truth)}.")
+    parts = []
+    for some in panels(len(truth), max(1, _ENTRIES // max(1, truth.n_labels))):
+        rows = X.iloc[some] if hasattr(X, "iloc") else X[some]
+        scores = None if k is None else model.decision_function(rows)
+        parts.append(TableSums.of(truth[some], scores, model.predict(rows), k or (), weights[some]))
+    found: TableSums = in_tree_order(parts)
+    return found
+
+
+def right_classes(model: Any, X: Any, y: Any, weights: Floats) -> Floats:
+    """Weigh the rows whose class is right, or in the set of the row, and all of known class: (2,)."""
+    predicted = np.asarray(model.predict(X))
+    if predicted.ndim == 2:
+        weight = weights[~unknown_entries(np.ravel(y))].sum()
+        return np.array([model.score(X, y, weights) * weight if weight else 0.0, weight])
+    right, is_known = right_rows(y, predicted, model.classes_, None)
+    return np.array([(weights * is_known) @ right, weights @ is_known])

@@ -36,7 +36,7 @@ from labelweave.dask.rows import (
 from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.base import refuse_no_weight
-from labelweave.estimators.soft_targets import RATES_OF_CLASSES, rates_by
+from labelweave.estimators.entry_weights import RATES_OF_CLASSES, rates_by
 from labelweave.estimators.targets import (
     TargetForm,
     node_name,

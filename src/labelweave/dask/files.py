@@ -17,12 +17,12 @@ from distributed import Client
 
 import dask
 from labelweave.dask.client import connected
+from labelweave.dask.table_model import TableCounts
 from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer, detect_format, read_any
 from labelweave.datasets.any_file import refuse_unknown_options
 from labelweave.datasets.data_file import DataFileError
 from labelweave.datasets.table import labeled_frame, refuse_missing_numbers
-from labelweave.datasets.table_counts import TableCounts
 from labelweave.datasets.table_files import RawTable, parquet_part, parquet_parts, raw_tables, table_kind
 from labelweave.datasets.table_reading import table_features
 from labelweave.foundation.arguments import checked

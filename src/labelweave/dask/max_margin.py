@@ -19,7 +19,7 @@ from labelweave.dask.fit import FitPlan, Progress, TravellingFit
 from labelweave.dask.store import Store
 from labelweave.dask.tasks import Common, FittedBlock, never_stops
 from labelweave.estimators import MaxMarginClassifier
-from labelweave.estimators.class_weights import class_factors
+from labelweave.estimators.entry_weights import class_factors
 from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.max_margin.fit import MarginSettings

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 from distributed import Client
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from labelweave.dask import automatic, label_tree, max_margin, on_client
-from labelweave.dask.client import connected, innermost
-from labelweave.dask.data import ReadData, read
+from labelweave.dask import automatic, label_tree, max_margin
+from labelweave.dask.client import budget_of, connected, in_fit, innermost, refuse_large_tables
+from labelweave.dask.data import ReadData, gathered_entries, gathered_labels, read
 from labelweave.dask.decisions import fit_decider
+from labelweave.dask.features import PartitionedFeatures
+from labelweave.dask.graph_margin import PartitionedGraphData
 from labelweave.dask.partitions import row_partitions
+from labelweave.dask.rows import ReadRows, weights_of
 from labelweave.dask.table_model import fit_frames
+from labelweave.dask.waiting import gathered
 from labelweave.decisions import (
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
@@ -32,10 +37,75 @@ from labelweave.estimators import (
     TableModel,
 )
 from labelweave.estimators.base import LabelClassifier
+from labelweave.estimators.progress import FitArguments
+from labelweave.estimators.seen_rows import SeenRows
+from labelweave.estimators.targets import read_entry_weights
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.sklearn_compat import callbacks_of
 
 Model = TypeVar("Model")
+_NONE = FitArguments(None, None, None)
+_BYTES_AN_ENTRY = 64  # of Y in label graphs: costs, distributions, and copies while they are sent
+_TABLES = 15  # of rows x labels, which a kernel logistic fit holds
+_LEARNING_ROWS = 3000  # which it learns from on the client, where no other number is given
+
+
+def low_rank(model: LowRankClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any) -> None:
+    """Fit to partitions that were read; the client holds the labels, and tables of features times rank."""
+    labels, weights = gathered_labels(client, data)
+    features, entries = _features(model, client, data), gathered_entries(client, data)
+    rows = SeenRows(features, labels, weights, data.form, entries=entries)
+    before = None if start is None else start._end
+    in_fit(model, lambda: model._fit(rows, before, _NONE))
+
+
+def label_graph(
+    model: LabelGraphClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any
+) -> None:
+    """Fit to partitions that were read; small ones are brought together first."""
+    n_labels = len(data.counts.positives)
+    refuse_large_tables(model, data.n_rows, n_labels, _BYTES_AN_ENTRY, "or give fewer rows or labels")
+    labels, weights = gathered_labels(client, data)
+    features = PartitionedFeatures(client, data.joined(client, budget_of(model)))
+    entries = read_entry_weights(gathered_entries(client, data), labels)
+    rows = SeenRows(features, labels, weights, data.form, entries=entries)
+    in_fit(model, lambda: model._fit(rows, None, _NONE, PartitionedGraphData))
+
+
+def kernel_logistic(
+    model: KernelLogisticClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any
+) -> None:
+    """Fit to partitions that were read; the client holds some fifteen tables of rows times labels."""
+    n_labels = len(data.form.classes)
+    instead = "give fewer rows, or use MaxMarginClassifier, which leaves them on the workers"
+    refuse_large_tables(model, data.n_rows, n_labels, 8 * _TABLES, instead)
+    y, weights = _gathered_targets(client, data)
+    features, entries = _features(model, client, data), gathered_entries(client, data)
+    asked = model.learning_rows
+    model.learning_rows = _LEARNING_ROWS if asked is None else asked
+    try:
+        in_fit(model, lambda: model._fit(model._read_rows(features, y, weights, entries), None, _NONE))
+    finally:
+        model.learning_rows = asked
+    if data.form.kind == "labels":
+        model._form = data.form
+
+
+def _features(model: Any, client: Client, data: ReadData) -> PartitionedFeatures:
+    return PartitionedFeatures(client, data, is_verbose=bool(model.verbose))
+
+
+def _gathered_targets(client: Client, data: ReadData) -> tuple[Any, Any]:
+    """Bring labels, or the class of each row, and weights to the client."""
+    if data.form.kind == "labels":
+        return gathered_labels(client, data)
+    classes = gathered(client, client.map(_targets_of, data.rows, pure=False))
+    weights = gathered(client, client.map(weights_of, data.rows, pure=False))
+    return np.concatenate(classes), np.concatenate(weights)
+
+
+def _targets_of(rows: ReadRows) -> Any:
+    return rows.targets
 
 
 class Family(NamedTuple):
@@ -47,15 +117,15 @@ class Family(NamedTuple):
 
 FAMILIES: dict[type, Family] = {
     AutoLabelClassifier: Family(automatic.fit_to, {}),
-    KernelLogisticClassifier: Family(on_client.kernel_logistic, {
+    KernelLogisticClassifier: Family(kernel_logistic, {
         "scaling": ["none"], "feature_widths": [False], "warm_start": [False],
         "solver": ["auto", "function_gradients", "symmetrized_gradients"],
     }),
-    LabelGraphClassifier: Family(on_client.label_graph, {
+    LabelGraphClassifier: Family(label_graph, {
         "kernel": ["linear"], "scaling": ["none"], "inputs": ["features"], "warm_start": [False],
     }),
     LabelTreeClassifier: Family(label_tree.fit_to, {}),
-    LowRankClassifier: Family(on_client.low_rank, {
+    LowRankClassifier: Family(low_rank, {
         "scaling": ["none"], "hyperparameters": ["fixed"], "warm_start": [False],
     }),
     MaxMarginClassifier: Family(max_margin.fit_to, {

@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.dask.client import connected
-from labelweave.dask.comparison import compare
-from labelweave.dask.measures import right_classes, summed, table_sums
+from labelweave.dask.comparison import compare, right_classes, summed, table_sums
 from labelweave.dask.models import fit
 from labelweave.dask.partitions import lazily
 from labelweave.dask.rows import count_rows

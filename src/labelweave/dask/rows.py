@@ -16,10 +16,9 @@ from sklearn.utils import column_or_1d
 
 from labelweave.dask.filed import Filed, FiledFeatures, in_memory_or_file, keeps_files, key_of_task
 from labelweave.dask.waiting import returning_refusals
-from labelweave.estimators.class_weights import counts_by_class
+from labelweave.estimators.entry_weights import counts_by_class, rows_with_labels, sure_weights
 from labelweave.estimators.journal import data_fingerprint
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.soft_targets import rows_with_labels, sure_weights
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,

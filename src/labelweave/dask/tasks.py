@@ -10,7 +10,7 @@ import numpy as np
 
 from labelweave.dask.chunks import Chunk, Partition
 from labelweave.dask.rows import ReadRows, Sized, entries_of, labels_of, stacked
-from labelweave.estimators.class_weights import entries_by_sign, weighted_by_factors
+from labelweave.estimators.entry_weights import entries_by_sign, weighted_by_factors
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.fit import MarginSettings, MarginTask
 from labelweave.estimators.targets import TargetForm, weights_of_entries
@@ -42,7 +42,7 @@ class Common:
     """What is the same for all partitions of a fit.
 
     form: of the targets; classes: all of them, where a row has one.
-    factors: weights of classes, see :func:`labelweave.estimators.class_weights.class_factors`.
+    factors: weights of classes, see :func:`labelweave.estimators.entry_weights.class_factors`.
     upper: 2 C.
     margins (2, L): those asked of positives and negatives.
     roots (L,): of the variances of labels; None if all are 1.

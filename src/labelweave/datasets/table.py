@@ -2,11 +2,16 @@
 
 A label cell that is missing (null in JSON and Parquet, ``?`` in any file) leaves the row's labels unobserved.
 One that is empty (an empty list or string, an empty CSV cell) says that the row has no positive label, the
-last two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 it is one unobserved label.
+last two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 it is one unobserved label.  A list
+may stand in a cell as text: ``['red', 'green']``, as pandas writes lists to CSV files.
 """
 
 from __future__ import annotations
 
+import ast
+import json
+import re
+import warnings
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from itertools import chain
@@ -24,13 +29,16 @@ from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
 from labelweave.datasets.table_columns import TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
-from labelweave.datasets.written_lists import written_list
 from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import as_text
 
 UnknownLabels = Literal["error", "ignore"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
+_NAME = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?"""
+_LIST = re.compile(rf"\[\s*(?:(?:{_NAME})\s*(?:,\s*(?:{_NAME})\s*)*)?\]", re.ASCII | re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BEGIN = re.compile(r"""\[\s*['"]""", re.ASCII)
 
 
 def refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) -> None:
@@ -310,3 +318,31 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> l
 def _as_name(name: Any) -> str:
     """Write a label in a list as text, empty where it is none."""
     return "" if is_missing(name) or isinstance(name, (list, dict)) else str(name).strip()
+
+
+def written_list(text: str) -> list[str] | None:
+    """Read a list of names in quotes and of numbers, of Python or JSON; None where a text is no such list.
+
+    Raises ValueError if it begins like one and cannot be read, as NumPy's ``['red' 'green']`` does.
+    """
+    if not _LIST.fullmatch(text):
+        if _BEGIN.match(text) and text.endswith("]"):
+            raise ValueError("a list of names in quotes with commas between them")
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = _python_list(text)
+    names = [*map(as_text, found)]
+    if any(map(_SURROGATE.search, names)):
+        raise ValueError("names without half a pair of surrogates, which is no character")
+    return names
+
+
+def _python_list(text: str) -> list[Any]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of backslashes that escape nothing
+            return list(ast.literal_eval(text))
+    except SyntaxError:
+        raise ValueError("names in quotes without broken escapes") from None

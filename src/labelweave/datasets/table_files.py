@@ -17,6 +17,7 @@ from typing import Any
 
 from labelweave.datasets.columns import (
     Columns,
+    DecimalMarks,
     as_list,
     is_plain,
     is_text_lists,
@@ -43,7 +44,6 @@ from labelweave.datasets.data_file import (
     require_file,
     warn_open_end,
 )
-from labelweave.datasets.decimal_marks import DecimalMarks
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip

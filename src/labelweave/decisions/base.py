@@ -23,12 +23,12 @@ from labelweave.decisions.label_scores import (
     split_rows,
 )
 from labelweave.estimators.base import NOT_THE_FIT, CheckedParameters, given_weights, refuse_no_weight
+from labelweave.estimators.entry_weights import corrected_like
 from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters
 from labelweave.estimators.progress import as_before_if_refused, where_rows_are
-from labelweave.estimators.soft_targets import corrected_like
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
 from labelweave.estimators.targets import (

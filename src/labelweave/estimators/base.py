@@ -11,14 +11,19 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
+from labelweave.estimators.entry_weights import (
+    RATES_OF_CLASSES,
+    SignFactors,
+    class_weight_of_state,
+    corrected_by,
+    weights_by_class,
+)
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import MEAN, Parameters
 from labelweave.estimators.progress import FitArguments, fit_method, warn_of_end
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.seen_rows import SeenRows, kept_rows
-from labelweave.estimators.soft_targets import RATES_OF_CLASSES, corrected_by
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.targets import check_lengths, read_entry_weights, read_targets, taxonomy_of
 from labelweave.features import FeatureMatrix, FeatureScaling

@@ -6,8 +6,7 @@ A kernel is a subclass of :class:`labelweave.kernels.Kernel`, a covariance one o
 classes, as scikit-learn's ``check_estimator`` is for estimators.
 """
 
-from labelweave.extending.check_kernel import check_kernel
-from labelweave.extending.check_solver import check_solver
+from labelweave.extending.check_parts import check_kernel, check_solver
 from labelweave.extending.checks import ContractError, check_covariance, check_loss
 from labelweave.problems.losses import EntryLoss
 

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import labelweave
+from labelweave.app.cli.flags import _suffix
 from labelweave.app.cli.messages import in_flags
 from labelweave.app.cli.program import main
-from labelweave.app.cli.standard_input import _suffix
 from labelweave.datasets import read_any
 from labelweave.decisions.layers import innermost
 from labelweave.foundation.arguments import ParameterMessage

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from labelweave.app.cli import standard_input
-from labelweave.app.cli.standard_input import _copied, _suffix, data_path
+from labelweave.app.cli import flags
+from labelweave.app.cli.flags import _copied, _suffix, data_path
 
 
 def test_blocks_are_put_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(standard_input, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(flags, "_BLOCK_BYTES", 7)
     content = b"a,b\n" + b"1,2\n" * 20
     path = _copied(io.BytesIO(content), tmp_path)
     assert path.name == "standard-input.csv"
@@ -24,8 +24,8 @@ def test_blocks_are_put_together(tmp_path, monkeypatch):
 
 
 def test_more_than_the_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(standard_input, "_BLOCK_BYTES", 7)
-    monkeypatch.setattr(standard_input, "_MOST_BYTES", 20)
+    monkeypatch.setattr(flags, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(flags, "_MOST_BYTES", 20)
     with pytest.raises(click.UsageError, match="Standard input is longer than"):
         _copied(io.BytesIO(b"a,b\n" + b"1,2\n" * 20), tmp_path)
     with pytest.raises(click.UsageError, match="is empty"):
@@ -33,9 +33,7 @@ def test_more_than_the_limit_is_refused(tmp_path, monkeypatch):
 
 
 def test_the_folder_is_gone_with_the_command(monkeypatch):
-    monkeypatch.setattr(
-        standard_input, "sys", SimpleNamespace(stdin=SimpleNamespace(buffer=io.BytesIO(b"a,b\n")))
-    )
+    monkeypatch.setattr(flags, "sys", SimpleNamespace(stdin=SimpleNamespace(buffer=io.BytesIO(b"a,b\n"))))
     context = click.Context(click.Command("predict"))
     flag = click.Option(["--data"])
     assert data_path(context, flag, "a.csv") == "a.csv"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelweave.app.display.label_order import beyond_common_share, is_mostly_common
+from labelweave.app.display.label_covariance_display import beyond_common_share, is_mostly_common
 from labelweave.labels import LabelCovariance
 
 

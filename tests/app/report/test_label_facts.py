@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support, roc_auc_score
 
 from labelweave import LabelCovariance, LabelMatrix, LowRankClassifier, MaxMarginClassifier
-from labelweave.app.report.label_numbers import label_numbers, weakest_labels
-from labelweave.app.report.label_structure import LabelStructure
+from labelweave.app.report.label_numbers import LabelStructure, label_numbers, weakest_labels
 from labelweave.app.report.pictures import correlation_picture, frequency_picture
 from labelweave.app.report.reported_rows import Outcomes
 from labelweave.app.report.weak_labels import chief_confusions, companions, weak_labels

@@ -19,8 +19,7 @@ from labelweave import (
     MaxMarginClassifier,
     Taxonomy,
 )
-from labelweave.app.report.label_numbers import NodeNumbers
-from labelweave.app.report.label_structure import LabelStructure
+from labelweave.app.report.label_numbers import LabelStructure, NodeNumbers
 from labelweave.app.report.pictures import graph_picture, tree_branches, tree_picture
 
 EVIL = "<script>document.title='owned'</script>"

@@ -58,7 +58,7 @@ def run(flags: DataFlags) -> None:
     if flags.dask is None:
         found = _evaluation(loaded, flags.data, flags)
     else:
-        from labelweave.app.cli.cluster_evaluate import measured_on_cluster
+        from labelweave.app.cli.cluster import measured_on_cluster
 
         found = measured_on_cluster(loaded, flags.data, flags, flags.dask)
     for words in found.notes:

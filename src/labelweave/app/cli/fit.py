@@ -193,7 +193,7 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
     read = (getattr(request.flags, name) for name in ("answers", "xml", "graph", *RELATIONS))
     require_writable(out, data, *request.flags.more, *read)
     if request.flags.dask is not None:
-        from labelweave.app.cli.cluster_fit import run_on_cluster
+        from labelweave.app.cli.cluster import run_on_cluster
 
         context.exit(run_on_cluster(request))
     from labelweave.app.cli.fitting import run_fit

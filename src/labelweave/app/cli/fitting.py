@@ -35,7 +35,7 @@ from labelweave.datasets.table_blocks import columns_of_blocks, completed, first
 from labelweave.datasets.table_files import raw_tables
 from labelweave.datasets.table_reading import features_in_blocks, table_features
 from labelweave.decisions.automatic import LARGEST_TABLE
-from labelweave.decisions.comparison.compare import COSTS
+from labelweave.decisions.comparison import COSTS
 from labelweave.estimators import UnobservedLabelWarning
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Floats
@@ -159,7 +159,7 @@ def run_fit(request: FitRequest) -> int:
 
 def run_cross_validation(request: FitRequest, as_json: bool) -> None:
     if request.flags.dask is not None:
-        from labelweave.app.cli.cluster_fit import cross_validated_on_cluster
+        from labelweave.app.cli.cluster import cross_validated_on_cluster
 
         found, n_rows = cross_validated_on_cluster(request)
     else:

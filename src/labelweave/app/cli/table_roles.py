@@ -12,9 +12,8 @@ import numpy as np
 from labelweave.app.cli.messages import hint, is_quiet, note, print_lines
 from labelweave.datasets import TableColumns
 from labelweave.datasets.columns import as_array, as_list, is_missing, is_text, is_text_lists
-from labelweave.datasets.table import numbers_of
+from labelweave.datasets.table import numbers_of, written_list
 from labelweave.datasets.table_files import RawTable
-from labelweave.datasets.written_lists import written_list
 
 _SEPARATORS = (",", ";", "|")
 _MOST_NAMES = 20

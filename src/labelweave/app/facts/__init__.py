@@ -1,6 +1,5 @@
 """What is to be said of a fitted model, once: command line, report and notebooks speak from these records."""
 
-from labelweave.app.facts.label_structure import FactorGeometry, covariance_of, prior_covariances
 from labelweave.app.facts.lines import (
     certificate_words,
     decision_lines,
@@ -10,9 +9,15 @@ from labelweave.app.facts.lines import (
     origin_lines,
     parameter_words,
 )
-from labelweave.app.facts.model_facts import clique_facts, label_thresholds, model_facts
-from labelweave.app.facts.record import ModelFacts, Section, plain
-from labelweave.app.facts.words import class_words
+from labelweave.app.facts.model_facts import (
+    ModelFacts,
+    Section,
+    clique_facts,
+    label_thresholds,
+    model_facts,
+    plain,
+)
+from labelweave.app.facts.words import FactorGeometry, class_words, covariance_of, prior_covariances
 
 __all__ = [
     "FactorGeometry",

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.app.facts.model_facts import model_facts
-from labelweave.app.facts.record import ModelFacts, Plain, Section
+from labelweave.app.facts.model_facts import ModelFacts, Plain, Section, model_facts
 from labelweave.decisions.layers import innermost
 from labelweave.estimators.base import LabelClassifier
 

@@ -12,7 +12,7 @@ import numpy as np
 from labelweave.app.display.figures import letters_across, shortened
 from labelweave.app.display.graph_drawing import GraphDrawing, graph_drawing, line_widths, strongest
 from labelweave.app.display.icicle import icicle_of, rarest_parents, tail_names
-from labelweave.app.display.label_order import cluster_order
+from labelweave.app.display.label_covariance_display import cluster_order
 from labelweave.app.report.label_numbers import LabelNumbers, NodeNumbers, count_words
 from labelweave.foundation.array_types import Array, Floats, LabelsByLabels, RowsByLabels
 from labelweave.labels import CliqueGraph, LabelMatrix, Taxonomy

@@ -37,12 +37,12 @@ from labelweave.app.facts import (
 from labelweave.app.report import pictures
 from labelweave.app.report.label_numbers import (
     LabelNumbers,
+    LabelStructure,
     count_words,
     label_numbers,
     node_numbers,
     weakest_labels,
 )
-from labelweave.app.report.label_structure import LabelStructure
 from labelweave.app.report.measured import Measured, measure, metric_line
 from labelweave.app.report.reported_rows import ReportedRows, read_rows
 from labelweave.app.report.row_examples import RowExamples

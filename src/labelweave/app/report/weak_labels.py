@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.app.noise import find_label_errors
-from labelweave.app.report.label_numbers import LabelNumbers, count_words
-from labelweave.app.report.label_structure import LabelStructure
+from labelweave.app.report.label_numbers import LabelNumbers, LabelStructure, count_words
 from labelweave.app.report.measured import Measured
 from labelweave.app.report.reported_rows import SEARCHED, Outcomes, ReportedRows
 from labelweave.foundation.array_types import Array

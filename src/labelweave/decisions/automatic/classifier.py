@@ -23,11 +23,10 @@ from labelweave.decisions.automatic.combination import (
     weighted_sum,
 )
 from labelweave.decisions.automatic.given import named_members, names_of_members
-from labelweave.decisions.automatic.known_sets import KnownSets
+from labelweave.decisions.automatic.label_sets import KnownSets, most_probable, value_of_sets
 from labelweave.decisions.automatic.members import Members
 from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer
-from labelweave.decisions.automatic.set_values import most_probable, value_of_sets
 from labelweave.decisions.automatic.table import Member, TrainingTable, folds_of
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.held_out import HeldOutScores
@@ -196,13 +195,23 @@ class AutoLabelClassifier(LabelClassifier):
         "calibration_": Made(SigmoidCalibration, {"L": "n_labels"}),
         "members_": Items(
             Record(
-                {"name": TEXT, "words": TEXT}
-                | dict.fromkeys(("weight", "left_out_loss", "seconds"), MEASURED)
+                {
+                    "name": TEXT,
+                    "words": TEXT,
+                    "weight": MEASURED,
+                    "left_out_loss": MEASURED,
+                    "seconds": MEASURED,
+                }
             )
         ),
         "plan_": Record(
-            {"members": Items(TEXT), "seconds": MEASURED}
-            | dict.fromkeys(("trees", "pivots", "folds"), count())
+            {
+                "members": Items(TEXT),
+                "trees": count(),
+                "pivots": count(),
+                "folds": count(),
+                "seconds": MEASURED,
+            }
         ),
         **dict.fromkeys(
             ("left_out_loss_", "uncoupled_loss_", "left_out_value_", "left_out_error_"), MEASURED

@@ -17,11 +17,11 @@ from labelweave.estimators.binary_relevance.fit import (
     fit_liblinear,
     fit_squared,
 )
+from labelweave.estimators.entry_weights import sure_weights
 from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress, warn_of_end
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.targets import weights_of_entries
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array

@@ -1,21 +1,26 @@
-"""The optimum of each label's problem: by one factorisation, or by LIBLINEAR's Newton method."""
+"""The optimum of each label's problem: by one factorisation, or by LIBLINEAR's Newton method.
+
+The ridge regression of many targets on the same rows is ``min ||T - X B||^2 + penalty ||B||^2``.  One
+factorisation serves all targets; where none fits, LSMR solves for one target after the other.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
+from scipy import linalg
+from scipy.sparse.linalg import aslinearoperator, lsmr
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from labelweave.estimators.binary_relevance.ridge import make_ridge
-from labelweave.estimators.class_weights import SignFactors
+from labelweave.estimators.entry_weights import SignFactors
 from labelweave.features.kernels.distances import narrow_csr
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import panels
@@ -23,6 +28,11 @@ from labelweave.foundation.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
 
 _LABELS_AT_ONCE = 256
+_LARGEST_GRAM = 8000  # rows of a matrix that is factorised, 512 MB
+_LARGEST_TABLE = 50_000_000  # entries of a matrix that is decomposed, 400 MB
+_LEAST_SHARE = float(np.sqrt(np.finfo(np.float64).eps))  # so that half of the digits survive a solve
+_TOLERANCE = 1e-10
+_ITERATIONS_A_DIMENSION = 10.0
 
 
 class LinearProblem(NamedTuple):
@@ -187,3 +197,83 @@ def _fit_label(model: Any, data: Any, weights: PerRow, is_positive: Array) -> tu
         is_positive, weights = np.append(is_positive, not is_positive[0]), np.append(weights, 1.0)
     fitted = clone(model).fit(data, is_positive, sample_weight=weights)
     return fitted.coef_[0], int(np.max(fitted.n_iter_))
+
+
+class Ridge(Protocol):
+    """A ridge regression that waits for its targets."""
+
+    converged: bool
+    """Whether all solutions were exact up to rounding."""
+
+    def solve(self, targets: Array) -> Array:
+        """Regress targets (n, k) on X; of all best solutions the shortest is taken."""
+
+
+def make_ridge(rows: Any, penalty: float) -> Ridge:
+    """Choose how to solve, for rows (n, d) that are an array or sparse."""
+    n, d = rows.shape
+    if penalty > 0 and min(n, d) <= _LARGEST_GRAM:
+        try:
+            return CholeskyRidge(rows, penalty)
+        except linalg.LinAlgError:  # the penalty is lost in the rounding of X^T X
+            pass
+    if n * d <= _LARGEST_TABLE and min(n, d) <= _LARGEST_GRAM:
+        return SpectralRidge(rows, penalty)
+    return IterativeRidge(rows, penalty)
+
+
+class CholeskyRidge:
+    """Solve by one Cholesky factor of ``X^T X`` or ``X X^T`` plus the penalty, whichever is smaller.
+
+    Raises scipy.linalg.LinAlgError if the penalty is too small to make the sum safely invertible.
+    """
+
+    converged = True
+
+    def __init__(self, rows: Any, penalty: float) -> None:
+        self.rows = rows
+        self.by_rows = rows.shape[0] < rows.shape[1]
+        products = rows @ rows.T if self.by_rows else rows.T @ rows
+        gram = products.toarray() if sp.issparse(products) else products
+        if not penalty > float(np.trace(gram)) * _LEAST_SHARE:
+            raise linalg.LinAlgError
+        gram[np.diag_indices_from(gram)] += penalty
+        self.factor = linalg.cho_factor(gram, lower=True, overwrite_a=True)
+
+    def solve(self, targets: Array) -> Array:
+        if self.by_rows:
+            return np.asarray(self.rows.T @ linalg.cho_solve(self.factor, targets))
+        return np.asarray(linalg.cho_solve(self.factor, self.rows.T @ targets))
+
+
+class SpectralRidge:
+    """Solve by the singular value decomposition of X, which stands any penalty and any X."""
+
+    converged = True
+
+    def __init__(self, rows: Any, penalty: float) -> None:
+        table = rows.toarray() if sp.issparse(rows) else rows
+        self.left, values, self.right = linalg.svd(table, full_matrices=False)
+        smallest = values.max(initial=0.0) * max(rows.shape) * np.finfo(float).eps
+        kept = values > smallest
+        self.gains = np.zeros_like(values)
+        self.gains[kept] = values[kept] / (values[kept] ** 2 + penalty)
+
+    def solve(self, targets: Array) -> Array:
+        return np.asarray(self.right.T @ (self.gains[:, None] * (self.left.T @ targets)))
+
+
+class IterativeRidge:
+    """Solve by LSMR, one target after the other, from products with X alone."""
+
+    def __init__(self, rows: Any, penalty: float) -> None:
+        self.converged = True
+        self.operator = aslinearoperator(rows)
+        self.damp = float(np.sqrt(penalty))
+        self.max_iter = max(1, int(_ITERATIONS_A_DIMENSION * min(rows.shape)))
+
+    def solve(self, targets: Array) -> Array:
+        limits = {"atol": _TOLERANCE, "btol": _TOLERANCE, "conlim": 0, "maxiter": self.max_iter}
+        found = [lsmr(self.operator, target, self.damp, **limits) for target in targets.T]
+        self.converged &= all(reason != 7 for _, reason, *_ in found)
+        return np.stack([solution for solution, *_ in found], axis=1)

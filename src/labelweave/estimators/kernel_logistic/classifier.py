@@ -18,7 +18,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.estimators.folds import (
+from labelweave.estimators.held_out import (
     LearningBlock,
     drawn_blocks,
     held_out_rows,

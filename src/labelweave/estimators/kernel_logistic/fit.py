@@ -10,10 +10,9 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.estimators.class_weights import SignFactors
-from labelweave.estimators.folds import LearningBlock
+from labelweave.estimators.entry_weights import RATES_OF_CLASSES, SignFactors, corrected_by
+from labelweave.estimators.held_out import LearningBlock
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.soft_targets import RATES_OF_CLASSES, corrected_by
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
@@ -232,7 +231,7 @@ def read_likelihood_data(
     y (n,): one class a row, or many labels.
     taxonomy: the tree in which y may name inner nodes.
     is_flat: whether nothing ties labels together: two classes are then one label.
-    flip_rates: see :func:`labelweave.estimators.soft_targets.corrected_by`.
+    flip_rates: see :func:`labelweave.estimators.entry_weights.corrected_by`.
     is_related: whether something else than rows tells of labels.
     Raises ValueError if y makes no sense, or has not one row for each row of features.
     """

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.estimators.class_weights import entries_by_sign
+from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph.choice import (
     choose_graph,
@@ -42,7 +42,6 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.targets import (
     costs_by_label,
     weights_of_entries,

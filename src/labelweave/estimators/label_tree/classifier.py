@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.base import LabelClassifier
+from labelweave.estimators.entry_weights import sure_weights
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_tree.fit import LabelVectors, RowsOfTrees, TreeFit, TreeRows, TreeSettings
 from labelweave.estimators.label_tree.scorer import LabelTreeScorer
@@ -35,7 +36,6 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.targets import check_lengths, node_name
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError

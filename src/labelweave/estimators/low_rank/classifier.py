@@ -16,8 +16,8 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
-from labelweave.estimators.class_weights import SignFactors
-from labelweave.estimators.folds import reusable_splits
+from labelweave.estimators.entry_weights import SignFactors
+from labelweave.estimators.held_out import reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.low_rank.fit import (

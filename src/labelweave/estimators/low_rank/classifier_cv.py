@@ -14,17 +14,19 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from labelweave.estimators.folds import held_out_rows, reusable_splits
+from labelweave.estimators.held_out import held_out_rows, reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
 from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings
-from labelweave.estimators.low_rank.held_out_scores import (
+from labelweave.estimators.low_rank.path import (
     SCORINGS,
     HeldOutRows,
+    LowRankPath,
+    PathFits,
+    PathState,
     ScoreSettings,
     held_out_score,
 )
-from labelweave.estimators.low_rank.path import LowRankPath, PathFits, PathState
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 from labelweave.estimators.low_rank.starts import Start, continued
 from labelweave.estimators.parameters import (

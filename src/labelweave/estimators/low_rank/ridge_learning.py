@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows
+from labelweave.estimators.held_out import LearningBlock, drawn_blocks, held_out_rows
 from labelweave.estimators.kernel_logistic.fit import FitSettings, LikelihoodData, LikelihoodFit
 from labelweave.estimators.low_rank.fit import LowRankData, LowRankSettings
 from labelweave.features import FeatureMatrix, Kernel

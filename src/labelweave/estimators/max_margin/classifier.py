@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.base import given_weights, refuse_no_weight
-from labelweave.estimators.class_weights import entries_by_sign
+from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.max_margin.dual_variables import DualVariables
@@ -42,7 +42,6 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
-from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.sparse_scorer import SparseScorer
 from labelweave.estimators.targets import costs_by_label, weights_of_entries
 from labelweave.features import FeatureMatrix, make_kernel

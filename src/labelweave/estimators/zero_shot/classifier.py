@@ -34,27 +34,27 @@ from labelweave.estimators.progress import FitArguments, FitProgress, meta_fit_m
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.stored_form import FORM
 from labelweave.estimators.targets import TargetForm, has_many_labels, node_name, read_targets
-from labelweave.estimators.zero_shot.held_out_classes import (
+from labelweave.estimators.zero_shot.signatures import (
+    StoredNames,
+    attributes_of_classes,
+    class_names,
+    names_again,
+    read_class_prior,
+    read_signatures,
+    storable_names,
+)
+from labelweave.estimators.zero_shot.training_rows import (
     ClassFold,
+    TrainingRows,
+    attribute_scores,
     best_penalty,
     best_temperature,
     class_folds,
+    covariance_parameter,
     prior_levels,
     read_groups,
     row_classes,
     row_folds,
-)
-from labelweave.estimators.zero_shot.signature_table import (
-    attributes_of_classes,
-    class_names,
-    read_class_prior,
-    read_signatures,
-)
-from labelweave.estimators.zero_shot.stored_names import StoredNames, names_again, storable_names
-from labelweave.estimators.zero_shot.training_rows import (
-    TrainingRows,
-    attribute_scores,
-    covariance_parameter,
     take_rows,
     weighted_rows,
 )

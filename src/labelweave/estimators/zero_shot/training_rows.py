@@ -1,16 +1,25 @@
-"""The training rows of attributes, their weights, and scores of attributes by any estimator."""
+"""The training rows of attributes, and whole classes left out of them to choose a temperature."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from sklearn.model_selection import KFold
 from sklearn.utils.validation import has_fit_parameter
 
 from labelweave.estimators.base import given_weights, refuse_no_weight
-from labelweave.foundation.array_types import Array
+from labelweave.estimators.targets import node_name, typed, unknown_entries
+from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.sklearn_compat import _check_sample_weight, _num_samples, _safe_indexing
 from labelweave.labels import LabelMatrix
+
+_LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
 
 
 class TrainingRows(NamedTuple):
@@ -71,3 +80,184 @@ def covariance_parameter(estimator: Any) -> str:
             "label_covariance; one is needed."
         )
     return names[0]
+
+
+@dataclass(frozen=True)
+class ClassFold:
+    """Some classes left out.
+
+    training, held_out: rows of the other classes, and of the classes left out.
+    signs (classes, L): the attributes of the classes left out, -1 or 1, 0 where unknown.
+    prior (classes,): their shares of the rows left out.
+    truth (rows left out,): the class of every row left out, as a row of ``signs``.
+    weights (rows left out,): their weights.
+    every: all classes together, where rows of the other classes are left out too.
+    """
+
+    training: Array
+    held_out: Array
+    signs: Array
+    prior: Array
+    truth: Array
+    weights: Array
+    every: EveryClass | None = None
+
+
+@dataclass(frozen=True)
+class EveryClass:
+    """The rows left out of a fold, whatever their class, and all classes they may be of.
+
+    rows: those left out.
+    signs (C, L): the attributes of all classes.
+    truth (rows,): the class of every one of them.
+    weights (rows,): their weights.
+    is_seen (C,): which classes were not left out.
+    """
+
+    rows: Array
+    signs: Array
+    truth: Array
+    weights: Array
+    is_seen: Array
+
+
+def read_groups(groups: Any, n_rows: int) -> PerRow | None:
+    """Read the classes of the rows, (n,), or None.
+
+    Raises ValueError if there is not one class a row, or they are not all texts or all numbers.
+    """
+    if groups is None:
+        return None
+    classes = np.asarray(groups)
+    if classes.shape != (n_rows,):
+        raise ValueError(f"groups has shape {classes.shape} but y has {n_rows} rows; give one class a row.")
+    unknown = np.flatnonzero(unknown_entries(classes))
+    if len(unknown):
+        raise ValueError(f"groups at row {unknown[0]} names no class; leave such rows out, or name one.")
+    classes = typed(classes)
+    if len({isinstance(entry, Real) for entry in classes.tolist()}) > 1:
+        raise ValueError("groups mixes texts and numbers; name all classes by texts, or all by numbers.")
+    return classes
+
+
+def row_classes(labels: LabelMatrix, groups: PerRow | None) -> PerRow:
+    """Number the classes of the rows; without groups (n,), rows with the same attributes are one class."""
+    if groups is None:
+        return np.unique(labels.to_signs(), axis=0, return_inverse=True)[1].ravel()
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def row_folds(signs: Array, codes: PerRow, weights: PerRow, n_folds: int, seed: int) -> Iterator[ClassFold]:
+    """Leave rows out in turn, where no class is unseen; codes (n,): their classes, as rows of the signs."""
+    prior = np.full(len(signs), 1 / len(signs))
+    splitter = KFold(min(n_folds, len(codes)), shuffle=True, random_state=seed)
+    for training, held_out in splitter.split(codes):
+        yield ClassFold(training, held_out, signs, prior, codes[held_out], weights[held_out])
+
+
+def class_folds(
+    labels: LabelMatrix, codes: PerRow, weights: PerRow, n_folds: int, seed: int, *, with_seen: bool = False
+) -> Iterator[ClassFold]:
+    """Split the classes at random and leave each part out in turn; signatures are the majority of its rows.
+
+    with_seen: whether to leave out a part of the rows of the other classes too.
+    Raises ValueError if there are not two classes a part.
+    """
+    n_classes = int(codes.max(initial=-1)) + 1
+    if n_classes < 2 * n_folds:
+        raise ValueError(
+            f"The training rows have {n_classes} classes, too few to leave out {n_folds} parts of two or "
+            "more; lower cv or give temperature a number."
+        )
+    totals = np.zeros((n_classes, labels.n_labels))
+    np.add.at(totals, codes, labels.to_signs() * weights[:, None])
+    generator = np.random.default_rng(seed)
+    for held in np.array_split(generator.permutation(n_classes), n_folds):
+        kept = np.sort(held)
+        out = np.isin(codes, kept)
+        counts = np.bincount(codes[out], weights[out], n_classes)[kept]
+        training, every = np.flatnonzero(~out), None
+        if with_seen:
+            training = np.sort(generator.permutation(training)[len(training) // n_folds :])
+            rows = np.setdiff1d(np.arange(len(codes)), training)
+            is_seen = ~np.isin(np.arange(n_classes), kept)
+            every = EveryClass(rows, np.sign(totals), codes[rows], weights[rows], is_seen)
+        yield ClassFold(
+            training=training,
+            held_out=np.flatnonzero(out),
+            signs=np.sign(totals[kept]),
+            prior=counts / counts.sum(),
+            truth=np.searchsorted(kept, codes[out]),
+            weights=weights[out],
+            every=every,
+        )
+
+
+def best_temperature(evidence: list[Array], folds: list[ClassFold]) -> tuple[float, float]:
+    """Find the temperature t under which the true classes are most likely, and the mean loss there.
+
+    evidence (rows, classes): what multiplies t in the log posterior, for every fold.
+    """
+    weights = np.concatenate([fold.weights for fold in folds])
+    spread = float(np.concatenate([(e - e.mean(axis=1, keepdims=True)).ravel() for e in evidence]).std())
+
+    def loss(temperature: float) -> float:
+        parts = [
+            log_softmax(np.log(fold.prior) + temperature * scores, axis=1)[np.arange(len(scores)), fold.truth]
+            for scores, fold in zip(evidence, folds, strict=True)
+        ]
+        return -float(np.average(np.concatenate(parts), weights=weights))
+
+    if spread == 0.0:
+        return 0.0, loss(0.0)
+    found = minimize_scalar(
+        lambda power: loss(np.exp(power) / spread), bounds=_LOG_TEMPERATURES, method="bounded"
+    )
+    best = float(np.exp(found.x)) / spread
+    return (best, float(found.fun)) if found.fun < loss(0.0) else (0.0, loss(0.0))
+
+
+def prior_levels(prior: Array, classes: Array, seen: Array, groups: PerRow) -> tuple[Array, float]:
+    """Give log priors of the training classes less their mean, and that mean less the one of the others.
+
+    A class of prior 0, or that is not to be told apart, has the mean.
+
+    prior, classes, seen (C,): of the classes to tell apart; groups (n,): the classes of the rows.
+    """
+    logs = np.log(np.where(prior > 0, prior / prior.max(), 1.0))
+    possible = [kind & (prior > 0) for kind in (seen, ~seen)]
+    means = [float(logs[kind].mean()) if kind.any() else 0.0 for kind in possible]
+    levels = np.where(prior > 0, logs - means[0], 0.0)
+    of_name = {node_name(name): level for name, level in zip(classes.tolist(), levels, strict=True)}
+    of_rows = [of_name.get(node_name(name), 0.0) for name in np.unique(groups).tolist()]
+    return np.array(of_rows), means[0] - means[1]
+
+
+def best_penalty(evidence: list[Array], folds: list[EveryClass]) -> float:
+    """Find what to take off the scores of seen classes for the greatest harmonic mean of accuracies.
+
+    The accuracies, averaged by class, are those of rows of seen and of unseen classes among all classes
+    (Xian, Lampert, Schiele and Akata 2018); the penalty is the calibrated stacking of Chao et al. 2016.
+
+    evidence (rows, C): log scores of all classes, priors included, for the rows of every fold.
+    """
+    margins, weights, seen = [], [], []
+    for scores, fold in zip(evidence, folds, strict=True):
+        lead = [np.where(mask, scores, -np.inf) for mask in (fold.is_seen, ~fold.is_seen)]
+        margins.append(lead[0].max(axis=1) - lead[1].max(axis=1))
+        of_seen = fold.is_seen[fold.truth]
+        found = np.where(of_seen, lead[0].argmax(axis=1), lead[1].argmax(axis=1))
+        of_class = np.bincount(fold.truth, fold.weights)[fold.truth]
+        weights.append((found == fold.truth) * fold.weights / of_class)
+        seen.append(of_seen)
+    margin, weight, is_seen = np.concatenate(margins), np.concatenate(weights), np.concatenate(seen)
+    order = np.argsort(margin)
+    unseen_right = np.append(0.0, np.cumsum(np.where(is_seen, 0.0, weight)[order]))
+    seen_right = np.append(0.0, np.cumsum(np.where(is_seen, weight, 0.0)[order]))
+    seen_right = seen_right[-1] - seen_right
+    n_classes = [sum(int((fold.is_seen == kind).sum()) for fold in folds) for kind in (True, False)]
+    a, b = seen_right / n_classes[0], unseen_right / n_classes[1]
+    mean = np.divide(2 * a * b, a + b, out=np.zeros_like(a), where=a + b > 0)
+    ends = margin[order]
+    between = np.concatenate([[ends[0] - 1], (ends[1:] + ends[:-1]) / 2, [ends[-1] + 1]])
+    return float(between[mean.argmax()])

@@ -1,7 +1,8 @@
-"""Classes described by attributes: what a user gives, checked and put in the order of the attributes."""
+"""Classes described by attributes: what a user gives, in the attributes' order, and names in model files."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import _safe_indexing
 from labelweave.labels import LabelMatrix
 from labelweave.labels.covariance.sources import checked_class_weights, in_class_order
+from labelweave.model_files.schema import FLAG, Maybe, Numbers, Sizes, Texts, refuse
 
 
 def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Array]:
@@ -101,3 +103,28 @@ def read_class_prior(class_prior: Any, classes: Array) -> Array:
     given = np.ones(len(names)) if class_prior is None else in_class_order(class_prior, names, len(names))
     prior = checked_class_weights(given, names)
     return np.asarray(prior / prior.sum())
+
+
+@dataclass(frozen=True)
+class StoredNames:
+    """The field of names: an array, and whether they were objects."""
+
+    letter: str
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if type(value) is not tuple or len(value) != 2:
+            refuse(where, "names")
+        Maybe(Texts(self.letter), Numbers(self.letter, "iufb"), none=False).check(value[0], where, sizes)
+        FLAG.check(value[1], where, sizes)
+
+
+def storable_names(names: Array) -> tuple[Array, bool]:
+    """Give names as text where they are objects, and whether they were."""
+    is_object = names.dtype == object
+    return (names.astype(np.str_) if is_object else names), is_object
+
+
+def names_again(stored: tuple[Array, bool]) -> Array:
+    """Undo :func:`storable_names`."""
+    names, is_object = stored
+    return names.astype(object) if is_object else names
