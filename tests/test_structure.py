@@ -16,8 +16,6 @@ from source_size import measure
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
 ROOT = Path(__file__).parents[1]
 LIMITS = json.loads((ROOT / "tests" / "limits.json").read_text())
-# imports inside functions that go back; none in the end
-GOING_BACK: set[tuple[str, str]] = set()
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +52,7 @@ def test_limits_fall():
 
 @cache
 def _graph(functions):
-    graph = import_graph(functions=functions)
-    return {name: {to for to in found if (name, to) not in GOING_BACK} for name, found in graph.items()}
+    return import_graph(functions=functions)
 
 
 @pytest.mark.parametrize("functions", [False, True])

@@ -283,7 +283,11 @@ class Workers:
 
     def each(self, work: Callable[[Any], None], parts: list[Any]) -> None:
         """Do one piece of work on every part, in any order; parts must not write to the same places."""
-        self.map(work, parts)
+        if self._pool is not None:
+            self.map(work, parts)
+            return
+        for part in parts:
+            work(part)
 
     def map(self, work: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
         """Do one piece of work on every part, in any order; the results come in the order of the parts."""
@@ -313,7 +317,7 @@ class Workers:
         narrow = np.ascontiguousarray(right.T) if is_narrow else None
 
         def one(panel: slice) -> None:
-            part = as_type(left[panel], right.dtype)
+            part = left[panel].astype(right.dtype, copy=False)
             if narrow is None:
                 np.matmul(part, right, out=product[panel])
             else:
