@@ -75,6 +75,12 @@ LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB a 
 _BYTES = 160.0
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 _LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
+_MEMBER = Record(
+    {"name": TEXT, "weight": MEASURED, "left_out_loss": MEASURED, "seconds": MEASURED, "words": TEXT}
+)
+_PLAN = Record(
+    {"members": Items(TEXT), "trees": count(), "pivots": count(), "folds": count(), "seconds": MEASURED}
+)
 
 
 @storable("AutoLabelClassifier")
@@ -193,26 +199,8 @@ class AutoLabelClassifier(LabelClassifier):
         "thresholds_": Optional(Numbers("K", least=0, most=1)),
         "known_sets_": Optional(Made(KnownSets, {"L": "n_labels"})),
         "calibration_": Made(SigmoidCalibration, {"L": "n_labels"}),
-        "members_": Items(
-            Record(
-                {
-                    "name": TEXT,
-                    "words": TEXT,
-                    "weight": MEASURED,
-                    "left_out_loss": MEASURED,
-                    "seconds": MEASURED,
-                }
-            )
-        ),
-        "plan_": Record(
-            {
-                "members": Items(TEXT),
-                "trees": count(),
-                "pivots": count(),
-                "folds": count(),
-                "seconds": MEASURED,
-            }
-        ),
+        "members_": Items(_MEMBER),
+        "plan_": _PLAN,
         **dict.fromkeys(
             ("left_out_loss_", "uncoupled_loss_", "left_out_value_", "left_out_error_"), MEASURED
         ),
