@@ -18,6 +18,15 @@ from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 _WARM_UP_ROWS = 300  # with a kernel
 
 
+def coefficients_of(model: Any, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Lay out the dual coefficients of all rows, and the intercepts, as the peers' files have them."""
+    coefficients = np.zeros((shape[0] + 1, shape[1]))
+    coefficients[model.support_] = model.dual_coef_
+    coefficients[-1] = model.intercept_
+    return coefficients
+
+
+@serve
 def prepare(problem: PeerProblem) -> Trainer:
     """Fit at a loose tolerance; the function returned fits all rows at a given one."""
     from labelweave import MaxMarginClassifier
@@ -44,15 +53,3 @@ def prepare(problem: PeerProblem) -> Trainer:
     rows = slice(_WARM_UP_ROWS if has_kernel else None)
     make(0.1).fit(problem.X[rows], problem.Y[rows])
     return train
-
-
-def coefficients_of(model: Any, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
-    """Lay out the dual coefficients of all rows, and the intercepts, as the peers' files have them."""
-    coefficients = np.zeros((shape[0] + 1, shape[1]))
-    coefficients[model.support_] = model.dual_coef_
-    coefficients[-1] = model.intercept_
-    return coefficients
-
-
-if __name__ == "__main__":
-    serve(prepare)

@@ -19,6 +19,7 @@ from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_rank
 from labelweave import LabelTreeClassifier, LowRankClassifier, MaxMarginClassifier
 
 
+@serve_ranking
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
     word, settings = settings_of(variant)
     X, Y = sp.csr_array(problem.X), sp.csr_array(problem.Y)
@@ -46,7 +47,3 @@ def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
         return Trained(lambda rows: model.predict_top(sp.csr_array(rows), TOP)[0], store)
 
     return train
-
-
-if __name__ == "__main__":
-    serve_ranking(prepare)

@@ -28,7 +28,7 @@ from benchmarks.frame import RESULTS, command, mean_and_error, several
 from benchmarks.label_errors import NOISES, SETS, Array, cases_of, flipped, left_out, training_rows
 from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import MaxMarginClassifier, metrics
+from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import load_debtags
 from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
@@ -72,9 +72,8 @@ def _micro_f1(
     X: sp.csr_array, targets: Any, X_test: sp.csr_array, Y_test: Array, rates: Any = None
 ) -> tuple[float, float]:
     """Give the micro-F1 of test rows with the chosen threshold, and with 0."""
-    model = MaxMarginClassifier(
-        C=1.0, tol=1e-2, threshold="f1", validation_fraction=0.2, flip_rates=rates
-    ).fit(X, targets)
+    inner = MaxMarginClassifier(C=1.0, tol=1e-2, flip_rates=rates)
+    model = TunedThresholdClassifier(inner, scope="global", validation_fraction=0.2).fit(X, targets)
     scores = model.decision_function(X_test)  # less thresholds
     sets = scores > 0, scores + model.thresholds_ > 0
     chosen, at_zero = (metrics.f1_score(Y_test, found.astype(int), average="micro") for found in sets)

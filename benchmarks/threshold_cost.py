@@ -1,10 +1,10 @@
 """What chosen thresholds cost: fits without and with them in turn, by the ratio of their seconds.
 
-"thresholds" are those of ``MaxMarginClassifier(threshold=...)``, "wrapped" those of
-``TunedThresholdClassifier`` with the same share of rows held out.  A fit holds rows out, fits the others to
-a looser gap, chooses thresholds and goes on to all rows from the dual variables that it has.  "quality" is
-the F1 score of thresholds from parts that were fitted to several gaps, on a quarter of the training rows,
-three times.  "folds" holds each fifth of up to 5,000 rows out in turn, the default, and then one tenth only.
+Thresholds are those of ``TunedThresholdClassifier`` around ``MaxMarginClassifier``; "global" is one for all
+labels.  A fit holds rows out, fits the others to a looser gap, chooses thresholds and goes on to all rows
+from the dual variables that it has.  "quality" is the F1 score of thresholds from parts that were fitted to
+several gaps, on a quarter of the training rows, three times.  "folds" holds each fifth of up to 5,000 rows
+out in turn, the default, and then one tenth only.
 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.threshold_cost --problems bibtex``.
 """
@@ -41,14 +41,15 @@ def _training_rows(name: str, data: Path) -> tuple[Any, Any]:
     return X, Y
 
 
+def _tuned(rule: str, **how: Any) -> TunedThresholdClassifier:
+    return TunedThresholdClassifier(MaxMarginClassifier(), rule, validation_fraction=0.1, **how)
+
+
 def _ratios(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
     """Give medians of seconds, and of the ratios to the fit without thresholds just before."""
     models: dict[str, Any] = {"without": MaxMarginClassifier()}
-    for rule in ("f1", *_RULES):
-        models[f"thresholds, {rule}"] = MaxMarginClassifier(threshold=rule, validation_fraction=0.1)
-    for rule in _RULES:
-        inner = MaxMarginClassifier()
-        models[f"wrapped, {rule}"] = TunedThresholdClassifier(inner, rule, validation_fraction=0.1)
+    models["micro_f1, global"] = _tuned("micro_f1", scope="global")
+    models |= {rule: _tuned(rule) for rule in _RULES}
     for model in models.values():  # compile
         model.fit(X[:500], Y[:500])
     seconds: dict[str, list[tuple[float, float]]] = {title: [] for title in models}
@@ -65,9 +66,8 @@ def _folds(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for kernel in ("linear", "rbf"):
         plain = MaxMarginClassifier(kernel=kernel, scaling="standard")
-        folds, part = clone(plain), clone(plain)
-        folds.set_params(threshold="micro_f1")
-        part.set_params(threshold="micro_f1", validation_fraction=0.1)
+        folds = TunedThresholdClassifier(clone(plain))
+        part = TunedThresholdClassifier(clone(plain), validation_fraction=0.1)
         for model in (plain, folds, part):  # compile
             model.fit(X, Y)
         runs = [[_seconds(model, X, Y) for model in (plain, folds, part)] for _ in range(rounds)]
@@ -94,7 +94,7 @@ def _quality(X: Any, Y: Any) -> dict[str, dict[str, list[float]]]:
                 splitter = IterativeStratifiedShuffleSplit(1, test_size=0.25, random_state=seed)
                 kept, other = next(splitter.split(X, Y))
                 with patch.object(fit, "tolerance_of_part", lambda tol, gap=gap, **_: gap):
-                    model = MaxMarginClassifier(threshold=rule, validation_fraction=0.1).fit(X[kept], Y[kept])
+                    model = _tuned(rule).fit(X[kept], Y[kept])
                 values.append(metrics.f1_score(Y[other], model.predict(X[other]), average=average))
     return found
 

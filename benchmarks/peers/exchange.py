@@ -93,13 +93,16 @@ def unpacked(stored: Any, name: str) -> Any:
     return sp.csr_matrix(tuple(parts), shape=tuple(shape))
 
 
-def serve(prepare: Callable[[PeerProblem], Trainer]) -> None:
-    """Be the main program of a peer's process: read, train at each tolerance, write."""
+def serve(prepare: Callable[[PeerProblem], Trainer]) -> Callable[[PeerProblem], Trainer]:
+    """Make a function that ends its module the program of a peer: read, train at each tolerance, write."""
+    if prepare.__module__ != "__main__":
+        return prepare
     arguments = _parse_arguments()
     train = prepare(_read_problem(arguments.problem))
     arguments.answer.mkdir(parents=True, exist_ok=True)
     solutions = [_train_repeatedly(train, tolerance, arguments.repeats) for tolerance in arguments.tolerances]
     _write_solutions(arguments.answer, solutions, with_weights=not arguments.no_weights)
+    return prepare
 
 
 def _parse_arguments() -> argparse.Namespace:

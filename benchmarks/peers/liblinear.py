@@ -35,30 +35,6 @@ _OBJECTIVE = re.compile(rb"Objective value = (\S+)")
 _PASSES = re.compile(rb"#iter = (\d+)")
 
 
-def prepare(problem: PeerProblem) -> Trainer:
-    """Convert the features once; the function returned trains all labels at a tolerance."""
-    n_rows, n_labels = problem.Y.shape
-    columns = problem.Y.tocsc()
-    features = sp.csr_matrix(problem.X, dtype=np.float64)
-    nodes = library.problem(np.ones(n_rows), features, bias=1.0)
-    targets = np.ctypeslib.as_array(nodes.y, (n_rows,))
-
-    def train(tolerance: float) -> Solution:
-        parameters = library.parameter(f"-s 3 -c {problem.penalty!r} -e {tolerance!r} -B 1")
-        weights = np.empty((problem.X.shape[1] + 1, n_labels))
-        seconds = 0.0
-        with _standard_output_to_file() as log:
-            for label in range(n_labels):
-                _set_targets(targets, columns, label)
-                seconds += _train_label(nodes, parameters, weights[:, label])
-            text = _read_all(log)
-        duals = [-float(value) for value in _OBJECTIVE.findall(text)]
-        passes = max(int(count) for count in _PASSES.findall(text))
-        return Solution(tolerance, seconds, weights, dual=sum(duals), iterations=passes)
-
-    return train
-
-
 def _set_targets(targets: npt.NDArray[np.float64], columns: Any, label: int) -> None:
     targets[:] = -1.0
     targets[columns.indices[columns.indptr[label] : columns.indptr[label + 1]]] = 1.0
@@ -91,5 +67,26 @@ def _read_all(log: BinaryIO) -> bytes:
     return log.read()
 
 
-if __name__ == "__main__":
-    serve(prepare)
+@serve
+def prepare(problem: PeerProblem) -> Trainer:
+    """Convert the features once; the function returned trains all labels at a tolerance."""
+    n_rows, n_labels = problem.Y.shape
+    columns = problem.Y.tocsc()
+    features = sp.csr_matrix(problem.X, dtype=np.float64)
+    nodes = library.problem(np.ones(n_rows), features, bias=1.0)
+    targets = np.ctypeslib.as_array(nodes.y, (n_rows,))
+
+    def train(tolerance: float) -> Solution:
+        parameters = library.parameter(f"-s 3 -c {problem.penalty!r} -e {tolerance!r} -B 1")
+        weights = np.empty((problem.X.shape[1] + 1, n_labels))
+        seconds = 0.0
+        with _standard_output_to_file() as log:
+            for label in range(n_labels):
+                _set_targets(targets, columns, label)
+                seconds += _train_label(nodes, parameters, weights[:, label])
+            text = _read_all(log)
+        duals = [-float(value) for value in _OBJECTIVE.findall(text)]
+        passes = max(int(count) for count in _PASSES.findall(text))
+        return Solution(tolerance, seconds, weights, dual=sum(duals), iterations=passes)
+
+    return train

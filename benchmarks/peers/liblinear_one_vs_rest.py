@@ -26,6 +26,22 @@ _ROWS_AT_ONCE = 500
 _NEVER, _ALWAYS = -1e9, 1e9
 
 
+def _top(weights: Any, X: Any) -> Any:
+    parts = [
+        _top_of(weights, X[start : start + _ROWS_AT_ONCE]) for start in range(0, X.shape[0], _ROWS_AT_ONCE)
+    ]
+    return np.concatenate(parts)
+
+
+def _top_of(weights: Any, X: Any) -> Any:
+    scores = X @ weights[:, :-1].T
+    biases = weights[:, -1:].toarray().ravel() if sp.issparse(weights) else weights[:, -1]
+    scores = (scores.toarray() if sp.issparse(scores) else scores) + biases
+    best = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
+    return np.take_along_axis(best, np.argsort(-np.take_along_axis(scores, best, 1), axis=1), 1)
+
+
+@serve_ranking
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
     """Convert the features once; the function returned trains all labels with ``-s`` the variant."""
     features = sp.csr_matrix(problem.X, dtype=np.float64)
@@ -73,22 +89,3 @@ def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
         return Trained(lambda rows: _top(weights, rows), store)
 
     return train
-
-
-def _top(weights: Any, X: Any) -> Any:
-    parts = [
-        _top_of(weights, X[start : start + _ROWS_AT_ONCE]) for start in range(0, X.shape[0], _ROWS_AT_ONCE)
-    ]
-    return np.concatenate(parts)
-
-
-def _top_of(weights: Any, X: Any) -> Any:
-    scores = X @ weights[:, :-1].T
-    biases = weights[:, -1:].toarray().ravel() if sp.issparse(weights) else weights[:, -1]
-    scores = (scores.toarray() if sp.issparse(scores) else scores) + biases
-    best = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
-    return np.take_along_axis(best, np.argsort(-np.take_along_axis(scores, best, 1), axis=1), 1)
-
-
-if __name__ == "__main__":
-    serve_ranking(prepare)

@@ -28,6 +28,28 @@ _OBJECTIVE = re.compile(rb"obj = (\S+),")
 _STEPS = re.compile(rb"#iter = (\d+)")
 
 
+def _parameters(problem: PeerProblem, tolerance: float) -> Any:
+    return library.svm_parameter(
+        f"-s 0 -t 2 -c {problem.penalty!r} -g {problem.gamma!r} -e {tolerance!r} "
+        f"-m {problem.kernel_megabytes!r}"
+    )
+
+
+def _train_label(nodes: Any, parameters: Any, coefficients: npt.NDArray[np.float64]) -> float:
+    start = time.perf_counter()
+    trained = library.libsvm.svm_train(nodes, parameters)
+    seconds = time.perf_counter() - start
+    model = library.toPyModel(trained)
+    # the first label that the rows show counts as the positive one
+    sign = float(model.get_labels()[0])
+    support = np.array(model.get_sv_indices(), dtype=np.intp) - 1
+    if len(support):
+        coefficients[support] = sign * np.ctypeslib.as_array(model.sv_coef[0], support.shape)
+    coefficients[-1] = -sign * model.rho[0]
+    return seconds
+
+
+@serve
 def prepare(problem: PeerProblem) -> Trainer:
     """Convert the features once; the function returned trains all labels at a tolerance."""
     n_rows, n_labels = problem.Y.shape
@@ -51,28 +73,3 @@ def prepare(problem: PeerProblem) -> Trainer:
         return Solution(tolerance, seconds, coefficients, dual=dual, iterations=steps)
 
     return train
-
-
-def _parameters(problem: PeerProblem, tolerance: float) -> Any:
-    return library.svm_parameter(
-        f"-s 0 -t 2 -c {problem.penalty!r} -g {problem.gamma!r} -e {tolerance!r} "
-        f"-m {problem.kernel_megabytes!r}"
-    )
-
-
-def _train_label(nodes: Any, parameters: Any, coefficients: npt.NDArray[np.float64]) -> float:
-    start = time.perf_counter()
-    trained = library.libsvm.svm_train(nodes, parameters)
-    seconds = time.perf_counter() - start
-    model = library.toPyModel(trained)
-    # the first label that the rows show counts as the positive one
-    sign = float(model.get_labels()[0])
-    support = np.array(model.get_sv_indices(), dtype=np.intp) - 1
-    if len(support):
-        coefficients[support] = sign * np.ctypeslib.as_array(model.sv_coef[0], support.shape)
-    coefficients[-1] = -sign * model.rho[0]
-    return seconds
-
-
-if __name__ == "__main__":
-    serve(prepare)

@@ -24,6 +24,15 @@ from napkinxc.models import BR, PLT
 from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
 
 
+def _top(model: Any, X: Any) -> Any:
+    best = model.predict(sp.csr_matrix(X, dtype=np.float32), top_k=TOP)
+    found = np.full((X.shape[0], TOP), -1)
+    for row, labels in enumerate(best):
+        found[row, : len(labels)] = labels[:TOP]
+    return found
+
+
+@serve_ranking
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
     X = sp.csr_matrix(problem.X, dtype=np.float32)
     Y = sp.csr_matrix(problem.Y)
@@ -45,15 +54,3 @@ def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
         return Trained(lambda rows: _top(model, rows), store)
 
     return train
-
-
-def _top(model: Any, X: Any) -> Any:
-    best = model.predict(sp.csr_matrix(X, dtype=np.float32), top_k=TOP)
-    found = np.full((X.shape[0], TOP), -1)
-    for row, labels in enumerate(best):
-        found[row, : len(labels)] = labels[:TOP]
-    return found
-
-
-if __name__ == "__main__":
-    serve_ranking(prepare)

@@ -30,30 +30,6 @@ _VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
-    """Read the problem into Omikuji once; the function returned trains."""
-    threads = lib.init_omikuji_thread_pool(problem.threads)
-    word, numbers = settings_of(variant)
-    settings = omikuji.Model.default_hyper_param()
-    for name, value in (_VARIANTS[word] | numbers).items():
-        setattr(settings, name, type(getattr(settings, name))(value))
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        _write_rows(file, problem.X, problem.Y)
-        data = lib.load_omikuji_data_set(ffi.new("char[]", file.name.encode()), threads)
-
-    def train() -> Trained:
-        # the class offers no training apart from reading a file
-        model = omikuji.Model(lib.train_omikuji_model(data, settings, threads))
-        model.init_prediction_thread_pool(problem.threads)
-
-        def store(folder: Path) -> None:
-            model.save(str(folder / "model"))
-
-        return Trained(lambda rows: _top(model, rows), store)
-
-    return train
-
-
 def _write_rows(file: Any, X: Any, Y: Any) -> None:
     file.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n")
     for row in range(X.shape[0]):
@@ -77,5 +53,26 @@ def _top(model: omikuji.Model, X: Any) -> Any:
     return found
 
 
-if __name__ == "__main__":
-    serve_ranking(prepare)
+@serve_ranking
+def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
+    """Read the problem into Omikuji once; the function returned trains."""
+    threads = lib.init_omikuji_thread_pool(problem.threads)
+    word, numbers = settings_of(variant)
+    settings = omikuji.Model.default_hyper_param()
+    for name, value in (_VARIANTS[word] | numbers).items():
+        setattr(settings, name, type(getattr(settings, name))(value))
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        _write_rows(file, problem.X, problem.Y)
+        data = lib.load_omikuji_data_set(ffi.new("char[]", file.name.encode()), threads)
+
+    def train() -> Trained:
+        # the class offers no training apart from reading a file
+        model = omikuji.Model(lib.train_omikuji_model(data, settings, threads))
+        model.init_prediction_thread_pool(problem.threads)
+
+        def store(folder: Path) -> None:
+            model.save(str(folder / "model"))
+
+        return Trained(lambda rows: _top(model, rows), store)
+
+    return train

@@ -27,6 +27,19 @@ from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 _MAX_PASSES = 10_000
 
 
+def _train_layer(
+    converted: MLProblem, coordinates: ScipyCoordinateSparseAllocator, problem: PeerProblem, tolerance: float
+) -> None:
+    """Call the C++ trainer as ``clib.xlinear_single_layer_train`` does, without its conversion afterwards."""
+    threshold, max_nonzeros, bias = 0.0, 0, 1.0
+    clib.clib_float32.c_xlinear_single_layer_train_csr_f32(
+        byref(converted.pX), byref(converted.pY), byref(converted.pC), byref(converted.pM), None,
+        coordinates.cfunc, threshold, max_nonzeros, XLINEAR_SOLVERS["L2R_L1LOSS_SVC_DUAL"],
+        problem.penalty, problem.penalty, _MAX_PASSES, tolerance, bias, problem.threads,
+    )  # fmt: skip
+
+
+@serve
 def prepare(problem: PeerProblem) -> Trainer:
     """Convert the problem once; the function returned trains all labels at a tolerance."""
     converted = MLProblem(
@@ -41,19 +54,3 @@ def prepare(problem: PeerProblem) -> Trainer:
         return Solution(tolerance, seconds, coordinates.tocsc().toarray())
 
     return train
-
-
-def _train_layer(
-    converted: MLProblem, coordinates: ScipyCoordinateSparseAllocator, problem: PeerProblem, tolerance: float
-) -> None:
-    """Call the C++ trainer as ``clib.xlinear_single_layer_train`` does, without its conversion afterwards."""
-    threshold, max_nonzeros, bias = 0.0, 0, 1.0
-    clib.clib_float32.c_xlinear_single_layer_train_csr_f32(
-        byref(converted.pX), byref(converted.pY), byref(converted.pC), byref(converted.pM), None,
-        coordinates.cfunc, threshold, max_nonzeros, XLINEAR_SOLVERS["L2R_L1LOSS_SVC_DUAL"],
-        problem.penalty, problem.penalty, _MAX_PASSES, tolerance, bias, problem.threads,
-    )  # fmt: skip
-
-
-if __name__ == "__main__":
-    serve(prepare)

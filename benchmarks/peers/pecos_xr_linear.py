@@ -26,6 +26,17 @@ _NEGATIVES = {"tree": "tfn", "hard": "tfn+man", "one-vs-rest": "tfn"}
 _OF_TREE = ("nr_splits", "max_leaf_size")
 
 
+def _top(model: XLinearModel, X: Any, threads: int) -> Any:
+    scores = model.predict(sp.csr_matrix(X, dtype=np.float32), only_topk=TOP, threads=threads)
+    found = np.full((X.shape[0], TOP), -1)
+    for row in range(X.shape[0]):
+        entries = slice(scores.indptr[row], scores.indptr[row + 1])
+        best = np.argsort(-scores.data[entries], kind="stable")[:TOP]
+        found[row, : len(best)] = scores.indices[entries][best]
+    return found
+
+
+@serve_ranking
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
     X = sp.csr_matrix(problem.X, dtype=np.float32)
     Y = sp.csc_matrix(problem.Y, dtype=np.float32)
@@ -48,17 +59,3 @@ def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
         return Trained(lambda rows: _top(model, rows, problem.threads), store)
 
     return train
-
-
-def _top(model: XLinearModel, X: Any, threads: int) -> Any:
-    scores = model.predict(sp.csr_matrix(X, dtype=np.float32), only_topk=TOP, threads=threads)
-    found = np.full((X.shape[0], TOP), -1)
-    for row in range(X.shape[0]):
-        entries = slice(scores.indptr[row], scores.indptr[row + 1])
-        best = np.argsort(-scores.data[entries], kind="stable")[:TOP]
-        found[row, : len(best)] = scores.indices[entries][best]
-    return found
-
-
-if __name__ == "__main__":
-    serve_ranking(prepare)

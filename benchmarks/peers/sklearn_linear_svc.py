@@ -19,6 +19,12 @@ from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 _MAX_PASSES = 10_000
 
 
+def _weights(model: OneVsRestClassifier) -> npt.NDArray[np.float64]:
+    columns = [np.append(one.coef_.ravel(), one.intercept_) for one in model.estimators_]
+    return np.stack(columns, axis=1)
+
+
+@serve
 def prepare(problem: PeerProblem) -> Trainer:
     # scikit-learn 1.9's LabelBinarizer mixes up labels beyond 127 when they are int8
     labels = problem.Y.astype(np.int64)
@@ -39,12 +45,3 @@ def prepare(problem: PeerProblem) -> Trainer:
         return Solution(tolerance, seconds, _weights(model), iterations=passes)
 
     return train
-
-
-def _weights(model: OneVsRestClassifier) -> npt.NDArray[np.float64]:
-    columns = [np.append(one.coef_.ravel(), one.intercept_) for one in model.estimators_]
-    return np.stack(columns, axis=1)
-
-
-if __name__ == "__main__":
-    serve(prepare)

@@ -17,16 +17,6 @@ from sklearn.svm import SVC
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
 
-def prepare(problem: PeerProblem) -> Trainer:
-    def train(tolerance: float) -> Solution:
-        machine = SVC(
-            C=problem.penalty, gamma=problem.gamma, tol=tolerance, cache_size=problem.kernel_megabytes
-        )
-        return train_labels(machine, problem.X, problem.Y)
-
-    return train
-
-
 def train_labels(machine: SVC, X: Any, Y: Any) -> Solution:
     labels = Y.toarray()
     coefficients = np.zeros((labels.shape[0] + 1, labels.shape[1]))
@@ -42,5 +32,12 @@ def train_labels(machine: SVC, X: Any, Y: Any) -> Solution:
     return Solution(machine.tol, seconds, coefficients, iterations=steps)
 
 
-if __name__ == "__main__":
-    serve(prepare)
+@serve
+def prepare(problem: PeerProblem) -> Trainer:
+    def train(tolerance: float) -> Solution:
+        machine = SVC(
+            C=problem.penalty, gamma=problem.gamma, tol=tolerance, cache_size=problem.kernel_megabytes
+        )
+        return train_labels(machine, problem.X, problem.Y)
+
+    return train

@@ -15,6 +15,7 @@ from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 from benchmarks.peers.sklearn_svc import train_labels
 
 
+@serve
 def prepare(problem: PeerProblem) -> Trainer:
     """Compute the kernel; the function returned trains all labels at a tolerance."""
     rbf_kernel(problem.X[:10], gamma=problem.gamma)  # loads what the first call loads
@@ -31,7 +32,3 @@ def prepare(problem: PeerProblem) -> Trainer:
         return solution
 
     return train
-
-
-if __name__ == "__main__":
-    serve(prepare)

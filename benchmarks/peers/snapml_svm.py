@@ -20,6 +20,11 @@ __all__ = ["prepare"]
 _MAX_PASSES = 10_000
 
 
+def _weights(machine: Any) -> npt.NDArray[np.float64]:
+    return np.append(np.ravel(machine.coef_), np.ravel(machine.intercept_)[:1])
+
+
+@serve
 def prepare(problem: PeerProblem) -> Trainer:
     signs = np.where(problem.Y.toarray() > 0, 1.0, -1.0)
 
@@ -42,11 +47,3 @@ def prepare(problem: PeerProblem) -> Trainer:
         return Solution(tolerance, seconds, np.stack([_weights(one) for one in machines], axis=1))
 
     return train
-
-
-def _weights(machine: Any) -> npt.NDArray[np.float64]:
-    return np.append(np.ravel(machine.coef_), np.ravel(machine.intercept_)[:1])
-
-
-if __name__ == "__main__":
-    serve(prepare)

@@ -43,6 +43,9 @@ class Trained:
     store: Callable[[Path], None]
 
 
+_Prepare = Callable[[RankingProblem, str], Callable[[], Trained]]
+
+
 def write_ranking(path: Path, problem: RankingProblem) -> None:
     tables = {name: sp.csr_matrix(getattr(problem, name)).sorted_indices() for name in _TABLES}
     parts = [packed(name, table) for name, table in tables.items()]
@@ -69,12 +72,14 @@ def _read_ranking(path: Path) -> RankingProblem:
         return RankingProblem(*(unpacked(stored, name) for name in _TABLES), int(stored["threads"]))
 
 
-def serve_ranking(prepare: Callable[[RankingProblem, str], Callable[[], Trained]]) -> None:
-    """Be the main program of a peer's process: read, train, rank, store, write.
+def serve_ranking(prepare: _Prepare) -> _Prepare:
+    """Make a function that ends its module the program of a peer: read, train, rank, store, write.
 
     What ``prepare`` does with the problem and the name of a variant is not timed, what the function that it
     gives does is training.
     """
+    if prepare.__module__ != "__main__":
+        return prepare
     parser = argparse.ArgumentParser()
     parser.add_argument("problem", type=Path)
     parser.add_argument("answer", type=Path)
@@ -93,6 +98,7 @@ def serve_ranking(prepare: Callable[[RankingProblem, str], Callable[[], Trained]
         n_bytes = bytes_in(Path(folder))
     seconds, clock = np.array([np.subtract(middle, start), np.subtract(end, middle)]).T
     np.savez(arguments.answer, top=top, seconds=seconds, clock=clock, bytes=n_bytes, peak=peak)
+    return prepare
 
 
 def bytes_in(folder: Path) -> int:
