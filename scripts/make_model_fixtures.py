@@ -249,7 +249,7 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "low_rank_logistic": (LowRank(2, "logistic", 0.1), "X", missing),
         "low_rank_squared_hinge": (LowRank(0.5, "squared_hinge", 0.1, penalty="ridge"), "sparse", sparse),
         "low_rank_ridge": (LowRank(2, penalty="ridge", fit_intercept=False), "X", Y),
-        "low_rank_negative_weight": (LowRank(2, negative_weight=0.5, intercept_scaling=2.0), "X", Y),
+        "low_rank_false_positive_cost": (LowRank(2, false_positive_cost=0.5, intercept_scaling=2.0), "X", Y),
         "low_rank_frames": (LowRank(2), "frame", _labels(missing)),
         "low_rank_binary": (LowRank(1), "X", Y[:, 0]),
         "low_rank_multiclass": (LowRank(2), "X", classes),

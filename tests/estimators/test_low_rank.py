@@ -115,11 +115,20 @@ def test_absent_may_mean_unknown():
     X = rng.normal(size=(300, 6))
     true = (X @ rng.normal(size=(6, 5)) > 0).astype(int)
     known = true * (rng.random(true.shape) < 0.4)
-    found = [
-        f1_score(true, LowRankClassifier(5, negative_weight=weight).fit(X, known).predict(X), average="micro")
-        for weight in (1.0, 0.3)
-    ]
+    models = [LowRankClassifier(5, false_positive_cost=cost).fit(X, known) for cost in (1.0, 0.3)]
+    found = [f1_score(true, model.predict(X), average="micro") for model in models]
     assert found[1] > found[0] + 0.1
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1, 0.97])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_one_cost_of_all_labels_is_that_of_each(loss, missing):
+    """The first keeps the loss in its sparse form, the second weighs every entry."""
+    X, Y = draw_labels(n=200, d=8, n_labels=6, missing=missing)
+    settings = {"loss": loss, "penalty": "ridge", "tol": 1e-10, "max_iter": 1000}
+    one, each = (LowRankClassifier(6, false_positive_cost=c, **settings).fit(X, Y) for c in (0.3, [0.3] * 6))
+    assert one.objective_ == pytest.approx(each.objective_, rel=1e-6)
+    np.testing.assert_allclose(one.decision_function(X), each.decision_function(X), atol=2e-3)
 
 
 def test_callbacks_see_every_round(problem):

@@ -56,7 +56,7 @@ def test_missing_labels_and_weights_of_negatives_are_left_to_the_iteration():
     X, Y = _drawn()
     missing = np.where(np.random.default_rng(1).random(Y.shape) < 0.2, np.nan, Y)
     assert LowRankClassifier(5, penalty="ridge").fit(X, missing).n_iter_ > 1
-    assert LowRankClassifier(5, penalty="ridge", negative_weight=0.5).fit(X, Y).n_iter_ > 1
+    assert LowRankClassifier(5, penalty="ridge", false_positive_cost=0.5).fit(X, Y).n_iter_ > 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         assert LowRankClassifier(5, penalty="ridge", regularization=0.0).fit(X, Y).n_iter_ > 1
@@ -243,7 +243,7 @@ def test_a_path_with_a_covariance_and_costs():
 def test_the_cost_of_false_positives_is_the_weight_of_negatives():
     X, Y = _linear()
     half = LowRankClassifier(4, false_positive_cost=0.5).fit(X, Y)
-    known = LowRankClassifier(4, negative_weight=0.5).fit(X, Y)
+    known = LowRankClassifier(4, false_positive_cost=0.5).fit(X, Y)
     assert half.objective_ == pytest.approx(known.objective_, rel=1e-3)
 
 

@@ -35,7 +35,6 @@ from labelweave.estimators.low_rank.starts import Start
 from labelweave.estimators.parameters import (
     COVARIANCE,
     NON_NEGATIVE,
-    POSITIVE,
     SHARED,
     ClassWeight,
     Costs,
@@ -120,8 +119,6 @@ class LowRankClassifier(KernelClassifier):
         Whether to add a constant feature (to a kernel, a constant), which is penalised like any other.
     intercept_scaling : float, default=1.0
         The constant feature; the larger, the less its weights are penalised.
-    negative_weight : float, default=1.0
-        Weight of the loss of entries that are not positive; below 1 for data where absent means unknown.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A prior covariance R between labels: H is penalised by ``tr(H^T R^-1 H)``, and Z likewise.  One made
         of features of the labels (``LabelCovariance.low_rank``) makes inductive matrix completion; a column
@@ -130,7 +127,7 @@ class LowRankClassifier(KernelClassifier):
         Weights that are known before the fit, of features as the model scales them: their scores, on the
         scale of the loss, are added to those of low rank, which alone are penalised.
     false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
-        What the losses of negative entries are multiplied with.
+        What the losses of negative entries are multiplied with; below 1 where an absent label may be unknown.
     false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         What the losses of positive entries are multiplied with.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
@@ -261,7 +258,6 @@ class LowRankClassifier(KernelClassifier):
         "loss": [StrOptions(set(ENTRY_LOSSES)), EntryLoss],
         "regularization": [NON_NEGATIVE],
         "penalty": [StrOptions({"trace_norm", "ridge"})],
-        "negative_weight": [POSITIVE],
         "start": [StrOptions({"svd", "random"})],
         "tol": [NON_NEGATIVE],
         "precision": [StrOptions({"float32", "float64"})],
@@ -271,7 +267,7 @@ class LowRankClassifier(KernelClassifier):
         self, rank: float = 100, loss: str | EntryLoss = "squared", regularization: float = 1.0, *,
         penalty: Literal["trace_norm", "ridge"] = "trace_norm", kernel: KernelLike = "linear",
         gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0, scaling: str = "none",
-        fit_intercept: bool = True, intercept_scaling: float = 1.0, negative_weight: float = 1.0,
+        fit_intercept: bool = True, intercept_scaling: float = 1.0,
         label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
@@ -377,13 +373,14 @@ class LowRankClassifier(KernelClassifier):
         self.label_covariance_ = covariance
 
     def _factors(self, labels: LabelMatrix, entries: Any, by_sign: SignFactors | None) -> EntryWeights | None:
-        """Join costs, weights of classes and weights of entries; None where all are 1."""
+        """Join costs, weights of classes and weights of entries.
+
+        None where all are 1, or negative entries have one cost, which leaves the loss its sparse form.
+        """
         costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
-        if (
-            entries is None
-            and by_sign is None
-            and all(np.isscalar(cost) and cost == 1 for cost in costs.values())
-        ):
+        missed, false = costs.values()
+        is_one = np.isscalar(missed) and missed == 1 and np.isscalar(false)
+        if entries is None and by_sign is None and is_one and (false == 1 or labels.doubts is None):
             return None
         names = self.classes_[-labels.n_labels :]
         missed, false = (costs_by_label(name, cost, names)[None, :] for name, cost in costs.items())
@@ -399,9 +396,10 @@ class LowRankClassifier(KernelClassifier):
     ) -> LowRankSettings:
         rank, regularization = self._first_choice(data)
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        negative = float(self.false_positive_cost) if data.factors is None else 1.0  # else among the factors
         return LowRankSettings(
             rank=rank, loss=self.loss, penalty=self.penalty, regularization=regularization, constant=constant,
-            negative_weight=float(self.negative_weight), start=self.start, tol=self.tol,
+            negative_weight=negative, start=self.start, tol=self.tol,
             max_iter=self.max_iter, dtype=np.dtype(self.precision), kernel_rank=self.kernel_rank,
             memory_budget=self.memory_budget, workers=workers, seed=seed, on_round=progress, journal=journal,
         )  # fmt: skip

@@ -95,15 +95,13 @@ class LowRankClassifierCV(LowRankClassifier):
         Whether to add a constant feature.
     intercept_scaling : float, default=1.0
         The constant feature.
-    negative_weight : float, default=1.0
-        Weight of the loss of entries that are not positive.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A prior covariance between labels.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Weights that are known before the fit, of features as the model scales them: their scores, on the
         scale of the loss, are added to those of low rank, which alone are penalised.
     false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
-        What the losses of negative entries are multiplied with.
+        What the losses of negative entries are multiplied with; below 1 where an absent label may be unknown.
     false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         What the losses of positive entries are multiplied with.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
@@ -213,7 +211,7 @@ class LowRankClassifierCV(LowRankClassifier):
         loss: str | EntryLoss = "squared", penalty: Literal["trace_norm", "ridge"] = "trace_norm",
         kernel: KernelLike = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
         scaling: str = "none", fit_intercept: bool = True, intercept_scaling: float = 1.0,
-        negative_weight: float = 1.0, label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
+        label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 2, learning_rows: int | None = None,
