@@ -9,8 +9,7 @@ import scipy.sparse as sp
 
 import labelweave as lw
 from drawn import draw_labels
-from labelweave import AutoLabelClassifier, LowRankClassifier, MaxMarginClassifier, TunedThresholdClassifier
-from labelweave.metrics import f1_score
+from labelweave import AutoLabelClassifier, LowRankClassifier, MaxMarginClassifier
 from partitioned import chunks, partitions
 
 MARGIN = {"C": 0.1, "tol": 1e-2}
@@ -108,21 +107,6 @@ def test_weights_of_classes(client, name):
     )
     with pytest.raises(ValueError, match="has 2 columns, but y has 3 classes"):
         model.fit(chunks(X), chunks(y), entry_weight=chunks(weights[:, :2]))
-
-
-@pytest.mark.parametrize("name", ["max-margin", "low-rank"])
-@pytest.mark.parametrize("objective", ["micro_f1", "macro_f1"])
-def test_thresholds_are_chosen_on_rows_that_are_held_out(client, name, objective):
-    X, Y = table(n_labels=3)
-    models = pair(name)
-    models[1].set_params(tol=models[0].tol)  # thresholds of few rows turn on it
-    scope = "global" if objective == "micro_f1" else "label"
-    there, here = (TunedThresholdClassifier(one, objective, scope=scope, cv=3) for one in models)
-    there.fit(chunks(X), chunks(Y))
-    here.fit(X, Y)
-    assert there.thresholds_.any()
-    found = [f1_score(Y, one.predict(X)) for one in (there, here)]
-    assert found[0] == pytest.approx(found[1], abs=0.05)
 
 
 @pytest.mark.parametrize(
