@@ -38,7 +38,7 @@ OLD_KERNEL, NEW_KERNEL = "Sandybridge", "SkylakeX"
 NUMERICAL = [
     f"tests/{name}"
     for name in (
-        "arrays", "contracts", "dask/test_kernel_margins.py", "estimators/test_progress.py", "features",
+        "arrays", "contracts", "dask/test_kernel_margins.py", "features",
         "hyperparameters", "inference", "loops", "losses", "metrics", "model_files", "problems", "reductions",
         "solvers",
     )

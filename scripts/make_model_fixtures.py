@@ -509,7 +509,8 @@ def _save_models(folder: Path) -> dict[str, tuple[str, bool]]:
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(rows(kind, DATA["X"], DATA["near"])[:FITTED], y)
         if name in exact:
-            vars(model).update({key: _rounded(value, key) for key, value in vars(model).items()})
+            for part in (model, getattr(model, "estimator_", model)):
+                vars(part).update({key: _rounded(value, key) for key, value in vars(part).items()})
         labelweave.save(model, folder / f"{name}.lw")
         saved[name] = kind, name in exact
     for name, flags in _TABLE_MODELS.items():

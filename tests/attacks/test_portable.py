@@ -25,3 +25,8 @@ def test_what_cannot_run_is_said(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(portable.MACHINES, "as it is", without)
     assert portable.run("as it is", [], tmp_path)
     assert capsys.readouterr().out == "as it is: not run, it is away.\n"
+
+
+def test_the_short_form_runs_what_is_there():
+    paths = {path for tests in portable.SHORT.values() for path in tests}
+    assert [path for path in paths if not (portable.ROOT / path).exists()] == []

@@ -255,7 +255,10 @@ class Solver(ABC, Generic[Problem, AnyState]):
         answer: Any = None
         try:
             while status is None and now.rounds < self.max_iter:
-                now, record, status, answer = checked_round(self, self.round(problem, now))
+                with np.errstate(
+                    invalid="ignore"
+                ):  # OpenBLAS warns of finite numbers too; others are refused
+                    now, record, status, answer = checked_round(self, self.round(problem, now))
                 if record is None:
                     continue
                 record = clock.stamped(record, now.rounds)

@@ -169,9 +169,8 @@ def run_cross_validation(request: FitRequest, as_json: bool) -> None:
     name, folds = name_of(request), request.flags.compare_folds
     means = {metric: found.interval(name, metric) for metric in found.metrics}
     if as_json:
-        values = {metric: part.tolist() for metric, part in found.values[name].items()}
-        metrics = {metric: asdict(one) | {"folds": values[metric]} for metric, one in means.items()}
-        print_json({"model": name, "rows": n_rows, "folds": folds, "metrics": metrics})
+        values = {m: asdict(one) | {"folds": found.values[name][m].tolist()} for m, one in means.items()}
+        print_json({"model": name, "rows": n_rows, "folds": folds, "metrics": values})
         return
     shown = {
         "mean": {metric: f"{one.mean:.4g}" for metric, one in means.items()},

@@ -373,10 +373,7 @@ class LowRankClassifier(KernelClassifier):
         self.label_covariance_ = covariance
 
     def _factors(self, labels: LabelMatrix, entries: Any, by_sign: SignFactors | None) -> EntryWeights | None:
-        """Join costs, weights of classes and weights of entries.
-
-        None where all are 1, or negative entries have one cost, which leaves the loss its sparse form.
-        """
+        """Join costs, weights of classes and entries; None where at most negatives have one cost."""
         costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
         missed, false = costs.values()
         is_one = np.isscalar(missed) and missed == 1 and np.isscalar(false)
