@@ -255,9 +255,7 @@ class Solver(ABC, Generic[Problem, AnyState]):
         answer: Any = None
         try:
             while status is None and now.rounds < self.max_iter:
-                # OpenBLAS warns of finite numbers too; others are refused
-                with np.errstate(invalid="ignore"):
-                    now, record, status, answer = checked_round(self, self.round(problem, now))
+                now, record, status, answer = checked_round(self, self.round(problem, now))
                 if record is None:
                     continue
                 record = clock.stamped(record, now.rounds)
