@@ -21,7 +21,13 @@ from benchmarks.frame import command, flag, several
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
-from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
+from labelweave import (
+    GraphGrowth,
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+)
 from labelweave.labels import LabelMatrix
 
 _ROUNDING = 1e-9  # of the objective
@@ -216,10 +222,7 @@ def learned_graph(draw: Draw) -> Fit:
     """Learn a graph of cliques; held against the relaxation over all pairs of labels."""
     random, L, penalty = draw.random, min(draw.n_labels, 3), draw.power(-4, 1)
     Y, solver = draw.Y[:, :L].astype(int), str(random.choice(["frank_wolfe", "proximal"]))
-    model = LabelGraphClassifier(
-        regularization=penalty, tol=draw.tol, max_rounds=int(random.integers(1, 4)), solver=solver,
-        cliques_per_round=int(random.integers(1, 3)), graph_tol=float(random.choice([0.0, 0.05])),
-    ).fit(draw.X, Y, draw.weights)  # fmt: skip
+    model = LabelGraphClassifier(GraphGrowth(max_rounds=int(random.integers(1, 4)), cliques_per_round=int(random.integers(1, 3)), graph_tol=float(random.choice([0.0, 0.05]))), regularization=penalty, tol=draw.tol, solver=solver).fit(draw.X, Y, draw.weights)  # fmt: skip
     edges = list(itertools.combinations(range(L), 2))
     features, shares = draw.features("linear", 0.0), draw.weights / draw.weights.sum()
     labelings = np.array(list(itertools.product((0, 1), repeat=L)))

@@ -300,17 +300,12 @@ ESTIMATORS = {
     "LowRankClassifier": Estimator(
         lw.LowRankClassifier,
         {"max_iter": 5, "rank": 2},
-        {"penalty": ("trace_norm", "ridge"), "rank": (2, 0.5)},
-    ),
-    "LowRankClassifierCV": Estimator(
-        lw.LowRankClassifierCV,
-        {"max_iter": 3, "ranks": [2], "regularizations": [1.0], "cv": 2},
-        {"ranks": ([2], [1, 2])},
+        {"penalty": ("trace_norm", "ridge"), "rank": (2, 0.5, lw.RankSearch([2], [1.0]))},
     ),
     "LabelGraphClassifier": Estimator(
         lw.LabelGraphClassifier,
-        {"max_rounds": 1, "tol": 0.1, "max_iter": 5},
-        {"graph": ("learn", "none", "full")},
+        {"graph": lw.GraphGrowth(max_rounds=1), "tol": 0.1, "max_iter": 5},
+        {"graph": ("none", "full")},
     ),
     "LabelTreeClassifier": Estimator(
         lw.LabelTreeClassifier,
@@ -1093,7 +1088,7 @@ _WITHOUT = {
     "LabelText.columns": _OPERATOR,
     **{
         f"{name}.add_labels": "the same as MaxMarginClassifier.add_labels"
-        for name in ("KernelLogisticClassifier", "LowRankClassifier", "LowRankClassifierCV")
+        for name in ("KernelLogisticClassifier", "LowRankClassifier")
     },
     "LabelTextClassifier.add_labels": "takes what LabelText.with_labels does",
     "kernels.Kernel": _BASE,

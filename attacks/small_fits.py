@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,10 @@ from labelweave import (
     BinaryRelevance,
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
+    GraphGrowth,
+    GraphInference,
     HierarchicalClassifier,
+    HyperparameterSearch,
     KernelLogisticClassifier,
     LabelCovariance,
     LabelGraphClassifier,
@@ -26,8 +30,8 @@ from labelweave import (
     LabelTextClassifier,
     LabelTreeClassifier,
     LowRankClassifier,
-    LowRankClassifierCV,
     MaxMarginClassifier,
+    RankSearch,
     TunedThresholdClassifier,
     ZeroShotClassifier,
 )
@@ -44,19 +48,23 @@ CHECKPOINTED: dict[str, Any] = {
     "margins, rbf blocks": MaxMarginClassifier(kernel="rbf", solver="block_ascent"),
     "margins, rbf pairs": MaxMarginClassifier(kernel="rbf", solver="working_set"),
     "margins, own solver": MaxMarginClassifier(kernel="rbf", solver=Fista(), max_iter=3000),
-    "margins, learned": MaxMarginClassifier(kernel="rbf", hyperparameters="learn", coupling=2),
+    "margins, learned": MaxMarginClassifier(kernel="rbf", hyperparameters="learn", label_covariance=2),
     "logistic, fixed": KernelLogisticClassifier(hyperparameters="fixed"),
-    "logistic, learned": KernelLogisticClassifier(max_learning_iter=7),
-    "logistic, tree": KernelLogisticClassifier(max_learning_iter=7, taxonomy=_TREE, tie="level"),
-    "logistic, pivots": KernelLogisticClassifier(max_learning_iter=7, kernel_rank=30),
+    "logistic, learned": KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=7)),
+    "logistic, tree": KernelLogisticClassifier(
+        taxonomy=_TREE, tie="level", hyperparameters=HyperparameterSearch(max_learning_iter=7)
+    ),
+    "logistic, pivots": KernelLogisticClassifier(
+        kernel_rank=30, hyperparameters=HyperparameterSearch(max_learning_iter=7)
+    ),
     "low rank": LowRankClassifier(3),
     "low rank, logistic": LowRankClassifier(3, loss="logistic", kernel="rbf"),
     "low rank, learned": LowRankClassifier(
-        3, penalty="ridge", kernel="rbf", hyperparameters="learn", max_learning_iter=6
+        3, penalty="ridge", kernel="rbf", hyperparameters=HyperparameterSearch(max_learning_iter=6)
     ),
-    "low rank, path": LowRankClassifierCV(ranks=[2, 4], regularizations=3, cv=3),
+    "low rank, path": LowRankClassifier(RankSearch([2, 4], 3, cv=3)),
     "tree": LabelTreeClassifier(leaf_size=2, branching=2),
-    "graph, learned": LabelGraphClassifier(max_rounds=3, regularization=0.05),
+    "graph, learned": LabelGraphClassifier(GraphGrowth(max_rounds=3), regularization=0.05),
     "graph, given": LabelGraphClassifier(graph="full", regularization=0.05, tol=0.02),
     "graph, proximal": LabelGraphClassifier(
         graph="chow-liu", solver="proximal", regularization=0.05, max_iter=200
@@ -87,9 +95,7 @@ SETTINGS: dict[str, Any] = {
     "margins, features": MaxMarginClassifier(solver="alternating_directions"),
     "margins, features later": MaxMarginClassifier(C=10.0),
     "margins, rbf coupled": MaxMarginClassifier(kernel="rbf", label_covariance=_TIES),
-    "margins, rbf columns": MaxMarginClassifier(
-        kernel="rbf", factorization="incomplete_cholesky", memory_budget=1.0
-    ),
+    "margins, rbf columns": MaxMarginClassifier(kernel="rbf", solver="incomplete_cholesky"),
     "margins, pruned": MaxMarginClassifier(prune="certified", tol=0.05),
     "margins, factor of labels": MaxMarginClassifier(
         label_covariance=LabelCovariance.low_rank(np.ones((N_LABELS, 1)), 0.3)
@@ -99,25 +105,31 @@ SETTINGS: dict[str, Any] = {
     "logistic, symmetrized": KernelLogisticClassifier(
         hyperparameters="fixed", solver="symmetrized_gradients", tol=1e-8
     ),
-    "logistic, apart": KernelLogisticClassifier(max_learning_iter=7, tie="class", intercept_variance="learn"),
-    "logistic, widths": KernelLogisticClassifier(max_learning_iter=7, feature_widths=True),
-    "logistic, coupled": KernelLogisticClassifier(max_learning_iter=7, coupling=2),
+    "logistic, apart": KernelLogisticClassifier(
+        tie="class", intercept_variance="learn", hyperparameters=HyperparameterSearch(max_learning_iter=7)
+    ),
+    "logistic, widths": KernelLogisticClassifier(
+        "ard", hyperparameters=HyperparameterSearch(max_learning_iter=7)
+    ),
+    "logistic, coupled": KernelLogisticClassifier(
+        label_covariance=2, hyperparameters=HyperparameterSearch(max_learning_iter=7)
+    ),
     "tuned, probabilities": TunedThresholdClassifier(
-        KernelLogisticClassifier(max_learning_iter=6), "macro_f1"
+        KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=6)), "macro_f1"
     ),
     "logistic, classes": KernelLogisticClassifier(hyperparameters="fixed", taxonomy=_TREE),
     "low rank, linear logistic": LowRankClassifier(3, loss="logistic"),
     "low rank, ridge": LowRankClassifier(3, penalty="ridge"),
     "low rank, pivots": LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
-    "low rank, path of kernels": LowRankClassifierCV(
-        ranks=[2, 3], regularizations=[1.0, 0.1], cv=2, kernel="rbf", loss="logistic"
+    "low rank, path of kernels": LowRankClassifier(
+        RankSearch([2, 3], [1.0, 0.1], cv=2), kernel="rbf", loss="logistic"
     ),
-    "low rank, exact path": LowRankClassifierCV(ranks=[2, 4], regularizations=3, cv=3, penalty="ridge"),
+    "low rank, exact path": LowRankClassifier(RankSearch([2, 4], 3, cv=3), penalty="ridge"),
     "squared hinge of labels": BinaryRelevance("squared_hinge"),
     "tree of one node": LabelTreeClassifier(),
     "graph, none": LabelGraphClassifier("none", regularization=0.05, tol=0.02),
     "graph, measured": LabelGraphClassifier(
-        max_rounds=2, regularization=0.05, tol=0.02, early_stopping=True, refit=True
+        GraphGrowth(max_rounds=2, early_stopping=True, refit=True), regularization=0.05, tol=0.02
     ),
 }
 """Other settings of these estimators."""
@@ -166,6 +178,22 @@ class AtSubtask:
     def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> bool:
         self.done += context.parent is not None
         return context.parent is not None and self.done == self.at and bool(self.act())
+
+
+_GROUPS = {
+    "rank": RankSearch, "hyperparameters": HyperparameterSearch, "graph": GraphGrowth,
+    "inference": GraphInference,
+}  # fmt: skip
+
+
+def grouped(kind: Any, *given: Any, **parameters: Any) -> Any:
+    """Make a classifier from parameters of which some are those of an object that another one takes."""
+    own = signature(kind).parameters
+    for name, group in _GROUPS.items():
+        known = [one for one in signature(group).parameters if one in parameters and one not in own]
+        if name in own and (set(known) - {"cv"} or (name == "hyperparameters" and known)):
+            parameters[name] = group(**{one: parameters.pop(one) for one in known})
+    return kind(*given, **parameters)
 
 
 def data_of(name: str, n: int = 120, d: int = 8, seed: int = 0) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import labelweave as lw
+from attacks.small_fits import grouped
 
 _N, _D, _L = 14, 6, 4
 
@@ -36,8 +37,8 @@ class World:
             "KernelLogistic": lw.KernelLogisticClassifier(hyperparameters="fixed", tol=0.1),
             "LowRank": lw.LowRankClassifier(2, **quick),
             "LowRank ridge": lw.LowRankClassifier(2, penalty="ridge", kernel="rbf", **quick),
-            "LowRank cv": lw.LowRankClassifierCV(ranks=[2], regularizations=[1.0], cv=2, **quick),
-            "LabelGraph": lw.LabelGraphClassifier(max_rounds=1, tol=0.1, **quick),
+            "LowRank cv": grouped(lw.LowRankClassifier, ranks=[2], regularizations=[1.0], cv=2, **quick),
+            "LabelGraph": grouped(lw.LabelGraphClassifier, max_rounds=1, tol=0.1, **quick),
             "LabelTree": lw.LabelTreeClassifier(leaf_size=2, branching=2, tol=0.1),
             "BinaryRelevance": lw.BinaryRelevance(tol=0.1),
             "TunedThreshold": lw.TunedThresholdClassifier(linear),

@@ -1,4 +1,4 @@
-"""``LowRankClassifierCV()`` beside ``LowRankClassifier()``: how the default was chosen, what it gives.
+"""``LowRankClassifier(RankSearch())`` beside ``LowRankClassifier()``: how the default was chosen, what it gives.
 
 The candidates are compared on training rows alone: every one is fitted to two thirds of a set's training rows
 and measured on the rest, three times.  The test rows are looked at once, at the end, with the default alone
@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.frame import command, flag, save, without_name
 from benchmarks.problems import read_part
-from labelweave import LowRankClassifier, LowRankClassifierCV, metrics
+from labelweave import LowRankClassifier, RankSearch, metrics
 from labelweave.splits import IterativeStratifiedKFold
 
 SETS = ["flags", "emotions", "birds", "yeast", "scene", "enron"]
@@ -27,8 +27,8 @@ MOST_FITS = 10  # of folds and lambdas together
 
 LAMBDAS = [(10.0, 1.0), (30.0, 3.0), (10.0, 3.0, 1.0), (30.0, 10.0, 3.0, 1.0), (100.0, 30.0, 10.0, 3.0)]
 CANDIDATES: dict[str, Any] = {"no search": LowRankClassifier()} | {
-    f"{', '.join(f'{value:g}' for value in values)}; {cv} folds": LowRankClassifierCV(
-        regularizations=values, cv=cv
+    f"{', '.join(f'{value:g}' for value in values)}; {cv} folds": LowRankClassifier(
+        RankSearch(regularizations=values, cv=cv)
     )
     for cv in (2, 3, 4)
     for values in LAMBDAS
@@ -71,7 +71,7 @@ def main(given: Any) -> None:
         train = read(name, "train")
         LowRankClassifier().fit(*train)  # compiles
         if given.test:
-            models = {"no search": LowRankClassifier(), "default": LowRankClassifierCV()}
+            models = {"no search": LowRankClassifier(), "default": LowRankClassifier(RankSearch())}
             rest = read(name, "test")
             table[name] = {kind: measured(model, train, rest) for kind, model in models.items()}
         else:

@@ -205,7 +205,7 @@ CAPABILITIES: dict[str, Callable[[type], bool]] = {
     "a row known to an inner node": _inner_node,
     "label covariance": _fits(_LABELS, label_covariance=_COUPLED),
     "taxonomy": _tree_over_labels,
-    "a learned label covariance": _parameter("learned_covariance", "coupling"),
+    "a learned label covariance": _fits(_LABELS, label_covariance="learn", hyperparameters="learn"),
     "kernels": _parameter("kernel"),
     "kernels with a covariance each, summed": _fits(
         _LABELS,
@@ -244,8 +244,8 @@ def page() -> str:
         "",
         "Around these stand [wrappers that decide](recipes.md#from-scores-to-label-sets), "
         "{py:class}`~labelweave.HierarchicalClassifier`, {py:class}`~labelweave.LabelTextClassifier` and "
-        "{py:class}`~labelweave.TableModel`. {py:class}`~labelweave.LowRankClassifierCV` and "
-        "{py:class}`~labelweave.ZeroShotClassifier` fit one of them inside.",
+        "{py:class}`~labelweave.TableModel`. {py:class}`~labelweave.ZeroShotClassifier` fits one of them "
+        "inside.",
         "",
         "| | " + " | ".join(f"`{name}`" for name in names) + " |",
         "|---|" + "---|" * len(names),

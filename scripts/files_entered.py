@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from labelweave import GraphGrowth, HyperparameterSearch
+
 
 def entered(call: Callable[[], Any]) -> tuple[list[str], int]:
     """Call a function twice, first to import and compile; give files and depth of the second call."""
@@ -69,13 +71,18 @@ def fits() -> dict[str, Callable[[], Any]]:
     tree = {"left": ["a", "b"], "right": ["c", "d"]}
     models = {
         "max-margin, RBF": (MaxMarginClassifier(kernel="rbf"), Y),
-        "kernel logistic, learned": (KernelLogisticClassifier(max_learning_iter=8), classes),
+        "kernel logistic, learned": (
+            KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=8)),
+            classes,
+        ),
         "kernel logistic, learned, tree": (
-            KernelLogisticClassifier(taxonomy=tree, max_learning_iter=8),
+            KernelLogisticClassifier(
+                taxonomy=tree, hyperparameters=HyperparameterSearch(max_learning_iter=8)
+            ),
             classes,
         ),
         "low rank": (LowRankClassifier(2), Y),
-        "label graph, learned": (LabelGraphClassifier(max_rounds=3, tol=0.1), Y),
+        "label graph, learned": (LabelGraphClassifier(GraphGrowth(max_rounds=3), tol=0.1), Y),
     }
     return {name: lambda model=model, y=y: model.fit(X, y) for name, (model, y) in models.items()}
 

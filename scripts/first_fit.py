@@ -21,7 +21,7 @@ from typing import Any
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "labelweave"
 _IMPORTS = {name: f"from labelweave import {name}" for name in (
-    "MaxMarginClassifier", "KernelLogisticClassifier", "LowRankClassifier", "LowRankClassifierCV",
+    "MaxMarginClassifier", "KernelLogisticClassifier", "LowRankClassifier", "RankSearch", "GraphInference",
     "LabelGraphClassifier", "ZeroShotClassifier", "TunedThresholdClassifier", "CalibratedLabelClassifier",
     "ConformalLabelClassifier", "LabelTreeClassifier", "BinaryRelevance",
 )}  # fmt: skip
@@ -40,9 +40,12 @@ FITS = {
     "low rank": ("LowRankClassifier(2)", "labels"),
     "low rank, missing labels": ("LowRankClassifier(2)", "missing"),
     "low rank, logistic, sparse rows": ("LowRankClassifier(2, 'logistic')", "sparse"),
-    "low rank, chosen": ("LowRankClassifierCV()", "labels"),
+    "low rank, chosen": ("LowRankClassifier(RankSearch())", "labels"),
     "label graph, learned": ("LabelGraphClassifier()", "labels"),
-    "label graph, all pairs, wide": ("LabelGraphClassifier('full', exact_width=1)", "labels"),
+    "label graph, all pairs, wide": (
+        "LabelGraphClassifier('full', inference=GraphInference(exact_width=1))",
+        "labels",
+    ),
     "label graph, proximal": ("LabelGraphClassifier('chow-liu', solver='proximal')", "labels"),
     "label tree": ("LabelTreeClassifier(leaf_size=2, branching=2)", "labels"),
     "zero-shot": ("ZeroShotClassifier(signatures=np.eye(4), temperature=1.0)", "labels"),

@@ -25,8 +25,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from attacks.small_fits import grouped
 from sklearn.exceptions import ConvergenceWarning
 
+from labelweave import GraphInference, HyperparameterSearch, RankSearch
 from labelweave.estimators.scorers import KernelExpansion, Scorer
 
 ASKED: dict[str, dict[str, Any]] = {
@@ -249,7 +251,7 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "low_rank_logistic": (LowRank(2, "logistic", 0.1), "X", missing),
         "low_rank_squared_hinge": (LowRank(0.5, "squared_hinge", 0.1, penalty="ridge"), "sparse", sparse),
         "low_rank_ridge": (LowRank(2, penalty="ridge", fit_intercept=False), "X", Y),
-        "low_rank_false_positive_cost": (LowRank(2, false_positive_cost=0.5, intercept_scaling=2.0), "X", Y),
+        "low_rank_false_positive_cost": (LowRank(2, class_weight={0: 0.5}, fit_intercept=2.0), "X", Y),
         "low_rank_frames": (LowRank(2), "frame", _labels(missing)),
         "low_rank_binary": (LowRank(1), "X", Y[:, 0]),
         "low_rank_multiclass": (LowRank(2), "X", classes),
@@ -258,15 +260,19 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "low_rank_polynomial": (LowRank(2, **powers), "X", Y),
         "low_rank_float32": (LowRank(2, "logistic", precision="float32"), "X", Y),
         "graph_learned": (graph(**learn), "X", Y),
-        "graph_learned_larger_cliques": (graph(**learn, clique_size=3, cliques_per_round=2), "X", Y),
-        "graph_learned_refit": (graph(**learn, refit=True), "X", Y),
-        "graph_learned_early": (graph(**learn, **held, early_stopping=True), "X", Y),
+        "graph_learned_larger_cliques": (grouped(graph, **learn, clique_size=3, cliques_per_round=2), "X", Y),
+        "graph_learned_refit": (grouped(graph, **learn, refit=True), "X", Y),
+        "graph_learned_early": (grouped(graph, **learn, **held, early_stopping=True), "X", Y),
         "graph_learned_missing": (graph(**learn), "X", missing),
         "graph_chow_liu": (graph("chow-liu", 0.05), "sparse", sparse),
         "graph_full": (graph("full", 0.05), "X", Y),
         "graph_none": (graph("none", 0.05, false_negative_cost=[1, 2, 1, 2]), "X", Y),
         "graph_given": (graph(cliques, 0.05), "frame", _labels(missing)),
-        "graph_searched": (graph("full", 0.05, exact_width=1, max_nodes=50), "X", Y),
+        "graph_searched": (
+            graph("full", 0.05, inference=GraphInference(exact_width=1, max_nodes=50)),
+            "X",
+            Y,
+        ),
         "graph_proximal": (graph("chow-liu", 0.5, solver="proximal"), "X", Y),
         "graph_multiclass": (graph("full", 0.05), "X", classes),
         "binary_relevance": (BinaryRelevance(), "X", missing),
@@ -278,7 +284,6 @@ def _other_cases() -> dict[str, tuple[Any, str, Any]]:
     """Give the other models, with rows and labels: exponentials, probabilities and learned parameters."""
     from labelweave import BinaryRelevance, LabelGraphClassifier, MaxMarginClassifier
     from labelweave import LowRankClassifier as LowRank
-    from labelweave import LowRankClassifierCV as LowRankCV
     from labelweave import TunedThresholdClassifier as Tuned
     from labelweave.features.kernels import ConstantKernel, LaplacianKernel, LinearKernel, RBFKernel
 
@@ -300,8 +305,8 @@ def _other_cases() -> dict[str, tuple[Any, str, Any]]:
             "low_rank_rbf": (LowRank(2, **rbf), "X", missing),
             "low_rank_nystrom": (LowRank(2, "logistic", 0.1, **rbf, kernel_rank=8), "near", Y),
             "low_rank_learned": (LowRank(2, **rbf, **learned, penalty="ridge"), "near", Y),
-            "low_rank_cv": (LowRankCV((1, 2), [0.1, 1.0], cv=3), "X", Y),
-            "low_rank_cv_rbf": (LowRankCV((0.5, 1.0), 2, **rbf, **chosen), "X", missing),
+            "low_rank_cv": (LowRank(RankSearch((1, 2), [0.1, 1.0], cv=3)), "X", Y),
+            "low_rank_cv_rbf": (grouped(LowRank, ranks=(0.5, 1.0), regularizations=2, **rbf, **chosen), "X", missing),
             "binary_relevance_squared_hinge": (BinaryRelevance("squared_hinge"), "near", Y),
             "graph_real_rows": (LabelGraphClassifier(regularization=0.05), "near", Y),
             "graph_message_passing": (
@@ -339,10 +344,10 @@ def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[An
         "pair": (Logistic(tie=("shared", "class"), **learned), "near", classes),
         "several_kernels": (Logistic(several, **learned), "near", classes),
         "covariance": (Logistic(label_covariance=dense_prior, **fixed), "X", classes),
-        "coupling": (Logistic(coupling=2, **learned), "near", classes),
+        "coupling": (Logistic(label_covariance=2, **learned), "near", classes),
         "low_rank": (Logistic(kernel_rank=8, **fixed), "near", classes),
         "low_rank_tree": (Logistic(kernel_rank=8, taxonomy=tree, **fixed), "near", classes),
-        "learning_rows": (Logistic(**learned, learning_rows=20), "near", classes),
+        "learning_rows": (grouped(Logistic, **learned, learning_rows=20), "near", classes),
         "exact": (Logistic(solver="exact", **fixed), "X", classes),
         "labels": (Logistic(**fixed), "X", DATA["missing"]),
         "labels_learned": (Tuned(Logistic(**learned), "macro_f1", validation_fraction=0.3), "near", Y),
@@ -351,7 +356,11 @@ def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[An
             "frame",
             _labels(Y),
         ),
-        "labels_coupling": (Logistic(coupling="full", **learned, learning_blocks=2), "near", sp.csr_array(Y)),
+        "labels_coupling": (
+            grouped(Logistic, label_covariance="learn", **learned, learning_blocks=2),
+            "near",
+            sp.csr_array(Y),
+        ),
     }
     return {f"logistic_{name}": case for name, case in models.items()}
 
@@ -473,7 +482,7 @@ def _text_cases() -> dict[str, tuple[Any, str, Any]]:
         "tree_classes": (Tree(leaf_size=2, branching=2, n_trees=2), "X", classes),
         "tree_all": (Tree(leaf_size=2, branching=2, negatives="all"), "X", Y),
         "margin_pruned": (Margin(prune="certified"), "X", Y),
-        "logistic_widths": (Logistic(feature_widths=True, max_learning_iter=2), "near", Y),
+        "logistic_widths": (Logistic("ard", hyperparameters=HyperparameterSearch(max_learning_iter=2)), "near", Y),
         "graph_kernel": (Graph("chow-liu", 0.05, kernel="rbf"), "near", Y),
         "graph_scores": (Graph("chow-liu", 0.05, kernel="rbf", inputs="scores"), "near", Y),
         "calibrated_classes": (Calibrated(Logistic(**fixed), cv=3), "near", classes),

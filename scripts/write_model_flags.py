@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labelweave.app.cli.model_flags import CHOOSING, MODELS, class_of
+from labelweave.app.cli.model_flags import MODELS, PARTS, class_at, class_of
+from labelweave.estimators.parameters import COUNT, NON_NEGATIVE
 
 PLACE = Path(__file__).parents[1] / "src" / "labelweave" / "app" / "cli" / "model_flags.json"
 _FLAGS = {"n_jobs": "jobs", "random_state": "seed", "fit_intercept": "no_intercept"}
-_LISTS = ("ranks", "regularizations", "members", "tie", "flip_rates")
+_LISTS = ("ranks", "regularizations", "members", "tie", "flip_rates", "class_weight")
 _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "warm_start": None,  # of any model: a process has no earlier fit
     "verbose": None,  # the command shows progress in any case
@@ -25,6 +26,9 @@ _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "loss": ("kernel-logistic",),  # an object if it is not the usual one
 }
 _NO_WORDS = {"kernel": ("precomputed",)}
+_IN_WORDS = ("gamma", "method")  # parameters of parts that are flags of the model
+_OBJECTS_TOO = ("label_covariance",)  # that other flags make
+_OF_KERNELS = {"degree": [COUNT], "coef0": [NON_NEGATIVE]}
 _DEFAULTS = {"scaling": "auto"}  # of the command, where those of constructors are others
 _ROLES = re.compile(r":\w+:`([^`]*)`|``")
 
@@ -37,10 +41,12 @@ def described() -> dict[str, Any]:
         for parameter in _parameters_of(model):
             name, without = parameter["name"], _NO_FLAGS.get(parameter["name"], ())
             usual = f"no_{name}" if parameter["default"] is True else name
-            if parameter["kind"] == "object":
+            if parameter["kind"] == "object" or name in _OBJECTS_TOO:
                 objects.setdefault(name, []).append(model)
-            elif without is not None and model not in without:
-                flags.setdefault(_FLAGS.get(name, usual), {})[model] = parameter
+            if parameter["kind"] != "object" and without is not None and model not in without:
+                known = flags.setdefault(_FLAGS.get(name, usual), {}).setdefault(model, parameter)
+                if known is not parameter:
+                    known["parts"] += parameter["parts"]
     return {"flags": flags, "objects": objects}
 
 
@@ -60,16 +66,26 @@ def written(found: dict[str, Any]) -> str:
 def _parameters_of(model: str) -> Iterator[dict[str, Any]]:
     plain = class_of(model)
     own = inspect.signature(plain).parameters
-    yield from (_parameter(plain, parameter, False) for parameter in own.values())
-    if model in CHOOSING:
-        choosing = class_of(model, choosing=True)
-        more = inspect.signature(choosing).parameters
-        yield from (_parameter(choosing, found, True) for name, found in more.items() if name not in own)
+    for parameter in own.values():
+        yield _parameter(plain, parameter, [])
+        if parameter.name not in PARTS or not _takes(plain, parameter.name):
+            continue
+        part = class_at(PARTS[parameter.name])
+        for inner in inspect.signature(part).parameters.values():
+            if inner.name not in _IN_WORDS:
+                yield _parameter(part, inner, [parameter.name])
 
 
-def _parameter(kind: Any, parameter: inspect.Parameter, is_choice: bool) -> dict[str, Any]:
+def _takes(kind: Any, name: str) -> bool:
+    """Whether a model takes the object of a part, and not a word of the same name."""
+    said = re.search(rf"^{name} : (?:.*\\\n)*.*", inspect.getdoc(kind) or "", re.MULTILINE)
+    part = "Kernel" if name == "kernel" else PARTS[name].split(":")[1]
+    return said is not None and re.search(rf"\b{part}\b", said[0]) is not None
+
+
+def _parameter(kind: Any, parameter: inspect.Parameter, parts: list[str]) -> dict[str, Any]:
     name, default = parameter.name, parameter.default
-    allowed = kind._parameter_constraints.get(name, ())
+    allowed = getattr(kind, "_parameter_constraints", _OF_KERNELS).get(name, ())
     allowed = () if isinstance(allowed, str) else allowed
     told = re.search(
         rf"^(?:\w+, )*{name}(?:, \w+)* : (?P<type>(?:.*\\\n)*.*)\n(?P<says>(?:    .*\n?|\n)+)",
@@ -90,7 +106,7 @@ def _parameter(kind: Any, parameter: inspect.Parameter, is_choice: bool) -> dict
         "default": _DEFAULTS.get(name, plain),
         "words": sorted(words, key=lambda word: (said.find(f'"{word}"'), word)),
         "numbers": numbers,
-        "is_choice": is_choice,
+        "parts": parts,
         "says": re.split(r"\.(?:\s+(?=[\"A-Z])|$)", says, maxsplit=1)[0].replace("None for", "without it"),
     }
 

@@ -31,13 +31,13 @@ import numpy as np
 from benchmarks.frame import RESULTS, command, flag, mean_and_error, several
 from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import KernelLogisticClassifier
+from labelweave import HyperparameterSearch, KernelLogisticClassifier
 from labelweave.inference import best_parent, least_expected_loss
 from labelweave.metrics import class_summary
 
 _METHODS: dict[str, dict[str, Any]] = {
     "F1": {"tie": "shared"},
-    "F2": {"tie": ("subtree", "shared"), "tree": True, "tree_prior": False},
+    "F2": {"tie": ("subtree", "shared"), "tree": True, "label_covariance": "identity"},
     "F2c": {"tie": "scale"},
     "H1": {"tie": ("level", "shared"), "tree": True},
     "H1w": {"tie": "level", "tree": True},
@@ -66,10 +66,9 @@ def measure(
         problem.kernel,
         tie=choice["tie"],
         taxonomy=problem.taxonomy if choice.get("tree") else None,
-        tree_prior=choice.get("tree_prior", True),
-        learning_rows=learning_rows,
-        learning_blocks=learning_blocks,
+        label_covariance=choice.get("label_covariance"),
         n_jobs=1,
+        hyperparameters=HyperparameterSearch(learning_rows=learning_rows, learning_blocks=learning_blocks),
     )
     start = time.perf_counter()
     model.fit(problem.X, problem.classes)

@@ -55,7 +55,7 @@ def _measure(
 
 def _scores(X: Any, Y: Any, X_test: Any, penalty: str, regularization: float) -> Any:
     options: dict[str, Any] = {"penalty": penalty, "regularization": regularization, "n_jobs": 1}
-    model = LowRankClassifier(1.0, **options, intercept_scaling=30.0).fit(X, Y)
+    model = LowRankClassifier(1.0, **options, fit_intercept=30.0).fit(X, Y)
     return model.decision_function(X_test) + model.thresholds_.min()
 
 

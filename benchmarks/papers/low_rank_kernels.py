@@ -22,7 +22,7 @@ from sklearn.preprocessing import normalize
 from benchmarks.frame import RESULTS, command, flag, several
 from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import LowRankClassifier, LowRankClassifierCV
+from labelweave import LowRankClassifier, RankSearch
 from labelweave.features import RBFKernel
 from labelweave.metrics import precision_at_k
 
@@ -80,13 +80,16 @@ def _fitted(X: Any, Y: Any, share: float, learned: dict[str, float] | None, jobs
     return LowRankClassifier(round(share * Y.shape[1]), penalty="ridge", n_jobs=jobs, **choice).fit(X, Y)
 
 
-def _best_in_folds(X: Any, Y: Any, learned: dict[str, float], jobs: int) -> LowRankClassifierCV:
+def _best_in_folds(X: Any, Y: Any, learned: dict[str, float], jobs: int) -> LowRankClassifier:
     penalties = [factor * learned["regularization"] for factor in _LAMBDAS]
     models = []
     for factor in _GAMMAS:
         kernel = RBFKernel(factor * learned["gamma"])
-        model = LowRankClassifierCV(
-            [1.0], penalties, penalty="ridge", kernel=kernel, scoring="precision_at_1", n_jobs=jobs
+        model = LowRankClassifier(
+            RankSearch([1.0], penalties, scoring="precision_at_1"),
+            penalty="ridge",
+            kernel=kernel,
+            n_jobs=jobs,
         )
         models.append(model.fit(X, Y))
     return max(models, key=lambda model: model.best_score_)

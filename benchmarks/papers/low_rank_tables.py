@@ -34,7 +34,13 @@ from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, seve
 from benchmarks.opponents import CPLST, WSABIE
 from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import BinaryRelevance, KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier
+from labelweave import (
+    BinaryRelevance,
+    HyperparameterSearch,
+    KernelLogisticClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+)
 from labelweave.metrics import average_auc, hamming_loss, precision_at_k
 
 _RESULTS = RESULTS / "papers" / "low_rank_tables.json"
@@ -119,7 +125,9 @@ def _maker(case: Case, arguments: argparse.Namespace) -> tuple[Maker, tuple[floa
     if method == "max margin":
         return lambda strength: MaxMarginClassifier(1.0 / strength, n_jobs=n_jobs), grid
     if method == "kernel logistic":
-        model = KernelLogisticClassifier("linear", learning_rows=2000, n_jobs=n_jobs)
+        model = KernelLogisticClassifier(
+            "linear", n_jobs=n_jobs, hyperparameters=HyperparameterSearch(learning_rows=2000)
+        )
         return lambda strength: model, (1.0,)  # it learns its penalty
     if method == "cplst":
         return lambda strength: CPLST(rank, regularization=strength), grid

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from attacks.small_fits import fitted, mark
+from attacks.small_fits import fitted, grouped, mark
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -42,7 +42,7 @@ COSTS = pd.Series([1.0, 5.0, 0.2, 1.0], list("dbca"))
 
 
 def logistic(**parameters):
-    return KernelLogisticClassifier(max_learning_iter=2, **parameters)
+    return grouped(KernelLogisticClassifier, max_learning_iter=2, **parameters)
 
 
 def margins(**parameters):
@@ -50,7 +50,9 @@ def margins(**parameters):
 
 
 def graph(*given, **parameters):
-    return LabelGraphClassifier(*given, **{"regularization": 0.05, "max_rounds": 2, "tol": 0.05} | parameters)
+    return grouped(
+        LabelGraphClassifier, *given, **{"regularization": 0.05, "max_rounds": 2, "tol": 0.05} | parameters
+    )
 
 
 def kept():
@@ -68,9 +70,9 @@ CASES = kept() | {
     "a covariance of a tree": (
         logistic(label_covariance=LabelCovariance.from_taxonomy(TREE, list("abcd"))), ROWS, CLASSES,
     ),
-    "a learned covariance": (logistic(coupling="full"), ROWS, CLASSES),
+    "a learned covariance": (logistic(label_covariance="learn"), ROWS, CLASSES),
     "pivots and levels": (logistic(kernel_rank=15, taxonomy=TREE, tie="level"), ROWS, CLASSES),
-    "two classes tied": (logistic(coupling=1), ROWS, CLASSES < "c"),
+    "two classes tied": (logistic(label_covariance=1), ROWS, CLASSES < "c"),
     "numbers and None": (logistic(), ROWS, [None, 1, 2, 3] * 10),
     "labels": (logistic(), X, Y),
     "a kernel a label": (logistic(tie="class"), X, Y),

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 _WORLDS = 2
 # whose calls take long: the search alone looks at them
 _LONG_CALLS = (
-    *("display.", "report.", "compare", "AutoLabelClassifier", "LabelGraphClassifier", "LowRankClassifierCV"),
+    *("display.", "report.", "compare", "AutoLabelClassifier", "LabelGraphClassifier"),
     *("TunedThresholdClassifier", "CalibratedLabelClassifier", "noise."),
 )
 _ANY = {"suppress_health_check": list(HealthCheck)}

@@ -10,11 +10,12 @@ from labelweave import (
     BinaryRelevance,
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
+    HyperparameterSearch,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LowRankClassifier,
-    LowRankClassifierCV,
     MaxMarginClassifier,
+    RankSearch,
     TunedThresholdClassifier,
     decisions,
     estimators,
@@ -83,7 +84,6 @@ EXPECTED_TO_FAIL = {
     "MaxMarginClassifier": STOPS_EARLY,
     "KernelLogisticClassifier": FOLDS,
     "LowRankClassifier": STOPS_EARLY,
-    "LowRankClassifierCV": FOLDS,
     "LabelGraphClassifier": STOPS_EARLY,
     "LabelTreeClassifier": STOPS_EARLY,
     "AutoLabelClassifier": FOLDS,
@@ -99,7 +99,6 @@ SLOW = {
     "CalibratedLabelClassifier",
     "ConformalLabelClassifier",
     "LabelGraphClassifier",
-    "LowRankClassifierCV",
 }
 
 
@@ -182,8 +181,10 @@ OTHERS = [
 ]
 # with rows repeated or left out the folds are others, which may or may not matter
 LEARNING = [
-    LowRankClassifier(penalty="ridge", kernel="rbf", hyperparameters="learn", max_learning_iter=2),
-    LowRankClassifierCV(ranks=[1.0, 0.5], regularizations=2, cv=2),
+    LowRankClassifier(
+        penalty="ridge", kernel="rbf", hyperparameters=HyperparameterSearch(max_learning_iter=2)
+    ),
+    LowRankClassifier(RankSearch([1.0, 0.5], 2, cv=2)),
 ]
 EXACT = [
     MaxMarginClassifier(tol=1e-15, max_iter=3000),

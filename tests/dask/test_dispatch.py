@@ -5,6 +5,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from attacks.small_fits import grouped
 
 import labelweave as lw
 from labelweave.dask.models import FAMILIES, refuse_in_memory
@@ -26,7 +27,9 @@ def test_every_value_that_the_table_does_not_name_is_refused(kind):
 
 
 @pytest.mark.parametrize(
-    "model", [lw.BinaryRelevance(), lw.LowRankClassifierCV(), lw.TableModel(lw.BinaryRelevance())], ids=repr
+    "model",
+    [lw.BinaryRelevance(), lw.LowRankClassifier(lw.RankSearch()), lw.TableModel(lw.BinaryRelevance())],
+    ids=repr,
 )
 def test_other_models_are_fitted_in_memory(client, model):
     with pytest.raises(ValueError, match=r"is fitted to data in memory; .* MaxMarginClassifier\.$"):
@@ -98,6 +101,6 @@ def test_numbers_of_rows_to_learn_from_are_few_without_a_word(client, monkeypatc
     monkeypatch.setattr("labelweave.dask.models._LEARNING_ROWS", 40)
     given = {"max_learning_iter": 2, "kernel": "linear"}
     model = lw.KernelLogisticClassifier(**given).fit(chunks(X), chunks(Y))
-    few = lw.KernelLogisticClassifier(**given, learning_rows=40).fit(X, Y)
+    few = grouped(lw.KernelLogisticClassifier, **given, learning_rows=40).fit(X, Y)
     assert model.learning_rows is None
     assert model.hyperparameters_ == pytest.approx(few.hyperparameters_, rel=1e-6)

@@ -9,6 +9,7 @@ from sklearn.exceptions import EfficiencyWarning
 
 from drawn import draw_labels
 from labelweave import (
+    GraphInference,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LabelTreeClassifier,
@@ -52,7 +53,10 @@ def test_a_full_graph_of_many_labels_is_warned_of(monkeypatch):
         r"780 cliques that join 40 of 40 labels .* 40 rows .* takes about \d.* minutes; give a sparser graph"
     )
     _warned(LabelGraphClassifier(graph="full"), X, Y, said)
-    for quick in (LabelGraphClassifier(graph="chow-liu"), LabelGraphClassifier(graph="full", max_nodes=1)):
+    for quick in (
+        LabelGraphClassifier(graph="chow-liu"),
+        LabelGraphClassifier(graph="full", inference=GraphInference(max_nodes=1)),
+    ):
         with pytest.raises(BegunError):
             quick.fit(X, Y)
     with pytest.raises(BegunError):

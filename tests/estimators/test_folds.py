@@ -9,7 +9,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveOneGroupOut, StratifiedKFold
 
 from drawn import draw_labels
-from labelweave import KernelLogisticClassifier, LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
+from labelweave import (
+    HyperparameterSearch,
+    KernelLogisticClassifier,
+    LabelMatrix,
+    LowRankClassifier,
+    RankSearch,
+    load,
+)
 from labelweave.estimators import journal
 from labelweave.estimators.held_out import held_out_rows, reusable_splits
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
@@ -21,12 +28,14 @@ _drawn = partial(draw_labels, d=3, noise=0.5, above=0.2)
 
 
 MODELS = {
-    "kernel logistic": KernelLogisticClassifier(max_learning_iter=3),
+    "kernel logistic": KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=3)),
     "low rank": LowRankClassifier(
-        2, penalty="ridge", kernel="rbf", hyperparameters="learn", max_learning_iter=3
+        2, penalty="ridge", kernel="rbf", hyperparameters=HyperparameterSearch(max_learning_iter=3)
     ),
-    "low rank, chosen": LowRankClassifierCV(
-        [1, 2], [1.0, 3.0], kernel="rbf", hyperparameters="learn", max_learning_iter=3
+    "low rank, chosen": LowRankClassifier(
+        RankSearch([1, 2], [1.0, 3.0]),
+        kernel="rbf",
+        hyperparameters=HyperparameterSearch(max_learning_iter=3),
     ),
 }
 EVERY = pytest.mark.parametrize("name", MODELS)

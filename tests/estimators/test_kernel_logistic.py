@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from attacks.small_fits import grouped
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, PredefinedSplit, StratifiedKFold
 
-from labelweave import KernelLogisticClassifier, LabelCovariance, Taxonomy
+from labelweave import HyperparameterSearch, KernelLogisticClassifier, LabelCovariance, Taxonomy
 from labelweave.features import LinearKernel, RBFKernel
 from labelweave.inference import best_parent, least_expected_loss, most_probable, rejected
 
@@ -131,8 +132,8 @@ class TestLearning:
             {"taxonomy": TREE, "tie": "subtree"},
             {"taxonomy": TREE, "tie": ["class", "shared"]},
             {"label_covariance": np.eye(4) + 1},
-            {"coupling": 2},
-            {"coupling": "full"},
+            {"label_covariance": 2},
+            {"label_covariance": "learn"},
             {"kernel": RBFKernel() + LinearKernel()},
             {"kernel": "linear"},
             {"kernel_rank": 30},
@@ -141,7 +142,7 @@ class TestLearning:
     )
     def test_lowers_the_cross_validation_loss(self, options):
         X, y = data()
-        model = KernelLogisticClassifier(**options, max_learning_iter=4).fit(X, y)
+        model = grouped(KernelLogisticClassifier, **options, max_learning_iter=4).fit(X, y)
         values = [record.value for record in model.learning_trace_]
         assert model.cross_validation_loss_ == min(values) < values[0]
         assert model.learning_status_ in ("converged", "iteration_limit")
@@ -151,7 +152,9 @@ class TestLearning:
     def test_the_loss_is_that_of_held_out_rows(self):
         X, y = data()
         folds = list(KFold(4, shuffle=True, random_state=1).split(X))
-        model = KernelLogisticClassifier(cv=folds, max_learning_iter=1).fit(X, y)
+        model = KernelLogisticClassifier(
+            hyperparameters=HyperparameterSearch(cv=folds, max_learning_iter=1)
+        ).fit(X, y)
         total = 0.0
         for train, test in folds:
             start = exact(gamma=None, intercept_variance=1.0)
@@ -195,17 +198,21 @@ class TestLearning:
 
     def test_learning_rows(self):
         X, y = data(n=80)
-        part = KernelLogisticClassifier(learning_rows=40, max_learning_iter=3).fit(X, y)
-        whole = KernelLogisticClassifier(max_learning_iter=3).fit(X, y)
+        part = KernelLogisticClassifier(
+            hyperparameters=HyperparameterSearch(learning_rows=40, max_learning_iter=3)
+        ).fit(X, y)
+        whole = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=3)).fit(X, y)
         assert part.cross_validation_loss_ != whole.cross_validation_loss_
         assert len(part.dual_coef_) == len(X)
-        more = KernelLogisticClassifier(learning_rows=200, max_learning_iter=3).fit(X, y)
+        more = KernelLogisticClassifier(
+            hyperparameters=HyperparameterSearch(learning_rows=200, max_learning_iter=3)
+        ).fit(X, y)
         assert more.hyperparameters_ == whole.hyperparameters_
 
     def test_learning_blocks(self):
         X, y = data(n=80)
         one, blocks, again, most = (
-            KernelLogisticClassifier(tie="class", max_learning_iter=6, **options).fit(X, y)
+            grouped(KernelLogisticClassifier, tie="class", max_learning_iter=6, **options).fit(X, y)
             for options in (
                 {"learning_rows": 26},
                 {"learning_rows": 26, "learning_blocks": 3},
@@ -221,7 +228,7 @@ class TestLearning:
     def test_one_block_of_all_rows(self):
         X, y = data(n=40)
         usual, given = (
-            KernelLogisticClassifier(max_learning_iter=3, **options).fit(X, y)
+            grouped(KernelLogisticClassifier, max_learning_iter=3, **options).fit(X, y)
             for options in ({}, {"learning_rows": 50, "learning_blocks": 1})
         )
         assert usual.hyperparameters_ == given.hyperparameters_
@@ -230,7 +237,8 @@ class TestLearning:
     def test_blocks_of_every_form(self, form):
         X, y = data(n=60)
         options = {"tree": {"taxonomy": TREE, "tie": "level"}, "splitter": {"cv": PredefinedSplit(y == "a")}}
-        model = KernelLogisticClassifier(
+        model = grouped(
+            KernelLogisticClassifier,
             "precomputed" if form == "precomputed" else "rbf",
             learning_blocks=2,
             max_learning_iter=3,
@@ -261,12 +269,18 @@ class TestLearning:
         masks = [(part != k, part == k) for k in range(3)]
         splits = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in masks]
         first, *others = (
-            KernelLogisticClassifier(cv=cv, max_learning_iter=2).fit(X, y).hyperparameters_
+            KernelLogisticClassifier(hyperparameters=HyperparameterSearch(cv=cv, max_learning_iter=2))
+            .fit(X, y)
+            .hyperparameters_
             for cv in (PredefinedSplit(part), masks, splits)
         )
         assert all(other == first for other in others)
         for cv in (None, 3, StratifiedKFold(3), splits[:1]):
-            assert KernelLogisticClassifier(cv=cv, max_learning_iter=2).fit(X, y).learning_trace_
+            assert (
+                KernelLogisticClassifier(hyperparameters=HyperparameterSearch(cv=cv, max_learning_iter=2))
+                .fit(X, y)
+                .learning_trace_
+            )
 
 
 class TestDecisions:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from labelweave import KernelLogisticClassifier, LabelCovariance, Taxonomy
+from labelweave import HyperparameterSearch, KernelLogisticClassifier, LabelCovariance, Taxonomy
 
 TREE = {"x": ["a", "b"], "y": ["c"]}
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -28,7 +28,7 @@ REFUSED = {
         "taxonomy and label_covariance are given; the labels have one structure",
     ),
     "three structures": (
-        {"taxonomy": TREE, "label_covariance": np.eye(3), "coupling": 2},
+        {"taxonomy": TREE, "label_covariance": np.eye(3), "label_covariance": 2},
         (X, Y),
         "taxonomy and label_covariance and coupling are given",
     ),
@@ -40,7 +40,7 @@ REFUSED = {
         "tie='class' does not go with label_covariance",
     ),
     "a tie with a coupling": (
-        {"tie": "scale", "coupling": 2},
+        {"tie": "scale", "label_covariance": 2},
         (X, Y),
         "tie='scale' does not go with coupling",
     ),
@@ -51,9 +51,9 @@ REFUSED = {
     ),
     "three ties": ({"tie": ["shared"] * 3}, (X, Y), "give one of 'shared', 'scale'"),
     "scale in a pair": ({"tie": ("scale", "class")}, (X, Y), "or a pair of 'shared', 'class'"),
-    "too many factors": ({"coupling": 4}, (X, Y), "coupling is 4, but there are 3 labels"),
+    "too many factors": ({"label_covariance": 4}, (X, Y), "coupling is 4, but there are 3 labels"),
     "a fixed coupling": (
-        {"coupling": 2, "hyperparameters": "fixed"},
+        {"label_covariance": 2, "hyperparameters": "fixed"},
         (X, Y),
         "coupling is to be learned but hyperparameters='fixed'",
     ),
@@ -123,10 +123,12 @@ def test_refuses_more_blocks_than_there_are_rows():
     with pytest.raises(
         ValueError, match=r"learning_blocks=3 .* learning_rows=5 rows need 15 rows, but only 12"
     ):
-        KernelLogisticClassifier(learning_rows=5, learning_blocks=3).fit(X, Y)
+        KernelLogisticClassifier(
+            hyperparameters=HyperparameterSearch(learning_rows=5, learning_blocks=3)
+        ).fit(X, Y)
     unknown = [None] * 3 + Y[3:].tolist()
     with pytest.raises(ValueError, match="5 blocks of at least 2 rows need 10 rows, but only 9 with known"):
-        KernelLogisticClassifier(learning_blocks=5).fit(X, unknown)
+        KernelLogisticClassifier(hyperparameters=HyperparameterSearch(learning_blocks=5)).fit(X, unknown)
 
 
 def test_a_rank_beyond_the_rows_is_all_rows():
@@ -141,7 +143,12 @@ def test_nothing_to_learn_on_is_no_error():
         warnings.simplefilter("error")
         model = KernelLogisticClassifier(taxonomy=tree).fit(X, ["x"] * 11 + ["c"])
     assert model.learning_status_ == "fixed"
-    assert KernelLogisticClassifier(taxonomy=tree, cv=KFold(2)).fit(X, rows).learning_status_ != "stalled"
+    assert (
+        KernelLogisticClassifier(taxonomy=tree, hyperparameters=HyperparameterSearch(cv=KFold(2)))
+        .fit(X, rows)
+        .learning_status_
+        != "stalled"
+    )
 
 
 def test_a_covariance_of_unknown_names_is_by_position():

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from drawn import draw_classes, draw_classes_and_labels, draw_labels
-from labelweave import KernelLogisticClassifier, load
+from labelweave import HyperparameterSearch, KernelLogisticClassifier, load
 from labelweave.estimators.held_out import drawn_blocks
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
 from labelweave.problems.hyperparameters import search
@@ -20,7 +20,11 @@ data = partial(draw_classes_and_labels, n=40, n_classes=4)
 def test_callbacks_follow_search_and_fit():
     X, y, _ = data()
     watch = Count()
-    model = KernelLogisticClassifier(max_learning_iter=6, tol=1e-3).set_callbacks(watch).fit(X, y)
+    model = (
+        KernelLogisticClassifier(tol=1e-3, hyperparameters=HyperparameterSearch(max_learning_iter=6))
+        .set_callbacks(watch)
+        .fit(X, y)
+    )
     assert watch.names.count("cross-validation") == 6
     assert watch.names.count("duality gap") == 30
     assert watch.names.index("duality gap") == 6
@@ -30,7 +34,9 @@ def test_callbacks_follow_search_and_fit():
 def test_a_callback_ends_the_search():
     X, y, _ = data()
     watch = Count(2, "cross-validation")
-    model = KernelLogisticClassifier(max_learning_iter=6).set_callbacks(watch)
+    model = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=6)).set_callbacks(
+        watch
+    )
     with pytest.warns(ConvergenceWarning, match="search for hyper-parameters was interrupted") as caught:
         model.fit(X, y)
     assert caught[0].filename == __file__
@@ -138,7 +144,9 @@ def test_stages(blocks, first, expected, monkeypatch):
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 3))
     y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
-    KernelLogisticClassifier(tie="class", learning_blocks=blocks).fit(X, y)
+    KernelLogisticClassifier(tie="class", hyperparameters=HyperparameterSearch(learning_blocks=blocks)).fit(
+        X, y
+    )
     assert list(dict.fromkeys(met)) == expected
 
 
@@ -165,7 +173,9 @@ def test_the_limit_of_evaluations_is_that_of_all_stages(monkeypatch, limit):
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 3))
     y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
-    model = KernelLogisticClassifier(tie="class", max_learning_iter=limit).fit(X, y)
+    model = KernelLogisticClassifier(
+        tie="class", hyperparameters=HyperparameterSearch(max_learning_iter=limit)
+    ).fit(X, y)
     assert len(model.learning_trace_) <= limit
     assert len(model.learning_trace_) == limit or model.learning_status_ != "iteration_limit"
 
@@ -202,13 +212,16 @@ def test_flat_classes_share_scales_by_subtree():
     """F2 of section 6.1 of the paper: a scale a subtree, and no function but the classes' own."""
     X, y = _classes()
     model = KernelLogisticClassifier(
-        taxonomy=TREE, tree_prior=False, tie=("subtree", "shared"), max_learning_iter=15
+        taxonomy=TREE,
+        label_covariance="identity",
+        tie=("subtree", "shared"),
+        hyperparameters=HyperparameterSearch(max_learning_iter=15),
     ).fit(X, y)
     assert list(model.hyperparameters_) == ["scale[x]", "scale[y]", "gamma"]
     (term,) = model.prior_.terms
     scales = [model.hyperparameters_[f"scale[{node}]"] for node in "xxyyy"]
     np.testing.assert_allclose(term.covariance.to_dense(), np.diag(scales))
-    flat = KernelLogisticClassifier(taxonomy=TREE, tree_prior=False, **FIXED).fit(X, y)
+    flat = KernelLogisticClassifier(taxonomy=TREE, label_covariance="identity", **FIXED).fit(X, y)
     plain = KernelLogisticClassifier(**FIXED).fit(X, y)
     np.testing.assert_allclose(flat.predict_proba(X), plain.predict_proba(X), atol=1e-6)
 
@@ -217,11 +230,13 @@ def test_a_flat_model_with_a_tree_knows_inner_nodes_and_costs_of_mistakes():
     X, y = _classes()
     y = np.where(np.arange(len(y)) % 7 == 0, np.where(np.isin(y, ["a", "b"]), "x", "y"), y)
     model = KernelLogisticClassifier(
-        taxonomy=TREE, tree_prior=False, decision="least_expected_loss", **FIXED
+        taxonomy=TREE, label_covariance="identity", decision="least_expected_loss", **FIXED
     ).fit(X, y)
     assert list(model.classes_) == list("abcde")
     assert set(model.predict(X)) <= set("abcde")
-    coupled = KernelLogisticClassifier(taxonomy=TREE, tree_prior=False, label_covariance=np.eye(5), **FIXED)
+    coupled = KernelLogisticClassifier(
+        taxonomy=TREE, label_covariance="identity", label_covariance=np.eye(5), **FIXED
+    )
     np.testing.assert_allclose(coupled.fit(X, y).predict_proba(X), model.predict_proba(X), atol=1e-6)
 
 
@@ -233,8 +248,10 @@ def _few_that_matter(n, seed=0, features=8):
 
 def test_features_that_do_not_matter_get_wide_kernels(tmp_path):
     X, y = _few_that_matter(250)
-    wide = KernelLogisticClassifier(feature_widths=True, max_learning_iter=40).fit(X, y)
-    one = KernelLogisticClassifier(max_learning_iter=40).fit(X, y)
+    wide = KernelLogisticClassifier("ard", hyperparameters=HyperparameterSearch(max_learning_iter=40)).fit(
+        X, y
+    )
+    one = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=40)).fit(X, y)
     weights = np.array([wide.hyperparameters_[f"feature_weight[{f}]"] for f in range(8)])
     assert weights[:2].min() > weights[2:].max()
     assert np.median(weights[2:]) < 0.5
@@ -247,7 +264,9 @@ def test_features_that_do_not_matter_get_wide_kernels(tmp_path):
 
 def test_few_rows_leave_the_shared_width_as_it_is():
     X, y = _few_that_matter(12)
-    model = KernelLogisticClassifier(feature_widths=True, max_learning_iter=40).fit(X, y)
+    model = KernelLogisticClassifier("ard", hyperparameters=HyperparameterSearch(max_learning_iter=40)).fit(
+        X, y
+    )
     weights = np.array([model.hyperparameters_[f"feature_weight[{f}]"] for f in range(8)])
     assert np.abs(np.log(weights)).max() < 1.5  # with 250 rows it is 2.8
 
@@ -255,6 +274,6 @@ def test_few_rows_leave_the_shared_width_as_it_is():
 def test_widths_need_an_rbf_kernel_and_a_search():
     X, y = _few_that_matter(20)
     with pytest.raises(ValueError, match="is for kernel='rbf'"):
-        KernelLogisticClassifier("laplacian", feature_widths=True).fit(X, y)
+        KernelLogisticClassifier("laplacian", "ard").fit(X, y)
     with pytest.raises(ValueError, match="feature_widths is to be learned"):
-        KernelLogisticClassifier(feature_widths=True, hyperparameters="fixed").fit(X, y)
+        KernelLogisticClassifier("ard", hyperparameters="fixed").fit(X, y)

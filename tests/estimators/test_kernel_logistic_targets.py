@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from attacks.small_fits import grouped
 from scipy.special import log_softmax
 
 from drawn import draw_classes_and_labels as data
-from labelweave import KernelLogisticClassifier, Taxonomy
+from labelweave import HyperparameterSearch, KernelLogisticClassifier, Taxonomy
 from labelweave.metrics import log_loss
 
 TREE = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c", "d"], "z": ["e"]})
@@ -64,9 +65,9 @@ class TestTaxonomies:
         named = exact(taxonomy=tree).fit(X, np.where(away, "root", y))
         assert_same(named, known, X, atol=1e-5)
         learned = [
-            KernelLogisticClassifier(taxonomy=tree, max_learning_iter=2).fit(
-                X, np.where(away, name, y.astype(object))
-            )
+            KernelLogisticClassifier(
+                taxonomy=tree, hyperparameters=HyperparameterSearch(max_learning_iter=2)
+            ).fit(X, np.where(away, name, y.astype(object)))
             for name in ("root", None)
         ]
         assert learned[0].hyperparameters_ == learned[1].hyperparameters_
@@ -139,8 +140,8 @@ class TestManyLabels:
         X, _, Y = data()
         Y[np.random.default_rng(0).random(Y.shape) < 0.3] = np.nan
         Y[::6] = np.nan
-        for options in ({}, {"tie": "class"}, {"coupling": 2}):
-            model = KernelLogisticClassifier(max_learning_iter=3, **options).fit(X, Y)
+        for options in ({}, {"tie": "class"}, {"label_covariance": 2}):
+            model = grouped(KernelLogisticClassifier, max_learning_iter=3, **options).fit(X, Y)
             values = [record.value for record in model.learning_trace_]
             assert values[-1] < values[0]
 
@@ -156,8 +157,12 @@ class TestManyLabels:
         Y = np.hstack([Y[:, :2], Y[:, :2]])
         hidden = Y.copy()
         hidden[30:, 2:] = np.nan
-        coupled = KernelLogisticClassifier(coupling=2, max_learning_iter=15).fit(X, hidden)
-        flat = KernelLogisticClassifier(max_learning_iter=15).fit(X, hidden)
+        coupled = KernelLogisticClassifier(
+            label_covariance=2, hyperparameters=HyperparameterSearch(max_learning_iter=15)
+        ).fit(X, hidden)
+        flat = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=15)).fit(
+            X, hidden
+        )
         losses = [log_loss(Y[30:, 2:], model.predict_proba(X[30:])[:, 2:]) for model in (coupled, flat)]
         assert losses[0] < losses[1]
         B = np.array([v for name, v in coupled.hyperparameters_.items() if "coupling" in name]).reshape(4, 2)

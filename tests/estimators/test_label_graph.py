@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from attacks.small_fits import grouped
 from sklearn.svm import LinearSVC
 
 from drawn import draw_labels
@@ -34,8 +35,8 @@ def rows(n_rows=60, seed=0):
 
 
 def model(graph="learn", **parameters):
-    return LabelGraphClassifier(
-        graph, **({"regularization": 0.05, "max_rounds": 3, "tol": 0.02} | parameters)
+    return grouped(
+        LabelGraphClassifier, graph, **({"regularization": 0.05, "max_rounds": 3, "tol": 0.02} | parameters)
     )
 
 
@@ -320,7 +321,9 @@ def with_gaps():
 
 
 def of_two_rounds(**parameters):
-    return LabelGraphClassifier(**({"regularization": 0.05, "max_rounds": 2, "tol": 0.02} | parameters))
+    return grouped(
+        LabelGraphClassifier, **({"regularization": 0.05, "max_rounds": 2, "tol": 0.02} | parameters)
+    )
 
 
 def test_a_warm_start_goes_on_growing_and_with_another_penalty():

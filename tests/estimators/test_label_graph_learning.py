@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from attacks.small_fits import grouped
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -113,7 +114,7 @@ def test_a_refit_is_the_fit_of_the_learned_graph():
     data, _ = make_clique_toy(200)
     parameters = {"regularization": 0.01, "max_rounds": 3, "random_state": 1}
     learned = LabelGraphClassifier(**parameters).fit(data.X, data.Y)
-    refitted = LabelGraphClassifier(refit=True, **parameters).fit(data.X, data.Y)
+    refitted = grouped(LabelGraphClassifier, refit=True, **parameters).fit(data.X, data.Y)
     given = LabelGraphClassifier(learned.label_graph_, regularization=0.01, random_state=1)
     given.fit(data.X, data.Y)
     assert refitted.label_graph_.cliques == learned.label_graph_.cliques

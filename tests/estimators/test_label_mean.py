@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from attacks.small_fits import grouped
 from scipy.optimize import minimize
 
 from labelweave import (
     KernelLogisticClassifier,
     LabelMean,
     LowRankClassifier,
-    LowRankClassifierCV,
     MaxMarginClassifier,
+    RankSearch,
     TunedThresholdClassifier,
 )
 
@@ -116,7 +117,7 @@ def test_kernels_without_weights_add_the_known_scores(problem):
         MaxMarginClassifier,
         lambda **more: MaxMarginClassifier(kernel="rbf", **more),
         lambda **more: KernelLogisticClassifier(hyperparameters="fixed", **more),
-        lambda **more: KernelLogisticClassifier(max_learning_iter=3, **more),
+        lambda **more: grouped(KernelLogisticClassifier, max_learning_iter=3, **more),
     ],
 )
 def test_a_mean_of_zero_is_none_to_the_last_bit(problem, make):
@@ -213,15 +214,24 @@ def test_the_gap_around_a_mean_is_true(problem, loss):
 def test_low_rank_learns_and_chooses_around_a_mean(problem):
     X, Y, _, mean = problem
     known = {"label_mean": mean}
-    learned = LowRankClassifier(
-        3, penalty="ridge", hyperparameters="learn", kernel="rbf", cv=2, max_learning_iter=2, **known
+    learned = grouped(
+        LowRankClassifier,
+        3,
+        penalty="ridge",
+        hyperparameters="learn",
+        kernel="rbf",
+        cv=2,
+        max_learning_iter=2,
+        **known,
     )
     assert np.isfinite(learned.fit(X, Y).cross_validation_loss_)
-    chosen = LowRankClassifierCV([1, 3], [100.0, 0.1], cv=3, scoring="loss", **known).fit(X, Y)
+    chosen = grouped(LowRankClassifier, [1, 3], [100.0, 0.1], cv=3, scoring="loss", **known).fit(X, Y)
     assert np.isfinite(chosen.best_score_)
     itself = (mean.scores(X) > 0).astype(float)  # labels that the mean knows leave little to learn
     strong = LabelMean(10 * mean.label_factors, mean.feature_factors, 10 * mean.intercepts)
-    best = LowRankClassifierCV([1, 3], [1e9], cv=3, scoring="micro_f1", loss="logistic", label_mean=strong)
+    best = LowRankClassifier(
+        RankSearch([1, 3], [1e9], cv=3, scoring="micro_f1"), loss="logistic", label_mean=strong
+    )
     assert best.fit(X, itself).best_score_ == 1.0
     held = TunedThresholdClassifier(LowRankClassifier(3, **known)).fit(X, Y)
     assert np.isfinite(held.thresholds_).all()

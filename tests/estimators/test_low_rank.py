@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import f1_score
 
 from drawn import draw_labels
-from labelweave import LowRankClassifier, LowRankClassifierCV
+from labelweave import LowRankClassifier, RankSearch
 from labelweave.estimators.low_rank.fit import columns_for_rank, largest_rank
 from watching import Count
 
@@ -213,7 +213,7 @@ def test_all_models_read_a_share_in_the_same_way(rank):
     X, Y = random.normal(size=(30, 9)), (random.random((30, 7)) < 0.4).astype(int)
     models = [
         LowRankClassifier(rank),
-        LowRankClassifierCV([rank], [1.0], cv=2),
+        LowRankClassifier(RankSearch([rank], [1.0], cv=2)),
     ]
     columns = {model.fit(X, Y).label_factors_.shape[1] for model in models}
     assert columns == {columns_for_rank(rank, 7)}

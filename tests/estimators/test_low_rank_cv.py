@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from attacks.small_fits import grouped
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from drawn import draw_labels
-from labelweave import LowRankClassifier, LowRankClassifierCV, load
+from labelweave import LowRankClassifier, RankSearch, load
 from labelweave.estimators.low_rank import classifier_cv as low_rank_cv
 from labelweave.estimators.low_rank import path as low_rank_path
 from labelweave.estimators.low_rank.starts import continued
@@ -72,7 +73,7 @@ def test_scores_are_those_of_fits_alone(scoring, missing):
     X, Y = _drawn(missing=missing)
     score = SCORES.get(scoring, _minus_loss)
     asked = score if scoring == "callable" else scoring
-    model = LowRankClassifierCV(**{**SMALL, "ranks": [6]}, **TIGHT, scoring=asked).fit(X, Y)
+    model = grouped(LowRankClassifier, **{**SMALL, "ranks": [6]}, **TIGHT, scoring=asked).fit(X, Y)
     for regularization in (1.0, 10.0):
         expected = _fold_scores(score, X, Y, 6, regularization)
         np.testing.assert_allclose(_column(model, 6, regularization), expected, atol=1e-3)
@@ -83,7 +84,7 @@ def test_a_function_scores_the_rows_of_all_calls_and_of_frames():
     X, Y = _drawn()
     X, Y = pd.DataFrame(X).add_prefix("x"), pd.DataFrame(Y).add_prefix("y")
     named, called = (
-        LowRankClassifierCV(**SMALL, penalty="ridge", scoring=scoring)
+        grouped(LowRankClassifier, **SMALL, penalty="ridge", scoring=scoring)
         .partial_fit(X[:40], Y[:40])
         .partial_fit(X[40:], Y[40:])
         for scoring in ("average_auc", SCORES["average_auc"])
@@ -95,7 +96,9 @@ def test_a_function_scores_the_rows_of_all_calls_and_of_frames():
 def test_a_function_scores_rows_that_are_scaled_once():
     X, Y = _drawn()
     named, called = (
-        LowRankClassifierCV(**SMALL, scaling="standard", penalty="ridge", scoring=scoring).fit(3 * X + 7, Y)
+        grouped(LowRankClassifier, **SMALL, scaling="standard", penalty="ridge", scoring=scoring).fit(
+            3 * X + 7, Y
+        )
         for scoring in ("average_auc", SCORES["average_auc"])
     )
     for name in ("mean_test_score", "std_test_score"):
@@ -107,7 +110,7 @@ def test_a_function_scores_rows_that_are_scaled_once():
 def test_exact_ridge_paths_score_every_rank(kernel):
     X, Y = _drawn()
     choice = {"penalty": "ridge", "kernel": kernel, "gamma": 0.2}
-    model = LowRankClassifierCV(**SMALL, **choice, scoring="loss").fit(X, Y)
+    model = grouped(LowRankClassifier, **SMALL, **choice, scoring="loss").fit(X, Y)
     for rank in SMALL["ranks"]:
         for regularization in SMALL["regularizations"]:
             expected = _fold_scores(_minus_loss, X, Y, rank, regularization, **choice)
@@ -119,7 +122,9 @@ def test_exact_ridge_paths_score_every_rank(kernel):
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_other_losses(loss):
     X, Y = _drawn()
-    model = LowRankClassifierCV(**{**SMALL, "ranks": [6]}, **TIGHT, loss=loss, scoring="loss").fit(X, Y)
+    model = grouped(LowRankClassifier, **{**SMALL, "ranks": [6]}, **TIGHT, loss=loss, scoring="loss").fit(
+        X, Y
+    )
     expected = _fold_scores(_minus_loss, X, Y, 6, 1.0, loss=loss)
     np.testing.assert_allclose(_column(model, 6, 1.0), expected, rtol=1e-3)
 
@@ -128,7 +133,7 @@ def test_other_losses(loss):
 def test_given_kernel_matrices_and_low_rank_kernels(choice):
     X, Y = _drawn()
     rows = X @ X.T if choice["kernel"] == "precomputed" else X
-    model = LowRankClassifierCV(**SMALL, **choice).fit(rows, Y)
+    model = grouped(LowRankClassifier, **SMALL, **choice).fit(rows, Y)
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
     assert len(model.support_) == choice.get("kernel_rank", len(X))
 
@@ -150,7 +155,7 @@ def test_held_out_rows_are_mapped_within_the_memory_budget(monkeypatch, megabyte
 
 def test_the_best_pair_is_fitted_to_all_rows():
     X, Y = _drawn()
-    model = LowRankClassifierCV(**SMALL, **TIGHT).fit(X, Y)
+    model = grouped(LowRankClassifier, **SMALL, **TIGHT).fit(X, Y)
     table = pd.DataFrame(model.cv_results_)
     best = table.loc[table["mean_test_score"].idxmax()]
     assert (model.best_rank_, model.best_regularization_) == (best["rank"], best["regularization"])
@@ -169,7 +174,7 @@ def test_the_best_pair_is_fitted_to_all_rows():
 
 def test_one_standard_error_takes_a_simpler_model():
     X, Y = _drawn()
-    best = LowRankClassifierCV(ranks=[1, 2, 4, 6], regularizations=5, cv=FOLDS).fit(X, Y)
+    best = LowRankClassifier(RankSearch([1, 2, 4, 6], 5, cv=FOLDS)).fit(X, Y)
     simple = clone(best).set_params(rule="one_standard_error").fit(X, Y)
     assert simple.best_rank_ <= best.best_rank_
     table = pd.DataFrame(simple.cv_results_)
@@ -186,7 +191,7 @@ def test_one_standard_error_takes_a_simpler_model():
 )
 def test_the_strongest_penalty_of_the_trace_norm_just_leaves_nothing(choice):
     X, Y = _drawn()
-    model = LowRankClassifierCV(ranks=[6], regularizations=3, cv=FOLDS, **choice).fit(X, Y)
+    model = grouped(LowRankClassifier, ranks=[6], regularizations=3, cv=FOLDS, **choice).fit(X, Y)
     strongest = model.cv_results_["regularization"].max()
     ratio = model.cv_results_["regularization"][0] / model.cv_results_["regularization"][-1]
     assert ratio == pytest.approx(1e4)
@@ -200,18 +205,20 @@ def test_the_strongest_penalty_of_the_trace_norm_just_leaves_nothing(choice):
 
 def test_ranks_are_shares_or_counts_and_lowered():
     X, Y = _drawn()
-    model = LowRankClassifierCV(ranks=[0.3, 1.0, 7, 200], regularizations=[1.0], cv=3).fit(X, Y)
+    model = LowRankClassifier(RankSearch([0.3, 1.0, 7, 200], [1.0], cv=3)).fit(X, Y)
     assert sorted(model.cv_results_["rank"]) == [2, 7]
 
 
 def test_a_kernel_is_learned_first_whatever_the_penalty():
     X, Y = _drawn()
     choice = {"kernel": "rbf", "hyperparameters": "learn", "learning_rows": 50}
-    model = LowRankClassifierCV(**SMALL, **choice).fit(X, Y)
+    model = grouped(LowRankClassifier, **SMALL, **choice).fit(X, Y)
     assert model.learning_status_ == "converged"
     assert model.kernel_.gamma == pytest.approx(model.hyperparameters_["gamma"])
     assert model.hyperparameters_["regularization"] == model.best_regularization_
-    ridge = LowRankClassifierCV(ranks=[7], regularizations=3, cv=3, penalty="ridge", **choice).fit(X, Y)
+    ridge = grouped(LowRankClassifier, ranks=[7], regularizations=3, cv=3, penalty="ridge", **choice).fit(
+        X, Y
+    )
     assert len(ridge.cv_results_["regularization"]) == 4  # the one that was learned too
 
 
@@ -219,7 +226,7 @@ def test_rows_and_folds_without_observed_entries_count_nowhere():
     X, Y = _drawn(missing=0.2)
     gone = next(iter(FOLDS.split(X)))[1]
     Y[gone] = np.nan
-    model = LowRankClassifierCV(**SMALL).fit(X, Y)
+    model = grouped(LowRankClassifier, **SMALL).fit(X, Y)
     assert np.isnan(model.cv_results_["split0_test_score"]).all()
     assert np.isfinite(model.best_score_)
 
@@ -234,14 +241,14 @@ def test_weights_count_in_fits_and_scores():
     position = np.cumsum(kept) - 1
     part = [(position[folds[0][0]], position[folds[0][1]])]
     choice = {"ranks": [4], "regularizations": [1.0], "scoring": "loss", **TIGHT}
-    weighted = LowRankClassifierCV(cv=whole, **choice).fit(X, Y, sample_weight=weights)
-    fewer = LowRankClassifierCV(cv=part, **choice).fit(X[kept], Y[kept])
+    weighted = grouped(LowRankClassifier, cv=whole, **choice).fit(X, Y, sample_weight=weights)
+    fewer = grouped(LowRankClassifier, cv=part, **choice).fit(X[kept], Y[kept])
     assert weighted.best_score_ == pytest.approx(fewer.best_score_, rel=1e-4)
 
 
 def test_files_hold_no_folds_and_no_function_that_scores(tmp_path):
     X, Y = _drawn()
-    model = LowRankClassifierCV(**SMALL, scoring=_minus_loss).fit(X, Y)
+    model = grouped(LowRankClassifier, **SMALL, scoring=_minus_loss).fit(X, Y)
     model.save(tmp_path / "model.lw")
     again = load(tmp_path / "model.lw")
     assert (again.cv, again.scoring) == (None, "loss")
@@ -256,19 +263,19 @@ def test_an_interrupt_before_any_score_is_one(monkeypatch):
 
     monkeypatch.setattr(low_rank_path, "fit_factors", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        LowRankClassifierCV(**SMALL).fit(X, Y)
+        grouped(LowRankClassifier, **SMALL).fit(X, Y)
 
 
 def test_callbacks_see_every_fit_and_may_stop():
 
     X, Y = _drawn()
     patient, hasty = Count(), Count(3)
-    LowRankClassifierCV(**{**SMALL, "cv": 3}).set_callbacks(patient).fit(X, Y)
+    grouped(LowRankClassifier, **{**SMALL, "cv": 3}).set_callbacks(patient).fit(X, Y)
     assert patient.names.count("fit to a fold") == 27
     assert patient.names.count("round") >= 1
     assert len(patient.names) <= patient.expected
     with pytest.warns(ConvergenceWarning):
-        model = LowRankClassifierCV(**SMALL).set_callbacks(hasty).fit(X, Y)
+        model = grouped(LowRankClassifier, **SMALL).set_callbacks(hasty).fit(X, Y)
     assert np.isfinite(model.cv_results_["mean_test_score"]).sum() == 3
 
 
@@ -298,10 +305,10 @@ def test_errors_are_one_sentence(name):
     choice, message = ERRORS[name]
     X, Y = _drawn()
     with pytest.raises(ValueError, match=message):
-        LowRankClassifierCV(**{**SMALL, **choice}).fit(X, Y)
+        grouped(LowRankClassifier, **{**SMALL, **choice}).fit(X, Y)
 
 
 def test_one_row_cannot_be_split():
     X, Y = _drawn()
     with pytest.raises(ValueError, match="at least 2 rows"):
-        LowRankClassifierCV().fit(X[:1], Y[:1])
+        LowRankClassifier(RankSearch()).fit(X[:1], Y[:1])

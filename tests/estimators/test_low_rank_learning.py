@@ -6,11 +6,12 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from attacks.small_fits import grouped
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from drawn import draw_labels, draw_waves
-from labelweave import LabelCovariance, LabelMatrix, LowRankClassifier, LowRankClassifierCV
+from labelweave import HyperparameterSearch, LabelCovariance, LabelMatrix, LowRankClassifier, RankSearch
 from labelweave.estimators.low_rank import fit as low_rank_fit
 from labelweave.features import RBFKernel
 
@@ -74,7 +75,7 @@ def test_learned_parameters_are_a_minimum_of_the_held_out_squared_loss():
     X, Y = _drawn()
     folds = KFold(5, shuffle=True, random_state=3)
     model = LowRankClassifier(
-        5, penalty="ridge", kernel="rbf", hyperparameters="learn", cv=folds, fit_intercept=True
+        5, penalty="ridge", kernel="rbf", fit_intercept=True, hyperparameters=HyperparameterSearch(cv=folds)
     ).fit(X, Y)
     found = model.hyperparameters_
     assert set(found) == {"regularization", "gamma"}
@@ -126,7 +127,7 @@ def test_the_loss_of_corrected_targets_is_the_same_with_and_without_weights_of_e
 def test_some_rows_a_limit_and_nothing_to_learn():
     X, Y = _drawn()
     choice = {"penalty": "ridge", "kernel": "rbf", "hyperparameters": "learn"}
-    some = LowRankClassifier(5, **choice, learning_rows=30, max_learning_iter=2).fit(X, Y)
+    some = grouped(LowRankClassifier, 5, **choice, learning_rows=30, max_learning_iter=2).fit(X, Y)
     assert some.learning_status_ == "iteration_limit"
     assert len(some.learning_trace_) == 2
     one = LowRankClassifier(5, **choice).fit(X, Y, sample_weight=np.eye(len(X))[0])
@@ -229,14 +230,11 @@ def test_features_of_labels_score_labels_without_rows():
 def test_a_path_with_a_covariance_and_costs():
     X, Y = _linear()
     R = 0.5 * np.eye(6) + 0.5
-    model = LowRankClassifierCV(
-        ranks=[2, 4], regularizations=3, cv=3, label_covariance=R, false_negative_cost=2.0
-    ).fit(X, Y, entry_weight=np.ones(Y.shape))
+    model = LowRankClassifier(RankSearch([2, 4], 3, cv=3), label_covariance=R, false_negative_cost=2.0).fit(
+        X, Y, entry_weight=np.ones(Y.shape)
+    )
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
-    learned = LowRankClassifier(
-        3, penalty="ridge", kernel="rbf", hyperparameters="learn", label_covariance=R,
-        false_positive_cost=np.arange(1.0, 7.0), max_learning_iter=4,
-    ).fit(X, Y)  # fmt: skip
+    learned = LowRankClassifier(3, penalty="ridge", kernel="rbf", label_covariance=R, false_positive_cost=np.arange(1.0, 7.0), hyperparameters=HyperparameterSearch(max_learning_iter=4)).fit(X, Y)  # fmt: skip
     assert learned.predict(X).shape == Y.shape
 
 

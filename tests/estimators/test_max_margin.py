@@ -109,7 +109,7 @@ def test_learned_hyperparameters_are_part_of_a_checkpoint(tmp_path, monkeypatch)
     monkeypatch.setattr(journal, "_SECONDS", 0.0)
     X, Y = _data()
     path, write, evaluated = tmp_path / "fit.lwc", journal.Journal.write, []
-    options = {"kernel": "rbf", "hyperparameters": "learn", "coupling": 2, "tol": 1e-5}
+    options = {"kernel": "rbf", "hyperparameters": "learn", "label_covariance": 2, "tol": 1e-5}
     evaluate = CrossValidationLikelihood.__call__
 
     def counted(criterion, theta):

@@ -86,7 +86,7 @@ def test_every_kernel_in_every_container(kernel, tmp_path):
 def test_a_given_kernel_matrix_is_the_kernel(intercept, covariance):
     X, Y = draw_waves(missing=0.1)
     new = np.random.default_rng(9).normal(size=(7, 4))
-    same = {"label_covariance": covariance, "fit_intercept": intercept, "factorization": "eigenvalues"}
+    same = {"label_covariance": covariance, "fit_intercept": intercept, "solver": "eigenvalues"}
     K = rbf_kernel(X, gamma=0.5)
     before = K.copy()
     given = _fit(K, Y, kernel="precomputed", **same)
@@ -101,18 +101,18 @@ def test_a_given_kernel_matrix_is_the_kernel(intercept, covariance):
     assert given.n_features_in_ == len(X)
 
 
-@pytest.mark.parametrize("factorization", ["cholesky", "eigenvalues", "incomplete_cholesky"])
+@pytest.mark.parametrize("solver", ["cholesky", "eigenvalues", "incomplete_cholesky"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_a_given_kernel_matrix_is_left_as_it_is(factorization, dtype, intercept):
+def test_a_given_kernel_matrix_is_left_as_it_is(solver, dtype, intercept):
     X, Y = draw_waves()
     K = np.asfortranarray(rbf_kernel(X), dtype=dtype)
     before = K.copy()
-    _fit(K, Y, kernel="precomputed", factorization=factorization, fit_intercept=intercept, tol=1e-4,
+    _fit(K, Y, kernel="precomputed", solver=solver, fit_intercept=intercept, tol=1e-4,
          precision="float64" if dtype == np.float64 else "float32")  # fmt: skip
     np.testing.assert_array_equal(K, before)
     K.flags.writeable = False
-    _fit(K, Y, kernel="precomputed", factorization=factorization, fit_intercept=intercept, tol=1e-4)
+    _fit(K, Y, kernel="precomputed", solver=solver, fit_intercept=intercept, tol=1e-4)
 
 
 def test_a_given_kernel_may_be_sparse_or_a_frame():
@@ -128,17 +128,17 @@ def test_a_given_kernel_may_be_sparse_or_a_frame():
 
 def test_unobserved_entries_of_a_factor_are_rows_that_the_label_does_not_have():
     X, Y = draw_waves(missing=0.3)
-    together = _fit(X, Y, gamma=0.5, factorization="incomplete_cholesky").decision_function(X)
+    together = _fit(X, Y, gamma=0.5, solver="incomplete_cholesky").decision_function(X)
     for label in range(3):
         seen = ~np.isnan(Y[:, label])
         alone = _fit(X[seen], Y[seen][:, [label]], gamma=0.5)
         np.testing.assert_allclose(together[:, label], alone.decision_function(X)[:, 0], atol=2e-3)
 
 
-@pytest.mark.parametrize("factorization", ["auto", "eigenvalues", "incomplete_cholesky"])
-def test_a_model_without_support(factorization):
+@pytest.mark.parametrize("solver", ["auto", "eigenvalues", "incomplete_cholesky"])
+def test_a_model_without_support(solver):
     X, Y = draw_waves()
-    model = _fit(X, Y, false_negative_cost=0, false_positive_cost=0, factorization=factorization)
+    model = _fit(X, Y, false_negative_cost=0, false_positive_cost=0, solver=solver)
     assert model.converged_
     assert len(model.support_) == 0
     assert model.dual_coef_.shape == (0, 3)
@@ -167,9 +167,9 @@ def test_costs_are_margins():
     intercept=st.booleans(),
     covariance=st.sampled_from([None, "dense", "rank 1"]),
     precision=st.sampled_from(["float32", "float64"]),
-    factorization=st.sampled_from(["auto", "eigenvalues", "incomplete_cholesky"]),
+    solver=st.sampled_from(["auto", "eigenvalues", "incomplete_cholesky"]),
 )
-def test_the_certificate_is_what_it_says(seed, C, intercept, covariance, precision, factorization):
+def test_the_certificate_is_what_it_says(seed, C, intercept, covariance, precision, solver):
     X, Y = draw_waves(30, missing=0.1, seed=seed)
     random = np.random.default_rng(seed)
     factor = random.normal(size=(3, 1))
@@ -181,7 +181,7 @@ def test_the_certificate_is_what_it_says(seed, C, intercept, covariance, precisi
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = _fit(
             X, Y, weights, C=C, gamma=0.3, tol=1e-3, fit_intercept=intercept, precision=precision,
-            factorization=factorization, false_negative_cost=costs[0], false_positive_cost=costs[1],
+            solver=solver, false_negative_cost=costs[0], false_positive_cost=costs[1],
             label_covariance=None if covariance is None else R,
         )  # fmt: skip
     # the coefficients are B R; tr(Z^T Z R^-1) = tr(D^T K D R^-1)
@@ -245,12 +245,12 @@ def test_bounds_that_leave_single_precision_are_solved_for_in_double():
 def test_every_way_to_solve_reaches_the_same_optimum(covariance):
     X, Y = draw_waves(300)
     ways = [
-        {"factorization": "eigenvalues"},
-        {"factorization": "incomplete_cholesky"},
+        {"solver": "eigenvalues"},
+        {"solver": "incomplete_cholesky"},
         {"memory_budget": 0.4},
         {"memory_budget": 1.0},
     ]
-    ways += [{"factorization": "cholesky"}] if covariance is None else []
+    ways += [{"solver": "cholesky"}] if covariance is None else []
     objectives = [_objective(_fit(X, Y, tol=1e-5, label_covariance=covariance, **way)) for way in ways]
     np.testing.assert_allclose(objectives, objectives[0], rtol=2e-5)
 
@@ -259,8 +259,8 @@ def test_a_budget_that_is_too_small_is_refused_with_one_that_is_not():
     X, Y = draw_waves(300)
     with pytest.raises(ValueError, match=r"memory_budget is 0\.01 MB, too small .* give at least"):
         _fit(X, Y, memory_budget=0.01)
-    with pytest.raises(ValueError, match="factorization='eigenvalues' of 300 rows; give at least"):
-        _fit(X, Y, memory_budget=1.0, factorization="eigenvalues")
+    with pytest.raises(ValueError, match="solver='eigenvalues' of 300 rows; give at least"):
+        _fit(X, Y, memory_budget=1.0, solver="eigenvalues")
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_budget_that_is_too_small_is_refused_with_one_that_is_not():
         ({"kernel": lambda a, b: -a @ b.T}, "not positive semi-definite"),
         ({"kernel": RBFKernel(-1.0)}, "gamma"),
         (
-            {"factorization": "cholesky", "label_covariance": np.ones((3, 3))},
+            {"solver": "cholesky", "label_covariance": np.ones((3, 3))},
             "independent labels",
         ),
         ({"solver": "coordinate_ascent"}, "explicit features, which this kernel does not have"),
@@ -307,11 +307,11 @@ def test_features_of_any_scale(scale, kernel):
     assert _objective(model) == pytest.approx(_objective(expected), rel=3e-4)
 
 
-@pytest.mark.parametrize("factorization", ["auto", "eigenvalues", "incomplete_cholesky"])
+@pytest.mark.parametrize("solver", ["auto", "eigenvalues", "incomplete_cholesky"])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "polynomial", "laplacian", "cosine"])
 @pytest.mark.parametrize("case", ["constant", "zeros", "constant column", "repeated columns", "opposite"])
-def test_degenerate_rows(case, kernel, intercept, factorization):
+def test_degenerate_rows(case, kernel, intercept, solver):
     X, Y = draw_waves(40)
     X, Y = {
         "constant": (np.ones((40, 2)), Y),
@@ -320,7 +320,7 @@ def test_degenerate_rows(case, kernel, intercept, factorization):
         "repeated columns": (np.c_[X, X, X], Y),
         "opposite": (np.r_[X, X], np.r_[Y, 1 - Y]),
     }[case]
-    model = _fit(X, Y, kernel=kernel, fit_intercept=intercept, tol=1e-3, factorization=factorization)
+    model = _fit(X, Y, kernel=kernel, fit_intercept=intercept, tol=1e-3, solver=solver)
     assert model.converged_
     assert np.isfinite(model.decision_function(X)).all()
     if case == "opposite" or (case == "zeros" and not intercept and kernel in ("linear", "cosine")):

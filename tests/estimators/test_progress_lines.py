@@ -3,8 +3,9 @@
 import time
 
 import numpy as np
+from attacks.small_fits import grouped
 
-from labelweave import KernelLogisticClassifier, LowRankClassifierCV, MaxMarginClassifier
+from labelweave import HyperparameterSearch, KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.datasets import make_text_like
 from labelweave.estimators.progress_lines import GapLines
 
@@ -14,7 +15,10 @@ def test_learning_is_told_from_the_gap():
     lines = GapLines(seconds=1e6)  # only callbacks show it
     lines.show = lambda: states.append(lines.state)
     X = np.random.default_rng(0).normal(size=(40, 3))
-    model, y = KernelLogisticClassifier(tol=1e-2, max_learning_iter=20), (X[:, 0] > 0).astype(int)
+    model, y = (
+        KernelLogisticClassifier(tol=1e-2, hyperparameters=HyperparameterSearch(max_learning_iter=20)),
+        (X[:, 0] > 0).astype(int),
+    )
     model.set_callbacks(lines).fit(X, y)
     evaluations = len(model.learning_trace_)
     assert 3 < evaluations < 20
@@ -53,9 +57,9 @@ def test_progress_tells_fits_from_learning_and_rounds():
     data = make_text_like(60, 40, 5, labels_per_row=1.5, words_per_row=8)
     lines.show = lambda: states.append(lines.state)
     choice = {"ranks": [1, 2], "regularizations": [1.0, 2.0], "cv": 3, "max_iter": 20}
-    LowRankClassifierCV(**choice, kernel="rbf", hyperparameters="learn", max_learning_iter=2).set_callbacks(
-        lines
-    ).fit(data.X, data.Y)
+    grouped(
+        LowRankClassifier, **choice, kernel="rbf", hyperparameters="learn", max_learning_iter=2
+    ).set_callbacks(lines).fit(data.X, data.Y)
     assert states[:3] == ["learning 1 of at most 2", "at the end of learning", "fit 1 of at most 12 to folds"]
     assert states[13] == "fit 12 of at most 12 to folds"
     assert states[14] == "round 1 of at most 20"

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from labelweave import (
     AutoLabelClassifier,
+    HyperparameterSearch,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LabelTreeClassifier,
@@ -256,7 +257,9 @@ def test_rows_of_which_nothing_is_known_say_nothing():
 def test_hyperparameters_are_learned_and_weights_of_classes_expected():
     X, P = _data()
     y = ClassProbabilities(pd.DataFrame(P, columns=NAMES))
-    model = KernelLogisticClassifier(class_weight={"a": 2.0}, max_learning_iter=3).fit(X, y)
+    model = KernelLogisticClassifier(
+        class_weight={"a": 2.0}, hyperparameters=HyperparameterSearch(max_learning_iter=3)
+    ).fit(X, y)
     assert model.hyperparameters_
     fixed = _exact(class_weight={"a": 2.0}).fit(X, y)
     other = _exact().fit(X, y, sample_weight=1.0 + P[:, 0])

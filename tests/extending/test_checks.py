@@ -11,8 +11,8 @@ from drawn import draw_labels
 from labelweave import (
     LabelCovariance,
     LowRankClassifier,
-    LowRankClassifierCV,
     MaxMarginClassifier,
+    RankSearch,
     Taxonomy,
     load,
 )
@@ -200,8 +200,8 @@ def test_an_own_loss_is_fitted_as_the_same_one_by_name(own, name):
         np.testing.assert_allclose(found.objective_, known.objective_, rtol=1e-5)
         np.testing.assert_allclose(found.thresholds_, known.thresholds_)
         np.testing.assert_array_equal(found.predict(X), known.predict(X))
-    searched = LowRankClassifierCV(ranks=(2,), loss=own(), scoring="loss").fit(X, Y)
-    again = LowRankClassifierCV(ranks=(2,), loss=name, scoring="loss").fit(X, Y)
+    searched = LowRankClassifier(RankSearch((2,), scoring="loss"), loss=own()).fit(X, Y)
+    again = LowRankClassifier(RankSearch((2,), scoring="loss"), loss=name).fit(X, Y)
     np.testing.assert_allclose(searched.best_score_, again.best_score_, rtol=1e-3)
 
 

@@ -11,8 +11,8 @@ from labelweave import (
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LowRankClassifier,
-    LowRankClassifierCV,
     MaxMarginClassifier,
+    RankSearch,
     ZeroShotClassifier,
 )
 from labelweave.features import FeatureMatrix, FeatureScaling
@@ -24,7 +24,7 @@ MODELS = [
     MaxMarginClassifier(kernel=["linear", "rbf"]),
     KernelLogisticClassifier(hyperparameters="fixed"),
     LowRankClassifier(2),
-    LowRankClassifierCV(ranks=(1, 2), regularizations=2),
+    LowRankClassifier(RankSearch((1, 2), 2)),
     LabelGraphClassifier(),
 ]
 

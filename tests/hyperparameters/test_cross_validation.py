@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
-from labelweave import KernelLogisticClassifier
+from labelweave import HyperparameterSearch, KernelLogisticClassifier
 from labelweave.features import (
     CosineKernel,
     FeatureMatrix,
@@ -410,12 +410,14 @@ def test_a_learned_model_of_low_rank_makes_no_exact_matrix(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 3))
     y = (np.sin(2 * X[:, 0]) + X[:, 1] > 0).astype(int)
-    exact = KernelLogisticClassifier(max_learning_iter=20).fit(X, y)
+    exact = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=20)).fit(X, y)
 
     def refuse(*arguments, **options):
         raise AssertionError("an exact kernel matrix was made")
 
     monkeypatch.setattr(StoredGram, "from_source", refuse)
-    model = KernelLogisticClassifier(kernel_rank=60, max_learning_iter=20).fit(X, y)
+    model = KernelLogisticClassifier(
+        kernel_rank=60, hyperparameters=HyperparameterSearch(max_learning_iter=20)
+    ).fit(X, y)
     assert model.cross_validation_loss_ == pytest.approx(exact.cross_validation_loss_, rel=0.05)
     assert model.score(X, y) > 0.85

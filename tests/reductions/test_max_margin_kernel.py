@@ -112,10 +112,10 @@ def test_a_kernel_is_the_linear_kernel_of_its_map():
     assert _primal(mapped) == pytest.approx(_primal(kernel), rel=1e-6)
 
 
-@pytest.mark.parametrize("factorization", ["eigenvalues", "incomplete_cholesky"])
-def test_labels_of_perfect_covariance_have_equal_scores(factorization):
+@pytest.mark.parametrize("solver", ["eigenvalues", "incomplete_cholesky"])
+def test_labels_of_perfect_covariance_have_equal_scores(solver):
     X, Y = _data(40, 5, 2)
-    model = _fit(X, Y, C=0.3, tol=1e-7, label_covariance=np.ones((2, 2)), factorization=factorization)
+    model = _fit(X, Y, C=0.3, tol=1e-7, label_covariance=np.ones((2, 2)), solver=solver)
     np.testing.assert_allclose(*model.decision_function(X).T, atol=1e-9)
     assert np.abs(model.dual_coef_).max() > 0.1
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_predict, cross_val_score
 
-from labelweave import LabelMatrix, LowRankClassifierCV, MaxMarginClassifier, datasets
+from labelweave import LabelMatrix, LowRankClassifier, MaxMarginClassifier, RankSearch, datasets
 from labelweave.splits import IterativeStratifiedKFold
 from reference.stratification_twin import frequency_deviation, paper_folds
 
@@ -233,7 +233,7 @@ def test_scikit_learn_and_our_own_cross_validations_take_it():
     search = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=cv, scoring="f1_micro").fit(data.X, Y)
     assert search.n_splits_ == 3
     assert cross_val_score(model, data.X, data.Y, cv=cv).shape == (3,)
-    assert LowRankClassifierCV(ranks=[2], regularizations=[1.0], cv=cv).fit(data.X, data.Y).n_splits_ == 3
+    assert LowRankClassifier(RankSearch([2], [1.0], cv=cv)).fit(data.X, data.Y).n_splits_ == 3
 
 
 def test_it_shows_its_parameters():

@@ -11,14 +11,15 @@ from labelweave import (
     BinaryRelevance,
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
+    GraphGrowth,
     KernelLogisticClassifier,
     LabelCovariance,
     LabelGraphClassifier,
     LabelMatrix,
     LabelTreeClassifier,
     LowRankClassifier,
-    LowRankClassifierCV,
     MaxMarginClassifier,
+    RankSearch,
     Taxonomy,
     TunedThresholdClassifier,
     ZeroShotClassifier,
@@ -57,8 +58,8 @@ if TYPE_CHECKING:
 
     # every constructor and fit has types
     assert_type(LowRankClassifier(rank=0.4, loss="logistic").fit(X, X), LowRankClassifier)
-    assert_type(LowRankClassifierCV(ranks=[1, 2], cv=3).fit(X, X), LowRankClassifierCV)
-    graph = LabelGraphClassifier(early_stopping=True).fit(X, X)
+    assert_type(LowRankClassifier(RankSearch([1, 2], cv=3)).fit(X, X))
+    graph = LabelGraphClassifier(GraphGrowth(early_stopping=True)).fit(X, X)
     assert_type(graph, LabelGraphClassifier)
     label_tree = LabelTreeClassifier(n_trees=2).fit(X, X)
     assert_type(label_tree, LabelTreeClassifier)

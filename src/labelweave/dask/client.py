@@ -7,12 +7,11 @@ from typing import Any
 
 from distributed import Client, get_client
 
-import dask
 from labelweave.decisions.base import DecisionClassifier
+from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.progress import fit_method
 from labelweave.foundation.arguments import ParameterError
-
-_BUDGET = 2000.0  # megabytes, of models without a ``memory_budget``
+from labelweave.foundation.config import memory_budget
 
 
 @fit_method
@@ -47,16 +46,13 @@ def connected() -> Client:
 
 
 def budget_of(model: Any) -> float:
-    """Return the megabytes that a model may take; Dask's configuration says it for those without a word."""
-    return float(getattr(model, "memory_budget", dask.config.get("labelweave.memory-budget", _BUDGET)))
+    """Return the megabytes that a model may take."""
+    return memory_budget(getattr(model, "_usual_budget", LabelClassifier._usual_budget))
 
 
 def budget_words(model: Any) -> str:
     """Name the budget of a model with its value, for a message."""
-    name = "`memory_budget`"
-    if not hasattr(model, "memory_budget"):
-        name = "dask.config.get('labelweave.memory-budget')"
-    return f"{name} is {budget_of(model):g}"
+    return f"`memory_budget` is {budget_of(model):g}"
 
 
 def refuse_large_tables(

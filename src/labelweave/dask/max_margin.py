@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from distributed import Client
 from sklearn.utils import check_random_state
 
+from labelweave.dask.client import budget_of, budget_words
 from labelweave.dask.data import ReadData, arrange, corrected_by
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.fit import FitPlan, Progress, TravellingFit
@@ -75,7 +76,7 @@ def _travel(
     blocks = data.label_blocks(common.covariance)
     is_done = False
     try:
-        places, shared = arrange(client, data, common, model.memory_budget)
+        places, shared = arrange(client, data, common, budget_of(model))
         del data.rows[:]
         plan = FitPlan(
             blocks, places, shared, common.seed, common.tol, common.max_iter,
@@ -126,16 +127,17 @@ def _common(model: MaxMarginClassifier, data: ReadData, settings: MarginSettings
 
 def _refuse_wide(model: MaxMarginClassifier, data: ReadData) -> None:
     megabytes = 8e-6 * data.n_features * len(data.counts.positives)
-    if megabytes > model.memory_budget:
+    if megabytes > budget_of(model):
         raise ParameterError(
             f"The weights of {data.n_features} features and {len(data.counts.positives)} labels take "
-            f"{megabytes:.0f} MB on the client, but `memory_budget` is {model.memory_budget:g}; raise it."
+            f"{megabytes:.0f} MB on the client, but {budget_words(model)}; raise it."
         )
 
 
 def _marks(model: MaxMarginClassifier, marks: list[str]) -> dict[str, str]:
     given = model._storable_parameters().items()
     parameters = {name: value for name, value in given if name not in ("checkpoint", "verbose")}
+    parameters["memory_budget"] = budget_of(model)
     return {"the parameters": data_fingerprint(parameters), "the partitions": data_fingerprint(marks)}
 
 

@@ -34,9 +34,11 @@ from labelweave.estimators import (
     LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
+    RankSearch,
     TableModel,
 )
 from labelweave.estimators.base import LabelClassifier
+from labelweave.estimators.parameters import ARD
 from labelweave.estimators.progress import FitArguments
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import read_entry_weights
@@ -81,12 +83,13 @@ def kernel_logistic(
     refuse_large_tables(model, data.n_rows, n_labels, 8 * _TABLES, instead)
     y, weights = _gathered_targets(client, data)
     features, entries = _features(model, client, data), gathered_entries(client, data)
-    asked = model.learning_rows
-    model.learning_rows = _LEARNING_ROWS if asked is None else asked
+    asked, search = model.hyperparameters, model._search
+    if search is not None and search.learning_rows is None:
+        model.hyperparameters = clone(search).set_params(learning_rows=_LEARNING_ROWS)
     try:
         in_fit(model, lambda: model._fit(model._read_rows(features, y, weights, entries), None, _NONE))
     finally:
-        model.learning_rows = asked
+        model.hyperparameters = asked
     if data.form.kind == "labels":
         model._form = data.form
 
@@ -118,7 +121,7 @@ class Family(NamedTuple):
 FAMILIES: dict[type, Family] = {
     AutoLabelClassifier: Family(automatic.fit_to, {}),
     KernelLogisticClassifier: Family(kernel_logistic, {
-        "scaling": ["none"], "feature_widths": [False], "warm_start": [False],
+        "scaling": ["none"], "warm_start": [False],
         "solver": ["auto", "function_gradients", "symmetrized_gradients"],
     }),
     LabelGraphClassifier: Family(label_graph, {
@@ -129,11 +132,12 @@ FAMILIES: dict[type, Family] = {
         "scaling": ["none"], "hyperparameters": ["fixed"], "warm_start": [False],
     }),
     MaxMarginClassifier: Family(max_margin.fit_to, {
-        "scaling": ["none"], "coupling": [None], "hyperparameters": ["fixed"], "warm_start": [False],
-        "solver": ["auto", "coordinate_ascent"], "factorization": ["auto"], "prune": ["off"],
+        "scaling": ["none"], "hyperparameters": ["fixed"], "warm_start": [False],
+        "solver": ["auto", "coordinate_ascent"], "prune": ["off"],
         "n_jobs": [None],
     }),
 }  # fmt: skip
+_IN_MEMORY = {"precomputed": "a kernel between rows", ARD: "a kernel of one width"}
 _DECIDERS = (
     CalibratedLabelClassifier, ConformalLabelClassifier, HierarchicalClassifier, TunedThresholdClassifier,
 )  # fmt: skip
@@ -228,10 +232,13 @@ def refuse_in_memory(model: Any) -> None:
             )
     kernel = getattr(model, "kernel", None)
     kernels = kernel if isinstance(kernel, list | tuple) else [kernel]
-    if any(isinstance(one, str) and one == "precomputed" for one in kernels):
+    in_memory = next((one for one in kernels if isinstance(one, str) and one in _IN_MEMORY), None)
+    if in_memory is not None:
         raise ValueError(
-            "kernel='precomputed' is for data in memory; give the features and a kernel between rows."
+            f"kernel={in_memory!r} is for data in memory; give the features and {_IN_MEMORY[in_memory]}."
         )
+    if isinstance(getattr(model, "rank", None), RankSearch):
+        raise ValueError("rank is a RankSearch, which is for data in memory; give a number.")
     if kind is MaxMarginClassifier and isinstance(kernel, list | tuple):
         raise ValueError("kernel is a list of kernels, which are for data in memory; give one kernel.")
 

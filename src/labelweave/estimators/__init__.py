@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelweave.estimators.binary_relevance import BinaryRelevance
+    from labelweave.estimators.kernel_classifier import HyperparameterSearch
     from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
-    from labelweave.estimators.label_graph import LabelGraphClassifier
+    from labelweave.estimators.label_graph import GraphGrowth, GraphInference, LabelGraphClassifier
     from labelweave.estimators.label_tree import LabelTreeClassifier
-    from labelweave.estimators.low_rank import LowRankClassifier, LowRankClassifierCV
+    from labelweave.estimators.low_rank import LowRankClassifier, RankSearch
     from labelweave.estimators.max_margin import MaxMarginClassifier
     from labelweave.estimators.table_model import TableModel
     from labelweave.estimators.targets import UnobservedLabelWarning
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BinaryRelevance",
+    "GraphGrowth",
+    "GraphInference",
+    "HyperparameterSearch",
     "KernelLogisticClassifier",
     "LabelGraphClassifier",
     "LabelTreeClassifier",
     "LowRankClassifier",
-    "LowRankClassifierCV",
     "MaxMarginClassifier",
+    "RankSearch",
     "TableModel",
     "UnobservedLabelWarning",
     "ZeroShotClassifier",
@@ -32,12 +36,15 @@ __all__ = [
 
 _HOMES = {
     "BinaryRelevance": "labelweave.estimators.binary_relevance",
+    "GraphGrowth": "labelweave.estimators.label_graph",
+    "GraphInference": "labelweave.estimators.label_graph",
+    "HyperparameterSearch": "labelweave.estimators.kernel_classifier",
     "KernelLogisticClassifier": "labelweave.estimators.kernel_logistic",
     "LabelGraphClassifier": "labelweave.estimators.label_graph",
     "LabelTreeClassifier": "labelweave.estimators.label_tree",
     "LowRankClassifier": "labelweave.estimators.low_rank",
-    "LowRankClassifierCV": "labelweave.estimators.low_rank",
     "MaxMarginClassifier": "labelweave.estimators.max_margin",
+    "RankSearch": "labelweave.estimators.low_rank",
     "TableModel": "labelweave.estimators.table_model",
     "UnobservedLabelWarning": "labelweave.estimators.targets",
     "ZeroShotClassifier": "labelweave.estimators.zero_shot",

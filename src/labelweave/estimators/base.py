@@ -100,7 +100,11 @@ class CheckedParameters(BaseEstimator):
             super()._validate_params()
         except InvalidParameterError as error:
             raise naming_parameter(error, self._parameter_constraints) from None
-        self._refuse_odd_parameters(self.get_params(deep=False))
+        own = self.get_params(deep=False)
+        self._refuse_odd_parameters(own)
+        for value in own.values():  # groups of parameters; estimators inside are checked when they are fitted
+            if isinstance(value, CheckedParameters) and not hasattr(value, "fit"):
+                value._validate_params()
         self._refuse_together()
 
     def _refuse_together(self) -> None:
@@ -146,6 +150,9 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     label_mean: Any = None
     warm_start: bool = False
     verbose: int = 0
+
+    _usual_budget: ClassVar[float] = 2000.0
+    """Megabytes for what grows with pairs of rows, where the configuration has none."""
 
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
@@ -390,7 +397,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     def _relates_labels(self) -> bool:
         """Whether something else than rows tells of labels, also of those without observations."""
         parameters = ("label_mean", "label_covariance", "taxonomy")
-        return any(getattr(self, name, None) is not None for name in parameters)
+        given = [getattr(self, name, None) for name in parameters]
+        return any(not (one is None or isinstance(one, str | Integral)) for one in given)
 
     def _read_mean(self, features: FeatureMatrix, names: Sequence[Any] | Array) -> LabelMean | None:
         """Read the mean of the scores, and keep it.

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from labelweave.estimators.base import LabelClassifier
+from labelweave.estimators.base import CheckedParameters, LabelClassifier
+from labelweave.estimators.parameters import ARD, COUNT, keep_parameters
 from labelweave.estimators.progress import warn_of_end
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.seen_rows import SeenRows
@@ -37,8 +38,21 @@ from labelweave.features.gram.sources import (
 from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.costs import warn_caller
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix, LabelMean
-from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Named, Numbers, Optional
+from labelweave.model_files import StoredParameters, storable
+from labelweave.model_files.schema import (
+    MEASURED,
+    TEXT,
+    Field,
+    Items,
+    Made,
+    Maybe,
+    Named,
+    Numbers,
+    Optional,
+    count,
+)
 
 if TYPE_CHECKING:
     from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
@@ -47,6 +61,63 @@ _KERNEL_ROWS = 200  # whose kernel matrix is looked at
 _FEWEST_ROWS = 20  # of fewer a matrix says little
 _ALIKE = 0.95
 _STRANGERS = 0.01
+
+
+@storable(
+    "HyperparameterSearch",
+    {
+        "cv": Maybe(count(least=2)),
+        "learning_rows": Maybe(count(least=2)),
+        "learning_blocks": count(least=1),
+        "max_learning_iter": count(least=1),
+    },
+)
+class HyperparameterSearch(StoredParameters, CheckedParameters):
+    """How kernel parameters, scales and penalties are learned, by the gradient of the cross-validated loss.
+
+    It is a value of ``hyperparameters``, where "learn" stands for one without arguments.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable or None, default=5
+        The folds: a number of random parts (None for 5; stratified where rows have many labels), or splits.
+        Where rows belong together ``list(GroupKFold(5).split(X, y, groups))``.
+    learning_rows : int or None, default=None
+        Learn on so many rows, drawn at random, and fit all rows with what was learned; None for all.
+    learning_blocks : int, default=1
+        Learn on so many disjoint blocks of ``learning_rows`` rows, or on as many equal parts of all, by the
+        mean of their losses.  Many hyper-parameters need more than one block.  For kernel logistic models
+        and what learns by them.
+    max_learning_iter : int, default=100
+        The largest number of evaluations of the cross-validated loss, those on a first part of 3,000 rows and
+        more included.
+
+    Examples
+    --------
+    >>> from labelweave import HyperparameterSearch, KernelLogisticClassifier
+    >>> model = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(cv=3, max_learning_iter=20))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "cv": ["cv_object"],
+        "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
+        "learning_blocks": [COUNT],
+        "max_learning_iter": [COUNT],
+    }
+
+    def __init__(
+        self, cv: Any = 5, *, learning_rows: int | None = None, learning_blocks: int = 1,
+        max_learning_iter: int = 100,
+    ) -> None:  # fmt: skip
+        keep_parameters(self, locals())
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a model file keeps; a splitter has no use after the fit."""
+        state = super().to_state()
+        return state | {"cv": self.cv if isinstance(self.cv, Integral) else None}
+
+
+SEARCHED = [StrOptions({"fixed", "learn"}), HyperparameterSearch]
 
 
 class KernelClassifier(LabelClassifier):
@@ -72,6 +143,23 @@ class KernelClassifier(LabelClassifier):
     @property
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _has_widths(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == ARD
+
+    @property
+    def _kernel_of_name(self) -> Any:
+        """The kernel as :func:`make_kernel` takes it."""
+        return "rbf" if self._has_widths else self.kernel
+
+    @property
+    def _search(self) -> HyperparameterSearch | None:
+        """How hyper-parameters are learned; None if they are not."""
+        given = self.hyperparameters
+        if isinstance(given, HyperparameterSearch):
+            return given
+        return HyperparameterSearch() if given == "learn" else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -101,8 +189,8 @@ class KernelClassifier(LabelClassifier):
     def _usual_kernel(self, features: FeatureMatrix) -> Kernel:
         """Give the kernel with its starting parameters, or the sum of several."""
         gamma: Any = self.gamma if isinstance(self.gamma, Real) or self.gamma == "auto" else "scale"
-        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
-        made = (make_kernel(kernel, gamma, self.degree, self.coef0) for kernel in kernels)
+        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self._kernel_of_name]
+        made = (make_kernel(kernel, gamma) for kernel in kernels)
         return reduce(add, made).resolved(features)
 
     def _forget_expansion(self) -> None:
@@ -116,7 +204,7 @@ class KernelClassifier(LabelClassifier):
             given = PrecomputedSource(checked_kernel_matrix(dense_rows(features)))
             check_positive_semidefinite(given, seed)
             return given, None
-        kernel = make_kernel(self.kernel, self.gamma, self.degree, self.coef0)
+        kernel = make_kernel(self.kernel, self.gamma)
         self.kernel_ = kernel.resolved(features)
         self._check_kernel(self.kernel_, features, seed)
         return kernel_source(self.kernel_, features), self.kernel_.explicit_features(features)
@@ -131,10 +219,7 @@ class KernelClassifier(LabelClassifier):
     def _storable_parameters(self) -> dict[str, Any]:
         if callable(self.kernel) and not isinstance(self.kernel, Kernel):
             CallableKernel(self.kernel).to_state()  # says why it cannot be stored
-        parameters = super()._storable_parameters()
-        if not isinstance(parameters.get("cv"), Integral | None):
-            parameters["cv"] = None  # a splitter has no use after the fit
-        return parameters
+        return super()._storable_parameters()
 
     @property
     def _level(self) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from labelweave.features import Kernel
 from labelweave.features.feature_matrix import LARGEST_FEATURE
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.sklearn_compat import (
     Interval,
     StrOptions,
@@ -26,6 +27,7 @@ from labelweave.model_files.schema import Made, Sizes, refuse
 
 KernelLike: TypeAlias = str | Kernel | Callable[..., Any]
 CovarianceLike: TypeAlias = LabelCovariance | Taxonomy | ArrayLike | None
+LearnableCovariance: TypeAlias = CovarianceLike | Literal["learn", "identity"] | int
 MeanLike: TypeAlias = LabelMean | ArrayLike | None
 Costs: TypeAlias = float | ArrayLike
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | Sequence[Mapping[int, float]] | None
@@ -38,23 +40,19 @@ NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 _KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
 
+LEARNED_COVARIANCE = [StrOptions({"learn"}), COUNT]  # of labels: a square factor, or one of so many columns
+ARD = "ard"  # the kernel with a width for every feature
+SIZE_OF_INTERCEPT = ["boolean", Interval(Real, 0, LARGEST_FEATURE, closed="right")]  # it is a feature
+
 SHARED: dict[str, list[Any]] = {
     "kernel": [StrOptions(_KERNELS), Kernel, callable],
     "gamma": [StrOptions({"scale", "auto"}), POSITIVE],
-    "degree": [COUNT],
-    "coef0": [NON_NEGATIVE],
     "scaling": [StrOptions({"none", "auto", "standard", "quantile", "unit"})],
     "kernel_rank": [COUNT, None],
     "rank": [COUNT, Interval(Real, 0, 1, closed="right")],
     "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
     "label_mean": [LabelMean, "array-like", "sparse matrix", None],
-    "coupling": [StrOptions({"full"}), COUNT, None],
-    "hyperparameters": [StrOptions({"fixed", "learn"})],
-    "cv": ["cv_object"],
-    "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
-    "max_learning_iter": [COUNT],
     "fit_intercept": ["boolean"],
-    "intercept_scaling": [Interval(Real, 0, LARGEST_FEATURE, closed="right")],  # it is a feature
     "false_negative_cost": [NON_NEGATIVE, "array-like"],
     "false_positive_cost": [NON_NEGATIVE, "array-like"],
     "class_weight": [StrOptions({"balanced"}), dict, list, None],
@@ -64,12 +62,34 @@ SHARED: dict[str, list[Any]] = {
     "checkpoint": [str, PathLike, None],
     "tol": [POSITIVE],
     "max_iter": [COUNT],
-    "memory_budget": [POSITIVE],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
     "random_state": ["random_state"],
 }
 """scikit-learn's declarative constraints by name; an estimator adds its own, and those that differ."""
+
+
+def is_learned(label_covariance: Any) -> bool:
+    """Whether a covariance is to be learned."""
+    is_word = isinstance(label_covariance, str) and label_covariance == "learn"
+    return is_word or isinstance(label_covariance, Integral)
+
+
+def is_identity(label_covariance: Any) -> bool:
+    """Whether no covariance is given, or the identity by name."""
+    return label_covariance is None or (isinstance(label_covariance, str) and label_covariance == "identity")
+
+
+def refuse_unlearned(model: Any) -> None:
+    """Refuse what is to be learned where nothing is."""
+    for name, is_open in (("label_covariance", is_learned(model.label_covariance)),
+                          ("kernel", isinstance(model.kernel, str) and model.kernel == ARD)):  # fmt: skip
+        if is_open and model.hyperparameters == "fixed":
+            value = getattr(model, name)
+            raise ParameterError(
+                f"`{name}={value!r}` is learned, but `hyperparameters='fixed'`; give "
+                "`hyperparameters='learn'`, or what is known."
+            )
 
 
 def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:

@@ -112,9 +112,8 @@ class GapCallback(FitCallback):
     def setup(self, estimator: Any, context: Any) -> None:
         self.fit_number += 1
         self._begin()
-        learns = getattr(estimator, "hyperparameters", "fixed") == "learn"
         # max-margin learns by a fit of another model, which shows no steps
-        self.most_learned = int(getattr(estimator, "max_learning_iter", 0)) if learns else 0
+        self.most_learned = getattr(estimator, "_most_learned", 0)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         if is_whole_fit(context):

@@ -14,10 +14,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from labelweave.foundation.arguments import checked
-
-_CHOICES = ("raise", "keep")
-
 
 @dataclass
 class FitUnderWay:
@@ -28,71 +24,11 @@ class FitUnderWay:
     message: str = ""
 
 
-ON_INTERRUPT: ContextVar[str] = ContextVar("on_interrupt", default="raise")
 UNDER_WAY: ContextVar[FitUnderWay | None] = ContextVar("fit", default=None)
 
 
 class PartInterrupted(KeyboardInterrupt):
     """A part of a fit ended early: by Ctrl-C, which was noted there, or as a callback asked for it."""
-
-
-@checked
-def set_config(*, on_interrupt: str) -> None:
-    """Say what Ctrl-C does to the fits that follow.
-
-    Parameters
-    ----------
-    on_interrupt : {"raise", "keep"}
-        Either way the estimator keeps the best model so far.  "raise", which is so by default, then raises
-        KeyboardInterrupt, and ends whatever called the fit.  "keep" returns from the fit with a
-        ConvergenceWarning instead; a search of scikit-learn's ends nevertheless.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-
-    See Also
-    --------
-    config_context : The same for a block of code.
-    """
-    if on_interrupt not in _CHOICES:
-        raise ValueError(f"on_interrupt is {on_interrupt!r}; give 'raise' or 'keep'.")
-    ON_INTERRUPT.set(on_interrupt)
-
-
-@contextmanager
-@checked
-def config_context(*, on_interrupt: str) -> Iterator[None]:
-    """Say what Ctrl-C does to the fits of a block of code.
-
-    Parameters
-    ----------
-    on_interrupt : {"raise", "keep"}
-        See :func:`set_config`.
-
-    Yields
-    ------
-    None
-        Nothing; what was said before holds again after the block.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-
-    Examples
-    --------
-    >>> import labelweave
-    >>> with labelweave.config_context(on_interrupt="keep"):
-    ...     model = labelweave.MaxMarginClassifier().fit([[0.0], [1.0]], [[0], [1]])
-    """
-    before = ON_INTERRUPT.get()
-    set_config(on_interrupt=on_interrupt)
-    try:
-        yield
-    finally:
-        ON_INTERRUPT.set(before)
 
 
 def note_interrupt(caught: KeyboardInterrupt) -> None:

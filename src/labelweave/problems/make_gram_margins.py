@@ -74,7 +74,7 @@ def plan_gram(n_rows: int, resources: Resources, is_diagonal: bool, n_labels: in
         small = is_diagonal or n_rows <= _LARGEST_FULL_SPECTRUM
         factorization = exact if small and needed[exact] <= budget else "incomplete_cholesky"
     if factorization in needed:
-        _require(needed[factorization], budget, f"factorization={factorization!r} of {n_rows} rows")
+        _require(needed[factorization], budget, f"solver={factorization!r} of {n_rows} rows")
         return GramPlan(factorization, is_stored=True, rank=n_rows, panel_bytes=0)
     wanted = max(_USUAL_RANK, min(_LARGEST_RANK, n_rows // _ROWS_A_RANK, _LABELS_A_RANK * n_labels))
     wanted, a_rank = min(n_rows, wanted), float(_FACTOR_COPIES * n_rows * size)
@@ -150,7 +150,7 @@ def kernel_margins(
     dtype, workers = resources.dtype, resources.workers
     if resources.factorization == "cholesky" and not covariance.is_diagonal:
         raise ParameterError(
-            "`factorization='cholesky'` serves independent labels only; with a label covariance use "
+            "`solver='cholesky'` serves independent labels only; with a label covariance use "
             "'eigenvalues' or 'incomplete_cholesky'."
         )
     plan = plan_gram(source.n_rows, resources, covariance.is_diagonal, box.targets.shape[1])

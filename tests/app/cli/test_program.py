@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import labelweave
-from labelweave import KernelLogisticClassifier, MaxMarginClassifier
+from labelweave import HyperparameterSearch, KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.app.cli import program
 from labelweave.app.cli.fit_words import GapBar
 from labelweave.app.cli.messages import print_json, size_of
@@ -130,7 +130,11 @@ def test_the_bar_shows_the_gap_and_goes_away():
 
 def _learning_model():
     X = np.random.default_rng(0).normal(size=(40, 3))
-    return KernelLogisticClassifier(tol=1e-2, max_learning_iter=20), X, (X[:, 0] > 0).astype(int)
+    return (
+        KernelLogisticClassifier(tol=1e-2, hyperparameters=HyperparameterSearch(max_learning_iter=20)),
+        X,
+        (X[:, 0] > 0).astype(int),
+    )
 
 
 def test_the_bar_shows_learning():

@@ -25,8 +25,8 @@ from labelweave import (
     LabelGraphClassifier,
     LabelMatrix,
     LowRankClassifier,
-    LowRankClassifierCV,
     MaxMarginClassifier,
+    RankSearch,
     Taxonomy,
     TunedThresholdClassifier,
 )
@@ -72,7 +72,7 @@ def test_facts_of_a_fitted_model_are_shown_and_escaped(data):
     ("model", "named"),
     [
         (LowRankClassifier(rank=2), {"rank", "threshold", "gap", "fit"}),
-        (LowRankClassifierCV(ranks=[1, 2], regularizations=[1.0], cv=2), {"rank", "chosen"}),
+        (LowRankClassifier(RankSearch([1, 2], [1.0], cv=2)), {"rank", "chosen"}),
         (LabelGraphClassifier("full", 0.1, tol=0.3), {"graph", "gap", "fit"}),
         (KernelLogisticClassifier(hyperparameters="fixed"), {"prior", "kernel", "fit"}),
         (BinaryRelevance(), {"labels", "fit"}),

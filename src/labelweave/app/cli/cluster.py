@@ -61,10 +61,9 @@ class OnCluster(NamedTuple):
 def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnCluster:
     """Say how workers read the rows, and make the model that was asked for."""
     from labelweave.dask.files import files_of, parts_of, with_classes
+    from labelweave.foundation.config import memory_budget
 
-    parts = parts_of(
-        files_of([request.data, *request.flags.more]), float(request.value("memory_budget") or _BUDGET)
-    )
+    parts = parts_of(files_of([request.data, *request.flags.more]), memory_budget(_BUDGET))
     if request.why_this_model is not None:
         hint(request.why_this_model)
     hint(f"{client.dashboard_link} shows what the workers do.")

@@ -160,6 +160,21 @@ _dask_option = option(
     "label-tree, for data that do not fit one machine, and auto for what fits each worker. DATA may be "
     "several files, a folder or a pattern; Parquet files are read in parts.",
 )  # fmt: skip
+
+
+def _budget(context: click.Context, _: click.Parameter, megabytes: float | None) -> None:
+    """Configure the memory for the rest of the command."""
+    from labelweave.foundation.config import config_context
+
+    if megabytes is not None:
+        context.with_resource(config_context(memory_budget=megabytes))
+
+
+_memory_option = option(
+    "--memory-budget MEGABYTES", "Memory for kernel matrices, their factors, caches and panels, and with "
+    "--dask for the rows of a worker [2000; kernel-logistic and low-rank 8000].",
+    type=click.FloatRange(0, min_open=True), callback=_budget, expose_value=False,
+)  # fmt: skip
 _quiet_option = switch("--quiet -q", "Write nothing but warnings and errors.")
 
 
@@ -173,6 +188,7 @@ _quiet_option = switch("--quiet -q", "Write nothing but warnings and errors.")
         "intervals of differences.")  # fmt: skip
 @option("--compare-folds", "Folds of --compare, stratified by labels.", type=click.IntRange(2), usual=5)
 @_dask_option
+@_memory_option
 @signing_option
 @_quiet_option
 @click.pass_context
@@ -209,6 +225,7 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
 @switch("--json as_json", "Print JSON, the values of every fold too.")
 @_model_options
 @_dask_option
+@_memory_option
 @_quiet_option
 def cross_validate(data: str, folds: int, as_json: bool, **options: Any) -> None:
     """Measure a model by cross-validation, and save none.

@@ -12,7 +12,7 @@ import click
 from labelweave.app.cli.decision_flags import DECIDING, DECISIONS, Settings, refused_decisions
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import Exclusion, alternatives, excluded, flag_of, in_flags, is_given, refuse
-from labelweave.app.cli.model_flags import class_of, model_table, models_on_clusters
+from labelweave.app.cli.model_flags import LISTED, class_of, model_table, models_on_clusters
 
 _TREES = ("taxonomy", "data_taxonomy", "class_paths")
 _COVARIANCES = ("covariance", "covariance_from", "signatures")
@@ -37,7 +37,6 @@ _NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that say nothing u
     "validation_fraction": _OF_GRAPH,
 }  # fmt: skip
 _OF_KERNEL_MATRICES = ("max-margin", "low-rank")  # models whose kernel_rank stands for one
-_LISTED = {"rank": "ranks", "regularization": "regularizations"}
 _CHOICES = tuple(  # flags by which a model is chosen by cross-validation
     flag for flag, owners in model_table().flags.items() if any(one.is_choice for one in owners.values())
 )
@@ -50,13 +49,12 @@ _EXCLUSIONS: tuple[Exclusion, ...] = (
     (("one_class", "class_paths"), ("label_separator",),
      "{1} lists several labels a row, but {0} wants one class."),
     (_STRUCTURES, _STRUCTURES, _BOTH_DESCRIBE),
-    ((_TEXTS,), (*_COVARIANCES, "class_paths", "shrink", "tie", "coupling"), _BOTH_DESCRIBE),
+    ((_TEXTS,), (*_COVARIANCES, "class_paths", "shrink", "tie", "label_covariance"), _BOTH_DESCRIBE),
     ((_TEXTS,), tuple(DECISIONS),
      "{} does not go with {}, which has no rows for labels that DATA lacks; give --threshold."),
     ((_TEXTS,), _CHOICES, "{} goes with one --rank and --regularization, not with a choice of several."),
     *(((one,), (several,), "{} and {} name the same thing; give one of them.")
-      for one, several in _LISTED.items()),
-    (("intercept_scaling",), ("no_intercept",), "{} has no intercept to scale, which {} rules out."),
+      for one, several in LISTED.items()),
     (("threshold",), DECIDING, "{} and {} both set thresholds; give one of them."),
 )  # fmt: skip
 _USUAL, _OTHERWISE = "auto", "max-margin"  # where no model is named, and with flags of its own
@@ -166,11 +164,7 @@ class FitRequest:
 
         found: what further flags say about labels, as keywords of its constructor.
         """
-        parameters = {**model_table().keywords(self.model, self.given), **found}
-        if self.flags.dask is None and self.chooses_rank:
-            for name, several in _LISTED.items():
-                parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
-        return class_of(self.model, choosing=self.flags.dask is None and self.chooses_rank)(**parameters)
+        return class_of(self.model)(**model_table().keywords(self.model, self.given, found))
 
     @property
     def relates_labels(self) -> bool:
@@ -204,7 +198,9 @@ def _why_not_together(request: FitRequest) -> Iterator[str]:
         yield f"{request.flags.more[0]} is a second data file; --dask takes several, without it give one."
     if request.flags.shrink is not None and not request.first(covariances):
         yield f"--shrink has no covariance to shrink; give one of {', '.join(map(flag_of, covariances))} too."
-    if request.chooses_rank and set(_LISTED) <= set(request.given):
+    if request.first(covariances) and "label_covariance" in request.given:
+        yield _BOTH_DESCRIBE.format("--label-covariance", flag_of(str(request.first(covariances))))
+    if request.chooses_rank and set(LISTED) <= set(request.given):
         choosing = next(flag for flag in _CHOICES if flag in request.given)
         yield (
             f"--rank and --regularization leave nothing to choose for {flag_of(choosing)}; give --ranks or "

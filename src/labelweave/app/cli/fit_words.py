@@ -149,7 +149,7 @@ def save_fit(
     if facts.learning and facts.learning.status == "iteration_limit":
         note(
             f"warning: hyper-parameters could still improve after --max-learning-iter "
-            f"{innermost(model).max_learning_iter} evaluations; raise it."
+            f"{innermost(model)._search.max_learning_iter} evaluations; raise it."
         )
     return 0
 

@@ -39,7 +39,7 @@ from labelweave.decisions.comparison import COSTS
 from labelweave.estimators import UnobservedLabelWarning
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Floats
-from labelweave.foundation.interrupts import config_context
+from labelweave.foundation.config import config_context
 from labelweave.labels import LabelMatrix
 
 _LARGEST_AT_ONCE = 2**26  # bytes of a table, beyond which it is read in blocks

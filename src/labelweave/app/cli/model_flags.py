@@ -29,9 +29,18 @@ MODELS = {
     "label-tree": "labelweave.estimators:LabelTreeClassifier",
     "binary-relevance": "labelweave.estimators:BinaryRelevance",
 }
-CHOOSING = {"low-rank": "labelweave.estimators:LowRankClassifierCV"}
+PARTS = {  # parameters that take an object, and the class of it, whose parameters are flags too
+    "kernel": "labelweave.kernels:PolynomialKernel",
+    "hyperparameters": "labelweave.estimators:HyperparameterSearch",
+    "rank": "labelweave.estimators:RankSearch",
+    "graph": "labelweave.estimators:GraphGrowth",
+    "inference": "labelweave.estimators:GraphInference",
+}
+_OF_WORDS = {"kernel": ("gamma", "gamma"), "inference": ("inference", "method")}  # flags that go into one
+LISTED = {"rank": "ranks", "regularization": "regularizations"}  # what is given, and what is tried
 _SEE_OTHER = re.compile(r"\b(?:as in|as of|see) [A-Z]")
 _MOST_PREFIXED = 3  # models that the help of a flag names
+_SIGNS = 2
 _TYPES = {"int": click.INT, "float": click.FLOAT}
 
 
@@ -40,7 +49,7 @@ class Parameter(NamedTuple):
 
     kind: "value", "switch", "text" or "list".
     words, numbers: what it takes; numbers are "int", "float" or both.
-    is_choice: whether only the class that chooses by cross-validation has it.
+    parts: the parameters of the model whose objects take it; none where the model does.
     """
 
     name: str
@@ -48,8 +57,16 @@ class Parameter(NamedTuple):
     default: Any
     words: list[str]
     numbers: list[str]
-    is_choice: bool
+    parts: list[str]
     says: str
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it makes rank and penalty a choice by cross-validation."""
+        return self.parts == ["rank"]
+
+
+_NONE = Parameter("", "value", None, [], [], [], "")
 
 
 class ModelTable(NamedTuple):
@@ -65,10 +82,44 @@ class ModelTable(NamedTuple):
         """Name the flags by which a model is chosen by cross-validation."""
         return [flag for flag, parameter in self.of(model).items() if parameter.is_choice]
 
-    def keywords(self, model: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Write flags in the words of the constructor."""
+    def keywords(self, model: str, given: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        """Write flags in the words of the constructor.
+
+        found: further keywords.
+        """
         own = {flag: parameter for flag, parameter in self.of(model).items() if flag in given}
-        return {p.name: p.default is not True and given[flag] for flag, p in own.items()}
+        words: dict[str, Any] = {}
+        parts: dict[str, dict[str, Any]] = {}
+        for flag, parameter in own.items():
+            value = parameter.default is not True and _weights_of_signs(flag, given[flag])
+            for words_of in map(parts.setdefault, parameter.parts, ({} for _ in parameter.parts)):
+                words_of[parameter.name] = value
+            if not parameter.parts:
+                words[parameter.name] = value
+        if not any(parameter.is_choice for parameter in own.values()):
+            parts.pop("rank", None)
+        elif "rank" in parts:
+            some = [name for name in LISTED if name in words]
+            parts["rank"] |= {LISTED[name]: [words.pop(name)] for name in some}
+        if words.get("hyperparameters", self.of(model).get("hyperparameters", _NONE).default) != "learn":
+            parts.pop("hyperparameters", None)
+        for part, own_words in parts.items():
+            flag, name = _OF_WORDS.get(part, (part, ""))
+            if name and flag in words:
+                own_words[name] = words.pop(flag)
+            words[part] = class_at(PARTS[part])(**own_words)
+        return words | dict(found)
+
+
+def _weights_of_signs(flag: str, value: Any) -> Any:
+    """Read two weights of classes as those of absent and of present labels."""
+    if flag != "class_weight" or isinstance(value, str):
+        return value
+    if len(value) != _SIGNS:
+        raise click.UsageError(
+            f"--class-weight has {len(value)} number(s); give balanced, or ABSENT,PRESENT."
+        )
+    return dict(enumerate(value))
 
 
 @cache
@@ -81,8 +132,12 @@ def model_table() -> ModelTable:
     return ModelTable(flags, kept["objects"])
 
 
-def class_of(model: str, *, choosing: bool = False) -> Any:
-    module, name = (CHOOSING if choosing else MODELS)[model].split(":")
+def class_of(model: str) -> Any:
+    return class_at(MODELS[model])
+
+
+def class_at(place: str) -> Any:
+    module, name = place.split(":")
     return getattr(import_module(module), name)
 
 

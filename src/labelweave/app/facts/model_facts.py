@@ -29,7 +29,6 @@ from labelweave.estimators import (
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LowRankClassifier,
-    LowRankClassifierCV,
     TableModel,
 )
 from labelweave.labels import CliqueGraph, Taxonomy
@@ -243,7 +242,7 @@ def _own(model: Any) -> Plain:
     if not isinstance(model, LowRankClassifier):
         return {}
     own = {"factors": _factors(model)} | _learning(model)
-    return own | ({"choice": _choice(model)} if isinstance(model, LowRankClassifierCV) else {})
+    return own | ({"choice": _choice(model)} if hasattr(model, "cv_results_") else {})
 
 
 def _kernel_logistic(model: KernelLogisticClassifier) -> Plain:
@@ -291,20 +290,21 @@ def _factors(model: Any) -> Section:
 
 def _choice(model: Any) -> Section:
     table = [np.asarray(model.cv_results_[name]).tolist() for name in _CHOICE_COLUMNS]
-    how = "the best of" if model.rule == "best" else "within a standard error of the best of"
+    search = model.rank
+    how = "the best of" if search.rule == "best" else "within a standard error of the best of"
     ending = " (interrupted)" if model.search_status_ == "interrupted" else ""
-    score = -model.best_score_ if model.scoring == "loss" else model.best_score_
+    score = -model.best_score_ if search.scoring == "loss" else model.best_score_
     return Section(
         rank=model.best_rank_,
         regularization=model.best_regularization_,
         score=model.best_score_,
-        scoring=model.scoring,
-        rule=model.rule,
+        scoring=search.scoring,
+        rule=search.rule,
         folds=model.n_splits_,
         status=model.search_status_,
         pairs=[dict(zip(_CHOICE_COLUMNS, row, strict=True)) for row in zip(*table, strict=True)],
         summary=f"rank {model.best_rank_}, regularization {model.best_regularization_:.4g}, {how} "
-        f"{len(table[0])} pairs on {model.n_splits_} folds: mean {model.scoring} {score:.4g}{ending}",
+        f"{len(table[0])} pairs on {model.n_splits_} folds: mean {search.scoring} {score:.4g}{ending}",
     )
 
 

@@ -26,6 +26,7 @@ from labelweave.estimators.held_out import (
     shown_splits,
 )
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch
 from labelweave.estimators.kernel_logistic.fit import (
     FitSettings,
     LikelihoodData,
@@ -35,17 +36,18 @@ from labelweave.estimators.kernel_logistic.fit import (
 from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family, refuse_priors
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.parameters import (
-    COUNT,
+    ARD,
+    LEARNED_COVARIANCE,
     NON_NEGATIVE,
     POSITIVE,
     SHARED,
     ClassWeight,
-    Costs,
-    CovarianceLike,
     FlipRatesLike,
     KernelLike,
+    LearnableCovariance,
     MeanLike,
     RandomState,
+    is_identity,
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
@@ -53,6 +55,7 @@ from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.config import memory_budget
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
@@ -83,17 +86,15 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
+    kernel : {"rbf", "ard", "linear", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
             callable, default="rbf"
-        The kernel between rows; its continuous parameters are learned, from where it stands.  With
+        The kernel between rows; its continuous parameters are learned, from where it stands.  "ard" is the
+        RBF kernel with a width for every feature, learned with a log-normal prior around one width, which few
+        rows do not leave far.  With
         "precomputed" X is the kernel of all training rows in fit, of new and training rows elsewhere.
     gamma : None, {"scale", "auto"} or float, default=None
         Width of the RBF, polynomial and Laplacian kernels to start from.  None is
         1 / (2 sum of the features' variances) (section 6.2); "scale" and "auto" are scikit-learn's.
-    degree : int, default=3
-        Degree of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
-    coef0 : float, default=1.0
-        Constant of the polynomial kernel.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     scale : float, default=10.0
@@ -108,28 +109,20 @@ class KernelLogisticClassifier(KernelProbabilities):
         (section 3).  y may name inner nodes too, for rows of which no more is known.  With many labels a row
         (several leaves, or whole paths) each label named by a node, an inner one or not, has a logistic loss
         and this prior, and nodes may have several parents.
-    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
-        A given prior covariance R between labels; it is scaled, and otherwise kept.  Where it names
-        the same labels as y they are matched by name.
+    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L), "learn", int, "identity" or \
+            None, default=None
+        The prior covariance R between labels.  A given one is scaled, and otherwise kept; where it names the
+        same labels as y they are matched by name.  "learn" is for a learned one, a number for a learned one
+        of so many columns, ``B B^T`` (section 7.4.1).  None is for that of the taxonomy, or the identity;
+        with "identity" every class has its own functions also where there is a taxonomy, which then says how
+        these are tied, what inner nodes mean and what mistakes cost.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Weights of features, as the model scales them, that are known before the fit: the scores that they
         give are the prior's mean.
-    coupling : None, "full" or int, default=None
-        Learn the covariance ``B B^T`` between labels, with B square or of so many columns
-        (section 7.4.1).  Needs ``hyperparameters="learn"``.
     tie : {"shared", "scale", "class", "level", "subtree"} or pair of these, default="shared"
         What shares a scale and a kernel shape: all ("shared", the paper's mc-tied), all the shape ("scale",
         mc-semi), nothing ("class", mc-sep), nodes of one depth ("level") or under one child of the root
         ("subtree").  A pair ties scale and shape in two ways.
-    tree_prior : bool, default=True
-        Whether classes share the functions of the taxonomy's nodes; else every class has its own, and the
-        taxonomy says how these are tied, what inner nodes mean and what mistakes cost.
-    feature_widths : bool, default=False
-        Whether the RBF kernel has a width for every feature, learned with a log-normal prior around one
-        width, which few rows do not leave far.  Needs ``hyperparameters="learn"``.
-    false_negative_cost, false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
-        What the losses of labels that are there, and of those that are not, are multiplied with; for many
-        labels a row or two classes.  Probabilities are then those of rows drawn by these weights.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
         (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
@@ -141,19 +134,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
         average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
-    hyperparameters : {"learn", "fixed"}, default="learn"
-        Whether scales and kernel parameters are learned or kept.
-    cv : int, splitter, iterable or None, default=5
-        The folds on which they are learned: a number of random parts (None for 5; stratified where rows have
-        many labels), or splits.  Where rows belong together ``list(GroupKFold(5).split(X, y, groups))``.
-    learning_rows : int or None, default=None
-        Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
-    learning_blocks : int, default=1
-        Learn on so many disjoint blocks of ``learning_rows`` rows, or on as many equal parts of all, by the
-        mean of their losses.  Many hyper-parameters need more than one block.
-    max_learning_iter : int, default=100
-        The largest number of evaluations of the cross-validated loss, those on a first part of 3,000 rows and
-        more included.
+    hyperparameters : {"learn", "fixed"} or HyperparameterSearch, default="learn"
+        Whether scales and kernel parameters are learned or kept, and how they are learned.
     loss : {"logistic"} or EntryLoss, default="logistic"
         The loss of a label, or of two classes that nothing ties: logistic, or one of your own
         (:mod:`labelweave.extending`), such as a probit model's.  Probabilities are in proportion to
@@ -183,9 +165,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         What solves Newton's systems: conjugate gradients in the kernel's function space ("auto" too), the
         paper's symmetrised ones (equation 5, appendix B), or a Cholesky factor a class (appendix C), for some
         thousand rows and labels that the prior does not tie.
-    memory_budget : float, default=8000.0
-        Megabytes for kernel matrices.  About fifteen arrays of rows x labels come on top, times the
-        folds while hyper-parameters are learned.
     n_jobs : int or None, default=None
         Threads.  The result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
@@ -259,16 +238,17 @@ class KernelLogisticClassifier(KernelProbabilities):
     array([[0.1, 0. , 0.9]])
     """
 
+    _usual_budget = 8000.0
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED,
+        "kernel": [*SHARED["kernel"], StrOptions({ARD})],
         "gamma": [*SHARED["gamma"], None],
+        "label_covariance": [*SHARED["label_covariance"], *LEARNED_COVARIANCE, StrOptions({"identity"})],
         "scale": [POSITIVE],
+        "hyperparameters": SEARCHED,
         "intercept_variance": [StrOptions({"learn"}), NON_NEGATIVE],
         "taxonomy": "no_validation",
         "tie": [StrOptions(set(TIES)), tuple, list],
-        "tree_prior": ["boolean"],
-        "feature_widths": ["boolean"],
-        "learning_blocks": [COUNT],
         "loss": [StrOptions({"logistic"}), EntryLoss],
         "decision": [StrOptions(_DECISIONS)],
         "threshold": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
@@ -277,19 +257,15 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def __init__(
         self, kernel: KernelLike = "rbf", *, gamma: str | float | None = None,
-        degree: int = 3, coef0: float = 1.0, scaling: str = "none", scale: float = 10.0,
+ scaling: str = "none", scale: float = 10.0,
         intercept_variance: float | Literal["learn"] = 1.0, taxonomy: Any = None,
-        label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
-        coupling: Literal["full"] | int | None = None,
-        tie: Any = "shared", tree_prior: bool = True, feature_widths: bool = False,
-        false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0, class_weight: ClassWeight = None,
-        flip_rates: FlipRatesLike = None,
-        hyperparameters: Literal["fixed", "learn"] = "learn", cv: Any = 5, learning_rows: int | None = None,
-        learning_blocks: int = 1, max_learning_iter: int = 100, loss: str | EntryLoss = "logistic",
-        decision: str = "most_probable", threshold: str | float = "auto",
+        label_covariance: LearnableCovariance = None, label_mean: MeanLike = None,
+        tie: Any = "shared", class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
+        hyperparameters: Literal["fixed", "learn"] | HyperparameterSearch = "learn",
+        loss: str | EntryLoss = "logistic", decision: str = "most_probable", threshold: str | float = "auto",
         kernel_rank: int | None = None, warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
-        solver: str = "auto", memory_budget: float = 8000.0, n_jobs: int | None = None,
+        solver: str = "auto", n_jobs: int | None = None,
         random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
@@ -309,7 +285,8 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _fit(self, rows: LikelihoodData, before: Any, arguments: FitArguments) -> None:
         data, features = rows, rows.features
-        last, cv = before or _NOTHING, reusable_splits(self.cv)
+        search = self._search
+        last, cv = before or _NOTHING, None if search is None else reusable_splits(search.cv)
         shares = [] if data.shares is None else [data.shares]
         journal = self._open_journal(
             X=features.marks, y=[data.signs, data.codes, data.partial, data.allowed, *shares],
@@ -320,11 +297,11 @@ class KernelLogisticClassifier(KernelProbabilities):
         kernel = self._starting_kernel(features, seed)
         family = prior_family(self._prior_choice(features, seed), kernel, self.classes_[-data.n_labels :])
         self._forget_expansion()
-        blocks = self._blocks(data, cv, seed)
-        searches = self.max_learning_iter if blocks else 0
+        blocks = [] if search is None else _learning_blocks(search, data, cv, seed)
+        searches = 0 if search is None or not blocks else search.max_learning_iter
         progress = FitProgress(self, arguments, tol=self.tol, searches=searches)
         workers = Workers(effective_n_jobs(self.n_jobs))
-        self._warn_of_costs(data, sum(len(block.rows) ** 2 for block in blocks), workers.n_threads)
+        self._warn_of_costs(data, searches, sum(len(block.rows) ** 2 for block in blocks), workers.n_threads)
         with workers.running(), journal.going_on():
             task = LikelihoodFit(family, data, self._settings(progress, workers, seed, searches, journal))
             found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
@@ -335,16 +312,17 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._close_journal(journal, is_done=is_done)
         progress.close()
 
-    def _warn_of_costs(self, data: LikelihoodData, n_pairs: int, n_threads: int) -> None:
+    def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
         """Warn of widths of many features that are learned, and of exact solves of many rows.
 
+        searches: the most evaluations of the search.
         n_pairs: of rows that the search learns from together.
         """
         speed, (n_rows, n_features) = MULTIPLICATIONS * n_threads, data.features.shape
-        if self.feature_widths:
+        if self._has_widths:
             warn_of_time(
-                f"Learning widths of {n_features} features in {self.max_learning_iter} evaluations or fewer",
-                self.max_learning_iter * _WIDTH_WORK * n_pairs * n_features / speed,
+                f"Learning widths of {n_features} features in {searches} evaluations or fewer",
+                searches * _WIDTH_WORK * n_pairs * n_features / speed,
                 "give fewer `learning_rows`, a smaller `max_learning_iter`, or fewer features.",
             )
         if self.solver == "exact":
@@ -359,7 +337,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any
     ) -> LikelihoodData:
         weights = self._row_weights(sample_weight, features)
-        is_flat = self.taxonomy is None and self.label_covariance is None and self.coupling is None
+        is_flat = self.taxonomy is None and is_identity(self.label_covariance)
         data, self._form = read_likelihood_data(
             features, y, weights, taxonomy=self.taxonomy_, is_flat=is_flat, is_related=self._relates_labels,
             flip_rates=self.flip_rates,
@@ -371,8 +349,7 @@ class KernelLogisticClassifier(KernelProbabilities):
             raise ValueError(
                 "sample_weight leaves nothing to fit: no row whose label was observed has a positive weight."
             )
-        costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
-        data = data.weighted(costs, entry_weight, self._form)
+        data = data.weighted(entry_weight, self._form)
         if self.class_weight is not None:
             labels = data.label_matrix() if data.codes is None else read_targets(y, self.taxonomy_)[0]
             data = data.weighted_by_class(labels, *self._weighted_by_class(labels, weights))
@@ -383,28 +360,20 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._refuse_flat_decision(self.taxonomy)
 
     def _prior_choice(self, features: FeatureMatrix, seed: int) -> PriorChoice:
-        tree, widths_of = self.taxonomy_ if self.tree_prior else None, None
-        if self.feature_widths:
+        given, widths_of = self.label_covariance, None
+        if self._has_widths:
             widths_of = list(map(str, range(features.shape[1]) if features.names is None else features.names))
         return PriorChoice(
-            float(self.scale), self.intercept_variance, self.tie, tree, self.label_covariance, self.coupling,
-            seed, ties=self.taxonomy_, widths_of=widths_of,
+            float(self.scale), self.intercept_variance, self.tie, self.taxonomy_, given, seed, widths_of
         )  # fmt: skip
-
-    def _blocks(self, data: LikelihoodData, cv: Any, seed: int) -> list[LearningBlock]:
-        """Give the rows to learn on, and which of them each fold holds out; no blocks to learn nothing."""
-        certain = data.certain()
-        if self.hyperparameters == "fixed" or (len(certain) < 2 and self.learning_blocks == 1):
-            return []
-        drawn = drawn_blocks(certain, self.learning_rows, self.learning_blocks, seed)
-        return [LearningBlock(rows, held_out_rows(cv, rows, data.targets, seed)) for rows in drawn]
 
     def _settings(
         self, progress: FitProgress, workers: Workers, seed: int, iterations: int, journal: Journal
     ) -> FitSettings:
         return FitSettings(
             workers, seed, self.tol, self.max_iter, iterations, self.solver, kernel_rank=self.kernel_rank,
-            memory_budget=self.memory_budget, journal=journal, on_check=progress, on_search=progress.on_search
+            memory_budget=memory_budget(self._usual_budget), journal=journal, on_check=progress,
+            on_search=progress.on_search,
         )  # fmt: skip
 
     def _fit_with(
@@ -421,3 +390,14 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._keep_scores(fitted, features, rows)
         self._end = (theta, fitted.dual[:, None, :]) if self.warm_start else None
         return fitted.result
+
+
+def _learning_blocks(
+    search: HyperparameterSearch, data: LikelihoodData, cv: Any, seed: int
+) -> list[LearningBlock]:
+    """Return the rows to learn on, and which of them each fold holds out; no blocks to learn nothing."""
+    certain = data.certain()
+    if len(certain) < 2 and search.learning_blocks == 1:
+        return []
+    drawn = drawn_blocks(certain, search.learning_rows, search.learning_blocks, seed)
+    return [LearningBlock(rows, held_out_rows(cv, rows, data.targets, seed)) for rows in drawn]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +15,6 @@ from labelweave.estimators.journal import Journal
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
-    costs_by_label,
     has_many_labels,
     read_classes,
     read_entry_weights,
@@ -134,27 +132,20 @@ class LikelihoodData:
             )
         return replace(self, entry_loss=loss)
 
-    def weighted(self, costs: Mapping[str, Any], entry_weight: Any, form: TargetForm) -> LikelihoodData:
+    def weighted(self, entry_weight: Any, form: TargetForm) -> LikelihoodData:
         """Weight the entries of the labels.
 
-        costs: those of positive and of negative entries, by the names that users know, a number or (L,).
         form: of the target, for the labels' names and for what cannot be weighted.
         """
-        if entry_weight is None and all(isinstance(cost, Real) and cost == 1 for cost in costs.values()):
+        if entry_weight is None:
             return self
-        if self.signs is None or (entry_weight is not None and form.kind != "labels"):
-            what = "entry_weight is" if entry_weight is not None else f"{' and '.join(costs)} are"
+        if self.signs is None or form.kind != "labels":
             raise ValueError(
-                f"{what} for many labels a row, but y has one class a row; use sample_weight, or give the "
-                "labels as a table."
+                "entry_weight is for many labels a row, but y has one class a row; use sample_weight, or "
+                "give the labels as a table."
             )
-        names = form.classes[-self.n_labels :]
-        positive, negative = (costs_by_label(name, cost, names) for name, cost in costs.items())
-        entries = read_entry_weights(entry_weight, self.label_matrix(), names)
-        factors = np.where(self.signs > 0, positive, negative)
-        if entries is not None:
-            factors = factors * weights_of_entries(np.ones(len(self.signs)), entries)
-        return replace(self, entry_weights=factors)
+        entries = read_entry_weights(entry_weight, self.label_matrix(), form.classes[-self.n_labels :])
+        return replace(self, entry_weights=weights_of_entries(np.ones(len(self.signs)), entries))
 
     def weighted_by_class(
         self, labels: LabelMatrix, weights: PerRow, by_sign: SignFactors | None

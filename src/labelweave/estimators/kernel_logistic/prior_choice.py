@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.estimators.parameters import is_learned, refuse_unlearned
 from labelweave.estimators.targets import node_name
-from labelweave.features import FeatureMatrix, Kernel, RBFKernel
+from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import Moments
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import PerLabel
@@ -28,7 +28,6 @@ from labelweave.problems.hyperparameters.priors import (
 
 Grouping = Literal["shared", "class", "level", "subtree"]
 
-_STRUCTURES = ("taxonomy", "label_covariance", "coupling")
 TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
 _FIRST_INTERCEPT_VARIANCE = 1.0
@@ -41,8 +40,8 @@ class PriorChoice:
     """What a user says of the prior.
 
     scale: of the kernels, to start from.
-    taxonomy: one whose nodes have functions; ties is one that says which classes belong together.
-    coupling: a covariance to be learned: ``B B^T`` with B square, or of so many columns.
+    taxonomy: one whose nodes have functions, or that says which classes belong together.
+    label_covariance: a given one, None, "identity", or one to be learned: "learn" or its number of columns.
     widths_of: the features that have widths of their own; None for one width.
     """
 
@@ -51,9 +50,7 @@ class PriorChoice:
     tie: Any
     taxonomy: Taxonomy | None
     label_covariance: Any
-    coupling: Any
     seed: int
-    ties: Taxonomy | None = None
     widths_of: list[str] | None = None
 
 
@@ -63,10 +60,6 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) 
     kernel: the kernel to start from; None for a kernel matrix that was given.
     Raises ValueError if two label structures are given, or one that does not fit the labels.
     """
-    if choice.widths_of is not None and not isinstance(kernel, RBFKernel):
-        raise ParameterError(
-            f"`feature_widths=True` is for `kernel='rbf'`, and this one is {kernel!r}; leave it out."
-        )
     learns_intercepts = choice.intercept_variance == "learn"
     if learns_intercepts:
         choice = replace(choice, intercept_variance=_FIRST_INTERCEPT_VARIANCE)
@@ -78,24 +71,19 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) 
 
 def refuse_priors(model: Any) -> None:
     """Refuse parameters of a classifier that give no one prior, whatever the data are."""
-    structures = {name: getattr(model, name) for name in _STRUCTURES}
-    structures["taxonomy"] = model.taxonomy if model.tree_prior else None
-    _structure_of(model.tie, structures, model.taxonomy is not None)
-    for name in ("coupling", "feature_widths"):
-        if getattr(model, name) and model.hyperparameters == "fixed":
-            raise ParameterError(
-                f"`{name}` is to be learned but `hyperparameters='fixed'`; use `hyperparameters='learn'`, or "
-                "give label_covariance or a kernel."
-            )
+    _structure_of(model.tie, model.taxonomy, model.label_covariance)
+    refuse_unlearned(model)
 
 
-def _structure_of(tie: Any, structures: Mapping[str, Any], has_tree: bool) -> str | None:
+def _structure_of(tie: Any, taxonomy: Any, label_covariance: Any) -> str | None:
     """Name the one structure of the labels that is given; None if there is none.
 
-    has_tree: whether there is a taxonomy that says which classes belong together.
     Raises ValueError if there are several, or one that does not go with the tie.
     """
+    structures = {"taxonomy": taxonomy, "label_covariance": label_covariance}
     given = [name for name, value in structures.items() if value is not None]
+    if isinstance(label_covariance, str) and label_covariance == "identity":
+        given = []
     if len(given) > 1:
         both = " and ".join(f"`{name}`" for name in given)
         raise ParameterError(f"{both} are given; the labels have one structure, so give one of them.")
@@ -104,7 +92,7 @@ def _structure_of(tie: Any, structures: Mapping[str, Any], has_tree: bool) -> st
             f"`tie={tie!r}` does not go with `{given[0]}`, which shares one kernel; use `tie='shared'`."
         )
     in_tree = next((part for part in _pair_of_ties(tie) if part in _TREE_TIES), None)
-    if in_tree is not None and not given and not has_tree:
+    if in_tree is not None and not given and taxonomy is None:
         raise ParameterError(
             f"`tie={in_tree!r}` needs a `taxonomy`; give one, or `tie='shared'`, 'scale' or 'class'."
         )
@@ -112,10 +100,10 @@ def _structure_of(tie: Any, structures: Mapping[str, Any], has_tree: bool) -> st
 
 
 def _family_of_kernel(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> PriorFamily:
-    structures = {name: getattr(choice, name) for name in _STRUCTURES}
-    if _structure_of(choice.tie, structures, choice.ties is not None) in (None, "taxonomy"):
-        return _tied(choice, kernel, names)
-    if choice.coupling is not None:
+    structure = _structure_of(choice.tie, choice.taxonomy, choice.label_covariance)
+    if structure != "label_covariance":
+        return _tied(choice, kernel, names, is_tree=structure == "taxonomy")
+    if is_learned(choice.label_covariance):
         return _coupling(choice, kernel, names)
     covariance = read_covariance(choice.label_covariance, len(names), names)
     covariance.check_variances(names)
@@ -124,10 +112,10 @@ def _family_of_kernel(choice: PriorChoice, kernel: Kernel | None, names: list[st
 
 def _coupling(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> LearnedCoupling:
     labels = len(names)
-    factors = labels if choice.coupling == "full" else int(choice.coupling)
+    factors = labels if choice.label_covariance == "learn" else int(choice.label_covariance)
     if factors > labels:
         raise ParameterError(
-            f"`coupling` is {factors}, but there are {labels} labels; give at most as many factors."
+            f"`label_covariance` is {factors}, but there are {labels} labels; give at most as many columns."
         )
     if factors == labels:
         start = np.sqrt(choice.scale) * np.eye(labels)
@@ -137,11 +125,11 @@ def _coupling(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> L
     return LearnedCoupling(kernel, start, names, choice.intercept_variance)
 
 
-def _tied(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> TiedPriors:
+def _tied(choice: PriorChoice, kernel: Kernel | None, names: list[str], *, is_tree: bool) -> TiedPriors:
     scale_tie, shape_tie = _pair_of_ties(choice.tie)
-    if choice.taxonomy is None:
+    if not is_tree or choice.taxonomy is None:
         membership = sp.eye_array(len(names), format="csr")
-        scales, shapes = (_flat_groups(tie, names, choice.ties) for tie in (scale_tie, shape_tie))
+        scales, shapes = (_flat_groups(tie, names, choice.taxonomy) for tie in (scale_tie, shape_tie))
     else:
         tree = choice.taxonomy.restricted(names)
         tree = tree.pruned(keep=names) if tree.is_tree else tree

@@ -255,7 +255,7 @@ class KernelProbabilities(KernelClassifier):
             self._read_kernel(features, seed)
             return None
         gamma = paper_gamma(features) if self.gamma is None else self.gamma
-        kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0).resolved(features)
+        kernel = make_kernel(self._kernel_of_name, gamma).resolved(features)
         self._check_kernel(kernel, features, seed)
         return kernel
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -25,14 +24,21 @@ from labelweave.estimators.label_graph.choice import (
     usual_regularization,
     warn_of_wide_graph,
 )
-from labelweave.estimators.label_graph.fit import SOLVERS, FittedGraph, GraphData, GraphFit
+from labelweave.estimators.label_graph.fit import (
+    SOLVERS,
+    FittedGraph,
+    GraphData,
+    GraphFit,
+    GraphGrowth,
+    GraphInference,
+)
 from labelweave.estimators.label_graph.inputs import KernelInputs
 from labelweave.estimators.label_graph.model import CliqueScorer, LabelGraphModel
 from labelweave.estimators.parameters import (
     COUNT,
-    NON_NEGATIVE,
     POSITIVE,
     SHARED,
+    SIZE_OF_INTERCEPT,
     ClassWeight,
     Costs,
     FlipRatesLike,
@@ -47,10 +53,9 @@ from labelweave.estimators.targets import (
     weights_of_entries,
 )
 from labelweave.features import FeatureMatrix
-from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.sklearn_compat import Interval, StrOptions
+from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.solvers import Status
@@ -84,9 +89,10 @@ class LabelGraphClassifier(LabelGraphModel):
 
     Parameters
     ----------
-    graph : {"learn", "chow-liu", "full", "none"}, CliqueGraph, networkx.Graph or list of tuple, \
-            default="learn"
-        The cliques.  "chow-liu" is the tree of largest mutual information of the labels, "full" has
+    graph : {"learn", "chow-liu", "full", "none"}, GraphGrowth, CliqueGraph, networkx.Graph or list of \
+            tuple, default="learn"
+        The cliques.  "learn" activates them round by round, as a :class:`GraphGrowth` says in detail.
+         "chow-liu" is the tree of largest mutual information of the labels, "full" has
         all pairs, "none" no cliques, which makes labels independent.  Tuples hold two or more label names or
         numbers.  A CliqueGraph whose labels have names is laid over labels with names by these.
     regularization : float or "auto", default="auto"
@@ -98,10 +104,6 @@ class LabelGraphClassifier(LabelGraphModel):
     gamma : {"scale", "auto", "learn"} or float, default="scale"
         Width of "rbf", "polynomial" and "laplacian".  "learn" takes the multiple of "scale" whose kernel
         ridge regression has the least squared error of left-out training rows, a surrogate of the hinge.
-    degree : int, default=3
-        Degree of "polynomial".
-    coef0 : float, default=1.0
-        Constant of "polynomial".
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     n_components : int or None, default=None
@@ -109,26 +111,6 @@ class LabelGraphClassifier(LabelGraphModel):
     inputs : {"features", "scores"}, default="features"
         The weights are of features, or of scores: those of kernel ridge regressions of all labels, a training
         row's from a fit without it: the graph learns what scores of labels say about each other.
-    cliques_per_round : int, default=1
-        Cliques that a round activates, r in the paper.  This and the next six, but for
-        ``validation_fraction``, are for ``graph="learn"`` alone.
-    max_rounds : int, default=50
-        The largest number of rounds, 1 or more.
-    graph_tol : float, default=0.01
-        The graph is done when two rounds change the objective by less than this share (supplement, A.3, with
-        0.05), or when no candidate violates the dual; 0 leaves the second reason alone.
-    clique_size : int, default=2
-        The most labels in a clique, 2 to 8.  Above 2, pairs may be followed by larger cliques grown from
-        chosen ones.
-    validation_fraction : float or None, default=None
-        Share of the rows on which the Hamming loss is measured after every round of a graph that grows on
-        the others; its weights are then fitted to all rows.
-    early_stopping : bool, default=False
-        Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
-        tenth of the rows is held out.
-    refit : bool, default=False
-        Whether to fit the weights of a learned graph again with the squared penalty that given graphs have,
-        which shrinks cliques less at the same lambda.
     false_positive_cost, false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         The costs of errors in the loss, for all labels or each; ones make the Hamming loss.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
@@ -146,18 +128,11 @@ class LabelGraphClassifier(LabelGraphModel):
         "auto" predicts the labeling of highest score.  With a number the labels are predicted whose scores
         (:meth:`decision_function` before thresholds: max-marginal differences) are above: such a set need not
         be a best labeling.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature, which is penalised like any other.
-    intercept_scaling : float, default=1.0
-        The constant feature.
-    inference : {"auto", "exact", "message_passing"}, default="auto"
-        How the best labeling is found.  "auto" eliminates labels in components of width up to
-        ``exact_width``, and searches with bounds elsewhere; "exact" refuses wider components;
-        "message_passing" is max-product linear programming alone.
-    exact_width : int, default=12
-        The largest width of a component that is always solved by elimination, up to 20.
-    max_nodes : int, default=1000
-        Nodes of branch and bound for one part of an example.
+    fit_intercept : bool or float, default=True
+        Whether to add a constant feature, which is penalised like any other; True is for 1, a number for a
+        feature of that size.
+    inference : {"auto", "exact", "message_passing"} or GraphInference, default="auto"
+        How the best labeling is found, see :class:`GraphInference`.
     solver : {"frank_wolfe", "proximal"}, default="frank_wolfe"
         Block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), or the paper's proximal dual ascent
         (Algorithms 2 and 3) with dual variables held to their simplex, which the paper leaves out: one
@@ -263,44 +238,27 @@ class LabelGraphClassifier(LabelGraphModel):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED,
         "graph": "no_validation",
+        "fit_intercept": SIZE_OF_INTERCEPT,
         "regularization": [StrOptions({"auto"}), POSITIVE],
         "gamma": [StrOptions({"scale", "auto", "learn"}), POSITIVE],
         "n_components": [COUNT, None],
         "inputs": [StrOptions({"features", "scores"})],
-        "cliques_per_round": [COUNT],
-        "max_rounds": [Integral],
-        "max_nodes": [COUNT],
-        "graph_tol": [NON_NEGATIVE],
-        "clique_size": [Interval(Integral, 2, 8, closed="both")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
-        "early_stopping": ["boolean"],
-        "refit": ["boolean"],
-        "inference": [StrOptions({"auto", "exact", "message_passing"})],
-        "exact_width": [Interval(Integral, 0, 20, closed="both")],
+        "inference": [StrOptions({"auto", "exact", "message_passing"}), GraphInference],
         "solver": [StrOptions(set(SOLVERS))],
     }
 
     def __init__(
         self, graph: Any = "learn", regularization: Literal["auto"] | float = "auto", *,
-        kernel: KernelLike = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
+        kernel: KernelLike = "linear", gamma: str | float = "scale",
         scaling: str = "none", n_components: int | None = None, inputs: str = "features",
-        cliques_per_round: int = 1, max_rounds: int = 50, graph_tol: float = 0.01, clique_size: int = 2,
-        validation_fraction: float | None = None, early_stopping: bool = False, refit: bool = False,
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
-        threshold: str | float = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
-        inference: str = "auto", exact_width: int = 12, max_nodes: int = 1000, solver: str = "frank_wolfe",
+        threshold: str | float = "auto", fit_intercept: bool | float = True,
+        inference: str | GraphInference = "auto", solver: str = "frank_wolfe",
         warm_start: bool = False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3,
         max_iter: int = 1000, n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
-
-    def _refuse_together(self) -> None:
-        if self._learns_graph and self.max_rounds < 1:
-            raise ParameterError(
-                f"`max_rounds` is {self.max_rounds}; a learned graph needs at least one round: give 1 or "
-                'more, or `graph="none"` for labels on their own.'
-            )
 
     def _fit(
         self, rows: SeenRows, before: Any, arguments: FitArguments, kind: type[GraphData] = GraphData
@@ -375,7 +333,7 @@ class LabelGraphClassifier(LabelGraphModel):
 
     def _with_constant(self, features: FeatureMatrix) -> FeatureMatrix:
         wide = features.astype(np.float64)
-        return wide.with_constant(self.intercept_scaling) if self.fit_intercept else wide
+        return wide.with_constant(float(self.fit_intercept)) if self.fit_intercept else wide
 
     def _how(self, data: GraphData, seed: int, workers: Workers, journal: Journal) -> GraphFit:
         self.regularization_ = (
@@ -383,27 +341,38 @@ class LabelGraphClassifier(LabelGraphModel):
         )
         earlier = self._states if self.warm_start else {}
         inference, share = self._inference_options(), self._measured_share
-        return GraphFit(self, self.regularization_, inference, share, seed, workers, journal, earlier)
+        growth = self._growth or GraphGrowth()
+        return GraphFit(self, growth, self.regularization_, inference, share, seed, workers, journal, earlier)
 
     @property
     def _learns_graph(self) -> bool:
-        return isinstance(self.graph, str) and self.graph == "learn"
+        return self._growth is not None
+
+    @property
+    def _growth(self) -> GraphGrowth | None:
+        """How the graph is learned; None where it is given."""
+        if isinstance(self.graph, GraphGrowth):
+            return self.graph
+        return GraphGrowth() if isinstance(self.graph, str) and self.graph == "learn" else None
 
     def _progress(self, arguments: FitArguments) -> FitProgress:
-        if self._learns_graph:
-            return FitProgress(self, arguments, self.max_rounds + 1)
+        if (growth := self._growth) is not None:
+            return FitProgress(self, arguments, growth.max_rounds + 1)
         return FitProgress(self, arguments, tol=self.tol)
 
     @property
     def _measured_share(self) -> float | None:
         """The share of the rows on which rounds are measured."""
-        if self.early_stopping:
-            return self.validation_fraction or _MEASURED_SHARE
-        return self.validation_fraction
+        growth = self._growth
+        if growth is None:
+            return None
+        return growth.validation_fraction or (_MEASURED_SHARE if growth.early_stopping else None)
 
     def _keep_weights(self, fitted: FittedGraph, data: GraphData, inputs: KernelInputs | None = None) -> None:
         weights, n_labels = fitted.weights.T, data.labels.n_labels
-        constant = weights[:, -1] * self.intercept_scaling if self.fit_intercept else np.zeros(len(weights))
+        constant = (
+            weights[:, -1] * float(self.fit_intercept) if self.fit_intercept else np.zeros(len(weights))
+        )
         linear = weights[:, :-1] if self.fit_intercept else weights
         names = self._graph_names(n_labels)
         self.label_graph_ = graph_with_strengths(fitted.graph, fitted.weights[:, n_labels:], data, names)

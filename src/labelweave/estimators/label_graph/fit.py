@@ -6,19 +6,25 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.held_out import hold_out
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, keep_parameters
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
 from labelweave.foundation.interrupts import note_interrupt
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.model_files import StoredParameters, storable
+from labelweave.model_files.schema import FLAG, Maybe, Number, OneOf, count
 from labelweave.problems.structured_margin import (
     CliquePenalty,
     GrowingMargin,
@@ -40,6 +46,111 @@ _ROUND_TOL = 1e-2  # gap of a round that is followed by another
 _SCORES_AT_ONCE = 16_000_000
 _CHOSEN = "held-out rows chose the number of rounds"
 _INTERRUPTED = "interrupted"
+
+
+@storable(
+    "GraphGrowth",
+    {
+        "cliques_per_round": count(least=1),
+        "max_rounds": count(least=1),
+        "graph_tol": Number(0),
+        "clique_size": count(least=2, most=8),
+        "validation_fraction": Maybe(Number(0, 1)),
+        "early_stopping": FLAG,
+        "refit": FLAG,
+    },
+)
+class GraphGrowth(StoredParameters, CheckedParameters):
+    """How a graph of label cliques is learned (CGM, Tan et al. 2015, Algorithm 1).
+
+    It is a value of ``graph`` of :class:`LabelGraphClassifier`, where "learn" stands for one without
+    arguments.
+
+    Parameters
+    ----------
+    cliques_per_round : int, default=1
+        Cliques that a round activates, r in the paper.
+    max_rounds : int, default=50
+        The largest number of rounds, 1 or more.
+    graph_tol : float, default=0.01
+        The graph is done when two rounds change the objective by less than this share (supplement, A.3, with
+        0.05), or when no candidate violates the dual; 0 leaves the second reason alone.
+    clique_size : int, default=2
+        The most labels in a clique, 2 to 8.  Above 2, pairs may be followed by larger cliques grown from
+        chosen ones.
+    validation_fraction : float or None, default=None
+        Share of the rows on which the Hamming loss is measured after every round of a graph that grows on
+        the others; its weights are then fitted to all rows.
+    early_stopping : bool, default=False
+        Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
+        tenth of the rows is held out.
+    refit : bool, default=False
+        Whether to fit the weights of a learned graph again with the squared penalty that given graphs have,
+        which shrinks cliques less at the same lambda.
+
+    Examples
+    --------
+    >>> from labelweave import GraphGrowth, LabelGraphClassifier
+    >>> model = LabelGraphClassifier(GraphGrowth(max_rounds=10, early_stopping=True))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "cliques_per_round": [COUNT],
+        "max_rounds": [COUNT],
+        "graph_tol": [NON_NEGATIVE],
+        "clique_size": [Interval(Integral, 2, 8, closed="both")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "early_stopping": ["boolean"],
+        "refit": ["boolean"],
+    }
+
+    def __init__(
+        self, *, cliques_per_round: int = 1, max_rounds: int = 50, graph_tol: float = 0.01,
+        clique_size: int = 2, validation_fraction: float | None = None, early_stopping: bool = False,
+        refit: bool = False,
+    ) -> None:  # fmt: skip
+        keep_parameters(self, locals())
+
+
+@storable(
+    "GraphInference",
+    {
+        "method": OneOf(("auto", "exact", "message_passing")),
+        "exact_width": count(most=20),
+        "max_nodes": count(least=1),
+    },
+)
+class GraphInference(StoredParameters, CheckedParameters):
+    """How the best labeling of a graph is found.
+
+    It is a value of ``inference`` of :class:`LabelGraphClassifier`, where a name stands for one with that
+    method.
+
+    Parameters
+    ----------
+    method : {"auto", "exact", "message_passing"}, default="auto"
+        How the best labeling is found.  "auto" eliminates labels in components of width up to
+        ``exact_width``, and searches with bounds elsewhere; "exact" refuses wider components;
+        "message_passing" is max-product linear programming alone.
+    exact_width : int, default=12
+        The largest width of a component that is always solved by elimination, up to 20.
+    max_nodes : int, default=1000
+        Nodes of branch and bound for one part of an example.
+
+    Examples
+    --------
+    >>> from labelweave import GraphInference, LabelGraphClassifier
+    >>> model = LabelGraphClassifier(inference=GraphInference("exact", exact_width=16))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "method": [StrOptions({"auto", "exact", "message_passing"})],
+        "exact_width": [Interval(Integral, 0, 20, closed="both")],
+        "max_nodes": [COUNT],
+    }
+
+    def __init__(self, method: str = "auto", *, exact_width: int = 12, max_nodes: int = 1000) -> None:
+        keep_parameters(self, locals())
 
 
 class GraphData(NamedTuple):
@@ -98,6 +209,7 @@ class GraphFit:
     """How to fit, beside the data.
 
     options: has the parameters of the classifier.
+    growth: how a graph is learned.
     inference: options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
     share: of the rows, to measure rounds on; None for none.
     seed: fixes the order of rows.
@@ -106,6 +218,7 @@ class GraphFit:
     """
 
     options: Any
+    growth: GraphGrowth
     regularization: float
     inference: dict[str, Any]
     share: float | None
@@ -166,7 +279,7 @@ class GraphFit:
             fitted = self._grown(data, on_round)
         else:
             fitted = self._measured(data, self.share, on_round)
-        if not self.options.refit or fitted.is_interrupted:
+        if not self.growth.refit or fitted.is_interrupted:
             return fitted
         try:
             refitted = fitted.followed_by(self.given(data, fitted.graph, stage="refit"))
@@ -195,10 +308,10 @@ class GraphFit:
         def measure(problem: StructuredMargin, point: Any) -> float:
             return math.nan if others is None else _hamming_loss(others, problem, point)
 
-        options = self.options
+        options, growth = self.options, self.growth
         problem = self._growing(data, checked_problem, measure)
         inner, last = self._passes(max(options.tol, _ROUND_TOL)), self._passes(options.tol)
-        solver = CliqueGeneration(inner, last, options.max_rounds, options.graph_tol)
+        solver = CliqueGeneration(inner, last, growth.max_rounds, growth.graph_tol)
         start, known = None, self.earlier.get("graph")
         if isinstance(known, GrowthState):
             last_label = max((max(clique) for cliques in known.cliques for clique in cliques), default=0)
@@ -217,9 +330,9 @@ class GraphFit:
         self, data: GraphData, state_problem: Callable[..., StructuredMargin],
         measure: Callable[[StructuredMargin, Any], float] = lambda *_: math.nan,
     ) -> GrowingMargin[Any]:  # fmt: skip
-        options = self.options
+        growth = self.growth
         return GrowingMargin(
-            data.labels.n_labels, state_problem, options.cliques_per_round, options.clique_size, measure
+            data.labels.n_labels, state_problem, growth.cliques_per_round, growth.clique_size, measure
         )
 
     def _measured(self, data: GraphData, share: float, on_round: Callable[[Any], bool]) -> FittedGraph:
@@ -228,7 +341,7 @@ class GraphFit:
         if part.is_interrupted:
             return part
         rounds = part.rounds
-        if self.options.early_stopping:
+        if self.growth.early_stopping:
             count = int(np.argmin([record.held_out_loss for record in rounds]))
             rounds, part = rounds[: count + 1], part._replace(reason=_CHOSEN)
         graph, penalty = round_graph(data.labels.n_labels, tuple(record.cliques for record in rounds))

@@ -12,6 +12,7 @@ from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.kernel_classifier import KernelClassifier
+from labelweave.estimators.label_graph.fit import GraphGrowth, GraphInference
 from labelweave.estimators.label_graph.inputs import (
     KernelInputs,
     kernel_inputs,
@@ -137,7 +138,8 @@ class LabelGraphModel(KernelClassifier):
     }
 
     def _inference_options(self) -> dict[str, Any]:
-        return {"method": self.inference, "exact_width": self.exact_width, "max_nodes": self.max_nodes}
+        how = self.inference
+        return (how if isinstance(how, GraphInference) else GraphInference(how)).get_params()
 
     def _graph_names(self, n_labels: int) -> Array | None:
         """Name the labels of the graph; one label for two classes has the second one's name."""
@@ -182,7 +184,7 @@ class LabelGraphModel(KernelClassifier):
     ) -> Kernel:
         """Choose the width of the kernel on the rows that are kept."""
         is_named = isinstance(self.kernel, str) and self.kernel != "precomputed"
-        usual = make_kernel(self.kernel, "scale", self.degree, self.coef0) if is_named else None
+        usual = make_kernel(self.kernel) if is_named else None
         if not isinstance(usual, GammaKernel):
             raise ParameterError(
                 f"`gamma='learn'` is for the kernels 'rbf', 'polynomial' and 'laplacian', and this one is "
@@ -271,7 +273,7 @@ class LabelGraphModel(KernelClassifier):
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()
-        if not isinstance(self.graph, str):
+        if not isinstance(self.graph, str | GraphGrowth):
             graph = self.label_graph_
             parameters["graph"] = CliqueGraph(graph.n_labels, graph.cliques, graph.label_names)
         for name in ("false_positive_cost", "false_negative_cost"):

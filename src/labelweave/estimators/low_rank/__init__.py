@@ -1,6 +1,6 @@
 """Low-rank learning, and the choice of its rank and penalty."""
 
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
-from labelweave.estimators.low_rank.classifier_cv import LowRankClassifierCV
+from labelweave.estimators.low_rank.rank_choice import RankSearch
 
-__all__ = ["LowRankClassifier", "LowRankClassifierCV"]
+__all__ = ["LowRankClassifier", "RankSearch"]

@@ -19,7 +19,7 @@ from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.entry_weights import SignFactors
 from labelweave.estimators.held_out import reusable_splits
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.kernel_classifier import KernelClassifier
+from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, KernelClassifier
 from labelweave.estimators.low_rank.fit import (
     End,
     FittedFactors,
@@ -30,14 +30,15 @@ from labelweave.estimators.low_rank.fit import (
     fit_factors,
     largest_rank,
 )
+from labelweave.estimators.low_rank.rank_choice import RankChoice, RankSearch
 from labelweave.estimators.low_rank.ridge_learning import RidgeSearch, labels_to_split
 from labelweave.estimators.low_rank.starts import Start
 from labelweave.estimators.parameters import (
     COVARIANCE,
     NON_NEGATIVE,
     SHARED,
+    SIZE_OF_INTERCEPT,
     ClassWeight,
-    Costs,
     CovarianceLike,
     FlipRatesLike,
     KernelLike,
@@ -48,11 +49,11 @@ from labelweave.estimators.parameters import (
 from labelweave.estimators.progress import FitArguments, FitProgress, warn_of_end
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
-from labelweave.estimators.targets import costs_by_label
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.config import memory_budget
 from labelweave.foundation.sklearn_compat import (
     StrOptions,
 )
@@ -60,7 +61,7 @@ from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance import DenseCovariance
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.model_files import storable
-from labelweave.model_files.schema import Field, Maybe, Optional
+from labelweave.model_files.schema import MEASURED, TEXT, Field, Maybe, Named, Numbers, Optional, count
 from labelweave.problems.label_entries import EntryWeights
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, EntryLoss
 from labelweave.problems.low_rank_factors import make_entry_loss
@@ -91,8 +92,9 @@ class LowRankClassifier(KernelClassifier):
 
     Parameters
     ----------
-    rank : int or float, default=100
-        The rank k, or a share of the number of labels (0 < rank <= 1.0).  Ranks that no product of the
+    rank : int, float or RankSearch, default=100
+        The rank k, a share of the number of labels (0 < rank <= 1.0), or a search, which chooses rank and
+        lambda by cross-validation.  Ranks that no product of the
         factors can have are lowered to the largest possible one, which changes no model; ``rank_`` has it.
     loss : {"squared", "logistic", "squared_hinge"} or EntryLoss, default="squared"
         The loss of an entry: half the squared distance to 1 or 0, logistic, half the squared hinge, or one of
@@ -109,16 +111,11 @@ class LowRankClassifier(KernelClassifier):
         The kernel between rows, as in :class:`MaxMarginClassifier`.
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the RBF, polynomial and Laplacian kernels, with scikit-learn's meaning.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1.0
-        Constant of the polynomial kernel.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature (to a kernel, a constant), which is penalised like any other.
-    intercept_scaling : float, default=1.0
-        The constant feature; the larger, the less its weights are penalised.
+    fit_intercept : bool or float, default=True
+        Whether to add a constant feature (to a kernel, a constant), which is penalised like any other; True
+        is for 1, a number for a feature of that size.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A prior covariance R between labels: H is penalised by ``tr(H^T R^-1 H)``, and Z likewise.  One made
         of features of the labels (``LabelCovariance.low_rank``) makes inductive matrix completion; a column
@@ -126,10 +123,6 @@ class LowRankClassifier(KernelClassifier):
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Weights that are known before the fit, of features as the model scales them: their scores, on the
         scale of the loss, are added to those of low rank, which alone are penalised.
-    false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
-        What the losses of negative entries are multiplied with; below 1 where an absent label may be unknown.
-    false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
-        What the losses of positive entries are multiplied with.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
         (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
@@ -141,17 +134,11 @@ class LowRankClassifier(KernelClassifier):
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
         average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
-    hyperparameters : {"fixed", "learn"}, default="fixed"
+    hyperparameters : {"fixed", "learn"} or HyperparameterSearch, default="fixed"
         "learn" takes the kernel's parameters and lambda of the least cross-validated loss of kernel ridge
-        regression, by its gradient, whatever the rank.  Needs ``loss="squared"`` and ``penalty="ridge"``;
-        :class:`LowRankClassifierCV` learns kernels for the others.
-    cv : int, splitter, iterable or None, default=5
-        The folds for it; a number (None: 5) means random parts, stratified by labels.
-        Splits are those of all rows; with rows that belong together a list of the splits.
-    learning_rows : int or None, default=None
-        Learn on so many rows, drawn at random; None for all.
-    max_learning_iter : int, default=100
-        The largest number of evaluations of the cross-validated loss.
+        regression, by its gradient, whatever the rank.  Needs ``loss="squared"`` and ``penalty="ridge"``, or
+        a :class:`RankSearch`, which tries its lambdas at the kernel so learned, and with this loss and
+        penalty also the lambda learned with it, where others are found from the data.
     start : {"svd", "random"}, default="svd"
         The labels' factor to start from: leading singular vectors of the label matrix (unobserved entries as
         0), or normal random numbers.  A problem that is solved exactly needs none.
@@ -172,8 +159,6 @@ class LowRankClassifier(KernelClassifier):
         Arithmetic of the factors.  Sums over rows and features are in double precision in both.
     kernel_rank : int or None, default=None
         Number of columns of an incomplete Cholesky factor that stands for the kernel matrix; None for itself.
-    memory_budget : float, default=8000.0
-        Megabytes for the kernel matrix, which is computed anew in every product if it does not fit.
     n_jobs : int or None, default=None
         Threads; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
@@ -234,6 +219,16 @@ class LowRankClassifier(KernelClassifier):
         most; 0 proves a global optimum.  A rank that binds keeps it from 0.  With "ridge", where the solution
         is exact (squared loss, all labels observed, not larger than pays): the share by which others of this
         rank could, no more than rounding.  Otherwise NaN, as where the objective is at the level of rounding.
+    best_rank_, best_regularization_, best_score_ : int, float, float
+        With a :class:`RankSearch` the rank and the lambda taken, and their mean score over folds.
+    cv_results_ : dict of str to ndarray of shape (pairs,)
+        Columns: "rank", "regularization", "mean_test_score", "std_test_score", "split0_test_score" and so on,
+        "seconds" and "rounds" of all folds together.  Scores are NaN where an interrupt came first, and the
+        mean where fewer folds were scored than of other pairs.
+    n_splits_ : int
+        Folds.
+    search_status_ : {"complete", "interrupted"}
+        Whether all fits to folds were made.
     trace_ : list of TraceRecord
         Time, objective and iterations of every round.
 
@@ -252,9 +247,21 @@ class LowRankClassifier(KernelClassifier):
 
     label_covariance_: LabelCovariance | None
 
-    _stored: ClassVar[dict[str, Field]] = {"label_covariance_": Optional(Maybe(COVARIANCE))}
+    _stored: ClassVar[dict[str, Field]] = {
+        "label_covariance_": Optional(Maybe(COVARIANCE)),
+        "n_splits_": Optional(count()),
+        "best_rank_": Optional(count()),
+        "best_regularization_": Optional(MEASURED),
+        "best_score_": Optional(MEASURED),
+        "cv_results_": Optional(Named(Numbers("v", "iuf", infinite=True, may_be_nan=True))),
+        "search_status_": Optional(TEXT),
+    }
+    _usual_budget = 8000.0
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
+        "rank": [*SHARED["rank"], RankSearch],
+        "hyperparameters": SEARCHED,
+        "fit_intercept": SIZE_OF_INTERCEPT,
         "loss": [StrOptions(set(ENTRY_LOSSES)), EntryLoss],
         "regularization": [NON_NEGATIVE],
         "penalty": [StrOptions({"trace_norm", "ridge"})],
@@ -264,19 +271,16 @@ class LowRankClassifier(KernelClassifier):
     }
 
     def __init__(
-        self, rank: float = 100, loss: str | EntryLoss = "squared", regularization: float = 1.0, *,
-        penalty: Literal["trace_norm", "ridge"] = "trace_norm", kernel: KernelLike = "linear",
-        gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0, scaling: str = "none",
-        fit_intercept: bool = True, intercept_scaling: float = 1.0,
-        label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
-        false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
-        flip_rates: FlipRatesLike = None,
-        hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5, learning_rows: int | None = None,
-        max_learning_iter: int = 100, start: Literal["svd", "random"] = "svd",
-        threshold: str | float = "auto", warm_start: bool = False,
+        self, rank: float | RankSearch = 100, loss: str | EntryLoss = "squared",
+        regularization: float = 1.0, *, penalty: Literal["trace_norm", "ridge"] = "trace_norm",
+        kernel: KernelLike = "linear", gamma: str | float = "scale", scaling: str = "none",
+        fit_intercept: bool | float = True, label_covariance: CovarianceLike = None,
+        label_mean: MeanLike = None, class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
+        hyperparameters: Literal["fixed", "learn"] | HyperparameterSearch = "fixed",
+        start: Literal["svd", "random"] = "svd", threshold: str | float = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
-        precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
-        n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
+        precision: str = "float64", kernel_rank: int | None = None, n_jobs: int | None = None,
+        random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -305,7 +309,9 @@ class LowRankClassifier(KernelClassifier):
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running(), journal.going_on():
             progress = FitProgress(self, arguments, self._most_subtasks())
-            settings = self._settings(data, workers, seed, progress, journal)
+            # weights of entries hold those of their signs too
+            negative = 1.0 if factors is not None or by_sign is None else float(by_sign[1][0])
+            settings = self._settings(data, negative, workers, seed, progress, journal)
             y = arguments.y if self._seen is None or before is None else self._seen.labels
             data, settings, start = self._choose(features, data, y, settings)
             if start is None and before is not None:
@@ -319,25 +325,48 @@ class LowRankClassifier(KernelClassifier):
         progress.close()
 
     def _refuse_together(self) -> None:
-        if self.hyperparameters == "learn" and (self.loss, self.penalty) != ("squared", "ridge"):
+        search, ranks = self._search, self._ranks
+        if search is not None and search.learning_blocks != 1:
+            raise ParameterError(
+                f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; give 1 here."
+            )
+        if search is not None and ranks is None and (self.loss, self.penalty) != ("squared", "ridge"):
             raise ParameterError(
                 "`hyperparameters='learn'` is for `loss='squared'` with `penalty='ridge'`, but they are "
-                f"{self.loss!r} and {self.penalty!r}; use these, or LowRankClassifierCV, which "
-                "tries `regularizations` at a kernel so learned."
+                f"{self.loss!r} and {self.penalty!r}; use these, or a RankSearch, which tries "
+                "`regularizations` at a kernel so learned."
             )
 
+    @property
+    def _ranks(self) -> RankSearch | None:
+        """How rank and lambda are chosen; None if they are given."""
+        return self.rank if isinstance(self.rank, RankSearch) else None
+
     def _most_subtasks(self) -> int | None:
-        return self.max_iter + (self.max_learning_iter if self.hyperparameters == "learn" else 0)
+        fits, search = self._most_fits(), self._search
+        if fits is None:
+            return None
+        return fits + self.max_iter + (0 if search is None else search.max_learning_iter)
+
+    def _most_fits(self) -> int | None:
+        """Return the largest number of fits to folds; None where it is not known."""
+        return 0 if self._ranks is None else RankChoice(self, self._ranks).most_fits()
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
         """Give the rank and lambda to begin with."""
+        if self._ranks is not None:
+            return max(self._columns(rank, data) for rank in self._ranks.read_ranks()), 1.0
         return self._columns(self.rank, data), float(self.regularization)
 
     def _choose(
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
     ) -> tuple[LowRankData, LowRankSettings, Start | None]:
         """Choose from data what is to be chosen: kernel, rank and lambda; give a start, if there is one."""
-        return *self._learn(features, data, settings, self.cv), None
+        data, learned = self._learn(features, data, settings)
+        if self._ranks is None:
+            return data, learned, None
+        found = RankChoice(self, self._ranks).chosen(features, data, y, settings, learned.regularization)
+        return data, *found
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -373,32 +402,33 @@ class LowRankClassifier(KernelClassifier):
         self.label_covariance_ = covariance
 
     def _factors(self, labels: LabelMatrix, entries: Any, by_sign: SignFactors | None) -> EntryWeights | None:
-        """Join costs, weights of classes and entries; None where at most negatives have one cost."""
-        costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
-        missed, false = costs.values()
-        is_one = np.isscalar(missed) and missed == 1 and np.isscalar(false)
-        if entries is None and by_sign is None and is_one and (false == 1 or labels.doubts is None):
+        """Join weights of classes and entries; None where at most negatives have one weight for all."""
+        missed, false = (factors[None, :] for factors in by_sign or (np.ones(labels.n_labels),) * 2)
+        is_one = (missed == 1).all() and (false == false[0, 0]).all()
+        if entries is None and is_one and (false[0, 0] == 1 or labels.doubts is None):
             return None
-        names = self.classes_[-labels.n_labels :]
-        missed, false = (costs_by_label(name, cost, names)[None, :] for name, cost in costs.items())
-        if by_sign is not None:
-            missed, false = missed * by_sign[0], false * by_sign[1]
         if sp.issparse(entries):
             entries = sp.csr_array(entries)
             entries.data = entries.data - 1
         return EntryWeights(missed, false, entries)
 
     def _settings(
-        self, data: LowRankData, workers: Workers, seed: int, progress: FitProgress, journal: Journal
+        self,
+        data: LowRankData,
+        negative: float,
+        workers: Workers,
+        seed: int,
+        progress: FitProgress,
+        journal: Journal,
     ) -> LowRankSettings:
         rank, regularization = self._first_choice(data)
-        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        negative = float(self.false_positive_cost) if data.factors is None else 1.0  # else among the factors
+        constant = float(self.fit_intercept)
         return LowRankSettings(
             rank=rank, loss=self.loss, penalty=self.penalty, regularization=regularization, constant=constant,
             negative_weight=negative, start=self.start, tol=self.tol,
             max_iter=self.max_iter, dtype=np.dtype(self.precision), kernel_rank=self.kernel_rank,
-            memory_budget=self.memory_budget, workers=workers, seed=seed, on_round=progress, journal=journal,
+            memory_budget=memory_budget(self._usual_budget), workers=workers, seed=seed, on_round=progress,
+            journal=journal,
         )  # fmt: skip
 
     @property
@@ -427,17 +457,19 @@ class LowRankClassifier(KernelClassifier):
         self.scorer_ = FactorScorer(fitted.intercepts, *factors, kernel, support, vectors)
 
     def _learn(
-        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings, cv: Any
+        self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings
     ) -> tuple[LowRankData, LowRankSettings]:
         """Learn the kernel and lambda, if asked."""
         kernel = None if self._is_precomputed else self.kernel_
         learned = None
-        if self.hyperparameters == "learn":
+        if (search := self._search) is not None:
             progress: Any = settings.on_round
-            cv = reusable_splits(cv)
-            search = RidgeSearch(cv, self.learning_rows, self.max_learning_iter, settings, progress.on_search)
+            cv = reusable_splits(search.cv)
+            learning = RidgeSearch(
+                cv, search.learning_rows, search.max_learning_iter, settings, progress.on_search
+            )
             targets = labels_to_split(data.labels, self._form.kind, cv)
-            kernel, regularization, learned = search.run(features, data, kernel, targets)
+            kernel, regularization, learned = learning.run(features, data, kernel, targets)
             settings = replace(settings, regularization=regularization)
         if learned is not None and kernel is not None:
             self.kernel_ = kernel

@@ -22,23 +22,30 @@ from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.kernel_classifier import KernelClassifier
+from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, KernelClassifier
 from labelweave.estimators.max_margin.dual_variables import DualVariables
 from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
-from labelweave.estimators.max_margin.solver_choice import NO_ROWS_TO_WALK, SOLVERS, refuse_solver
+from labelweave.estimators.max_margin.solver_choice import (
+    FACTORIZATIONS,
+    NO_ROWS_TO_WALK,
+    SOLVERS,
+    refuse_solver,
+)
 from labelweave.estimators.parameters import (
     COVARIANCE,
+    LEARNED_COVARIANCE,
     POSITIVE,
     SHARED,
     ClassWeight,
     Costs,
-    CovarianceLike,
     FlipRatesLike,
     KernelLike,
+    LearnableCovariance,
     MeanLike,
     RandomState,
     keep_parameters,
+    refuse_unlearned,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
@@ -48,6 +55,7 @@ from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
+from labelweave.foundation.config import memory_budget
 from labelweave.foundation.costs import warn_of_hard_margins
 from labelweave.foundation.interrupts import was_interrupted
 from labelweave.foundation.sklearn_compat import StrOptions, _check_sample_weight
@@ -58,7 +66,6 @@ from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, 
 from labelweave.problems import MarginData
 from labelweave.solvers import Solver, SolverResult, Status
 
-_FACTORIZATIONS = {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}
 _LEAST_TOL = 1e-10  # a smaller one asks for all digits there are, whatever C is
 
 
@@ -89,27 +96,21 @@ class MaxMarginClassifier(KernelClassifier):
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the RBF, polynomial and Laplacian kernels, with scikit-learn's meaning: "scale" is
         1 / (d var(X)), "auto" 1 / d.
-    degree : int, default=3
-        Degree of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
-    coef0 : float, default=1.0
-        Constant of the polynomial kernel.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model: columns to mean 0 and deviation 1, columns to normal
         quantiles, rows to length 1, or as they are.  "auto" takes the one of "standard" and "quantile", for
         sparse rows of "unit" and "none", with the least squared error of left-out rows in kernel ridge
         regression.  See :class:`~labelweave.features.FeatureScaling`; weights are those of scaled features.
-    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L), list of them or None, \
-            default=None
-        The prior covariance R between labels; None is the identity.  A taxonomy
+    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L), list of them, "learn", int or \
+            None, default=None
+        The prior covariance R between labels; None is the identity.  "learn" is for a learned one, a number
+        for a learned one of so many columns, ``B B^T``; both need ``hyperparameters="learn"``.  A taxonomy
         stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are found by label name.  With a list of
         kernels a list of as many: scores covary by the sum of K_g R_g.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Weights that are known before the fit, of features as the model scales them: Z is penalised by how far
         it is from them.  With a kernel that has no weights the scores they give are added to its own.
-    coupling : None, "full" or int, default=None
-        Learn the label covariance, ``B B^T`` with B square or of so many columns.  Needs
-        ``hyperparameters="learn"``.
-    hyperparameters : {"fixed", "learn"}, default="fixed"
+    hyperparameters : {"fixed", "learn"} or HyperparameterSearch, default="fixed"
         "learn" takes the parameters of one kernel, C and a learned covariance from
         :class:`KernelLogisticClassifier`, which learns them by the gradient of its cross-validated loss: a
         surrogate for the hinge, with C half the scale of the scores.  On rows that separate the labels that
@@ -147,22 +148,19 @@ class MaxMarginClassifier(KernelClassifier):
     max_iter : int, default=1000
         The largest number of rounds: sweeps over all rows and a few over those that still gain,
         or steps of all variables together.
-    solver : {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", \
-            "working_set"} or Solver, default="auto"
+    solver : {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set", \
+            "cholesky", "eigenvalues", "incomplete_cholesky"} or Solver, default="auto"
         "coordinate_ascent" walks sparse rows of explicit features; "alternating_directions" (ADMM) takes
-        global steps with one factorisation for all labels; "block_ascent" walks blocks of kernel rows;
+        global steps with one factorisation for all labels, the last three name which: "cholesky" and
+        "eigenvalues" need the kernel matrix in memory, "incomplete_cholesky" is corrected in rounds;
+        "block_ascent" walks blocks of kernel rows;
         "working_set" is the paper's Algorithm 1.  All reach the same optimum.  "auto" is the first for
         sparse rows, ADMM for dense ones, and blocks, then ADMM if that is faster, for kernels.  One of your
         own (:mod:`labelweave.extending`) gets ``tol`` and ``max_iter`` from here, and its result is measured.
-    factorization : {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}, default="auto"
-        How ADMM factors kernel matrices.  The first two need them in memory, the last is corrected in rounds.
     kernel_rank : int or None, default=None
         Columns of an incomplete Cholesky factor G, drawn among all rows, that stands for a kernel matrix: the
         fit is the linear one to the rows of G, and the model keeps so many rows.  The gap is that of this
         problem, and says nothing of ``K - G G^T``.  None for the matrix itself.
-    memory_budget : float, default=2000.0
-        Megabytes for kernel matrices, their factors, caches and panels.  About thirty arrays of
-        rows x labels come on top.  Of larger dense weights see ``prune``.
     precision : {"auto", "float32", "float64"}, default="auto"
         Arithmetic while solving.  "auto" is float32 where rounding does no harm: in coordinate ascent for
         ``tol >= 1e-5`` and ``2 C max(w) <= 1e5 tol``; in ADMM and block ascent for more than 1,000 rows and
@@ -175,8 +173,9 @@ class MaxMarginClassifier(KernelClassifier):
         it in size (DiSMEC, Babbar and Schölkopf 2017), and "small" those below a fiftieth of the largest of
         their label, whatever the gap is then.  Labels are fitted block
         after block, and the weights are kept sparse: in memory are the data, a block a thread and what is
-        kept.  That is done with "off" too where dense weights would exceed ``memory_budget``, and above
-        500 MB it is recommended.  Such fits begin anew with ``warm_start`` and ``partial_fit``.
+        kept.  That is done with "off" too where dense weights would exceed the ``memory_budget`` of
+        :func:`labelweave.set_config`, and above 500 MB it is recommended.  Such fits begin anew with
+        ``warm_start`` and ``partial_fit``.
     n_jobs : int or None, default=None
         Threads; labels (when R is the identity) or panels of the kernel matrix are spread over
         them.  The result is the same to the last bit for any number.
@@ -257,27 +256,23 @@ class MaxMarginClassifier(KernelClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "C": [POSITIVE],
+        "hyperparameters": SEARCHED,
         "kernel": [*SHARED["kernel"], list, tuple],
-        "label_covariance": [*SHARED["label_covariance"], list, tuple],
+        "label_covariance": [*SHARED["label_covariance"], *LEARNED_COVARIANCE, list, tuple],
         "solver": [StrOptions(set(SOLVERS)), Solver],
-        "factorization": [StrOptions(_FACTORIZATIONS)],
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "prune": [StrOptions({"off", "certified", "small"}), POSITIVE],
     }
 
     def __init__(
         self, C: float = 1.0, *, kernel: KernelLike | Sequence[Any] = "linear", gamma: str | float = "scale",
-        degree: int = 3, coef0: float = 1.0, scaling: str = "none", label_covariance: CovarianceLike = None,
-        label_mean: MeanLike = None, coupling: Literal["full"] | int | None = None,
-        hyperparameters: Literal["fixed", "learn"] = "fixed",
+        scaling: str = "none", label_covariance: LearnableCovariance = None, label_mean: MeanLike = None,
+        hyperparameters: Literal["fixed", "learn"] | HyperparameterSearch = "fixed",
         fit_intercept: bool = True, false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
-        class_weight: ClassWeight = None,
-        flip_rates: FlipRatesLike = None, threshold: str | float = "auto",
-        warm_start: bool = False,
-        checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
-        solver: str | Solver[Any, Any] = "auto", factorization: str = "auto", kernel_rank: int | None = None,
-        memory_budget: float = 2000.0, precision: str = "auto",
-        prune: Literal["off", "certified", "small"] | float = "off",
+        class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None, threshold: str | float = "auto",
+        warm_start: bool = False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3,
+        max_iter: int = 1000, solver: str | Solver[Any, Any] = "auto", kernel_rank: int | None = None,
+        precision: str = "auto", prune: Literal["off", "certified", "small"] | float = "off",
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
@@ -320,10 +315,10 @@ class MaxMarginClassifier(KernelClassifier):
         y = [labels.positives, labels.observed]
         journal = self._open_journal(X=rows.features.data, y=y, weights=weights, start=start)
         learned = None
-        if self.hyperparameters == "learn":
+        if (search := self._search) is not None:
             from labelweave.estimators.max_margin.learning import learn_margins
 
-            learned = learn_margins(self, rows.features, labels, (row_weights, entries), journal)
+            learned = learn_margins(self, search, rows.features, labels, (row_weights, entries), journal)
         covariances = self._covariances(labels) if learned is None else [learned.covariance]
         self.C_ = C = float(self.C) if learned is None else learned.C
         # beyond, rounding of all margins alone moves an objective of 1 by more than the tolerance
@@ -378,13 +373,14 @@ class MaxMarginClassifier(KernelClassifier):
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)
+        is_named = isinstance(self.solver, str) and self.solver in FACTORIZATIONS
         return MarginSettings(
-            solver=self.solver,
+            solver="alternating_directions" if is_named else self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
             precision=self.precision,
-            factorization=self.factorization,
-            memory_budget=self.memory_budget,
+            factorization=str(self.solver) if is_named else "auto",
+            memory_budget=memory_budget(self._usual_budget),
             n_threads=effective_n_jobs(self.n_jobs),
             seed=journal.recall("seed", lambda: int(random_state.randint(2**31 - 1))),
             on_check=progress,
@@ -423,12 +419,11 @@ class MaxMarginClassifier(KernelClassifier):
 
     def _read_kernels(self, features: FeatureMatrix, seed: int) -> list[Any]:
         """Give the first kernel with its explicit features, then the others."""
-        if self.hyperparameters == "learn" and self.kernel != "precomputed":
+        if self._search is not None and self.kernel != "precomputed":
             return [KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)]
         if not self._is_sum:
             return [*self._read_kernel(features, seed)]
-        shape = self.gamma, self.degree, self.coef0
-        kernels = [make_kernel(one, *shape).resolved(features) for one in self.kernel]
+        kernels = [make_kernel(one, self.gamma).resolved(features) for one in self.kernel]
         for one in kernels:
             self._check_kernel(one, features, seed)
         self.kernel_: Any = kernels
@@ -448,8 +443,7 @@ class MaxMarginClassifier(KernelClassifier):
         self.label_covariance_ = [wide] if self._is_sum else wide
 
     def _refuse_together(self) -> None:
-        if self.coupling is not None and self.hyperparameters == "fixed":
-            raise ParameterError("`coupling` learns a covariance, which needs `hyperparameters='learn'`.")
+        refuse_unlearned(self)
         if self.label_mean is not None and self.prune != "off":
             raise ParameterError(
                 f"`prune={self.prune!r}` makes weights 0 that `label_mean` has reasons to be other than 0; "
@@ -458,9 +452,6 @@ class MaxMarginClassifier(KernelClassifier):
         has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")
         if has_matrix and self.kernel_rank is None:
             refuse_solver(self.solver, "kernels", *NO_ROWS_TO_WALK)
-        if self.factorization != "auto":
-            why = f"factorises no kernel matrix, as `factorization={self.factorization!r}` asks for"
-            refuse_solver(self.solver, "factorization", why)
 
     def _margins(self, n_labels: int, mean: LabelMean | None) -> Array:
         names = ("false_negative_cost", "false_positive_cost")

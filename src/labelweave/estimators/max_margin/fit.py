@@ -228,7 +228,7 @@ class MarginTask:
         if self.further:
             return "alternating_directions"
         if self.explicit is None:  # a factorisation that is asked for is one of alternating directions
-            return "auto" if self.settings.factorization == "auto" else "alternating_directions"
+            return "auto"
         if not self._has_few_dimensions(self.explicit):
             return "coordinate_ascent"
         # dense rows of coupled labels took longer by coordinates than by global steps wherever it was tried

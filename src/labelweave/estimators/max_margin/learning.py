@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.kernel_classifier import HyperparameterSearch
 from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
+from labelweave.estimators.parameters import is_learned
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.labels import LabelCovariance, LabelMatrix
 
@@ -37,7 +39,12 @@ class LearnedMargins:
 
 
 def learn_margins(
-    model: Any, features: FeatureMatrix, labels: LabelMatrix, weights: tuple[Any, Any], journal: Journal
+    model: Any,
+    search: HyperparameterSearch,
+    features: FeatureMatrix,
+    labels: LabelMatrix,
+    weights: tuple[Any, Any],
+    journal: Journal,
 ) -> LearnedMargins:
     """Learn from all rows, as the parameters of a max-margin classifier say.
 
@@ -54,15 +61,12 @@ def learn_margins(
     surrogate = kind(
         kernel=model.kernel,
         gamma=model.gamma,
-        degree=model.degree,
-        coef0=model.coef0,
         scale=2.0 * model.C,
         intercept_variance=1.0 if model.fit_intercept else 0.0,
         label_covariance=model.label_covariance,
         label_mean=model.label_mean,
-        coupling=model.coupling,
+        hyperparameters=search,
         tol=_TOL,
-        memory_budget=model.memory_budget,
         n_jobs=model.n_jobs,
         random_state=model.random_state,
     )
@@ -75,6 +79,7 @@ def learn_margins(
     (term,) = surrogate.prior_.terms
     variance = float(np.mean(term.covariance.diagonal()))
     covariance: LabelCovariance = LabelCovariance.identity(labels.n_labels)
-    if term.covariance.ties_labels or model.label_covariance is not None:
+    given = model.label_covariance
+    if term.covariance.ties_labels or not (given is None or is_learned(given)):
         covariance = LabelCovariance.dense(term.covariance.to_dense() / variance)
     return LearnedMargins(term.kernel, covariance, variance / 2)

@@ -27,27 +27,29 @@ _USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
 _ROUND_WORK, _VISIT, _ACROSS, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 60, 200, 4e6, 150
 
 
+FACTORIZATIONS = ("cholesky", "eigenvalues", "incomplete_cholesky")  # of alternating directions
+
+
 class Takes(NamedTuple):
     """What a solver can be given.
 
     kernels: whether it takes kernel matrices, and not explicit features alone.
     sums: whether it takes a sum of kernels with label covariances of their own.
     prune: whether it leaves sparse weights.
-    factorization: whether it factorises kernel matrices.
     """
 
     kernels: bool = True
     sums: bool = False
     prune: bool = False
-    factorization: bool = False
 
 
 SOLVERS = {
-    "auto": Takes(sums=True, prune=True, factorization=True),
+    "auto": Takes(sums=True, prune=True),
     "coordinate_ascent": Takes(kernels=False, prune=True),
-    "alternating_directions": Takes(sums=True, factorization=True),
+    "alternating_directions": Takes(sums=True),
     "block_ascent": Takes(),
     "working_set": Takes(),
+    **dict.fromkeys(FACTORIZATIONS, Takes(sums=True)),
 }
 _OWN = Takes(sums=True)  # any other that a user gives
 NO_ROWS_TO_WALK = "walks explicit features, which this kernel does not have", ", or give `kernel_rank`"

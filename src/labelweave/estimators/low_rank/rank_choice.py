@@ -1,0 +1,338 @@
+"""Rank and regularisation of the low-rank classifier by cross-validation."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from labelweave.estimators.base import CheckedParameters
+from labelweave.estimators.held_out import held_out_rows, reusable_splits
+from labelweave.estimators.journal import Journal
+from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings
+from labelweave.estimators.low_rank.path import (
+    SCORINGS,
+    HeldOutRows,
+    LowRankPath,
+    PathFits,
+    PathState,
+    ScoreSettings,
+    held_out_score,
+)
+from labelweave.estimators.low_rank.ridge_learning import labels_to_split
+from labelweave.estimators.low_rank.starts import Start, continued
+from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, keep_parameters
+from labelweave.estimators.progress import warn_of_end
+from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import numbers_of, panels
+from labelweave.foundation.sklearn_compat import StrOptions, _safe_indexing
+from labelweave.labels import LabelMatrix
+from labelweave.model_files import StoredParameters, storable
+from labelweave.model_files.schema import Items, Maybe, Number, OneOf, count
+from labelweave.solvers import Status
+
+RULES = ("best", "one_standard_error")
+_FOLDS = 5
+_MOST_LAMBDAS = 1000
+_BLOCK_ENTRIES = 8_000_000  # kernel values at a time where a block does not fit
+
+
+@storable(
+    "RankSearch",
+    {
+        "ranks": Items(Number(0)),
+        "regularizations": Maybe(count(least=1), Items(Number(0)), none=False),
+        "cv": Maybe(count(least=2)),
+        "scoring": OneOf(tuple(SCORINGS)),
+        "rule": OneOf(RULES),
+        "path_tol": Number(0),
+    },
+)
+class RankSearch(StoredParameters, CheckedParameters):
+    """Rank and regularisation of a low-rank model by cross-validation.
+
+    It is a value of ``rank`` of :class:`LowRankClassifier`.  In every fold the fits go from the strongest
+    penalty and the largest rank on, each from where a neighbour ended; then all rows are fitted with the best
+    pair.
+
+    Parameters
+    ----------
+    ranks : array-like of int or float, default=(100,)
+        The ranks to try, as numbers of columns (int) or shares of the number of labels (float, at most 1).
+        Ranks that no product can have are lowered to the largest possible one.
+    regularizations : int or array-like of float, default=(10.0, 1.0)
+        The values of lambda to try, a strong one and that of :class:`LowRankClassifier`, weaker ones being
+        slow; or how many of them: they are then found from the data, over four decades. The largest one
+        leaves nothing but scores of 0 (trace norm), or is a hundred times the mean squared length of a row
+        (ridge).
+    cv : int, splitter, iterable or None, default=2
+        The folds: a number of random parts (None for 5), or splits.
+    scoring : {"loss", "precision_at_1", "precision_at_3", "precision_at_5", "average_auc", "micro_f1"} or \
+            callable, default="micro_f1"
+        What is best on the observed entries of held-out rows: the least mean loss ("loss", with its sign
+        turned) or the greatest metric; "micro_f1" at ``threshold``.  A callable gets a fitted model, X of
+        these rows as an array or CSR, scaled as ``scaling`` says, and their y, a LabelMatrix for labels of
+        several calls of ``partial_fit``, and gives a number, greater is better.
+    rule : {"best", "one_standard_error"}, default="best"
+        Which pair is taken: the best mean score, or the smallest rank, and the strongest penalty with it,
+        whose mean is at most one standard error below it.
+    path_tol : float, default=1e-2
+        The tolerance of the fits to folds, in the place of ``tol``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave import LowRankClassifier, RankSearch
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 5))
+    >>> Y = (X @ rng.normal(size=(5, 2)) @ rng.normal(size=(2, 6)) > 0).astype(int)
+    >>> model = LowRankClassifier(RankSearch([1, 2, 4], cv=3)).fit(X, Y)
+    >>> model.best_rank_, round(model.best_regularization_, 1)
+    (4, 1.0)
+    >>> list(model.cv_results_)[:3]
+    ['rank', 'regularization', 'mean_test_score']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "ranks": ["array-like"],
+        "regularizations": [COUNT, "array-like"],
+        "cv": ["cv_object"],
+        "scoring": [StrOptions(set(SCORINGS)), callable],
+        "rule": [StrOptions(set(RULES))],
+        "path_tol": [NON_NEGATIVE],
+    }
+
+    def __init__(
+        self, ranks: ArrayLike = (100,), regularizations: ArrayLike = (10.0, 1.0), *, cv: Any = 2,
+        scoring: str | Callable[..., float] = "micro_f1", rule: str = "best", path_tol: float = 1e-2,
+    ) -> None:  # fmt: skip
+        keep_parameters(self, locals())
+
+    def _refuse_together(self) -> None:
+        self.read_ranks()
+        self.read_regularizations()
+
+    def read_ranks(self) -> list[Any]:
+        """Check the ranks: whole numbers from 1, or shares of the labels."""
+        if not isinstance(self.ranks, Iterable) or getattr(self.ranks, "ndim", 1) != 1:
+            raise ParameterError("`ranks` is no list; give one rank or several, such as [10, 0.5].")
+        ranks = [rank.item() if isinstance(rank, np.generic) else rank for rank in self.ranks]
+        for rank in ranks:
+            is_count = isinstance(rank, int) and rank >= 1
+            if isinstance(rank, bool) or not (is_count or (isinstance(rank, float) and 0 < rank <= 1)):
+                raise ParameterError(
+                    f"`ranks` has {rank!r}; a rank is a whole number from 1 on, or a share of the labels "
+                    "above 0 and up to 1.0."
+                )
+        if not ranks:
+            raise ParameterError("`ranks` is empty; give at least one rank.")
+        return ranks
+
+    def read_regularizations(self) -> list[float] | int:
+        """Check lambdas: how many, or numbers from 0 on; give them in descending order."""
+        if isinstance(self.regularizations, Integral):
+            count = int(self.regularizations)
+            if count > _MOST_LAMBDAS:
+                raise ParameterError(f"`regularizations` is {count}; at most {_MOST_LAMBDAS} are tried.")
+            return count
+        values = numbers_of(self.regularizations, "`regularizations`").astype(np.float64).ravel()
+        bad = values[~(np.isfinite(values) & (values >= 0))]
+        if len(bad) or not len(values):
+            what = f"has {bad[0]}" if len(bad) else "is empty"
+            raise ParameterError(
+                f"`regularizations` {what}; give numbers from 0 on, or how many to find from the data."
+            )
+        return sorted(set(values.tolist()), reverse=True)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a model file keeps; a splitter and a function have no use after the fit."""
+        state = super().to_state()
+        state["ranks"], state["regularizations"] = self.read_ranks(), self.read_regularizations()
+        state["cv"] = self.cv if isinstance(self.cv, Integral) else None
+        return state | ({"scoring": "loss"} if callable(self.scoring) else {})
+
+
+@dataclass(frozen=True)
+class RankChoice:
+    """The choice of rank and lambda for one fit of a classifier.
+
+    model: the classifier, which keeps what was found.
+    """
+
+    model: Any
+    search: RankSearch
+
+    def most_fits(self) -> int | None:
+        """Return the largest number of fits to folds; None where a splitter makes the folds."""
+        cv = self.search.cv
+        if not (cv is None or isinstance(cv, Integral)):
+            return None
+        found = self.search.read_regularizations()
+        penalties = found + 1 if isinstance(found, int) else len(found)
+        folds = _FOLDS if cv is None else int(cv)
+        return folds * penalties * len(self.search.read_ranks())
+
+    def chosen(
+        self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings, learned: float
+    ) -> tuple[LowRankSettings, Start | None]:
+        """Choose rank and lambda on folds; return them and a start of the fit to all rows, if there is one.
+
+        learned: the lambda that was learned with the kernel.
+        """
+        model, search = self.model, self.search
+        penalties, cv = search.read_regularizations(), reusable_splits(search.cv)
+        is_apt = learned != settings.regularization and (model.loss, model.penalty) == ("squared", "ridge")
+        fits = PathFits(
+            data,
+            replace(settings, tol=search.path_tol),
+            ranks=sorted({model._columns(rank, data) for rank in search.read_ranks()}, reverse=True),
+            penalties=penalties,
+            extra=learned if is_apt else None,
+            held_out=self._folds(data, cv, settings.seed),
+            score=self._make_score(features, data, y, settings),
+        )
+        progress: Any = settings.on_round
+        result, path = settings.journal.run(
+            "path", LowRankPath(), fits, None, lambda record, _: progress.subtask("fit to a fold", record)
+        )
+        is_interrupted = result.status is Status.INTERRUPTED
+        if is_interrupted and np.isnan(path.scores).all():
+            raise KeyboardInterrupt
+        self._keep_path(path, fits.ranks, is_interrupted=is_interrupted)
+        if is_interrupted:  # what follows is not what follows when the path goes on
+            settings = replace(settings, journal=Journal())
+        start = None  # of the fit of all rows; an exact one needs none
+        if path.best_factor is not None and (model.loss, model.penalty) != ("squared", "ridge"):
+            first = data.first_factor(model.best_rank_, settings.start, settings.seed)
+            start = Start(continued(path.best_factor, first, model.best_rank_))
+        settings = replace(settings, rank=model.best_rank_, regularization=model.best_regularization_)
+        model.hyperparameters_["regularization"] = model.best_regularization_
+        return settings, start
+
+    def _folds(self, data: LowRankData, cv: Any, seed: int) -> Array:
+        n_rows = len(data.labels)
+        if n_rows < 2:
+            raise ValueError(f"Cross-validation needs at least 2 rows, but there is {n_rows} row only.")
+        targets = labels_to_split(data.labels, self.model._form.kind, cv)
+        return held_out_rows(cv, np.arange(n_rows), targets, seed)
+
+    def _make_score(
+        self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
+    ) -> Any:
+        scoring = self.search.scoring
+        if callable(scoring):
+            return partial(self._called, scoring, features, y)
+        blocks = _KernelBlocks(data, settings)
+        what = ScoreSettings(self.model.loss, settings.negative_weight, self.model._level, settings.workers)
+
+        def score(fitted: FittedFactors, held: Array, kept: Array) -> float:
+            latent = blocks.latent(fitted, held, kept)
+            image = np.hstack([latent, np.ones((len(held), 1))])
+            factor = np.hstack([fitted.label_factor, fitted.intercepts[:, None]]).astype(np.float64)
+            if data.known is not None:
+                image, factor = np.hstack([image, data.known[0][held]]), np.hstack([factor, data.known[1]])
+            part = None if data.factors is None else data.factors.rows(held)
+            rows = HeldOutRows(data.labels[held], data.weights[held], image, factor, part)
+            return held_out_score(scoring, rows, what)
+
+        return score
+
+    def _called(
+        self,
+        scoring: Callable[..., float],
+        features: FeatureMatrix,
+        y: Any,
+        fitted: FittedFactors,
+        held: Array,
+        kept: Array,
+    ) -> float:
+        """Score by the user's function, which gets a model of its own."""
+        model = copy.copy(self.model)
+        model._keep_factors(fitted.spread(kept, len(features)), features)
+        model.scaling_ = None  # rows are given as they are scaled, without names
+        model.__dict__.pop("feature_names_in_", None)
+        model.thresholds_ = np.full(len(fitted.intercepts), model._level)
+        model.rank_ = fitted.label_factor.shape[1]
+        truth = y[held] if isinstance(y, LabelMatrix) else _safe_indexing(y, held)
+        found = scoring(model, features.rows(held).data, truth)
+        try:
+            return float(found)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"scoring gave {found!r}; a scoring function must give one number, greater is better."
+            ) from None
+
+    def _keep_path(self, path: PathState, tried: list[int], *, is_interrupted: bool) -> None:
+        """Keep the table of scores, and choose."""
+        done = np.isfinite(path.scores).sum(axis=0)
+        if not done.any():
+            raise ValueError(
+                "No held-out row can be scored: in every fold they have no observed entry with a positive "
+                "weight, or the scoring gave NaN; give other folds, or another scoring."
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of means of nothing
+            mean, spread = np.nanmean(path.scores, axis=0), np.nanstd(path.scores, axis=0, ddof=0)
+        mean = np.where(done == done.max(), mean, np.nan)
+        penalties, ranks = np.meshgrid(path.penalties, tried, indexing="ij")
+        best = np.unravel_index(np.nanargmax(mean), mean.shape)
+        allowed = mean >= mean[best]
+        if self.search.rule == "one_standard_error" and done.max() > 1:
+            allowed = mean >= mean[best] - spread[best] / np.sqrt(done.max() - 1)
+        order = np.lexsort((-penalties[allowed], ranks[allowed]))
+        i, j = np.argwhere(allowed)[order[0]]
+        self.model.n_splits_ = path.scores.shape[0]
+        self.model.best_rank_, self.model.best_regularization_ = int(ranks[i, j]), float(penalties[i, j])
+        self.model.best_score_ = float(mean[i, j])
+        self.model.cv_results_ = {
+            "rank": ranks.ravel(),
+            "regularization": penalties.ravel(),
+            "mean_test_score": mean.ravel(),
+            "std_test_score": spread.ravel(),
+            **{f"split{fold}_test_score": scores.ravel() for fold, scores in enumerate(path.scores)},
+            "seconds": np.nansum(path.seconds, axis=0).ravel(),
+            "rounds": np.nansum(path.steps, axis=0).ravel(),
+        }
+        self.model.search_status_ = "interrupted" if is_interrupted else "complete"
+        if is_interrupted:
+            message = (
+                f"The cross-validation was interrupted after {np.isfinite(path.scores).sum()} of "
+                f"{path.scores.size} fits to folds; the model has the best rank and regularisation of these."
+            )
+            warn_of_end(message)
+
+
+class _KernelBlocks:
+    """Maps held-out rows into the space of factors; of a kernel's blocks the last one is kept if it fits."""
+
+    def __init__(self, data: LowRankData, settings: LowRankSettings) -> None:
+        self.data, self.settings = data, settings
+        self.held: Array | None = None
+        self.support: Array = np.empty(0, np.intp)
+        self.block: Any = None
+
+    def latent(self, fitted: FittedFactors, held: Array, kept: Array) -> Array:
+        """Map the held-out rows: shape (held, k)."""
+        if self.data.explicit is not None:
+            return self.data.explicit.rows(held).matmul(fitted.feature_factor).astype(np.float64)
+        assert self.data.source is not None, "there are features or a kernel"
+        assert fitted.support is not None, "a kernel has support rows"
+        support = kept[fitted.support]
+        factor, multiply = fitted.feature_factor.astype(np.float64), self.settings.workers.matmul
+        if 8e-6 * len(held) * len(support) > self.settings.memory_budget:
+            source, parts = self.data.source, panels(len(held), 1 + _BLOCK_ENTRIES // max(1, len(support)))
+            blocks = (source.block(held[part], support, np.float64) for part in parts)
+            return np.concatenate([multiply(block, factor) for block in blocks])
+        if self.held is not held or not np.array_equal(self.support, support):
+            self.held, self.support = held, support
+            self.block = self.data.source.block(held, support, np.float64)
+        return multiply(self.block, factor)

@@ -1,0 +1,89 @@
+"""What holds for all fits, whatever the estimator: what Ctrl-C does, and the memory for large matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from labelweave.foundation.arguments import checked
+
+_CHOICES = ("raise", "keep")
+ON_INTERRUPT: ContextVar[str] = ContextVar("on_interrupt", default="raise")
+_BUDGET: dict[str, float | None] = {"megabytes": None}  # of the process, and so of all its threads
+
+
+def memory_budget(usual: float) -> float:
+    """Return the megabytes for kernel matrices and the like that are configured, or the usual ones."""
+    configured = _BUDGET["megabytes"]
+    return usual if configured is None else configured
+
+
+@checked
+def set_config(*, on_interrupt: str | None = None, memory_budget: float | str | None = None) -> None:
+    """Set what holds for the fits that follow; what is None stays as it is.
+
+    Parameters
+    ----------
+    on_interrupt : {"raise", "keep"} or None, default=None
+        What Ctrl-C does.  Either way the estimator keeps the best model so far.  "raise", the initial value,
+        then raises KeyboardInterrupt, and ends whatever called the fit.  "keep" returns from the fit with a
+        ConvergenceWarning instead; a search of scikit-learn's ends nevertheless.
+    memory_budget : float, "auto" or None, default=None
+        Megabytes for kernel matrices, their factors, caches and panels, and on a cluster for the rows of one
+        worker; arrays of rows x labels come on top.  Matrices that do not fit are computed anew in parts.
+        "auto", the initial value, is 2,000 for :class:`MaxMarginClassifier` and on a cluster, and 8,000 for
+        :class:`KernelLogisticClassifier` and :class:`LowRankClassifier`.
+
+    Raises
+    ------
+    ValueError
+        If a value is none of these.
+
+    See Also
+    --------
+    config_context : The same for a block of code.
+    """
+    if on_interrupt is not None:
+        if on_interrupt not in _CHOICES:
+            raise ValueError(f"on_interrupt is {on_interrupt!r}; give 'raise' or 'keep'.")
+        ON_INTERRUPT.set(on_interrupt)
+    if memory_budget is not None:
+        is_word, value = isinstance(memory_budget, str), memory_budget
+        if value != "auto" and (is_word or isinstance(value, bool) or not float(value) > 0):
+            raise ValueError(f"memory_budget is {memory_budget!r}; give megabytes above 0, or 'auto'.")
+        _BUDGET["megabytes"] = None if is_word else float(value)
+
+
+@contextmanager
+@checked
+def config_context(
+    *, on_interrupt: str | None = None, memory_budget: float | str | None = None
+) -> Iterator[None]:
+    """Set what holds for the fits of a block of code.
+
+    Parameters
+    ----------
+    on_interrupt : {"raise", "keep"} or None, default=None
+        See :func:`set_config`.
+    memory_budget : float, "auto" or None, default=None
+        See :func:`set_config`.
+
+    Yields
+    ------
+    None
+        Nothing; what was set before holds again after the block.
+
+    Examples
+    --------
+    >>> import labelweave
+    >>> with labelweave.config_context(on_interrupt="keep", memory_budget=500.0):
+    ...     model = labelweave.MaxMarginClassifier().fit([[0.0], [1.0]], [[0], [1]])
+    """
+    before = ON_INTERRUPT.get(), _BUDGET["megabytes"]
+    set_config(on_interrupt=on_interrupt, memory_budget=memory_budget)
+    try:
+        yield
+    finally:
+        ON_INTERRUPT.set(before[0])
+        _BUDGET["megabytes"] = before[1]
