@@ -222,13 +222,18 @@ def learned_graph(draw: Draw) -> Fit:
     """Learn a graph of cliques; held against the relaxation over all pairs of labels."""
     random, L, penalty = draw.random, min(draw.n_labels, 3), draw.power(-4, 1)
     Y, solver = draw.Y[:, :L].astype(int), str(random.choice(["frank_wolfe", "proximal"]))
-    model = LabelGraphClassifier(GraphGrowth(max_rounds=int(random.integers(1, 4)), cliques_per_round=int(random.integers(1, 3)), graph_tol=float(random.choice([0.0, 0.05]))), regularization=penalty, tol=draw.tol, solver=solver).fit(draw.X, Y, draw.weights)  # fmt: skip
+    growth = GraphGrowth(
+        max_rounds=int(random.integers(1, 4)), cliques_per_round=int(random.integers(1, 3)),
+        graph_tol=float(random.choice([0.0, 0.05])),
+    )  # fmt: skip
+    model = LabelGraphClassifier(growth, regularization=penalty, tol=draw.tol, solver=solver)
+    model.fit(draw.X, Y, draw.weights)
     edges = list(itertools.combinations(range(L), 2))
     features, shares = draw.features("linear", 0.0), draw.weights / draw.weights.sum()
     labelings = np.array(list(itertools.product((0, 1), repeat=L)))
     cost = (labelings[None] != Y[:, None]).sum(axis=2)
     statistics, true = _states(labelings, edges), _states(Y, edges)
-    groups = list(itertools.combinations(range(len(edges)), min(model.cliques_per_round, len(edges))))
+    groups = list(itertools.combinations(range(len(edges)), min(growth.cliques_per_round, len(edges))))
     own, parts = cp.Variable((features.shape[1], 2 * L)), []
     tables, norms = [0.0] * len(edges), [0.0]
     for group in groups if edges else []:

@@ -1081,6 +1081,10 @@ _WITHOUT = {
     "metrics.get_scorer_names": "takes nothing",
     **{f"noise.{name}": _RECORD for name in ("CombinedAnswers", "FlipRates", "LabelErrors", "Reason")},
     **{f"inference.{name}": _RECORD for name in _RECORDS},
+    **dict.fromkeys(
+        ("GraphGrowth", "GraphInference", "HyperparameterSearch", "RankSearch"),
+        "its values are checked by the classifier that takes it",
+    ),
     "LabelCovariance": _BASE,
     "LabelCovariance.block": _OPERATOR,
     "LabelCovariance.columns": _OPERATOR,

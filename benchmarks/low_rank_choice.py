@@ -1,4 +1,4 @@
-"""``LowRankClassifier(RankSearch())`` beside ``LowRankClassifier()``: how the default was chosen, what it gives.
+"""``RankSearch()`` beside ``LowRankClassifier()``: how its default was chosen, and what it gives.
 
 The candidates are compared on training rows alone: every one is fitted to two thirds of a set's training rows
 and measured on the rest, three times.  The test rows are looked at once, at the end, with the default alone

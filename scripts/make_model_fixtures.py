@@ -25,10 +25,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from attacks.small_fits import grouped
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave import GraphInference, HyperparameterSearch, RankSearch
+from labelweave import GraphGrowth, GraphInference, HyperparameterSearch, RankSearch
 from labelweave.estimators.scorers import KernelExpansion, Scorer
 
 ASKED: dict[str, dict[str, Any]] = {
@@ -212,8 +211,8 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
     tree = Taxonomy.from_nested({"warm": ["red"], "cold": {"sea": ["green", "blue"]}, "other": [LABELS[3]]})
     tree_prior = LabelCovariance.from_taxonomy(tree, LABELS)
     factor_prior = LabelCovariance.from_signatures(np.array([[0, 1, 1, 0], [1, 0, 1, 0]]))
-    held, powers = {"validation_fraction": 0.3}, {"kernel": "polynomial", "gamma": 1.0, "degree": 2}
-    learn, power = {"regularization": 0.05, "max_rounds": 3}, PolynomialKernel(2, 1.0, 1.0)
+    held, powers = {"validation_fraction": 0.3}, {"kernel": PolynomialKernel(2, 1.0)}
+    learn, power = {"regularization": 0.05, "tol": 1e-3}, PolynomialKernel(2, 1.0, 1.0)
     cliques = [("red", "blue"), ("blue", "green", LABELS[3])]
     return {
         "margin_linear": (margin(), "X", Y),
@@ -259,11 +258,19 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "low_rank_precomputed": (LowRank(2, kernel="precomputed"), "gram", Y),
         "low_rank_polynomial": (LowRank(2, **powers), "X", Y),
         "low_rank_float32": (LowRank(2, "logistic", precision="float32"), "X", Y),
-        "graph_learned": (graph(**learn), "X", Y),
-        "graph_learned_larger_cliques": (grouped(graph, **learn, clique_size=3, cliques_per_round=2), "X", Y),
-        "graph_learned_refit": (grouped(graph, **learn, refit=True), "X", Y),
-        "graph_learned_early": (grouped(graph, **learn, **held, early_stopping=True), "X", Y),
-        "graph_learned_missing": (graph(**learn), "X", missing),
+        "graph_learned": (graph(GraphGrowth(max_rounds=3), **learn), "X", Y),
+        "graph_learned_larger_cliques": (
+            graph(GraphGrowth(max_rounds=3, clique_size=3, cliques_per_round=2), **learn),
+            "X",
+            Y,
+        ),
+        "graph_learned_refit": (graph(GraphGrowth(max_rounds=3, refit=True), **learn), "X", Y),
+        "graph_learned_early": (
+            graph(GraphGrowth(max_rounds=3, early_stopping=True, **held), **learn),
+            "X",
+            Y,
+        ),
+        "graph_learned_missing": (graph(GraphGrowth(max_rounds=3), **learn), "X", missing),
         "graph_chow_liu": (graph("chow-liu", 0.05), "sparse", sparse),
         "graph_full": (graph("full", 0.05), "X", Y),
         "graph_none": (graph("none", 0.05, false_negative_cost=[1, 2, 1, 2]), "X", Y),
@@ -288,7 +295,7 @@ def _other_cases() -> dict[str, tuple[Any, str, Any]]:
     from labelweave.features.kernels import ConstantKernel, LaplacianKernel, LinearKernel, RBFKernel
 
     Y, missing, margin = DATA["Y"], DATA["missing"], MaxMarginClassifier
-    learned = {"hyperparameters": "learn", "cv": 3, "max_learning_iter": 2}
+    learned = {"hyperparameters": HyperparameterSearch(3, max_learning_iter=2)}
     several = (2.0 * RBFKernel(0.1) + LinearKernel() + ConstantKernel(0.5)) * LaplacianKernel(0.05)
     dense_prior, held, rbf = 0.5 + np.eye(4), {"validation_fraction": 0.3}, {"kernel": "rbf"}
     chosen = {"cv": 3, "scoring": "precision_at_1", "rule": "one_standard_error"}
@@ -306,7 +313,7 @@ def _other_cases() -> dict[str, tuple[Any, str, Any]]:
             "low_rank_nystrom": (LowRank(2, "logistic", 0.1, **rbf, kernel_rank=8), "near", Y),
             "low_rank_learned": (LowRank(2, **rbf, **learned, penalty="ridge"), "near", Y),
             "low_rank_cv": (LowRank(RankSearch((1, 2), [0.1, 1.0], cv=3)), "X", Y),
-            "low_rank_cv_rbf": (grouped(LowRank, ranks=(0.5, 1.0), regularizations=2, **rbf, **chosen), "X", missing),
+            "low_rank_cv_rbf": (LowRank(RankSearch((0.5, 1.0), 2, **chosen), **rbf), "X", missing),
             "binary_relevance_squared_hinge": (BinaryRelevance("squared_hinge"), "near", Y),
             "graph_real_rows": (LabelGraphClassifier(regularization=0.05), "near", Y),
             "graph_message_passing": (
@@ -323,6 +330,10 @@ def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[An
     from labelweave import TunedThresholdClassifier as Tuned
 
     Y, classes, fixed = DATA["Y"], DATA["classes"], {"hyperparameters": "fixed"}
+    few, blocks = (
+        HyperparameterSearch(3, max_learning_iter=2, **more)
+        for more in ({"learning_rows": 20}, {"learning_blocks": 2})
+    )
     tree, dense_prior = Taxonomy.from_nested(TREE), 0.5 + np.eye(4)
     partly = np.where(np.arange(FITTED) % 7 == 0, "left", classes)
     unknown = np.where(np.arange(FITTED) % 5 == 0, None, classes)
@@ -347,7 +358,7 @@ def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[An
         "coupling": (Logistic(label_covariance=2, **learned), "near", classes),
         "low_rank": (Logistic(kernel_rank=8, **fixed), "near", classes),
         "low_rank_tree": (Logistic(kernel_rank=8, taxonomy=tree, **fixed), "near", classes),
-        "learning_rows": (grouped(Logistic, **learned, learning_rows=20), "near", classes),
+        "learning_rows": (Logistic(hyperparameters=few), "near", classes),
         "exact": (Logistic(solver="exact", **fixed), "X", classes),
         "labels": (Logistic(**fixed), "X", DATA["missing"]),
         "labels_learned": (Tuned(Logistic(**learned), "macro_f1", validation_fraction=0.3), "near", Y),
@@ -357,7 +368,7 @@ def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[An
             _labels(Y),
         ),
         "labels_coupling": (
-            grouped(Logistic, label_covariance="learn", **learned, learning_blocks=2),
+            Logistic(label_covariance="learn", hyperparameters=blocks),
             "near",
             sp.csr_array(Y),
         ),
@@ -482,7 +493,9 @@ def _text_cases() -> dict[str, tuple[Any, str, Any]]:
         "tree_classes": (Tree(leaf_size=2, branching=2, n_trees=2), "X", classes),
         "tree_all": (Tree(leaf_size=2, branching=2, negatives="all"), "X", Y),
         "margin_pruned": (Margin(prune="certified"), "X", Y),
-        "logistic_widths": (Logistic("ard", hyperparameters=HyperparameterSearch(max_learning_iter=2)), "near", Y),
+        "logistic_widths": (
+            Logistic("ard", hyperparameters=HyperparameterSearch(max_learning_iter=2)), "near", Y
+        ),
         "graph_kernel": (Graph("chow-liu", 0.05, kernel="rbf"), "near", Y),
         "graph_scores": (Graph("chow-liu", 0.05, kernel="rbf", inputs="scores"), "near", Y),
         "calibrated_classes": (Calibrated(Logistic(**fixed), cv=3), "near", classes),

@@ -10,6 +10,8 @@ import pytest
 from attacks.small_fits import EVERY, NEEDS_NAMES, AtSubtask, data_of, fitted
 from sklearn.base import clone
 
+from labelweave import HyperparameterSearch, config_context
+
 ROWS, FEATURES = 60, 6
 QUICK = (
     "margins, coordinates", "margins, rbf", "logistic, fixed", "low rank", "tree of one node", "graph, none",
@@ -59,13 +61,15 @@ def with_one_optimum(name):
 def learns(name):
     """Say whether a kind learns something in folds before it is fitted."""
     params = EVERY[name].get_params()
-    return bool(params.get("hyperparameters") == "learn" or params.get("early_stopping") or "scores" in name)
+    searches = isinstance(params.get("hyperparameters"), HyperparameterSearch)
+    searches |= params.get("hyperparameters") == "learn"
+    return bool(searches or params.get("graph__early_stopping") or "scores" in name)
 
 
 def is_coupled(name):
     """Say whether a kind is about the labels of its data alone, and of some by what it knows of others."""
     params = EVERY[name].get_params()
-    given = [params.get(parameter) for parameter in ("label_covariance", "coupling", "taxonomy")]
+    given = [params.get(parameter) for parameter in ("label_covariance", "taxonomy")]
     return any(one is not None for one in given) or name == "zero-shot"
 
 
@@ -148,3 +152,9 @@ def ends(fitted_model):
 def press(at):
     """Press Ctrl-C at the end of some subtask."""
     return AtSubtask(at, lambda: signal.raise_signal(signal.SIGINT))
+
+
+def within(megabytes, model, X, y):
+    """Fit a model within a budget of memory."""
+    with config_context(memory_budget=megabytes):
+        return model.fit(X, y)

@@ -237,18 +237,25 @@ def test_a_label_is_fitted_to_the_rows_in_which_it_is_observed(name):
 def weighs_mistakes(name):
     """Say of kinds whether costs of mistakes weigh losses; with margins they are the margins asked for."""
     is_closed = EVERY[name].get_params().get("penalty") == "ridge"  # a form that entries' weights do not have
-    is_any = takes("false_negative_cost")(name) and has_labels(name)
+    is_any = (takes("false_negative_cost")(name) or takes("class_weight")(name)) and has_labels(name)
     return is_any and not name.startswith("margins") and not is_closed
+
+
+def _weighing(name, missed, false):
+    """Give the parameters by which mistakes of both kinds weigh so much, a number each label."""
+    if takes("false_negative_cost")(name):
+        return {"false_negative_cost": missed, "false_positive_cost": false}
+    return {"class_weight": [{0: no, 1: yes} for yes, no in zip(missed, false, strict=True)]}
 
 
 @kinds(weighs_mistakes)
 def test_costs_of_mistakes_are_weights_of_entries(name):
     X, Y = table(name)
     missed, false = [1, 2, 1, 3, 1], [1, 1, 0.5, 1, 4.0]
-    found = fit(name, X, Y, false_negative_cost=missed, false_positive_cost=false)
+    found = fit(name, X, Y, **_weighing(name, missed, false))
     same = fit(name, X, Y, None, np.where(Y == 1, missed, false))
     np.testing.assert_allclose(scores(found, X), scores(same, X), rtol=0, atol=1e-6)
-    half = fit(name, X, Y, None, np.where(Y == 1, 2, 4), false_negative_cost=0.5, false_positive_cost=0.25)
+    half = fit(name, X, Y, None, np.where(Y == 1, 2, 4), **_weighing(name, [0.5] * 5, [0.25] * 5))
     np.testing.assert_allclose(scores(half, X), scores(fit(name, X, Y), X), rtol=0, atol=1e-6)
 
 

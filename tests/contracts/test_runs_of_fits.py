@@ -351,7 +351,7 @@ def test_parameters_that_make_no_sense_are_refused_with_rows_that_come_later(nam
 @pytest.mark.parametrize(
     ("name", "odd", "message"),
     [
-        ("margins, coordinates", {"coupling": "full"}, "coupling learns a covariance"),
+        ("margins, coordinates", {"label_covariance": "learn"}, "label_covariance='learn' is learned"),
         ("low rank", {"hyperparameters": "learn", "loss": "logistic"}, "hyperparameters='learn' is for"),
     ],
 )

@@ -106,7 +106,7 @@ def _public():
     """Make every public estimator; those that decide get a simple one to decide on."""
     homes = (labelweave, estimators, decisions)
     found = {name: getattr(home, name) for home in homes for name in home.__all__ if name[0].isupper()}
-    kinds = [kind for _, kind in sorted(found.items()) if hasattr(kind, "get_params")]
+    kinds = [kind for _, kind in sorted(found.items()) if hasattr(kind, "fit")]
     kinds = [kind for kind in kinds if kind.__name__ not in TAKES_FRAMES]
     around = decisions.base.DecisionClassifier
     return [kind(labelweave.BinaryRelevance()) if issubclass(kind, around) else kind() for kind in kinds]

@@ -100,7 +100,7 @@ def test_callbacks_and_weights_that_a_fit_does_not_take_are_refused(client):
 def test_numbers_of_rows_to_learn_from_are_few_without_a_word(client, monkeypatch):
     monkeypatch.setattr("labelweave.dask.models._LEARNING_ROWS", 40)
     given = {"max_learning_iter": 2, "kernel": "linear"}
-    model = lw.KernelLogisticClassifier(**given).fit(chunks(X), chunks(Y))
+    model = grouped(lw.KernelLogisticClassifier, **given).fit(chunks(X), chunks(Y))
     few = grouped(lw.KernelLogisticClassifier, **given, learning_rows=40).fit(X, Y)
-    assert model.learning_rows is None
+    assert model.hyperparameters.learning_rows is None
     assert model.hyperparameters_ == pytest.approx(few.hyperparameters_, rel=1e-6)

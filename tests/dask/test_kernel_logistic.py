@@ -77,7 +77,8 @@ def test_sparse_rows_weights_and_the_same_bits(client):
 
 def test_hyperparameters_are_learned_from_rows_that_are_brought_here(client):
     X, Y, _ = table()
-    settings = {"max_learning_iter": 3, "learning_rows": 60, "kernel_rank": 40}
+    search = lw.HyperparameterSearch(max_learning_iter=3, learning_rows=60)
+    settings = {"hyperparameters": search, "kernel_rank": 40}
     model = KernelLogisticClassifier(**settings).fit(chunks(X), chunks(Y))
     whole = lw.KernelLogisticClassifier(**settings).fit(X, Y)
     assert model.hyperparameters_ == pytest.approx(whole.hyperparameters_, rel=1e-6)
@@ -142,7 +143,7 @@ def test_matrices_over_partitions_do_what_those_in_memory_do(client, kernel):
     ("settings", "said"),
     [
         ({"kernel": "precomputed"}, "for data in memory"),
-        ({"memory_budget": 0.01}, "on the client"),
+        ({"kernel": "ard"}, "for data in memory"),
         ({"kernel": "linear", "tie": "class", "taxonomy": {"a": [0, 1, 2]}, "decision": "?"}, "decision"),
     ],
 )
@@ -150,6 +151,12 @@ def test_what_cannot_be_is_refused_in_a_sentence(client, settings, said):
     X, _, classes = table()
     with pytest.raises(ValueError, match=said):
         KernelLogisticClassifier(**settings).fit(chunks(X), chunks(classes))
+
+
+def test_tables_beyond_the_memory_budget_are_refused(client):
+    X, _, classes = table()
+    with lw.config_context(memory_budget=0.01), pytest.raises(ValueError, match="on the client"):
+        KernelLogisticClassifier().fit(chunks(X), chunks(classes))
 
 
 @pytest.mark.parametrize("settings", [{"kernel_rank": 30}, {"kernel_rank": 30, "loss": "logistic"}])

@@ -5,10 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-import dask
 import labelweave as lw
 import partitioned
-from labelweave import CalibratedLabelClassifier, LabelGraphClassifier, compare
+from labelweave import CalibratedLabelClassifier, GraphGrowth, LabelGraphClassifier, compare
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 6))
@@ -22,10 +21,15 @@ chunks = partial(partitioned.chunks, sizes=(40, 20, 30))
 
 
 GIVEN = {"tol": 1e-2, "regularization": 0.2}
-ONCE = {"validation_fraction": 0.3}
 CASES = {
-    "learned": ({"max_rounds": 2, **GIVEN}, Y),
-    "measured": ({"max_rounds": 2, "early_stopping": True, "refit": True, **ONCE, **GIVEN}, Y),
+    "learned": ({"graph": GraphGrowth(max_rounds=2), **GIVEN}, Y),
+    "measured": (
+        {
+            "graph": GraphGrowth(max_rounds=2, early_stopping=True, refit=True, validation_fraction=0.3),
+            **GIVEN,
+        },
+        Y,
+    ),
     "missing": ({"graph": "chow-liu", "fit_intercept": False, **GIVEN}, MISSING),
     "classes weighted": ({"graph": "full", "class_weight": "balanced", **GIVEN}, Y),
 }
@@ -47,7 +51,7 @@ def test_in_one_place_the_bits_are_those_in_memory(client, case):
 @pytest.mark.parametrize(
     ("settings", "labels", "slow"),
     [
-        ({"max_rounds": 2, "graph_tol": 0.0}, Y, 1e-4),
+        ({"graph": GraphGrowth(max_rounds=2, graph_tol=0.0)}, Y, 1e-4),
         ({"graph": "chow-liu"}, MISSING, 1e-4),
         ({"graph": "full"}, Y, 0.0),  # all partitions find labelings at once
     ],
@@ -87,9 +91,9 @@ def test_classes_and_weights_of_entries(client):
     assert np.array_equal(model.coef_, whole.coef_)
 
 
-def test_its_memory_is_said_in_the_configuration_of_dask(client):
+def test_its_memory_is_that_of_the_configuration(client):
     with (
-        dask.config.set({"labelweave.memory-budget": 0.01}),
+        lw.config_context(memory_budget=0.01),
         pytest.raises(ValueError, match=r"90 rows x 5 labels take 0 MB .* is 0\.01; raise it"),
     ):
         LabelGraphClassifier(graph="none").fit(chunks(X), chunks(Y))

@@ -18,7 +18,7 @@ import dask
 import labelweave as lw
 import partitioned
 from drawn import draw_labels
-from labelweave import LowRankClassifier, MaxMarginClassifier
+from labelweave import LowRankClassifier, MaxMarginClassifier, config_context
 from labelweave.dask import fit as fit_module
 from labelweave.dask.fit import spread
 from labelweave.dask.graphs import Place
@@ -65,11 +65,12 @@ def test_a_killed_client_goes_on_with_the_same_bits(client, apart, kept_often, m
     monkeypatch.setattr(
         "labelweave.dask.max_margin._Lines.__call__", lambda _, progress: counted.append(progress)
     )
-    for changed in ({"C": 0.2}, {"memory_budget": 500.0}):  # by which rows are brought together
+    for changed, budget in (({"C": 0.2}, "auto"), ({}, 500.0)):  # by which rows are brought together
         other = MaxMarginClassifier(checkpoint=checkpoint, **SETTINGS | changed)
-        with pytest.raises(
+        refused = pytest.raises(
             ValueError, match=r"another fit: the parameters differ\); delete that folder, or name"
-        ):
+        )
+        with config_context(memory_budget=budget), refused:
             other.fit(X, Y)
     with pytest.raises(ValueError, match="the partitions differ"):
         again.fit(X, chunks(1 - table()[1]))

@@ -199,13 +199,17 @@ def test_partitions_that_end_differently_are_brought_together(client):
         ({"flip_rates": (0.5, 0.6)}, "add up to 1 or more"),
         ({"label_mean": np.ones((5, 3))}, "label_mean is of 5 labels and 3 features"),
         ({"label_covariance": np.eye(4)}, "over 4 labels but y has 5"),
-        ({"memory_budget": 1e-6}, "memory_budget"),
     ],
 )
 def test_what_is_for_one_machine_is_refused(client, given, said):
     X, Y = table()
     with pytest.raises(ValueError, match=said):
         MaxMarginClassifier(**given).fit(chunks(X), chunks(Y))
+
+
+def test_weights_beyond_the_memory_budget_are_refused(client):
+    with lw.config_context(memory_budget=1e-6), pytest.raises(ValueError, match="memory_budget"):
+        MaxMarginClassifier().fit(*map(chunks, table()))
 
 
 def _with_a_hole(X):
@@ -289,7 +293,7 @@ def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):
     X, Y = (chunks(part, (9,) * 10) for part in table())
     monkeypatch.setattr("labelweave.dask.data._BYTES_A_ROW", 5e6)
     monkeypatch.setattr("labelweave.dask.data._FEWEST_VISITS", 4)
-    settings = {"C": 0.1, "tol": TOL, "memory_budget": 224.0}
+    settings = {"C": 0.1, "tol": TOL}
     visited, real = {}, Partition.visit
 
     def visit(part, *given, **more):
@@ -297,10 +301,12 @@ def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):
         return real(part, *given, **more)
 
     monkeypatch.setattr(Partition, "visit", visit)
-    model = MaxMarginClassifier(**settings).fit(X, Y)
+    with lw.config_context(memory_budget=224.0):
+        model = MaxMarginClassifier(**settings).fit(X, Y)
     assert visited == {0: 2, 1: 2, 2: 2, 3: 2, 4: 2}
     monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
-    filed = MaxMarginClassifier(**settings).fit(X, Y)
+    with lw.config_context(memory_budget=224.0):
+        filed = MaxMarginClassifier(**settings).fit(X, Y)
     exact = lw.MaxMarginClassifier(C=0.1, tol=1e-6).fit(*table())
     assert model.converged_
     assert model.trace_[-1].primal == pytest.approx(exact.trace_[-1].primal, rel=2 * TOL)

@@ -15,6 +15,7 @@ import labelweave as lw
 import partitioned
 from labelweave import (
     CalibratedLabelClassifier,
+    GraphGrowth,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LabelTreeClassifier,
@@ -44,7 +45,10 @@ MODELS = {
     "linear logistic": (KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
     "low rank": (LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
     "max margin": (MaxMarginClassifier, {"kernel": "rbf", "kernel_rank": 30}),
-    "label graph": (LabelGraphClassifier, {"regularization": 1.0, "tol": 0.1, "max_rounds": 1}),
+    "label graph": (
+        LabelGraphClassifier,
+        {"regularization": 1.0, "tol": 0.1, "graph": GraphGrowth(max_rounds=1)},
+    ),
     "label tree": (LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
 }
 

@@ -15,6 +15,7 @@ from labelweave import (
     LabelTreeClassifier,
     MaxMarginClassifier,
     TunedThresholdClassifier,
+    config_context,
 )
 from labelweave.datasets import make_text_like
 from labelweave.estimators.label_graph.fit import GraphFit
@@ -86,11 +87,13 @@ def test_kernel_matrices_beyond_the_memory_budget_are_warned_of(monkeypatch):
     X, Y = _rows(1500, 20, 3)
     monkeypatch.setattr(make_gram_margins, "StreamedGram", _begin)
     said = r"1500 rows does not fit memory_budget=6, .* seconds; give a memory_budget of 18"
-    _warned(MaxMarginClassifier(kernel="rbf", memory_budget=6.0), X, Y, said)
+    with config_context(memory_budget=6.0):
+        _warned(MaxMarginClassifier(kernel="rbf"), X, Y, said)
     monkeypatch.setattr(choose, "StreamedGram", _begin)
     said = r"1500 rows does not fit memory_budget=6, .* give a memory_budget of 18 megabytes, a kernel_rank"
-    model = KernelLogisticClassifier(hyperparameters="fixed", memory_budget=6.0)
-    _warned(model, X, Y, said)
+    model = KernelLogisticClassifier(hyperparameters="fixed")
+    with config_context(memory_budget=6.0):
+        _warned(model, X, Y, said)
 
 
 def test_learned_widths_and_exact_solves_are_warned_of(monkeypatch):

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from attacks.small_fits import grouped
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveOneGroupOut, StratifiedKFold
 
@@ -44,8 +45,13 @@ EVERY = pytest.mark.parametrize("name", MODELS)
 def _fit(name, X, Y, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = MODELS[name]
-        return type(model)(**model.get_params() | parameters).fit(X, Y)
+        flat = MODELS[name].get_params()
+        for part in ("hyperparameters", "rank") if "rank" in flat else ("hyperparameters",):
+            groups = {key: flat.pop(key) for key in list(flat) if key.startswith(f"{part}__")}
+            if groups:  # the folds of both searches are the same
+                flat.pop(part)
+                flat |= {key.partition("__")[2]: value for key, value in groups.items()}
+        return grouped(type(MODELS[name]), **flat | parameters).fit(X, Y)
 
 
 @EVERY

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from labelweave import HyperparameterSearch, KernelLogisticClassifier, LabelCovariance, Taxonomy
+from labelweave import (
+    HyperparameterSearch,
+    KernelLogisticClassifier,
+    LabelCovariance,
+    Taxonomy,
+    config_context,
+)
 
 TREE = {"x": ["a", "b"], "y": ["c"]}
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -27,10 +33,10 @@ REFUSED = {
         (X, Y),
         "taxonomy and label_covariance are given; the labels have one structure",
     ),
-    "three structures": (
-        {"taxonomy": TREE, "label_covariance": np.eye(3), "label_covariance": 2},
+    "a tree and a learned covariance": (
+        {"taxonomy": TREE, "label_covariance": 2},
         (X, Y),
-        "taxonomy and label_covariance and coupling are given",
+        "taxonomy and label_covariance are given",
     ),
     "level without a tree": ({"tie": "level"}, (X, Y), "tie='level' needs a taxonomy"),
     "half a level without a tree": ({"tie": ("shared", "subtree")}, (X, Y), "tie='subtree' needs a taxonomy"),
@@ -42,7 +48,7 @@ REFUSED = {
     "a tie with a coupling": (
         {"tie": "scale", "label_covariance": 2},
         (X, Y),
-        "tie='scale' does not go with coupling",
+        "tie='scale' does not go with label_covariance",
     ),
     "a pair of nonsense": (
         {"tie": ("shared", "nonsense")},
@@ -51,11 +57,11 @@ REFUSED = {
     ),
     "three ties": ({"tie": ["shared"] * 3}, (X, Y), "give one of 'shared', 'scale'"),
     "scale in a pair": ({"tie": ("scale", "class")}, (X, Y), "or a pair of 'shared', 'class'"),
-    "too many factors": ({"label_covariance": 4}, (X, Y), "coupling is 4, but there are 3 labels"),
+    "too many factors": ({"label_covariance": 4}, (X, Y), "label_covariance is 4, but there are 3 labels"),
     "a fixed coupling": (
         {"label_covariance": 2, "hyperparameters": "fixed"},
         (X, Y),
-        "coupling is to be learned but hyperparameters='fixed'",
+        "label_covariance=2 is learned, but hyperparameters='fixed'",
     ),
     "a decision without a tree": (
         {"decision": "best_parent"},
@@ -81,11 +87,10 @@ REFUSED = {
     "an infinite class": ({}, (X, np.where(Y == "a", np.inf, 1.0)), "infinity"),
     "a function that is no kernel": ({"kernel": lambda a, b: -a @ b.T}, (X, Y), "not positive semi-definite"),
     "folds of unknown rows": (
-        {"cv": [(range(3, 12), range(3))]},
+        {"hyperparameters": HyperparameterSearch([(range(3, 12), range(3))])},
         (X, [None] * 3 + Y[3:].tolist()),
         "of the 9 rows that are learned on",
     ),
-    "no memory": ({"memory_budget": 1e-6}, (X, Y), "memory_budget is 1e-06 MB, too small"),
     "no tree at all": ({"taxonomy": [("a", "b", "c")]}, (X, Y), "a"),
 }
 
@@ -97,6 +102,12 @@ def test_refuses(case):
         KernelLogisticClassifier(**parameters).fit(*given)
     message = str(error.value)
     assert "\n" not in message or "sample" in message
+
+
+def test_refuses_a_budget_that_is_too_small():
+    small = pytest.raises(ValueError, match="memory_budget is 1e-06 MB, too small")
+    with config_context(memory_budget=1e-6), small:
+        KernelLogisticClassifier().fit(X, Y)
 
 
 @pytest.mark.parametrize("taxonomy", [5, "a/b"])

@@ -1,5 +1,7 @@
 """LabelGraphClassifier: what users rely on, what is refused, and fits that begin where others ended."""
 
+from inspect import signature
+
 import networkx
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ from attacks.small_fits import grouped
 from sklearn.svm import LinearSVC
 
 from drawn import draw_labels
-from labelweave import CliqueGraph, LabelGraphClassifier, LabelMatrix
+from labelweave import CliqueGraph, GraphGrowth, LabelGraphClassifier, LabelMatrix
 from labelweave.estimators import journal
 from labelweave.model_files import (
     ModelContent,
@@ -35,9 +37,10 @@ def rows(n_rows=60, seed=0):
 
 
 def model(graph="learn", **parameters):
-    return grouped(
-        LabelGraphClassifier, graph, **({"regularization": 0.05, "max_rounds": 3, "tol": 0.02} | parameters)
-    )
+    if graph == "learn":
+        own = signature(GraphGrowth).parameters
+        graph = GraphGrowth(**{"max_rounds": 3} | {k: parameters.pop(k) for k in own if k in parameters})
+    return grouped(LabelGraphClassifier, graph, **({"regularization": 0.05, "tol": 0.02} | parameters))
 
 
 @pytest.mark.parametrize("inference", ["auto", "exact", "message_passing"])
@@ -321,9 +324,7 @@ def with_gaps():
 
 
 def of_two_rounds(**parameters):
-    return grouped(
-        LabelGraphClassifier, **({"regularization": 0.05, "max_rounds": 2, "tol": 0.02} | parameters)
-    )
+    return model(**({"max_rounds": 2} if "graph" not in parameters else {}) | parameters)
 
 
 def test_a_warm_start_goes_on_growing_and_with_another_penalty():
@@ -331,7 +332,7 @@ def test_a_warm_start_goes_on_growing_and_with_another_penalty():
     fitted = of_two_rounds(warm_start=True, graph_tol=0.0, regularization=0.01).fit(X, Y)
     assert fitted.label_graph_.n_cliques == 2
     first = fitted.label_graph_.cliques
-    fitted.set_params(max_rounds=3).fit(X, Y)
+    fitted.set_params(graph__max_rounds=3).fit(X, Y)
     assert fitted.label_graph_.cliques[:2] == first
     assert fitted.label_graph_.n_cliques == 3
     Y = np.nan_to_num(Y)

@@ -115,7 +115,7 @@ def test_absent_may_mean_unknown():
     X = rng.normal(size=(300, 6))
     true = (X @ rng.normal(size=(6, 5)) > 0).astype(int)
     known = true * (rng.random(true.shape) < 0.4)
-    models = [LowRankClassifier(5, false_positive_cost=cost).fit(X, known) for cost in (1.0, 0.3)]
+    models = [LowRankClassifier(5, class_weight={0: cost}).fit(X, known) for cost in (1.0, 0.3)]
     found = [f1_score(true, model.predict(X), average="micro") for model in models]
     assert found[1] > found[0] + 0.1
 
@@ -126,7 +126,10 @@ def test_one_cost_of_all_labels_is_that_of_each(loss, missing):
     """The first keeps the loss in its sparse form, the second weighs every entry."""
     X, Y = draw_labels(n=200, d=8, n_labels=6, missing=missing)
     settings = {"loss": loss, "penalty": "ridge", "tol": 1e-10, "max_iter": 1000}
-    one, each = (LowRankClassifier(6, false_positive_cost=c, **settings).fit(X, Y) for c in (0.3, [0.3] * 6))
+    one, each = (
+        LowRankClassifier(6, class_weight=c, **settings).fit(X, Y, entry_weight=w)
+        for c, w in (({0: 0.3}, None), (None, np.where(Y == 1, 1.0, 0.3)))
+    )
     assert one.objective_ == pytest.approx(each.objective_, rel=1e-6)
     np.testing.assert_allclose(one.decision_function(X), each.decision_function(X), atol=2e-3)
 
@@ -166,10 +169,10 @@ def test_entries_whose_squares_overflow_are_refused(problem, precision, scale, p
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize(
     ("scaling", "words"),
-    [(1e200, "intercept_scaling.* must be a float in the range"), (1e20, "may overflow float32")],
+    [(1e200, "fit_intercept.* must be a float in the range"), (1e20, "may overflow float32")],
 )
 def test_a_constant_feature_whose_square_overflows_is_refused(problem, kernel, scaling, words):
-    model = LowRankClassifier(kernel=kernel, precision="float32", intercept_scaling=scaling)
+    model = LowRankClassifier(kernel=kernel, precision="float32", fit_intercept=scaling)
     with pytest.raises(ValueError, match=words):
         model.fit(*problem)
 

@@ -57,7 +57,7 @@ def test_missing_labels_and_weights_of_negatives_are_left_to_the_iteration():
     X, Y = _drawn()
     missing = np.where(np.random.default_rng(1).random(Y.shape) < 0.2, np.nan, Y)
     assert LowRankClassifier(5, penalty="ridge").fit(X, missing).n_iter_ > 1
-    assert LowRankClassifier(5, penalty="ridge", false_positive_cost=0.5).fit(X, Y).n_iter_ > 1
+    assert LowRankClassifier(5, penalty="ridge", class_weight={0: 0.5}).fit(X, Y).n_iter_ > 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         assert LowRankClassifier(5, penalty="ridge", regularization=0.0).fit(X, Y).n_iter_ > 1
@@ -230,18 +230,21 @@ def test_features_of_labels_score_labels_without_rows():
 def test_a_path_with_a_covariance_and_costs():
     X, Y = _linear()
     R = 0.5 * np.eye(6) + 0.5
-    model = LowRankClassifier(RankSearch([2, 4], 3, cv=3), label_covariance=R, false_negative_cost=2.0).fit(
+    model = LowRankClassifier(RankSearch([2, 4], 3, cv=3), label_covariance=R, class_weight={1: 2.0}).fit(
         X, Y, entry_weight=np.ones(Y.shape)
     )
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
-    learned = LowRankClassifier(3, penalty="ridge", kernel="rbf", label_covariance=R, false_positive_cost=np.arange(1.0, 7.0), hyperparameters=HyperparameterSearch(max_learning_iter=4)).fit(X, Y)  # fmt: skip
+    learned = LowRankClassifier(
+        3, penalty="ridge", kernel="rbf", label_covariance=R, class_weight=[{0: k} for k in range(1, 7)],
+        hyperparameters=HyperparameterSearch(max_learning_iter=4),
+    ).fit(X, Y)  # fmt: skip
     assert learned.predict(X).shape == Y.shape
 
 
-def test_the_cost_of_false_positives_is_the_weight_of_negatives():
+def test_a_class_weight_of_negatives_is_that_of_their_entries():
     X, Y = _linear()
-    half = LowRankClassifier(4, false_positive_cost=0.5).fit(X, Y)
-    known = LowRankClassifier(4, false_positive_cost=0.5).fit(X, Y)
+    half = LowRankClassifier(4, class_weight={0: 0.5}).fit(X, Y)
+    known = LowRankClassifier(4).fit(X, Y, entry_weight=np.where(Y == 1, 1.0, 0.5))
     assert half.objective_ == pytest.approx(known.objective_, rel=1e-3)
 
 

@@ -23,6 +23,7 @@ from labelweave import (
     LowRankClassifier,
     MaxMarginClassifier,
     Taxonomy,
+    config_context,
     metrics,
 )
 from labelweave.features import (
@@ -35,6 +36,7 @@ from labelweave.features import (
 )
 from labelweave.problems import MarginBox
 from reference import gram_twins
+from small_models import within
 
 NAMES = ["linear", "rbf", "polynomial", "poly", "laplacian", "cosine"]
 
@@ -43,8 +45,9 @@ def dot_products(rows, columns):
     return rows @ columns.T
 
 
-def _fit(X, Y, sample_weight=None, **parameters):
-    return MaxMarginClassifier(**{"kernel": "rbf", "tol": 1e-7, **parameters}).fit(X, Y, sample_weight)
+def _fit(X, Y, sample_weight=None, budget="auto", **parameters):
+    with config_context(memory_budget=budget):
+        return MaxMarginClassifier(**{"kernel": "rbf", "tol": 1e-7, **parameters}).fit(X, Y, sample_weight)
 
 
 def _objective(model):
@@ -247,8 +250,8 @@ def test_every_way_to_solve_reaches_the_same_optimum(covariance):
     ways = [
         {"solver": "eigenvalues"},
         {"solver": "incomplete_cholesky"},
-        {"memory_budget": 0.4},
-        {"memory_budget": 1.0},
+        {"budget": 0.4},
+        {"budget": 1.0},
     ]
     ways += [{"solver": "cholesky"}] if covariance is None else []
     objectives = [_objective(_fit(X, Y, tol=1e-5, label_covariance=covariance, **way)) for way in ways]
@@ -258,9 +261,9 @@ def test_every_way_to_solve_reaches_the_same_optimum(covariance):
 def test_a_budget_that_is_too_small_is_refused_with_one_that_is_not():
     X, Y = draw_waves(300)
     with pytest.raises(ValueError, match=r"memory_budget is 0\.01 MB, too small .* give at least"):
-        _fit(X, Y, memory_budget=0.01)
+        _fit(X, Y, budget=0.01)
     with pytest.raises(ValueError, match="solver='eigenvalues' of 300 rows; give at least"):
-        _fit(X, Y, memory_budget=1.0, solver="eigenvalues")
+        _fit(X, Y, budget=1.0, solver="eigenvalues")
 
 
 @pytest.mark.parametrize(
@@ -397,16 +400,14 @@ def test_sums_of_kernels_are_checked():
     with pytest.raises(ValueError, match="takes one kernel"):
         MaxMarginClassifier(kernel=terms, solver="block_ascent").fit(X, Y)
     with pytest.raises(ValueError, match="kernel matrices of 60 rows"):
-        MaxMarginClassifier(kernel=terms, memory_budget=0.01).fit(X, Y)
+        within(0.01, MaxMarginClassifier(kernel=terms), X, Y)
 
 
 def test_hyperparameters_are_learned_on_a_surrogate():
     X, Y = draw_waves(n=160, missing=0.1)
     plain = MaxMarginClassifier(kernel="rbf", gamma=30.0, C=0.01).fit(X, Y)
     model = MaxMarginClassifier(kernel="rbf", gamma=1.0, hyperparameters="learn").fit(X, Y)
-    surrogate = KernelLogisticClassifier(
-        kernel="rbf", gamma=1.0, scale=2.0, tol=1e-3, memory_budget=2000.0
-    ).fit(X, Y)
+    surrogate = KernelLogisticClassifier(kernel="rbf", gamma=1.0, scale=2.0, tol=1e-3).fit(X, Y)
     assert pytest.approx(surrogate.hyperparameters_["scale"] / 2) == model.C_
     assert model.kernel_.gamma == pytest.approx(surrogate.hyperparameters_["gamma"])
     assert plain.C_ == 0.01

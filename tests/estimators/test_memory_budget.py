@@ -17,7 +17,7 @@ BESIDE = 25.0  # MB: a dozen arrays of rows x labels (4 MB in float64), the feat
 SCRIPT = """
 import json
 import numpy as np
-from labelweave import MaxMarginClassifier
+from labelweave import MaxMarginClassifier, set_config
 
 random = np.random.default_rng(0)
 X = random.normal(size=({rows}, 10))
@@ -26,7 +26,8 @@ options = dict(kernel="rbf", tol=1e-3, precision="float32", n_jobs=2)
 MaxMarginClassifier(**options).fit(X[:100], Y[:100])  # everything is loaded
 rest = {{}}
 if {budget}:
-    model = MaxMarginClassifier(memory_budget={budget}, **options).fit(X, Y)
+    set_config(memory_budget={budget})
+    model = MaxMarginClassifier(**options).fit(X, Y)
     rest = dict(primal=model.trace_[-1].primal, dual=model.trace_[-1].dual, converged=model.converged_)
 # not getrusage, which counts the process that started this one
 (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]

@@ -14,6 +14,7 @@ from labelweave.model_files import ModelFileError
 from labelweave.model_files.storable import made_of_state
 from labelweave.problems import MarginBlocks, MarginData
 from labelweave.solvers import pruned_ascent
+from small_models import within
 
 TEXTS = make_text_like(300, 400, 40, labels_per_row=3, random_state=0)
 X, Y = TEXTS.X, TEXTS.Y
@@ -59,7 +60,7 @@ def test_a_number_drops_what_is_smaller_and_says_the_gap():
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4])
 def test_weights_beyond_the_memory_budget_are_kept_sparse(tol):
-    model = MaxMarginClassifier(memory_budget=0.1, tol=tol).fit(X, Y)
+    model = within(0.1, MaxMarginClassifier(tol=tol), X, Y)
     assert sp.issparse(model.coef_)
     assert model.duality_gap_ <= tol
     np.testing.assert_allclose(model.duality_gap_, _gap(model, X, Y)[1], rtol=1e-4)
@@ -68,12 +69,13 @@ def test_weights_beyond_the_memory_budget_are_kept_sparse(tol):
     assert not hasattr(dense, "pruning_")
 
 
-@pytest.mark.parametrize("settings", [{"prune": "certified"}, {"memory_budget": 1e-3}], ids=str)
+@pytest.mark.parametrize("settings", [({"prune": "certified"}, "auto"), ({}, 1e-3)], ids=str)
 def test_weights_that_lose_too_much_in_two_bytes_are_kept_in_eight(settings):
     """With a large C the rounding of weights costs more than the tolerance has room for."""
     table = sp.random_array((60, 40), density=0.3, format="csr", rng=np.random.default_rng(0))
     labels = np.random.default_rng(0).random((60, 20)) < 0.2
-    model = MaxMarginClassifier(C=1e4, tol=1e-3, max_iter=2000, **settings).fit(table, labels)
+    settings, budget = settings
+    model = within(budget, MaxMarginClassifier(C=1e4, tol=1e-3, max_iter=2000, **settings), table, labels)
     assert model.converged_
     assert model.pruning_["largest_gap"] <= 1e-3
     assert model.scorer_.values.dtype == np.float64

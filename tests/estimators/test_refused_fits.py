@@ -14,6 +14,7 @@ from labelweave import (
     MaxMarginClassifier,
 )
 from labelweave.problems.losses.entry_losses import LogisticEntryLoss
+from small_models import within
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))
@@ -75,7 +76,7 @@ def test_a_factor_of_a_kernel_needs_no_budget_for_the_weights_of_its_columns():
     many = np.random.default_rng(0).random((60, 300)) < 0.05
     model = MaxMarginClassifier(kernel="rbf", kernel_rank=20, solver="coordinate_ascent", tol=0.1)
     large = clone(model).fit(X, many)
-    small = model.set_params(memory_budget=0.04).fit(X, many)
+    small = within(0.04, model, X, many)
     np.testing.assert_allclose(small.decision_function(X), large.decision_function(X), atol=0.2)
 
 
@@ -91,12 +92,14 @@ def test_a_warm_start_from_a_c_that_is_far_away():
 @pytest.mark.parametrize("names", [["n"], ["n", "p"]])
 def test_what_names_the_first_of_two_classes_is_refused(kind, names):
     words = "names the class 'n', but the one score of two classes is that of 'p'"
-    with pytest.raises(ValueError, match="false_negative_cost " + words):
-        kind(false_negative_cost=pd.Series(9.0, index=names)).fit(X, TWO)
+    if kind is not KernelLogisticClassifier:
+        with pytest.raises(ValueError, match="false_negative_cost " + words):
+            kind(false_negative_cost=pd.Series(9.0, index=names)).fit(X, TWO)
+        one = kind(false_negative_cost=pd.Series([9.0])).fit(X, (X[:, 0] > 0) * 1)
+        assert one.classes_.tolist() == [0, 1]
     if kind is not LabelGraphClassifier:
         with pytest.raises(ValueError, match="label_mean " + words):
             kind(label_mean=pd.DataFrame(np.ones((len(names), 3)), index=names)).fit(X, TWO)
-    assert kind(false_negative_cost=pd.Series([9.0])).fit(X, (X[:, 0] > 0) * 1).classes_.tolist() == [0, 1]
 
 
 def test_a_decision_that_is_set_later_is_checked():

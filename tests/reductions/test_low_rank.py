@@ -73,7 +73,7 @@ def test_at_full_rank_with_a_kernel_it_is_kernel_ridge_regression(regularization
     X, Y = _data()
     model = _fit(
         X, Y, rank=5, regularization=regularization, penalty="ridge", kernel="rbf", gamma=0.2,
-        false_positive_cost=negative_weight,
+        class_weight={0: negative_weight},
     )  # fmt: skip
     K = rbf_kernel(X, gamma=0.2) + 1
     peer = KernelRidge(alpha=regularization, kernel="precomputed").fit(K, Y)

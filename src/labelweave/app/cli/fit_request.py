@@ -137,6 +137,7 @@ class FitRequest:
     def check(self) -> None:
         """Ask the classifier whether its parameters make sense; small structures stand for those to read."""
         from labelweave.decisions import LabelTextClassifier
+        from labelweave.kernels import Kernel
         from labelweave.labels import LabelCovariance, Taxonomy
 
         tree, graph = self.first(_TREES), self.flags.graph
@@ -150,12 +151,15 @@ class FitRequest:
         model = self.classifier(found)
         try:
             model._validate_params()
+            if isinstance(kernel := getattr(model, "kernel", None), Kernel):
+                kernel.parameter_names()  # which checks them
             if self.flags.dask is not None:
                 import_module("labelweave.dask").refuse_in_memory(model)
             if is_of_texts:
                 LabelTextClassifier(model)._validate_params()
         except ValueError as error:
-            flags = {"taxonomy": tree, "label_covariance": covariance}
+            own = "label_covariance" if "label_covariance" in self.given else None
+            flags = {"taxonomy": tree, "label_covariance": own or covariance}
             named = {name: flag_of(flag) for name, flag in flags.items() if flag is not None}
             raise click.UsageError(in_flags(error, named)) from None
 

@@ -96,7 +96,7 @@ class GraphGrowth(StoredParameters, CheckedParameters):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "cliques_per_round": [COUNT],
-        "max_rounds": [COUNT],
+        "max_rounds": [Integral],
         "graph_tol": [NON_NEGATIVE],
         "clique_size": [Interval(Integral, 2, 8, closed="both")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
@@ -110,6 +110,13 @@ class GraphGrowth(StoredParameters, CheckedParameters):
         refit: bool = False,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
+
+    def _refuse_together(self) -> None:
+        if self.max_rounds < 1:
+            raise ParameterError(
+                f"`max_rounds` is {self.max_rounds}; a learned graph needs at least one round: give 1 or "
+                'more, or `graph="none"` for labels on their own.'
+            )
 
 
 @storable(

@@ -10,6 +10,7 @@ import numpy as np
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.distances import GammaKernel, are_same, cache_slices, dot_products
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH, Number, count
@@ -105,8 +106,8 @@ class PolynomialKernel(GammaKernel):
         degree: Any = self.degree
         is_whole = isinstance(degree, Integral) and not isinstance(degree, bool)
         if not is_whole or not 1 <= int(degree) <= _DEGREE.most:
-            raise ValueError(
-                f"{type(self).__name__} has degree={degree!r}; it must be an integer >= 1, "
+            raise ParameterError(
+                f"{type(self).__name__} has `degree={degree!r}`; it must be an integer >= 1, "
                 f"at most {_DEGREE.most:g}."
             )
         check_not_negative(self, "coef0")

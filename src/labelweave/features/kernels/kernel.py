@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 
 from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import numbers_of
 from labelweave.model_files import StoredParameters, storable
@@ -250,8 +251,8 @@ def check_not_negative(kernel: Kernel, name: str) -> None:
     """Refuse a parameter that is not a number >= 0 that model files keep, by a ValueError."""
     value = getattr(kernel, name)
     if not is_number(value) or not 0 <= value <= LARGEST:
-        raise ValueError(
-            f"{type(kernel).__name__} has {name}={value!r}; it must be a number >= 0, "
+        raise ParameterError(
+            f"{type(kernel).__name__} has `{name}={value!r}`; it must be a number >= 0, "
             f"for the kernel to be positive semi-definite, and at most {LARGEST:g}."
         )
 
