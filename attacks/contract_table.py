@@ -713,7 +713,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
     "kernels.ForestKernel": {"n_trees": _of(5, 1), "random_state": _of(0, 7)},
     "kernels.ForestKernel.of": {"forest": lambda world: [_forest(world)]},
     "kernels.ScaledKernel": {"kernel": _of(_RBF), "scale": _of(1.0, 0)},
-    "kernels.make_kernel": {"kernel": _of("rbf", "linear", "poly", _RBF), "degree": _of(3)},
+    "kernels.make_kernel": {"kernel": _of("rbf", "linear", "poly", _RBF)},
     **{
         f"kernels.{name}.with_log_parameters": {"theta": _of(kernel.log_parameters())}
         for name, kernel in _WITH_PARAMETERS.items()
@@ -1082,7 +1082,11 @@ _WITHOUT = {
     **{f"noise.{name}": _RECORD for name in ("CombinedAnswers", "FlipRates", "LabelErrors", "Reason")},
     **{f"inference.{name}": _RECORD for name in _RECORDS},
     **dict.fromkeys(
-        ("GraphGrowth", "GraphInference", "HyperparameterSearch", "RankSearch"),
+        [
+            name + method
+            for name in ("GraphGrowth", "GraphInference", "HyperparameterSearch", "RankSearch")
+            for method in ("", ".save")
+        ],
         "its values are checked by the classifier that takes it",
     ),
     "LabelCovariance": _BASE,

@@ -17,6 +17,7 @@ import labelweave
 from drawn import draw_classes, draw_labels
 from labelweave import (
     CalibratedLabelClassifier,
+    GraphGrowth,
     HierarchicalClassifier,
     KernelLogisticClassifier,
     LabelCovariance,
@@ -50,9 +51,8 @@ def margins(**parameters):
 
 
 def graph(*given, **parameters):
-    return grouped(
-        LabelGraphClassifier, *given, **{"regularization": 0.05, "max_rounds": 2, "tol": 0.05} | parameters
-    )
+    kind = given[0] if given else parameters.pop("graph", GraphGrowth(max_rounds=2))
+    return LabelGraphClassifier(kind, **{"regularization": 0.05, "tol": 0.05} | parameters)
 
 
 def kept():
@@ -119,8 +119,8 @@ CASES = kept() | {
 
 PLAIN = (bool, int, float, str, list, dict, type(None))
 READ = (
-    "taxonomy", "graph", "false_positive_cost", "false_negative_cost", "cv", "class_prior", "estimator",
-    "steps", "categorical", "numeric", "text", "members",
+    "taxonomy", "graph", "false_positive_cost", "false_negative_cost", "hyperparameters", "class_prior",
+    "estimator", "steps", "categorical", "numeric", "text", "members",
 )  # fmt: skip
 """Parameters of which files hold what was read or made of them, or nothing."""
 WITH_THREADS = ("auto_sparse",)  # whose words for its members are those of estimators with two threads

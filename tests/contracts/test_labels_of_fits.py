@@ -237,7 +237,7 @@ def test_a_label_is_fitted_to_the_rows_in_which_it_is_observed(name):
 def weighs_mistakes(name):
     """Say of kinds whether costs of mistakes weigh losses; with margins they are the margins asked for."""
     is_closed = EVERY[name].get_params().get("penalty") == "ridge"  # a form that entries' weights do not have
-    is_any = (takes("false_negative_cost")(name) or takes("class_weight")(name)) and has_labels(name)
+    is_any = takes("class_weight")(name) and not name.startswith("tree") and has_labels(name)
     return is_any and not name.startswith("margins") and not is_closed
 
 
@@ -282,7 +282,7 @@ def balanced(table, weights):
 
 def weighs_labels(name):
     """Say of kinds whether labels have weights by value; thresholds are chosen without them."""
-    is_any = takes("class_weight")(name) and weighs_entries(name) and has_labels(name)
+    is_any = takes("class_weight")(name) and not name.startswith("tree") and has_labels(name)
     return is_any and not is_tuned(name) and not name.startswith("tree")  # whose rows have one weight
 
 

@@ -264,9 +264,9 @@ def test_rows_with_classes_that_a_part_lacks(client):
 
 def test_low_rank_models_have_their_own_bound(client):
     X, Y, _ = table()
-    for inner, said in (
-        (LowRankClassifier(rank=2), r"scores of 120 of them for 4 labels, .* raise it\."),
-        (MaxMarginClassifier(), "raise it, or give a smaller"),
+    for inner, part, said in (
+        (LowRankClassifier(rank=2), {}, r"scores of 120 of them for 4 labels, .* raise it\."),
+        (MaxMarginClassifier(), {"validation_fraction": 0.3}, "raise it, or give a smaller"),
     ):
         with lw.config_context(memory_budget=1e-3), pytest.raises(ValueError, match=said):
-            lw.TunedThresholdClassifier(inner).fit(chunks(X), chunks(Y))
+            lw.TunedThresholdClassifier(inner, **part).fit(chunks(X), chunks(Y))

@@ -28,12 +28,17 @@ def test_every_value_that_the_table_does_not_name_is_refused(kind):
 
 @pytest.mark.parametrize(
     "model",
-    [lw.BinaryRelevance(), lw.LowRankClassifier(lw.RankSearch()), lw.TableModel(lw.BinaryRelevance())],
+    [lw.BinaryRelevance(), lw.TableModel(lw.BinaryRelevance())],
     ids=repr,
 )
 def test_other_models_are_fitted_in_memory(client, model):
     with pytest.raises(ValueError, match=r"is fitted to data in memory; .* MaxMarginClassifier\.$"):
         model.fit(chunks(X), chunks(Y))
+
+
+def test_ranks_are_chosen_in_memory(client):
+    with pytest.raises(ValueError, match="rank is a RankSearch, which is for data in memory; give a number"):
+        lw.LowRankClassifier(lw.RankSearch()).fit(chunks(X), chunks(Y))
 
 
 def test_methods_without_an_answer_are_refused():

@@ -103,7 +103,7 @@ def test_learned_widths_and_exact_solves_are_warned_of(monkeypatch):
     said = (
         r"widths of 200 features in 100 evaluations or fewer takes about .* seconds; give fewer learning_rows"
     )
-    _warned(KernelLogisticClassifier(feature_widths=True), X, Y[:, 0], said)
+    _warned(KernelLogisticClassifier("ard"), X, Y[:, 0], said)
     X, Y = _rows(600, 3, 4)
     said = "factorises 4 matrices of 600 rows .* use solver='auto'"
     _warned(KernelLogisticClassifier(solver="exact", hyperparameters="fixed"), X, Y, said)

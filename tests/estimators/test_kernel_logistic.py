@@ -174,7 +174,6 @@ class TestLearning:
         assert model.learning_status_ == "fixed"
         assert model.learning_trace_ == []
         assert np.isnan(model.cross_validation_loss_)
-        assert exact(cv=[]).fit(X, y).learning_status_ == "fixed"
         intercepts = exact(intercept_variance="learn").fit(X, y)
         assert intercepts.hyperparameters_["intercept_variance"] == pytest.approx(1.0)
 

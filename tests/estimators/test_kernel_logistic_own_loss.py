@@ -70,11 +70,11 @@ def test_a_probit_model_is_the_minimum_that_an_independent_solver_finds():
     np.testing.assert_array_equal(model.predict(X), odds > 0)
 
 
-@pytest.mark.parametrize("structure", [{}, {"label_covariance": np.eye(3) + 1}, {"coupling": 1}])
+@pytest.mark.parametrize("structure", [{}, {"label_covariance": np.eye(3) + 1}, {"label_covariance": 1}])
 def test_the_logistic_loss_as_an_own_one_is_the_logistic_one(structure):
     X, Y = problem()
     Y[::4, 0] = np.nan
-    learned = {"max_learning_iter": 4} if structure else {"hyperparameters": "fixed"}
+    learned = {"hyperparameters": HyperparameterSearch(max_learning_iter=4) if structure else "fixed"}
     own = KernelLogisticClassifier(loss=GenericLogistic(), **learned, **structure).fit(X, Y)
     known = KernelLogisticClassifier(**learned, **structure).fit(X, Y)
     np.testing.assert_allclose(own.predict_proba(X), known.predict_proba(X), atol=1e-9)

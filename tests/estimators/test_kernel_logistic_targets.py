@@ -32,7 +32,7 @@ class TestClasses:
     def test_rows_of_unknown_class_are_left_out_of_searches(self):
         X, y, _ = data()
         away = np.arange(len(X)) % 5 == 0
-        options = {"hyperparameters": "learn", "max_learning_iter": 3}
+        options = {"hyperparameters": HyperparameterSearch(max_learning_iter=3)}
         model = exact(**options).fit(X, np.where(away, None, y.astype(object)))
         other = exact(**options).fit(X[~away], y[~away])
         np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=2e-4)

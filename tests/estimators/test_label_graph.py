@@ -37,7 +37,7 @@ def rows(n_rows=60, seed=0):
 
 
 def model(graph="learn", **parameters):
-    if graph == "learn":
+    if isinstance(graph, str) and graph == "learn":
         own = signature(GraphGrowth).parameters
         graph = GraphGrowth(**{"max_rounds": 3} | {k: parameters.pop(k) for k in own if k in parameters})
     return grouped(LabelGraphClassifier, graph, **({"regularization": 0.05, "tol": 0.02} | parameters))
@@ -235,7 +235,7 @@ def refused(
 ):
     """Fit and read the message, which is one paragraph."""
     with pytest.raises(error, match=message) as caught:
-        LabelGraphClassifier(**parameters).fit(features, targets, sample_weight, entry_weight)
+        grouped(LabelGraphClassifier, **parameters).fit(features, targets, sample_weight, entry_weight)
     assert "\n" not in str(caught.value)
 
 

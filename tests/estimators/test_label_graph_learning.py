@@ -1,5 +1,7 @@
 """Learned label graphs: which cliques, when to stop; the inner solver of the paper."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import labelweave
-from labelweave import LabelGraphClassifier
+from labelweave import GraphGrowth, LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
 from labelweave.metrics import hamming_loss
 
@@ -113,7 +115,7 @@ def test_pairs_whose_weights_say_nothing_have_no_sign():
 def test_a_refit_is_the_fit_of_the_learned_graph():
     data, _ = make_clique_toy(200)
     parameters = {"regularization": 0.01, "max_rounds": 3, "random_state": 1}
-    learned = LabelGraphClassifier(**parameters).fit(data.X, data.Y)
+    learned = grouped(LabelGraphClassifier, **parameters).fit(data.X, data.Y)
     refitted = grouped(LabelGraphClassifier, refit=True, **parameters).fit(data.X, data.Y)
     given = LabelGraphClassifier(learned.label_graph_, regularization=0.01, random_state=1)
     given.fit(data.X, data.Y)
@@ -138,7 +140,12 @@ def tied_rows(n_rows=80):
 
 
 def proximal(graph="learn", **parameters):
-    options = {"regularization": 0.05, "max_rounds": 3, "tol": 0.005, "solver": "proximal"} | parameters
+    options = {"regularization": 0.05, "tol": 0.005, "solver": "proximal"} | parameters
+    if isinstance(graph, str) and graph == "learn":
+        own = signature(GraphGrowth).parameters
+        graph = GraphGrowth(
+            **{"max_rounds": 3} | {name: options.pop(name) for name in own if name in options}
+        )
     return LabelGraphClassifier(graph, **options)
 
 

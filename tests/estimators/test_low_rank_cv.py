@@ -13,8 +13,8 @@ from sklearn.model_selection import KFold
 
 from drawn import draw_labels
 from labelweave import LowRankClassifier, RankSearch, load
-from labelweave.estimators.low_rank import classifier_cv as low_rank_cv
 from labelweave.estimators.low_rank import path as low_rank_path
+from labelweave.estimators.low_rank import rank_choice as low_rank_cv
 from labelweave.estimators.low_rank.starts import continued
 from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.foundation.arrays import Workers
@@ -251,7 +251,7 @@ def test_files_hold_no_folds_and_no_function_that_scores(tmp_path):
     model = grouped(LowRankClassifier, **SMALL, scoring=_minus_loss).fit(X, Y)
     model.save(tmp_path / "model.lw")
     again = load(tmp_path / "model.lw")
-    assert (again.cv, again.scoring) == (None, "loss")
+    assert (again.rank.cv, again.rank.scoring) == (None, "loss")
     np.testing.assert_array_equal(again.cv_results_["rank"], model.cv_results_["rank"])
 
 

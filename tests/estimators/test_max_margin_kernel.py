@@ -446,7 +446,7 @@ def test_the_surrogate_knows_classes_by_name_and_counts_doubts_once():
 def test_a_label_covariance_is_learned():
     X, Y = draw_waves(n=120)
     Y[:, 1] = Y[:, 0]
-    model = MaxMarginClassifier(kernel="rbf", coupling="full", hyperparameters="learn").fit(X, Y)
+    model = MaxMarginClassifier(kernel="rbf", label_covariance="learn", hyperparameters="learn").fit(X, Y)
     R = model.label_covariance_.to_dense()
     correlation = R / np.sqrt(np.outer(np.diag(R), np.diag(R)))
     assert correlation[0, 1] > 0.5 > abs(correlation[0, 2])
@@ -458,7 +458,7 @@ def test_what_cannot_be_learned_is_said():
     with pytest.raises(ValueError, match="takes one kernel"):
         MaxMarginClassifier(kernel=[RBFKernel(1.0)], hyperparameters="learn").fit(X, Y)
     with pytest.raises(ValueError, match="hyperparameters='learn'"):
-        MaxMarginClassifier(kernel="rbf", coupling="full").fit(X, Y)
+        MaxMarginClassifier(kernel="rbf", label_covariance="learn").fit(X, Y)
 
 
 @pytest.mark.parametrize(

@@ -427,7 +427,7 @@ def test_kernels_from_their_names():
     assert repr(make_kernel("linear", 0.5)) == "LinearKernel()"
     assert repr(make_kernel("cosine")) == "CosineKernel()"
     for name in ("poly", "polynomial"):
-        assert make_kernel(name, "auto", 2, 0.0).get_params() == {"gamma": "auto", "degree": 2, "coef0": 0.0}
+        assert make_kernel(name, "auto").get_params() == {"gamma": "auto", "degree": 3, "coef0": 1.0}
     kernel = RBFKernel()
     assert make_kernel(kernel) is kernel
     assert make_kernel(wrong).function is wrong

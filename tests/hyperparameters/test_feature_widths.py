@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave import KernelLogisticClassifier, LowRankClassifier
+from labelweave import HyperparameterSearch, KernelLogisticClassifier, LowRankClassifier
 from labelweave.extending import check_kernel
 from labelweave.features import ARDKernel, FeatureMatrix, RBFKernel
 from labelweave.model_files import load_object, save_object
@@ -121,7 +121,9 @@ def test_fits_with_multiples_of_it(make):
     other = make(kernel=2.0 * RBFKernel(0.3), hyperparameters="fixed").fit(X, Y)
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), rtol=1e-9)
     shape = {"penalty": "ridge"} if make is LowRankClassifier else {}
-    learned = make(kernel=kernel, hyperparameters="learn", max_learning_iter=2, **shape).fit(X, Y)
+    learned = make(kernel=kernel, hyperparameters=HyperparameterSearch(max_learning_iter=2), **shape).fit(
+        X, Y
+    )
     assert learned.hyperparameters_["kernel__weights[2]"] > 0
 
 

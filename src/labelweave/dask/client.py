@@ -8,10 +8,9 @@ from typing import Any
 from distributed import Client, get_client
 
 from labelweave.decisions.base import DecisionClassifier
-from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.progress import fit_method
 from labelweave.foundation.arguments import ParameterError
-from labelweave.foundation.config import memory_budget
+from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 
 
 @fit_method
@@ -47,7 +46,7 @@ def connected() -> Client:
 
 def budget_of(model: Any) -> float:
     """Return the megabytes that a model may take."""
-    return memory_budget(getattr(model, "_usual_budget", LabelClassifier._usual_budget))
+    return BUDGET.get("megabytes", getattr(model, "_usual_budget", USUAL_BUDGET))
 
 
 def budget_words(model: Any) -> str:

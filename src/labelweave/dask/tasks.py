@@ -146,7 +146,7 @@ def fitted(partition: Partition, block: int, labels: Array, common: Common) -> F
 
 def _task(data: MarginData, common: Common) -> MarginTask:
     """Pose the ordinary fit."""
-    source = KernelSource(make_kernel("linear", "scale", 3, 1.0), data.features)
+    source = KernelSource(make_kernel("linear"), data.features)
     return MarginTask(data, source, data.features, common.settings, Journal())
 
 

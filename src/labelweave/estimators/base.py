@@ -31,6 +31,7 @@ from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, refuse_t
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, numbers_of, panels, refuse_lazy, unmasked
+from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 from labelweave.foundation.frames import first_entry_of_no_number, is_frame
 from labelweave.foundation.sklearn_compat import (
     CallbackSupportMixin,
@@ -102,7 +103,7 @@ class CheckedParameters(BaseEstimator):
             raise naming_parameter(error, self._parameter_constraints) from None
         own = self.get_params(deep=False)
         self._refuse_odd_parameters(own)
-        for value in own.values():  # groups of parameters; estimators inside are checked when they are fitted
+        for value in own.values():  # groups of parameters
             if isinstance(value, CheckedParameters) and not hasattr(value, "fit"):
                 value._validate_params()
         self._refuse_together()
@@ -151,8 +152,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     warm_start: bool = False
     verbose: int = 0
 
-    _usual_budget: ClassVar[float] = 2000.0
-    """Megabytes for what grows with pairs of rows, where the configuration has none."""
+    _usual_budget: ClassVar[float] = USUAL_BUDGET
 
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
@@ -175,6 +175,11 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     """What model files have of fitted attributes; subclasses add theirs."""
 
     __getattr__ = attribute_of_scorer
+
+    @property
+    def _budget(self) -> float:
+        """Megabytes for what grows with pairs of rows."""
+        return BUDGET.get("megabytes", self._usual_budget)
 
     @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
@@ -224,8 +229,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _read_rows(self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any) -> Any:
         """Read what a fit is given, and scale the features."""
-        tree, related = taxonomy_of(getattr(self, "label_covariance", None)), self._relates_labels
-        labels, form = read_targets(y, tree, is_related=related)
+        tree = taxonomy_of(getattr(self, "label_covariance", None))
+        labels, form = read_targets(y, tree, is_related=self._relates_labels)
         check_lengths(len(features), len(labels))
         weights = self._row_weights(sample_weight, features)
         features = self._scale(features, labels, weights)
@@ -301,7 +306,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return checked
 
     def _is_plain(self, X: Any) -> bool:
-        """Say whether scikit-learn would give rows back as they are; it takes longer than to score one."""
+        """Say whether scikit-learn would give rows back as they are."""
         is_array = type(X) is np.ndarray or (sp.issparse(X) and X.format == "csr")
         is_read = is_array and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.shape[0] > 0
         has_more = hasattr(self, "feature_names_in_") or self.feature_means_ is not None

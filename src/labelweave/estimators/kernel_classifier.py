@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from labelweave.estimators.base import CheckedParameters, LabelClassifier
-from labelweave.estimators.parameters import ARD, COUNT, keep_parameters
+from labelweave.estimators.parameters import ARD, COUNT, Parameters, keep_parameters
 from labelweave.estimators.progress import warn_of_end
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.seen_rows import SeenRows
@@ -51,7 +51,6 @@ from labelweave.model_files.schema import (
     Named,
     Numbers,
     Optional,
-    count,
 )
 
 if TYPE_CHECKING:
@@ -63,16 +62,29 @@ _ALIKE = 0.95
 _STRANGERS = 0.01
 
 
-@storable(
-    "HyperparameterSearch",
-    {
-        "cv": Maybe(count(least=2)),
-        "learning_rows": Maybe(count(least=2)),
-        "learning_blocks": count(least=1),
-        "max_learning_iter": count(least=1),
-    },
-)
-class HyperparameterSearch(StoredParameters, CheckedParameters):
+def is_learned(label_covariance: Any) -> bool:
+    """Whether a covariance is to be learned."""
+    is_word = isinstance(label_covariance, str) and label_covariance == "learn"
+    return is_word or isinstance(label_covariance, Integral)
+
+
+def is_identity(label_covariance: Any) -> bool:
+    """Whether no covariance is given, or the identity by name."""
+    return label_covariance is None or (isinstance(label_covariance, str) and label_covariance == "identity")
+
+
+class ParameterGroup(StoredParameters, CheckedParameters):
+    """Base of parameters that belong together, the value of one parameter of an estimator."""
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make the group again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        Parameters(cls).check(state, cls.__name__, {})
+        return cls(**state)
+
+
+@storable("HyperparameterSearch")
+class HyperparameterSearch(ParameterGroup):
     """How kernel parameters, scales and penalties are learned, by the gradient of the cross-validated loss.
 
     It is a value of ``hyperparameters``, where "learn" stands for one without arguments.
@@ -117,6 +129,7 @@ class HyperparameterSearch(StoredParameters, CheckedParameters):
         return state | {"cv": self.cv if isinstance(self.cv, Integral) else None}
 
 
+_USUAL_SEARCH = HyperparameterSearch()
 SEARCHED = [StrOptions({"fixed", "learn"}), HyperparameterSearch]
 
 
@@ -156,10 +169,25 @@ class KernelClassifier(LabelClassifier):
     @property
     def _search(self) -> HyperparameterSearch | None:
         """How hyper-parameters are learned; None if they are not."""
-        given = self.hyperparameters
+        given = getattr(self, "hyperparameters", "fixed")
         if isinstance(given, HyperparameterSearch):
             return given
-        return HyperparameterSearch() if given == "learn" else None
+        return _USUAL_SEARCH if given == "learn" else None
+
+    def _refuse_unlearned(self) -> None:
+        """Refuse what is to be learned where nothing is."""
+        is_open = {"label_covariance": is_learned(self.label_covariance), "kernel": self._has_widths}
+        name = next((name for name, holds in is_open.items() if holds), None)
+        if name is not None and self._search is None:
+            raise ParameterError(
+                f"`{name}={getattr(self, name)!r}` is learned, but `hyperparameters='fixed'`; give "
+                "`hyperparameters='learn'`, or what is known."
+            )
+
+    @property
+    def _most_learned(self) -> int:
+        """The largest number of steps in which hyper-parameters are learned."""
+        return 0 if self._search is None else self._search.max_learning_iter
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from labelweave.features import Kernel
 from labelweave.features.feature_matrix import LARGEST_FEATURE
-from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.sklearn_compat import (
     Interval,
     StrOptions,
@@ -67,29 +66,6 @@ SHARED: dict[str, list[Any]] = {
     "random_state": ["random_state"],
 }
 """scikit-learn's declarative constraints by name; an estimator adds its own, and those that differ."""
-
-
-def is_learned(label_covariance: Any) -> bool:
-    """Whether a covariance is to be learned."""
-    is_word = isinstance(label_covariance, str) and label_covariance == "learn"
-    return is_word or isinstance(label_covariance, Integral)
-
-
-def is_identity(label_covariance: Any) -> bool:
-    """Whether no covariance is given, or the identity by name."""
-    return label_covariance is None or (isinstance(label_covariance, str) and label_covariance == "identity")
-
-
-def refuse_unlearned(model: Any) -> None:
-    """Refuse what is to be learned where nothing is."""
-    for name, is_open in (("label_covariance", is_learned(model.label_covariance)),
-                          ("kernel", isinstance(model.kernel, str) and model.kernel == ARD)):  # fmt: skip
-        if is_open and model.hyperparameters == "fixed":
-            value = getattr(model, name)
-            raise ParameterError(
-                f"`{name}={value!r}` is learned, but `hyperparameters='fixed'`; give "
-                "`hyperparameters='learn'`, or what is known."
-            )
 
 
 def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:

@@ -112,7 +112,6 @@ class GapCallback(FitCallback):
     def setup(self, estimator: Any, context: Any) -> None:
         self.fit_number += 1
         self._begin()
-        # max-margin learns by a fit of another model, which shows no steps
         self.most_learned = getattr(estimator, "_most_learned", 0)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:

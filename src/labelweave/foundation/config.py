@@ -10,13 +10,8 @@ from labelweave.foundation.arguments import checked
 
 _CHOICES = ("raise", "keep")
 ON_INTERRUPT: ContextVar[str] = ContextVar("on_interrupt", default="raise")
-_BUDGET: dict[str, float | None] = {"megabytes": None}  # of the process, and so of all its threads
-
-
-def memory_budget(usual: float) -> float:
-    """Return the megabytes for kernel matrices and the like that are configured, or the usual ones."""
-    configured = _BUDGET["megabytes"]
-    return usual if configured is None else configured
+USUAL_BUDGET = 2000.0  # megabytes
+BUDGET: dict[str, float] = {}  # "megabytes", if any, of the process, and so of all its threads
 
 
 @checked
@@ -52,7 +47,8 @@ def set_config(*, on_interrupt: str | None = None, memory_budget: float | str | 
         is_word, value = isinstance(memory_budget, str), memory_budget
         if value != "auto" and (is_word or isinstance(value, bool) or not float(value) > 0):
             raise ValueError(f"memory_budget is {memory_budget!r}; give megabytes above 0, or 'auto'.")
-        _BUDGET["megabytes"] = None if is_word else float(value)
+        BUDGET.clear()
+        BUDGET.update({} if is_word else {"megabytes": float(value)})
 
 
 @contextmanager
@@ -80,10 +76,9 @@ def config_context(
     >>> with labelweave.config_context(on_interrupt="keep", memory_budget=500.0):
     ...     model = labelweave.MaxMarginClassifier().fit([[0.0], [1.0]], [[0], [1]])
     """
-    before = ON_INTERRUPT.get(), _BUDGET["megabytes"]
+    before = ON_INTERRUPT.get(), BUDGET.get("megabytes", "auto")
     set_config(on_interrupt=on_interrupt, memory_budget=memory_budget)
     try:
         yield
     finally:
-        ON_INTERRUPT.set(before[0])
-        _BUDGET["megabytes"] = before[1]
+        set_config(on_interrupt=before[0], memory_budget=before[1])

@@ -133,5 +133,5 @@ def test_any_covariance_can_be_shrunk(fit_table, tmp_path, source):
     np.testing.assert_allclose(
         _covariance().to_dense(), 0.75 * whole + 0.25 * np.diag(whole).mean() * np.eye(4)
     )
-    fit_table(*words, "--shrink", 1, "--factorization", "auto")
+    fit_table(*words, "--shrink", 1, "--solver", "auto")
     assert np.count_nonzero(_covariance().to_dense()) == 4

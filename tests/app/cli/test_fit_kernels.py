@@ -10,6 +10,7 @@ import pytest
 import labelweave
 from labelweave import LabelCovariance, MaxMarginClassifier, kernels
 from labelweave.datasets import read_any
+from labelweave.kernels import PolynomialKernel
 from labelweave.labels import LabelMatrix
 
 
@@ -18,7 +19,7 @@ def test_predictions_from_a_file_are_those_of_the_model_in_process(run, matrix_f
     path, flags = matrix_files[format], "--kernel polynomial --gamma auto --degree 2 --coef0 0.5 --C 2"
     run(f"fit {path} --model max-margin {flags} --out m.lw -q")
     data = read_any(path)
-    words = {"kernel": "polynomial", "gamma": "auto", "degree": 2, "coef0": 0.5}
+    words = {"kernel": PolynomialKernel(2, "auto", 0.5)}
     twin = MaxMarginClassifier(C=2.0, scaling="auto", **words).fit(data.X, data.Y)
     rows = [row["labels"] for row in run(f"predict m.lw {path} --top 5").records]
     found = [[{e["label"]: e["score"] for e in row}[name] for name in twin.label_names_] for row in rows]

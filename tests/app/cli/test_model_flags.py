@@ -111,7 +111,6 @@ def test_every_parameter_is_a_flag_or_a_structure_of_labels():
 
 def test_a_new_parameter_is_a_flag_without_a_line(monkeypatch, tmp_path):
     monkeypatch.setattr(write_model_flags, "MODELS", {"toy": f"{__name__}:Toy"})
-    monkeypatch.setattr(write_model_flags, "CHOOSING", {})
     monkeypatch.setattr(write_model_flags, "class_of", lambda model: Toy)
     (tmp_path / "model_flags.json").write_text(write_model_flags.written(write_model_flags.described()))
     monkeypatch.setattr(model_flags, "__file__", str(tmp_path / "model_flags.py"))
@@ -123,7 +122,7 @@ def test_a_new_parameter_is_a_flag_without_a_line(monkeypatch, tmp_path):
     @click.command()
     @flags.with_options(*model_flags.model_flag_options())
     def fit(**options):
-        print(json.dumps(table.keywords("toy", {k: v for k, v in options.items() if v is not None})))
+        print(json.dumps(table.keywords("toy", {k: v for k, v in options.items() if v is not None}, {})))
 
     def call(*words):
         return click.testing.CliRunner().invoke(fit, words)
@@ -193,7 +192,9 @@ def test_help_is_short_and_all_of_it_has_a_section_a_model(run):
               "DATA that is a table:"]  # fmt: skip
     places = [whole.index(f"\n{title}\n") for title in titles]
     assert places == sorted(places)
-    assert whole.rindex("  --coupling") < whole.index("\n--model low-rank:") < whole.rindex("  --ranks")
+    assert (
+        whole.rindex("  --label-covariance") < whole.index("\n--model low-rank:") < whole.rindex("  --ranks")
+    )
     assert all(flag_of(flag) in whole for flag in model_flags.model_table().flags)
     assert "\n--model low-rank:\n" in run("cross-validate --help-all").out
     assert "or as they are [auto]" in " ".join(whole.split())  # as commands scale, not constructors

@@ -33,7 +33,6 @@ from labelweave.metrics.known_labels import Unknown, known_labels
 from labelweave.metrics.summary import TableSums
 
 _LOCAL = "local"
-_BUDGET = 2000.0  # megabytes, of models that have none
 _SECONDS = 30  # for a scheduler to answer
 _SIZES = (1, 3, 5)
 _OF_CLASSES = ("accuracy", "mean_reciprocal_rank")  # of rows of a class, not of an inner node
@@ -61,9 +60,9 @@ class OnCluster(NamedTuple):
 def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnCluster:
     """Say how workers read the rows, and make the model that was asked for."""
     from labelweave.dask.files import files_of, parts_of, with_classes
-    from labelweave.foundation.config import memory_budget
+    from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 
-    parts = parts_of(files_of([request.data, *request.flags.more]), memory_budget(_BUDGET))
+    parts = parts_of(files_of([request.data, *request.flags.more]), BUDGET.get("megabytes", USUAL_BUDGET))
     if request.why_this_model is not None:
         hint(request.why_this_model)
     hint(f"{client.dashboard_link} shows what the workers do.")

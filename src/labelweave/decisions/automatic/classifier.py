@@ -138,8 +138,7 @@ class AutoLabelClassifier(LabelClassifier):
     random_state : int, RandomState instance or None, default=0
         Fixes folds and trees.
     verbose : bool or int, default=0
-        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
-        the end; 2 for a line at every step.
+        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
 
     Attributes
     ----------

@@ -65,8 +65,7 @@ class BinaryRelevance(LabelClassifier):
     n_jobs : int or None, default=None
         Threads over which the labels are spread with these two losses; the result does not depend on it.
     verbose : bool or int, default=0
-        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
-        the end; 2 for a line at every step.
+        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
 
     Attributes
     ----------

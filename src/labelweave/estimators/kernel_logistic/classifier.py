@@ -26,7 +26,7 @@ from labelweave.estimators.held_out import (
     shown_splits,
 )
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch
+from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, is_identity
 from labelweave.estimators.kernel_logistic.fit import (
     FitSettings,
     LikelihoodData,
@@ -47,7 +47,6 @@ from labelweave.estimators.parameters import (
     LearnableCovariance,
     MeanLike,
     RandomState,
-    is_identity,
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
@@ -55,7 +54,6 @@ from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.config import memory_budget
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
@@ -124,16 +122,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         mc-semi), nothing ("class", mc-sep), nodes of one depth ("level") or under one child of the root
         ("subtree").  A pair ties scale and shape in two ways.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
-        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
-        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
-        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
-        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
+        Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
-        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
-        forgotten, as often as the formula of Jain et al. (2016) says, see
-        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
+        How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     hyperparameters : {"learn", "fixed"} or HyperparameterSearch, default="learn"
         Whether scales and kernel parameters are learned or kept, and how they are learned.
     loss : {"logistic"} or EntryLoss, default="logistic"
@@ -155,8 +146,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         Whether the next ``fit`` starts from the hyper-parameters and dual variables of the last one, where
         their shapes are as they were, and else anew; the optimum is the same.
     checkpoint : path-like or None, default=None
-        A file, written at most every 30 s while ``fit`` runs and removed when it is done.  A fit that was
-        killed goes on from it with the same bits; one of other data or parameters is refused.
+        A file, written at most every 30 s and removed at the end, from which the same call goes on with the
+        same bits after a fit that was killed; other data or parameters are refused.
     tol : float, default=1e-4
         The relative duality gap, (primal - dual) / abs(primal), to reach.
     max_iter : int, default=100
@@ -170,8 +161,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     random_state : int, RandomState instance or None, default=0
         Fixes the folds, the rows learned on and pivots.
     verbose : bool or int, default=0
-        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
-        the end; 2 for a line at every step.
+        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
 
     Attributes
     ----------
@@ -372,7 +362,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     ) -> FitSettings:
         return FitSettings(
             workers, seed, self.tol, self.max_iter, iterations, self.solver, kernel_rank=self.kernel_rank,
-            memory_budget=memory_budget(self._usual_budget), journal=journal, on_check=progress,
+            memory_budget=self._budget, journal=journal, on_check=progress,
             on_search=progress.on_search,
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.estimators.parameters import is_learned, refuse_unlearned
+from labelweave.estimators.kernel_classifier import is_learned
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import Moments
@@ -72,7 +72,7 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) 
 def refuse_priors(model: Any) -> None:
     """Refuse parameters of a classifier that give no one prior, whatever the data are."""
     _structure_of(model.tie, model.taxonomy, model.label_covariance)
-    refuse_unlearned(model)
+    model._refuse_unlearned()
 
 
 def _structure_of(tie: Any, taxonomy: Any, label_covariance: Any) -> str | None:

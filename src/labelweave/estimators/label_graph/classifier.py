@@ -26,6 +26,7 @@ from labelweave.estimators.label_graph.choice import (
 )
 from labelweave.estimators.label_graph.fit import (
     SOLVERS,
+    USUAL_GROWTH,
     FittedGraph,
     GraphData,
     GraphFit,
@@ -114,16 +115,9 @@ class LabelGraphClassifier(LabelGraphModel):
     false_positive_cost, false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         The costs of errors in the loss, for all labels or each; ones make the Hamming loss.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
-        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
-        (classes x rows of the class), with rows counted by their weights.  With many labels the costs of
-        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
-        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
+        Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
-        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
-        forgotten, as often as the formula of Jain et al. (2016) says, see
-        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
+        How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     threshold : "auto" or float, default="auto"
         "auto" predicts the labeling of highest score.  With a number the labels are predicted whose scores
         (:meth:`decision_function` before thresholds: max-marginal differences) are above: such a set need not
@@ -132,7 +126,7 @@ class LabelGraphClassifier(LabelGraphModel):
         Whether to add a constant feature, which is penalised like any other; True is for 1, a number for a
         feature of that size.
     inference : {"auto", "exact", "message_passing"} or GraphInference, default="auto"
-        How the best labeling is found, see :class:`GraphInference`.
+        How the best labeling is found: a method, or one with its parameters.
     solver : {"frank_wolfe", "proximal"}, default="frank_wolfe"
         Block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), or the paper's proximal dual ascent
         (Algorithms 2 and 3) with dual variables held to their simplex, which the paper leaves out: one
@@ -142,8 +136,8 @@ class LabelGraphClassifier(LabelGraphModel):
         Whether the next fit starts from where this one ended, where shapes allow: from the same distributions
         of a graph, a learned one of which goes on growing.
     checkpoint : path-like or None, default=None
-        A file, written at most every 30 s, from which a fit that was killed goes on with the same bits; it
-        is removed when the fit is done.
+        A file, written at most every 30 s and removed at the end, from which the same call goes on with the
+        same bits after a fit that was killed; other data or parameters are refused.
     tol : float, default=1e-3
         The relative duality gap to reach.
     max_iter : int, default=1000
@@ -153,8 +147,7 @@ class LabelGraphClassifier(LabelGraphModel):
     random_state : int, RandomState instance or None, default=0
         Fixes the order of rows and the held-out rows.
     verbose : bool or int, default=0
-        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
-        the end; 2 for a line at every step.
+        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
 
     Attributes
     ----------
@@ -341,7 +334,7 @@ class LabelGraphClassifier(LabelGraphModel):
         )
         earlier = self._states if self.warm_start else {}
         inference, share = self._inference_options(), self._measured_share
-        growth = self._growth or GraphGrowth()
+        growth = self._growth or USUAL_GROWTH
         return GraphFit(self, growth, self.regularization_, inference, share, seed, workers, journal, earlier)
 
     @property
@@ -353,7 +346,7 @@ class LabelGraphClassifier(LabelGraphModel):
         """How the graph is learned; None where it is given."""
         if isinstance(self.graph, GraphGrowth):
             return self.graph
-        return GraphGrowth() if isinstance(self.graph, str) and self.graph == "learn" else None
+        return USUAL_GROWTH if isinstance(self.graph, str) and self.graph == "learn" else None
 
     def _progress(self, arguments: FitArguments) -> FitProgress:
         if (growth := self._growth) is not None:

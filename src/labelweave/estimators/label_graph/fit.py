@@ -11,9 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.held_out import hold_out
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.kernel_classifier import ParameterGroup
 from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, keep_parameters
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
@@ -23,8 +23,7 @@ from labelweave.foundation.interrupts import note_interrupt
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.model_files import StoredParameters, storable
-from labelweave.model_files.schema import FLAG, Maybe, Number, OneOf, count
+from labelweave.model_files import storable
 from labelweave.problems.structured_margin import (
     CliquePenalty,
     GrowingMargin,
@@ -48,19 +47,8 @@ _CHOSEN = "held-out rows chose the number of rounds"
 _INTERRUPTED = "interrupted"
 
 
-@storable(
-    "GraphGrowth",
-    {
-        "cliques_per_round": count(least=1),
-        "max_rounds": count(least=1),
-        "graph_tol": Number(0),
-        "clique_size": count(least=2, most=8),
-        "validation_fraction": Maybe(Number(0, 1)),
-        "early_stopping": FLAG,
-        "refit": FLAG,
-    },
-)
-class GraphGrowth(StoredParameters, CheckedParameters):
+@storable("GraphGrowth")
+class GraphGrowth(ParameterGroup):
     """How a graph of label cliques is learned (CGM, Tan et al. 2015, Algorithm 1).
 
     It is a value of ``graph`` of :class:`LabelGraphClassifier`, where "learn" stands for one without
@@ -119,15 +107,8 @@ class GraphGrowth(StoredParameters, CheckedParameters):
             )
 
 
-@storable(
-    "GraphInference",
-    {
-        "method": OneOf(("auto", "exact", "message_passing")),
-        "exact_width": count(most=20),
-        "max_nodes": count(least=1),
-    },
-)
-class GraphInference(StoredParameters, CheckedParameters):
+@storable("GraphInference")
+class GraphInference(ParameterGroup):
     """How the best labeling of a graph is found.
 
     It is a value of ``inference`` of :class:`LabelGraphClassifier`, where a name stands for one with that
@@ -158,6 +139,10 @@ class GraphInference(StoredParameters, CheckedParameters):
 
     def __init__(self, method: str = "auto", *, exact_width: int = 12, max_nodes: int = 1000) -> None:
         keep_parameters(self, locals())
+
+
+USUAL_GROWTH = GraphGrowth()
+INFERENCE = {name: GraphInference(name) for name in ("auto", "exact", "message_passing")}
 
 
 class GraphData(NamedTuple):

@@ -118,15 +118,10 @@ class LabelTreeClassifier(LabelClassifier):
     class_weight : {"balanced"}, dict or None, default=None
         Weights of classes, by which those of rows are multiplied, where a row has one class.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
-        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
-        forgotten, as often as the formula of Jain et al. (2016) says, see
-        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
+        How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     checkpoint : path-like or None, default=None
-        A file that is written at most every 30 seconds while the model is fitted.  A fit that was killed goes
-        on from it, with the same bits, when the same call is made again; other data or parameters are
-        refused.  It is removed when the fit is done.
+        A file, written at most every 30 s and removed at the end, from which the same call goes on with the
+        same bits after a fit that was killed; other data or parameters are refused.
     tol : float, default=0.1
         The relative duality gap, (primal - dual) / abs(primal), of each block of 16 columns of a node; before
         weights are taken away, but for ``prune="certified"``.
@@ -137,8 +132,7 @@ class LabelTreeClassifier(LabelClassifier):
     random_state : int, RandomState instance or None, default=0
         Fixes where the clustering of labels starts, and the order in which rows are visited.
     verbose : bool or int, default=0
-        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
-        the end; 2 for a line at every step.
+        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
 
     Attributes
     ----------

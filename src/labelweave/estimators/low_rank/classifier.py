@@ -53,7 +53,6 @@ from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.config import memory_budget
 from labelweave.foundation.sklearn_compat import (
     StrOptions,
 )
@@ -124,16 +123,9 @@ class LowRankClassifier(KernelClassifier):
         Weights that are known before the fit, of features as the model scales them: their scores, on the
         scale of the loss, are added to those of low rank, which alone are penalised.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
-        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
-        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
-        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
-        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
+        Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
-        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
-        forgotten, as often as the formula of Jain et al. (2016) says, see
-        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
+        How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     hyperparameters : {"fixed", "learn"} or HyperparameterSearch, default="fixed"
         "learn" takes the kernel's parameters and lambda of the least cross-validated loss of kernel ridge
         regression, by its gradient, whatever the rank.  Needs ``loss="squared"`` and ``penalty="ridge"``, or
@@ -149,8 +141,8 @@ class LowRankClassifier(KernelClassifier):
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the factors of the last one, as far as they fit its data.
     checkpoint : path-like or None, default=None
-        A file written at most every 30 seconds during a fit, and removed after it.  The same call goes on
-        from it with the same bits after a fit that was killed; other data or parameters are refused.
+        A file, written at most every 30 s and removed at the end, from which the same call goes on with the
+        same bits after a fit that was killed; other data or parameters are refused.
     tol : float, default=1e-4
         The fit ends after a round that lowers the objective by less than this share.
     max_iter : int, default=100
@@ -164,8 +156,7 @@ class LowRankClassifier(KernelClassifier):
     random_state : int, RandomState instance or None, default=0
         Fixes random starts, held-out rows and pivots.
     verbose : bool or int, default=0
-        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
-        the end; 2 for a line at every step.
+        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
 
     Attributes
     ----------
@@ -343,10 +334,8 @@ class LowRankClassifier(KernelClassifier):
         return self.rank if isinstance(self.rank, RankSearch) else None
 
     def _most_subtasks(self) -> int | None:
-        fits, search = self._most_fits(), self._search
-        if fits is None:
-            return None
-        return fits + self.max_iter + (0 if search is None else search.max_learning_iter)
+        fits = self._most_fits()
+        return None if fits is None else fits + self.max_iter + self._most_learned
 
     def _most_fits(self) -> int | None:
         """Return the largest number of fits to folds; None where it is not known."""
@@ -427,7 +416,7 @@ class LowRankClassifier(KernelClassifier):
             rank=rank, loss=self.loss, penalty=self.penalty, regularization=regularization, constant=constant,
             negative_weight=negative, start=self.start, tol=self.tol,
             max_iter=self.max_iter, dtype=np.dtype(self.precision), kernel_rank=self.kernel_rank,
-            memory_budget=memory_budget(self._usual_budget), workers=workers, seed=seed, on_round=progress,
+            memory_budget=self._budget, workers=workers, seed=seed, on_round=progress,
             journal=journal,
         )  # fmt: skip
 

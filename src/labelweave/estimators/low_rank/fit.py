@@ -372,7 +372,7 @@ def _fitted(
 def _refuse_huge_constant(constant: float, dtype: np.dtype[Any]) -> None:
     if constant > _HUGE[dtype.itemsize]:
         raise ValueError(
-            f"intercept_scaling is {constant:.1e}, whose square may overflow {dtype}; give a number up to "
+            f"fit_intercept is {constant:.1e}, whose square may overflow {dtype}; give a number up to "
             f"{_HUGE[dtype.itemsize]:.0e}."
         )
 

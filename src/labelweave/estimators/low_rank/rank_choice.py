@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.held_out import held_out_rows, reusable_splits
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.kernel_classifier import ParameterGroup
 from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings
 from labelweave.estimators.low_rank.path import (
     SCORINGS,
@@ -36,8 +36,7 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import numbers_of, panels
 from labelweave.foundation.sklearn_compat import StrOptions, _safe_indexing
 from labelweave.labels import LabelMatrix
-from labelweave.model_files import StoredParameters, storable
-from labelweave.model_files.schema import Items, Maybe, Number, OneOf, count
+from labelweave.model_files import storable
 from labelweave.solvers import Status
 
 RULES = ("best", "one_standard_error")
@@ -46,18 +45,8 @@ _MOST_LAMBDAS = 1000
 _BLOCK_ENTRIES = 8_000_000  # kernel values at a time where a block does not fit
 
 
-@storable(
-    "RankSearch",
-    {
-        "ranks": Items(Number(0)),
-        "regularizations": Maybe(count(least=1), Items(Number(0)), none=False),
-        "cv": Maybe(count(least=2)),
-        "scoring": OneOf(tuple(SCORINGS)),
-        "rule": OneOf(RULES),
-        "path_tol": Number(0),
-    },
-)
-class RankSearch(StoredParameters, CheckedParameters):
+@storable("RankSearch")
+class RankSearch(ParameterGroup):
     """Rank and regularisation of a low-rank model by cross-validation.
 
     It is a value of ``rank`` of :class:`LowRankClassifier`.  In every fold the fits go from the strongest

@@ -23,8 +23,7 @@ from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, KernelClassifier
-from labelweave.estimators.max_margin.dual_variables import DualVariables
-from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
+from labelweave.estimators.max_margin.fit import DualVariables, MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
 from labelweave.estimators.max_margin.solver_choice import (
     FACTORIZATIONS,
@@ -45,7 +44,6 @@ from labelweave.estimators.parameters import (
     MeanLike,
     RandomState,
     keep_parameters,
-    refuse_unlearned,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
@@ -55,7 +53,6 @@ from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.config import memory_budget
 from labelweave.foundation.costs import warn_of_hard_margins
 from labelweave.foundation.interrupts import was_interrupted
 from labelweave.foundation.sklearn_compat import StrOptions, _check_sample_weight
@@ -126,7 +123,8 @@ class MaxMarginClassifier(KernelClassifier):
         Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
         (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
         entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
-        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
+        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.  ``{0: 0.2}`` trusts
+        absent labels less, where some are only not recorded.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
         How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
         ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
@@ -140,9 +138,8 @@ class MaxMarginClassifier(KernelClassifier):
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the last one's dual variables, where rows and labels are as many.
     checkpoint : path-like or None, default=None
-        A file that is written at most every 30 seconds while the model is fitted.  A fit that was killed goes
-        on from it, with the same bits, when the same call is made again; other data or parameters are
-        refused.  It is removed when the fit is done.
+        A file, written at most every 30 s and removed at the end, from which the same call goes on with the
+        same bits after a fit that was killed; other data or parameters are refused.
     tol : float, default=1e-3
         The relative duality gap, (primal - dual) / abs(primal), to reach.
     max_iter : int, default=1000
@@ -182,8 +179,7 @@ class MaxMarginClassifier(KernelClassifier):
     random_state : int, RandomState instance or None, default=0
         Fixes the order in which rows are visited and the pivots of an incomplete factor.
     verbose : bool or int, default=0
-        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
-        the end; 2 for a line at every step.
+        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
 
     Attributes
     ----------
@@ -247,6 +243,7 @@ class MaxMarginClassifier(KernelClassifier):
 
     _end: DualVariables | None = None
     _is_part = False
+    _most_learned = 0  # the fit of another model learns, and shows no steps
 
     _stored: ClassVar[dict[str, Field]] = {
         "label_covariance_": Maybe(COVARIANCE, Items(COVARIANCE), none=False),
@@ -380,7 +377,7 @@ class MaxMarginClassifier(KernelClassifier):
             max_iter=self.max_iter,
             precision=self.precision,
             factorization=str(self.solver) if is_named else "auto",
-            memory_budget=memory_budget(self._usual_budget),
+            memory_budget=self._budget,
             n_threads=effective_n_jobs(self.n_jobs),
             seed=journal.recall("seed", lambda: int(random_state.randint(2**31 - 1))),
             on_check=progress,
@@ -443,7 +440,7 @@ class MaxMarginClassifier(KernelClassifier):
         self.label_covariance_ = [wide] if self._is_sum else wide
 
     def _refuse_together(self) -> None:
-        refuse_unlearned(self)
+        self._refuse_unlearned()
         if self.label_mean is not None and self.prune != "off":
             raise ParameterError(
                 f"`prune={self.prune!r}` makes weights 0 that `label_mean` has reasons to be other than 0; "

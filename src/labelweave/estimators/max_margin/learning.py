@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.kernel_classifier import HyperparameterSearch
+from labelweave.estimators.kernel_classifier import HyperparameterSearch, is_learned
 from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
-from labelweave.estimators.parameters import is_learned
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.labels import LabelCovariance, LabelMatrix
 

@@ -20,8 +20,6 @@ from labelweave.model_files import storable
 def make_kernel(
     kernel: str | Kernel | Callable[[Any, Any], Any],
     gamma: float | str = "scale",
-    degree: int = 3,
-    coef0: float = 1.0,
 ) -> Kernel:
     """Make a kernel from its name, or take one.
 
@@ -32,8 +30,6 @@ def make_kernel(
         returned as it is; or a function of two arrays of rows, see :class:`CallableKernel`.
     gamma : float, "scale" or "auto", default="scale"
         For the names "rbf", "polynomial" and "laplacian".
-    degree, coef0 : int, default=3, and float, default=1.0
-        For the name "polynomial".
 
     Returns
     -------
@@ -49,8 +45,8 @@ def make_kernel(
         return kernel
     named: dict[str, Callable[[], Kernel]] = {
         "rbf": lambda: RBFKernel(gamma),
-        "polynomial": lambda: PolynomialKernel(degree, gamma, coef0),
-        "poly": lambda: PolynomialKernel(degree, gamma, coef0),
+        "polynomial": lambda: PolynomialKernel(gamma=gamma),
+        "poly": lambda: PolynomialKernel(gamma=gamma),
         "laplacian": lambda: LaplacianKernel(gamma),
         "cosine": CosineKernel,
         "linear": LinearKernel,
