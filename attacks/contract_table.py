@@ -1084,7 +1084,7 @@ _WITHOUT = {
     **dict.fromkeys(
         [
             name + method
-            for name in ("GraphGrowth", "GraphInference", "HyperparameterSearch", "RankSearch")
+            for name in ("GraphGrowth", "HyperparameterSearch", "RankSearch")
             for method in ("", ".save")
         ],
         "its values are checked by the classifier that takes it",

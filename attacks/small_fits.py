@@ -20,7 +20,6 @@ from labelweave import (
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
     GraphGrowth,
-    GraphInference,
     HierarchicalClassifier,
     HyperparameterSearch,
     KernelLogisticClassifier,
@@ -182,7 +181,6 @@ class AtSubtask:
 
 _GROUPS = {
     "rank": RankSearch, "hyperparameters": HyperparameterSearch, "graph": GraphGrowth,
-    "inference": GraphInference,
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "labelweave"
 _IMPORTS = {name: f"from labelweave import {name}" for name in (
-    "MaxMarginClassifier", "KernelLogisticClassifier", "LowRankClassifier", "RankSearch", "GraphInference",
+    "MaxMarginClassifier", "KernelLogisticClassifier", "LowRankClassifier", "RankSearch",
     "LabelGraphClassifier", "ZeroShotClassifier", "TunedThresholdClassifier", "CalibratedLabelClassifier",
     "ConformalLabelClassifier", "LabelTreeClassifier", "BinaryRelevance",
 )}  # fmt: skip
@@ -43,7 +43,7 @@ FITS = {
     "low rank, chosen": ("LowRankClassifier(RankSearch())", "labels"),
     "label graph, learned": ("LabelGraphClassifier()", "labels"),
     "label graph, all pairs, wide": (
-        "LabelGraphClassifier('full', inference=GraphInference(exact_width=1))",
+        "LabelGraphClassifier('full', exact_width=1)",
         "labels",
     ),
     "label graph, proximal": ("LabelGraphClassifier('chow-liu', solver='proximal')", "labels"),

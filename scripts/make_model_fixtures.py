@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave import GraphGrowth, GraphInference, HyperparameterSearch, RankSearch
+from labelweave import GraphGrowth, HyperparameterSearch, RankSearch
 from labelweave.estimators.scorers import KernelExpansion, Scorer
 
 ASKED: dict[str, dict[str, Any]] = {
@@ -276,7 +276,7 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "graph_none": (graph("none", 0.05, false_negative_cost=[1, 2, 1, 2]), "X", Y),
         "graph_given": (graph(cliques, 0.05), "frame", _labels(missing)),
         "graph_searched": (
-            graph("full", 0.05, inference=GraphInference(exact_width=1, max_nodes=50)),
+            graph("full", 0.05, exact_width=1, max_nodes=50),
             "X",
             Y,
         ),

@@ -26,7 +26,7 @@ _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "loss": ("kernel-logistic",),  # an object if it is not the usual one
 }
 _NO_WORDS = {"kernel": ("precomputed",)}
-_IN_WORDS = ("gamma", "method")  # parameters of parts that are flags of the model
+_IN_WORDS = ("gamma",)  # parameters of parts that are flags of the model
 _OBJECTS_TOO = ("label_covariance",)  # that other flags make
 _OF_KERNELS = {"degree": [COUNT], "coef0": [NON_NEGATIVE]}
 _DEFAULTS = {"scaling": "auto"}  # of the command, where those of constructors are others

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from labelweave.estimators import (
         BinaryRelevance,
         GraphGrowth,
-        GraphInference,
         HyperparameterSearch,
         KernelLogisticClassifier,
         LabelGraphClassifier,
@@ -65,7 +64,6 @@ __all__ = [
     "CliqueGraph",
     "ConformalLabelClassifier",
     "GraphGrowth",
-    "GraphInference",
     "HierarchicalClassifier",
     "HyperparameterSearch",
     "KernelLogisticClassifier",
@@ -112,7 +110,6 @@ _HOMES = {
     "ClassProbabilities": "labelweave.labels",
     "CliqueGraph": "labelweave.labels",
     "GraphGrowth": "labelweave.estimators",
-    "GraphInference": "labelweave.estimators",
     "HierarchicalClassifier": "labelweave.decisions",
     "HyperparameterSearch": "labelweave.estimators",
     "KernelLogisticClassifier": "labelweave.estimators",

@@ -9,7 +9,6 @@ from sklearn.exceptions import EfficiencyWarning
 
 from drawn import draw_labels
 from labelweave import (
-    GraphInference,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LabelTreeClassifier,
@@ -56,7 +55,7 @@ def test_a_full_graph_of_many_labels_is_warned_of(monkeypatch):
     _warned(LabelGraphClassifier(graph="full"), X, Y, said)
     for quick in (
         LabelGraphClassifier(graph="chow-liu"),
-        LabelGraphClassifier(graph="full", inference=GraphInference(max_nodes=1)),
+        LabelGraphClassifier(graph="full", max_nodes=1),
     ):
         with pytest.raises(BegunError):
             quick.fit(X, Y)

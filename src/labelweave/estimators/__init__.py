@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from labelweave.estimators.binary_relevance import BinaryRelevance
     from labelweave.estimators.kernel_classifier import HyperparameterSearch
     from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
-    from labelweave.estimators.label_graph import GraphGrowth, GraphInference, LabelGraphClassifier
+    from labelweave.estimators.label_graph import GraphGrowth, LabelGraphClassifier
     from labelweave.estimators.label_tree import LabelTreeClassifier
     from labelweave.estimators.low_rank import LowRankClassifier, RankSearch
     from labelweave.estimators.max_margin import MaxMarginClassifier
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BinaryRelevance",
     "GraphGrowth",
-    "GraphInference",
     "HyperparameterSearch",
     "KernelLogisticClassifier",
     "LabelGraphClassifier",
@@ -37,7 +36,6 @@ __all__ = [
 _HOMES = {
     "BinaryRelevance": "labelweave.estimators.binary_relevance",
     "GraphGrowth": "labelweave.estimators.label_graph",
-    "GraphInference": "labelweave.estimators.label_graph",
     "HyperparameterSearch": "labelweave.estimators.kernel_classifier",
     "KernelLogisticClassifier": "labelweave.estimators.kernel_logistic",
     "LabelGraphClassifier": "labelweave.estimators.label_graph",

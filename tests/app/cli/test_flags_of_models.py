@@ -47,7 +47,7 @@ import pytest
         ("label-graph --clique-size 3 --validation-fraction 0.2 --no-intercept",
          {"clique_size": 3, "validation_fraction": 0.2, "fit_intercept": False}),
         ("label-graph --graph full --inference exact --exact-width 5 --max-nodes 7",
-         {"graph": "full", "method": "exact", "exact_width": 5, "max_nodes": 7}),
+         {"graph": "full", "inference": "exact", "exact_width": 5, "max_nodes": 7}),
         ("label-graph --graph none --false-positive-cost 2 --false-negative-cost 0.5",
          {"graph": "none", "false_positive_cost": 2.0, "false_negative_cost": 0.5}),
         ("label-tree --leaf-size 2 --prune off --loss hinge --n-trees 2",

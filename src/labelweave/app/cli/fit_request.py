@@ -26,16 +26,10 @@ _OWNERS = {  # flags of structures, and which parameter a model must have for th
     "graph": "graph",
     _TEXTS: "label_mean",
 }
-_LEARNS, _OF_GRAPH = {"hyperparameters": ("learn",)}, {"graph": ("learn",)}
 _NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that say nothing unless another is so
     "gamma": {"kernel": ("rbf", "polynomial", "laplacian")},
-    "degree": {"kernel": ("polynomial",)},
-    "coef0": {"kernel": ("polynomial",)},
-    **dict.fromkeys(("cv", "learning_rows", "learning_blocks", "max_learning_iter"), _LEARNS),
-    **dict.fromkeys(("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping",
-                     "refit"), _OF_GRAPH),
-    "validation_fraction": _OF_GRAPH,
-}  # fmt: skip
+}
+_OF_PARTS = {"kernel": "polynomial", "hyperparameters": "learn", "graph": "learn"}
 _OF_KERNEL_MATRICES = ("max-margin", "low-rank")  # models whose kernel_rank stands for one
 _CHOICES = tuple(  # flags by which a model is chosen by cross-validation
     flag for flag, owners in model_table().flags.items() if any(one.is_choice for one in owners.values())
@@ -231,6 +225,9 @@ def _why_not_owners(request: FitRequest) -> Iterator[str]:
 def _why_not_needs(request: FitRequest) -> Iterator[str]:
     """Refuse flags that the values of others leave without a meaning."""
     needs = {flag: _NEEDS[flag] for flag in request.given if flag in _NEEDS}
+    for flag, parameter in model_table().of(request.model).items():
+        if flag in request.given and (parts := [part for part in parameter.parts if part in _OF_PARTS]):
+            needs[flag] = {part: (_OF_PARTS[part],) for part in parts}
     if "kernel_rank" in request.given and request.model in _OF_KERNEL_MATRICES:
         needs["kernel_rank"] = _NEEDS["gamma"]
     if request.chooses_rank:

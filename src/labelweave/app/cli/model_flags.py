@@ -34,9 +34,7 @@ PARTS = {  # parameters that take an object, and the class of it, whose paramete
     "hyperparameters": "labelweave.estimators:HyperparameterSearch",
     "rank": "labelweave.estimators:RankSearch",
     "graph": "labelweave.estimators:GraphGrowth",
-    "inference": "labelweave.estimators:GraphInference",
 }
-_OF_WORDS = {"kernel": ("gamma", "gamma"), "inference": ("inference", "method")}  # flags that go into one
 LISTED = {"rank": "ranks", "regularization": "regularizations"}  # what is given, and what is tried
 _SEE_OTHER = re.compile(r"\b(?:as in|as of|see) [A-Z]")
 _MOST_PREFIXED = 3  # models that the help of a flag names
@@ -104,9 +102,8 @@ class ModelTable(NamedTuple):
         if words.get("hyperparameters", self.of(model).get("hyperparameters", _NONE).default) != "learn":
             parts.pop("hyperparameters", None)
         for part, own_words in parts.items():
-            flag, name = _OF_WORDS.get(part, (part, ""))
-            if name and flag in words:
-                own_words[name] = words.pop(flag)
+            if part == "kernel" and "gamma" in words:
+                own_words["gamma"] = words.pop("gamma")
             words[part] = class_at(PARTS[part])(**own_words)
         return words | dict(found)
 

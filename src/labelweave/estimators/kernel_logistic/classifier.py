@@ -33,7 +33,7 @@ from labelweave.estimators.kernel_logistic.fit import (
     LikelihoodFit,
     read_likelihood_data,
 )
-from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family, refuse_priors
+from labelweave.estimators.kernel_logistic.prior_choice import TIES, prior_family, refuse_priors
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.parameters import (
     ARD,
@@ -285,7 +285,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         draw = check_random_state(self.random_state).randint
         seed = journal.recall("seed", lambda: int(draw(2**31 - 1)))
         kernel = self._starting_kernel(features, seed)
-        family = prior_family(self._prior_choice(features, seed), kernel, self.classes_[-data.n_labels :])
+        family = prior_family(self, features, kernel, data.n_labels, seed)
         self._forget_expansion()
         blocks = [] if search is None else _learning_blocks(search, data, cv, seed)
         searches = 0 if search is None or not blocks else search.max_learning_iter
@@ -348,14 +348,6 @@ class KernelLogisticClassifier(KernelProbabilities):
     def _refuse_together(self) -> None:
         refuse_priors(self)
         self._refuse_flat_decision(self.taxonomy)
-
-    def _prior_choice(self, features: FeatureMatrix, seed: int) -> PriorChoice:
-        given, widths_of = self.label_covariance, None
-        if self._has_widths:
-            widths_of = list(map(str, range(features.shape[1]) if features.names is None else features.names))
-        return PriorChoice(
-            float(self.scale), self.intercept_variance, self.tie, self.taxonomy_, given, seed, widths_of
-        )  # fmt: skip
 
     def _settings(
         self, progress: FitProgress, workers: Workers, seed: int, iterations: int, journal: Journal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +12,6 @@ from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import Moments
 from labelweave.foundation.arguments import ParameterError
-from labelweave.foundation.array_types import PerLabel
 from labelweave.labels import Taxonomy
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.problems.hyperparameters.priors import (
@@ -35,38 +33,26 @@ _ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may show
 _TREE_TIES = ("level", "subtree")
 
 
-@dataclass(frozen=True)
-class PriorChoice:
-    """What a user says of the prior.
+def prior_family(
+    model: Any, features: FeatureMatrix, kernel: Kernel | None, n_labels: int, seed: int
+) -> PriorFamily:
+    """Make the family that the parameters of a classifier say.
 
-    scale: of the kernels, to start from.
-    taxonomy: one whose nodes have functions, or that says which classes belong together.
-    label_covariance: a given one, None, "identity", or one to be learned: "learn" or its number of columns.
-    widths_of: the features that have widths of their own; None for one width.
-    """
-
-    scale: float
-    intercept_variance: Any
-    tie: Any
-    taxonomy: Taxonomy | None
-    label_covariance: Any
-    seed: int
-    widths_of: list[str] | None = None
-
-
-def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) -> PriorFamily:
-    """Make the family.
-
+    features: the training rows, whose features may have widths of their own.
     kernel: the kernel to start from; None for a kernel matrix that was given.
     Raises ValueError if two label structures are given, or one that does not fit the labels.
     """
-    learns_intercepts = choice.intercept_variance == "learn"
-    if learns_intercepts:
-        choice = replace(choice, intercept_variance=_FIRST_INTERCEPT_VARIANCE)
-    family = _family_of_kernel(choice, kernel, [node_name(name) for name in classes])
-    if choice.widths_of is not None:
-        family = FeatureWidths(family, choice.widths_of)
-    return LearnedIntercepts(family) if learns_intercepts else family
+    classes = [node_name(name) for name in model.classes_[-n_labels:]]
+    family = _family_of_kernel(model, kernel, classes, seed)
+    if model._has_widths:
+        names = range(features.shape[1]) if features.names is None else features.names
+        family = FeatureWidths(family, list(map(str, names)))
+    return LearnedIntercepts(family) if model.intercept_variance == "learn" else family
+
+
+def _of_intercepts(model: Any) -> float:
+    """Return the variance of the intercepts, to start from where it is learned."""
+    return _FIRST_INTERCEPT_VARIANCE if model.intercept_variance == "learn" else model.intercept_variance
 
 
 def refuse_priors(model: Any) -> None:
@@ -99,43 +85,47 @@ def _structure_of(tie: Any, taxonomy: Any, label_covariance: Any) -> str | None:
     return next(iter(given), None)
 
 
-def _family_of_kernel(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> PriorFamily:
-    structure = _structure_of(choice.tie, choice.taxonomy, choice.label_covariance)
+def _family_of_kernel(model: Any, kernel: Kernel | None, names: list[str], seed: int) -> PriorFamily:
+    structure, given = (
+        _structure_of(model.tie, model.taxonomy, model.label_covariance),
+        model.label_covariance,
+    )
     if structure != "label_covariance":
-        return _tied(choice, kernel, names, is_tree=structure == "taxonomy")
-    if is_learned(choice.label_covariance):
-        return _coupling(choice, kernel, names)
-    covariance = read_covariance(choice.label_covariance, len(names), names)
+        return _tied(model, kernel, names, is_tree=structure == "taxonomy")
+    if is_learned(given):
+        return _coupling(model, kernel, names, seed)
+    covariance = read_covariance(given, len(names), names)
     covariance.check_variances(names)
-    return GivenCovariance(kernel, covariance, choice.scale, choice.intercept_variance)
+    return GivenCovariance(kernel, covariance, float(model.scale), _of_intercepts(model))
 
 
-def _coupling(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> LearnedCoupling:
+def _coupling(model: Any, kernel: Kernel | None, names: list[str], seed: int) -> LearnedCoupling:
     labels = len(names)
-    factors = labels if choice.label_covariance == "learn" else int(choice.label_covariance)
+    factors = labels if model.label_covariance == "learn" else int(model.label_covariance)
     if factors > labels:
         raise ParameterError(
             f"`label_covariance` is {factors}, but there are {labels} labels; give at most as many columns."
         )
     if factors == labels:
-        start = np.sqrt(choice.scale) * np.eye(labels)
+        start = np.sqrt(float(model.scale)) * np.eye(labels)
     else:
-        drawn = np.random.default_rng(choice.seed).standard_normal((labels, factors))
-        start = np.sqrt(choice.scale / factors) * drawn
-    return LearnedCoupling(kernel, start, names, choice.intercept_variance)
+        drawn = np.random.default_rng(seed).standard_normal((labels, factors))
+        start = np.sqrt(float(model.scale) / factors) * drawn
+    return LearnedCoupling(kernel, start, names, _of_intercepts(model))
 
 
-def _tied(choice: PriorChoice, kernel: Kernel | None, names: list[str], *, is_tree: bool) -> TiedPriors:
-    scale_tie, shape_tie = _pair_of_ties(choice.tie)
-    if not is_tree or choice.taxonomy is None:
+def _tied(model: Any, kernel: Kernel | None, names: list[str], *, is_tree: bool) -> TiedPriors:
+    scale_tie, shape_tie = _pair_of_ties(model.tie)
+    tree = model.taxonomy_
+    if not is_tree or tree is None:
         membership = sp.eye_array(len(names), format="csr")
-        scales, shapes = (_flat_groups(tie, names, choice.taxonomy) for tie in (scale_tie, shape_tie))
+        scales, shapes = (_flat_groups(tie, names, tree) for tie in (scale_tie, shape_tie))
     else:
-        tree = choice.taxonomy.restricted(names)
+        tree = tree.restricted(names)
         tree = tree.pruned(keep=names) if tree.is_tree else tree
         membership = tree.membership(names)
         scales, shapes = (_tree_groups(tie, tree) for tie in (scale_tie, shape_tie))
-    return TiedPriors(kernel, membership, scales, shapes, choice.scale, choice.intercept_variance)
+    return TiedPriors(kernel, membership, scales, shapes, float(model.scale), _of_intercepts(model))
 
 
 def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:

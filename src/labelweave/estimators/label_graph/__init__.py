@@ -1,6 +1,6 @@
 """Structured margins over a graph of labels."""
 
 from labelweave.estimators.label_graph.classifier import LabelGraphClassifier
-from labelweave.estimators.label_graph.fit import GraphGrowth, GraphInference
+from labelweave.estimators.label_graph.fit import GraphGrowth
 
-__all__ = ["GraphGrowth", "GraphInference", "LabelGraphClassifier"]
+__all__ = ["GraphGrowth", "LabelGraphClassifier"]

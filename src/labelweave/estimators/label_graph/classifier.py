@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -31,7 +32,6 @@ from labelweave.estimators.label_graph.fit import (
     GraphData,
     GraphFit,
     GraphGrowth,
-    GraphInference,
 )
 from labelweave.estimators.label_graph.inputs import KernelInputs
 from labelweave.estimators.label_graph.model import CliqueScorer, LabelGraphModel
@@ -56,7 +56,7 @@ from labelweave.estimators.targets import (
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.sklearn_compat import StrOptions
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.solvers import Status
@@ -125,8 +125,14 @@ class LabelGraphClassifier(LabelGraphModel):
     fit_intercept : bool or float, default=True
         Whether to add a constant feature, which is penalised like any other; True is for 1, a number for a
         feature of that size.
-    inference : {"auto", "exact", "message_passing"} or GraphInference, default="auto"
-        How the best labeling is found: a method, or one with its parameters.
+    inference : {"auto", "exact", "message_passing"}, default="auto"
+        How the best labeling is found.  "auto" eliminates labels in components of width up to
+        ``exact_width``, and searches with bounds elsewhere; "exact" refuses wider components;
+        "message_passing" is max-product linear programming alone.
+    exact_width : int, default=12
+        The largest width of a component that is always solved by elimination, up to 20.
+    max_nodes : int, default=1000
+        Nodes of branch and bound for one part of an example.
     solver : {"frank_wolfe", "proximal"}, default="frank_wolfe"
         Block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), or the paper's proximal dual ascent
         (Algorithms 2 and 3) with dual variables held to their simplex, which the paper leaves out: one
@@ -236,7 +242,9 @@ class LabelGraphClassifier(LabelGraphModel):
         "gamma": [StrOptions({"scale", "auto", "learn"}), POSITIVE],
         "n_components": [COUNT, None],
         "inputs": [StrOptions({"features", "scores"})],
-        "inference": [StrOptions({"auto", "exact", "message_passing"}), GraphInference],
+        "inference": [StrOptions({"auto", "exact", "message_passing"})],
+        "exact_width": [Interval(Integral, 0, 20, closed="both")],
+        "max_nodes": [COUNT],
         "solver": [StrOptions(set(SOLVERS))],
     }
 
@@ -247,7 +255,7 @@ class LabelGraphClassifier(LabelGraphModel):
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
         threshold: str | float = "auto", fit_intercept: bool | float = True,
-        inference: str | GraphInference = "auto", solver: str = "frank_wolfe",
+        inference: str = "auto", exact_width: int = 12, max_nodes: int = 1000, solver: str = "frank_wolfe",
         warm_start: bool = False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3,
         max_iter: int = 1000, n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip

@@ -20,7 +20,7 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
 from labelweave.foundation.interrupts import note_interrupt
-from labelweave.foundation.sklearn_compat import Interval, StrOptions
+from labelweave.foundation.sklearn_compat import Interval
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.model_files import storable
@@ -107,42 +107,7 @@ class GraphGrowth(ParameterGroup):
             )
 
 
-@storable("GraphInference")
-class GraphInference(ParameterGroup):
-    """How the best labeling of a graph is found.
-
-    It is a value of ``inference`` of :class:`LabelGraphClassifier`, where a name stands for one with that
-    method.
-
-    Parameters
-    ----------
-    method : {"auto", "exact", "message_passing"}, default="auto"
-        How the best labeling is found.  "auto" eliminates labels in components of width up to
-        ``exact_width``, and searches with bounds elsewhere; "exact" refuses wider components;
-        "message_passing" is max-product linear programming alone.
-    exact_width : int, default=12
-        The largest width of a component that is always solved by elimination, up to 20.
-    max_nodes : int, default=1000
-        Nodes of branch and bound for one part of an example.
-
-    Examples
-    --------
-    >>> from labelweave import GraphInference, LabelGraphClassifier
-    >>> model = LabelGraphClassifier(inference=GraphInference("exact", exact_width=16))
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "method": [StrOptions({"auto", "exact", "message_passing"})],
-        "exact_width": [Interval(Integral, 0, 20, closed="both")],
-        "max_nodes": [COUNT],
-    }
-
-    def __init__(self, method: str = "auto", *, exact_width: int = 12, max_nodes: int = 1000) -> None:
-        keep_parameters(self, locals())
-
-
 USUAL_GROWTH = GraphGrowth()
-INFERENCE = {name: GraphInference(name) for name in ("auto", "exact", "message_passing")}
 
 
 class GraphData(NamedTuple):

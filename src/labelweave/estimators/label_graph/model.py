@@ -12,7 +12,7 @@ from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.label_graph.fit import INFERENCE, GraphGrowth
+from labelweave.estimators.label_graph.fit import GraphGrowth
 from labelweave.estimators.label_graph.inputs import (
     KernelInputs,
     kernel_inputs,
@@ -138,8 +138,7 @@ class LabelGraphModel(KernelClassifier):
     }
 
     def _inference_options(self) -> dict[str, Any]:
-        given: Any = INFERENCE.get(self.inference, self.inference)
-        return dict(given.get_params())
+        return {"method": self.inference, "exact_width": self.exact_width, "max_nodes": self.max_nodes}
 
     def _graph_names(self, n_labels: int) -> Array | None:
         """Name the labels of the graph; one label for two classes has the second one's name."""

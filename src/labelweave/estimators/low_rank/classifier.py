@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.entry_weights import SignFactors
-from labelweave.estimators.held_out import reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, KernelClassifier
 from labelweave.estimators.low_rank.fit import (
@@ -31,7 +30,7 @@ from labelweave.estimators.low_rank.fit import (
     largest_rank,
 )
 from labelweave.estimators.low_rank.rank_choice import RankChoice, RankSearch
-from labelweave.estimators.low_rank.ridge_learning import RidgeSearch, labels_to_split
+from labelweave.estimators.low_rank.ridge_learning import RidgeSearch
 from labelweave.estimators.low_rank.starts import Start
 from labelweave.estimators.parameters import (
     COVARIANCE,
@@ -453,12 +452,8 @@ class LowRankClassifier(KernelClassifier):
         learned = None
         if (search := self._search) is not None:
             progress: Any = settings.on_round
-            cv = reusable_splits(search.cv)
-            learning = RidgeSearch(
-                cv, search.learning_rows, search.max_learning_iter, settings, progress.on_search
-            )
-            targets = labels_to_split(data.labels, self._form.kind, cv)
-            kernel, regularization, learned = learning.run(features, data, kernel, targets)
+            learning = RidgeSearch(search, settings, progress.on_search)
+            kernel, regularization, learned = learning.run(features, data, kernel, self._form.kind)
             settings = replace(settings, regularization=regularization)
         if learned is not None and kernel is not None:
             self.kernel_ = kernel

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.estimators.held_out import LearningBlock, drawn_blocks, held_out_rows
+from labelweave.estimators.held_out import LearningBlock, drawn_blocks, held_out_rows, reusable_splits
+from labelweave.estimators.kernel_classifier import HyperparameterSearch
 from labelweave.estimators.kernel_logistic.fit import FitSettings, LikelihoodData, LikelihoodFit
 from labelweave.estimators.low_rank.fit import LowRankData, LowRankSettings
 from labelweave.features import FeatureMatrix, Kernel
@@ -60,29 +61,25 @@ class _ClosedForm:
 class RidgeSearch:
     """How to learn.
 
-    rows: rows to learn on, None for all.
-    max_iter: the largest number of evaluations.
     settings: of the fit; its lambda is where the search starts, 1 in place of 0.
     on_search: gets every record of the search; a true result ends it.
     """
 
-    cv: Any
-    rows: int | None
-    max_iter: int
+    search: HyperparameterSearch
     settings: LowRankSettings
     on_search: Callable[[SearchRecord], bool]
 
     def run(
-        self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, targets: Array | LabelMatrix
+        self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, kind: str
     ) -> tuple[Kernel | None, float, LearnedParameters | None]:
         """Give the kernel, lambda and how the search ended; None if there were too few rows for one.
 
         features: the rows; the kernel matrix itself where it was given.
         kernel: the kernel to start from; None for a kernel matrix that was given.
-        targets (n,): what rows may be stratified by.
+        kind: of the targets.
         """
         settings, n_labels = self.settings, rows.labels.n_labels
-        data, held_out = self._drawn(features, rows, kernel, targets)
+        data, held_out = self._drawn(features, rows, kernel, kind)
         if data is None:
             return kernel, settings.regularization, None
         assert data.signs is not None, "rows have labels"
@@ -90,8 +87,8 @@ class RidgeSearch:
         start = settings.regularization or 1.0
         family = RidgePriors(kernel, start, settings.constant, n_labels, ties_labels=is_shared)
         how = FitSettings(
-            learning_iterations=self.max_iter, memory_budget=settings.memory_budget, journal=settings.journal,
-            workers=settings.workers, seed=settings.seed, on_search=self.on_search,
+            learning_iterations=self.search.max_learning_iter, memory_budget=settings.memory_budget,
+            journal=settings.journal, workers=settings.workers, seed=settings.seed, on_search=self.on_search,
         )  # fmt: skip
         is_small = is_shared and len(held_out) <= _MOST_FACTORISED
         fit = LikelihoodFit(family, data, how, _ClosedForm(data, settings) if is_small else None)
@@ -99,16 +96,16 @@ class RidgeSearch:
         return family.kernel_at(theta), family.values(theta)["regularization"], learned
 
     def _drawn(
-        self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, targets: Array | LabelMatrix
+        self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, kind: str
     ) -> tuple[LikelihoodData | None, Array]:
         """Draw the rows to learn on, and split them."""
-        labels, seed = rows.labels, self.settings.seed
+        labels, seed, cv = rows.labels, self.settings.seed, reusable_splits(self.search.cv)
         n_observed = np.diff(labels.observed.indptr) if labels.observed is not None else np.ones(len(labels))
         candidates = np.flatnonzero((rows.weights > 0) & (n_observed > 0))
         if len(candidates) < 2:
             return None, np.empty((0, 0), bool)
-        chosen = drawn_blocks(candidates, self.rows, 1, seed)[0]
-        held_out = held_out_rows(self.cv, chosen, targets, seed)
+        chosen = drawn_blocks(candidates, self.search.learning_rows, 1, seed)[0]
+        held_out = held_out_rows(cv, chosen, labels_to_split(labels, kind, cv), seed)
         part = features.rows(chosen)
         if kernel is None:
             table = part.data.toarray() if part.is_sparse else part.data
