@@ -1,6 +1,7 @@
 """scikit-learn's own checks of every public estimator, at its default parameters and at others."""
 
 import pytest
+from attacks.small_fits import grouped
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -10,7 +11,6 @@ from labelweave import (
     BinaryRelevance,
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
-    HyperparameterSearch,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LowRankClassifier,
@@ -181,9 +181,7 @@ OTHERS = [
 ]
 # with rows repeated or left out the folds are others, which may or may not matter
 LEARNING = [
-    LowRankClassifier(
-        penalty="ridge", kernel="rbf", hyperparameters=HyperparameterSearch(max_learning_iter=2)
-    ),
+    grouped(LowRankClassifier, penalty="ridge", kernel="rbf", max_learning_iter=2),
     LowRankClassifier(RankSearch([1.0, 0.5], 2, cv=2)),
 ]
 EXACT = [

@@ -30,9 +30,7 @@ _drawn = partial(draw_labels, d=3, noise=0.5, above=0.2)
 
 MODELS = {
     "kernel logistic": KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=3)),
-    "low rank": LowRankClassifier(
-        2, penalty="ridge", kernel="rbf", hyperparameters=HyperparameterSearch(max_learning_iter=3)
-    ),
+    "low rank": grouped(LowRankClassifier, 2, penalty="ridge", kernel="rbf", max_learning_iter=3),
     "low rank, chosen": LowRankClassifier(
         RankSearch([1, 2], [1.0, 3.0]),
         kernel="rbf",

@@ -152,9 +152,7 @@ class TestLearning:
     def test_the_loss_is_that_of_held_out_rows(self):
         X, y = data()
         folds = list(KFold(4, shuffle=True, random_state=1).split(X))
-        model = KernelLogisticClassifier(
-            hyperparameters=HyperparameterSearch(cv=folds, max_learning_iter=1)
-        ).fit(X, y)
+        model = grouped(KernelLogisticClassifier, cv=folds, max_learning_iter=1).fit(X, y)
         total = 0.0
         for train, test in folds:
             start = exact(gamma=None, intercept_variance=1.0)
@@ -197,15 +195,11 @@ class TestLearning:
 
     def test_learning_rows(self):
         X, y = data(n=80)
-        part = KernelLogisticClassifier(
-            hyperparameters=HyperparameterSearch(learning_rows=40, max_learning_iter=3)
-        ).fit(X, y)
+        part = grouped(KernelLogisticClassifier, learning_rows=40, max_learning_iter=3).fit(X, y)
         whole = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=3)).fit(X, y)
         assert part.cross_validation_loss_ != whole.cross_validation_loss_
         assert len(part.dual_coef_) == len(X)
-        more = KernelLogisticClassifier(
-            hyperparameters=HyperparameterSearch(learning_rows=200, max_learning_iter=3)
-        ).fit(X, y)
+        more = grouped(KernelLogisticClassifier, learning_rows=200, max_learning_iter=3).fit(X, y)
         assert more.hyperparameters_ == whole.hyperparameters_
 
     def test_learning_blocks(self):

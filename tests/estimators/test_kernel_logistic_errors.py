@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from attacks.small_fits import grouped
 from sklearn.model_selection import KFold
 
 from labelweave import (
@@ -134,9 +135,7 @@ def test_refuses_more_blocks_than_there_are_rows():
     with pytest.raises(
         ValueError, match=r"learning_blocks=3 .* learning_rows=5 rows need 15 rows, but only 12"
     ):
-        KernelLogisticClassifier(
-            hyperparameters=HyperparameterSearch(learning_rows=5, learning_blocks=3)
-        ).fit(X, Y)
+        grouped(KernelLogisticClassifier, learning_rows=5, learning_blocks=3).fit(X, Y)
     unknown = [None] * 3 + Y[3:].tolist()
     with pytest.raises(ValueError, match="5 blocks of at least 2 rows need 10 rows, but only 9 with known"):
         KernelLogisticClassifier(hyperparameters=HyperparameterSearch(learning_blocks=5)).fit(X, unknown)

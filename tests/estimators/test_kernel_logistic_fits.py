@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from attacks.small_fits import grouped
 from sklearn.exceptions import ConvergenceWarning
 
 from drawn import draw_classes, draw_classes_and_labels, draw_labels
@@ -173,9 +174,7 @@ def test_the_limit_of_evaluations_is_that_of_all_stages(monkeypatch, limit):
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 3))
     y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
-    model = KernelLogisticClassifier(
-        tie="class", hyperparameters=HyperparameterSearch(max_learning_iter=limit)
-    ).fit(X, y)
+    model = grouped(KernelLogisticClassifier, tie="class", max_learning_iter=limit).fit(X, y)
     assert len(model.learning_trace_) <= limit
     assert len(model.learning_trace_) == limit or model.learning_status_ != "iteration_limit"
 
@@ -207,11 +206,12 @@ _classes = partial(draw_classes, n=80, d=3, n_classes=5)
 def test_flat_classes_share_scales_by_subtree():
     """F2 of section 6.1 of the paper: a scale a subtree, and no function but the classes' own."""
     X, y = _classes()
-    model = KernelLogisticClassifier(
+    model = grouped(
+        KernelLogisticClassifier,
         taxonomy=TREE,
         label_covariance="identity",
         tie=("subtree", "shared"),
-        hyperparameters=HyperparameterSearch(max_learning_iter=15),
+        max_learning_iter=15,
     ).fit(X, y)
     assert list(model.hyperparameters_) == ["scale[x]", "scale[y]", "gamma"]
     (term,) = model.prior_.terms

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from attacks.small_fits import grouped
 from scipy.optimize import minimize
 from scipy.special import expit, log_ndtr, ndtr
 
@@ -82,9 +83,7 @@ def test_the_logistic_loss_as_an_own_one_is_the_logistic_one(structure):
 
 def test_a_learned_width_lowers_the_held_out_loss_of_an_own_loss():
     X, Y = problem()
-    model = KernelLogisticClassifier(
-        loss=ProbitLoss(), gamma=30.0, hyperparameters=HyperparameterSearch(max_learning_iter=15)
-    ).fit(X, Y)
+    model = grouped(KernelLogisticClassifier, loss=ProbitLoss(), gamma=30.0, max_learning_iter=15).fit(X, Y)
     first = model.learning_trace_[0]
     assert model.cross_validation_loss_ < 0.9 * first.value
     assert model.hyperparameters_["gamma"] < 10.0

@@ -65,9 +65,9 @@ class TestTaxonomies:
         named = exact(taxonomy=tree).fit(X, np.where(away, "root", y))
         assert_same(named, known, X, atol=1e-5)
         learned = [
-            KernelLogisticClassifier(
-                taxonomy=tree, hyperparameters=HyperparameterSearch(max_learning_iter=2)
-            ).fit(X, np.where(away, name, y.astype(object)))
+            grouped(KernelLogisticClassifier, taxonomy=tree, max_learning_iter=2).fit(
+                X, np.where(away, name, y.astype(object))
+            )
             for name in ("root", None)
         ]
         assert learned[0].hyperparameters_ == learned[1].hyperparameters_
@@ -157,9 +157,7 @@ class TestManyLabels:
         Y = np.hstack([Y[:, :2], Y[:, :2]])
         hidden = Y.copy()
         hidden[30:, 2:] = np.nan
-        coupled = KernelLogisticClassifier(
-            label_covariance=2, hyperparameters=HyperparameterSearch(max_learning_iter=15)
-        ).fit(X, hidden)
+        coupled = grouped(KernelLogisticClassifier, label_covariance=2, max_learning_iter=15).fit(X, hidden)
         flat = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=15)).fit(
             X, hidden
         )

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from drawn import draw_labels, draw_waves
-from labelweave import HyperparameterSearch, LabelCovariance, LabelMatrix, LowRankClassifier, RankSearch
+from labelweave import LabelCovariance, LabelMatrix, LowRankClassifier, RankSearch
 from labelweave.estimators.low_rank import fit as low_rank_fit
 from labelweave.features import RBFKernel
 
@@ -74,9 +74,9 @@ def _held_out_loss(model, X, Y):
 def test_learned_parameters_are_a_minimum_of_the_held_out_squared_loss():
     X, Y = _drawn()
     folds = KFold(5, shuffle=True, random_state=3)
-    model = LowRankClassifier(
-        5, penalty="ridge", kernel="rbf", fit_intercept=True, hyperparameters=HyperparameterSearch(cv=folds)
-    ).fit(X, Y)
+    model = grouped(LowRankClassifier, 5, penalty="ridge", kernel="rbf", fit_intercept=True, cv=folds).fit(
+        X, Y
+    )
     found = model.hyperparameters_
     assert set(found) == {"regularization", "gamma"}
     assert model.learning_status_ == "converged"
@@ -234,10 +234,9 @@ def test_a_path_with_a_covariance_and_costs():
         X, Y, entry_weight=np.ones(Y.shape)
     )
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
-    learned = LowRankClassifier(
-        3, penalty="ridge", kernel="rbf", label_covariance=R, class_weight=[{0: k} for k in range(1, 7)],
-        hyperparameters=HyperparameterSearch(max_learning_iter=4),
-    ).fit(X, Y)  # fmt: skip
+    weights = [{0: k} for k in range(1, 7)]
+    shape = {"penalty": "ridge", "kernel": "rbf", "label_covariance": R, "class_weight": weights}
+    learned = grouped(LowRankClassifier, 3, **shape, max_learning_iter=4).fit(X, Y)
     assert learned.predict(X).shape == Y.shape
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from attacks.small_fits import grouped
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave import (
-    HyperparameterSearch,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LowRankClassifier,
@@ -111,9 +111,7 @@ def test_a_decision_that_is_set_later_is_checked():
 def test_folds_that_hold_out_one_row_of_many():
     rows = RANDOM.normal(size=(3100, 2))
     folds = [(np.arange(1, len(rows)), [0])]
-    model = KernelLogisticClassifier(
-        kernel_rank=10, tol=1e-2, hyperparameters=HyperparameterSearch(cv=folds, max_learning_iter=2)
-    )
+    model = grouped(KernelLogisticClassifier, kernel_rank=10, tol=1e-2, cv=folds, max_learning_iter=2)
     assert np.isfinite(model.fit(rows, rows[:, 0] > 0).cross_validation_loss_)
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from attacks.small_fits import grouped
 from scipy.optimize import minimize
 from sklearn.base import clone
 
 from labelweave import (
     AutoLabelClassifier,
-    HyperparameterSearch,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LabelTreeClassifier,
@@ -257,9 +257,7 @@ def test_rows_of_which_nothing_is_known_say_nothing():
 def test_hyperparameters_are_learned_and_weights_of_classes_expected():
     X, P = _data()
     y = ClassProbabilities(pd.DataFrame(P, columns=NAMES))
-    model = KernelLogisticClassifier(
-        class_weight={"a": 2.0}, hyperparameters=HyperparameterSearch(max_learning_iter=3)
-    ).fit(X, y)
+    model = grouped(KernelLogisticClassifier, class_weight={"a": 2.0}, max_learning_iter=3).fit(X, y)
     assert model.hyperparameters_
     fixed = _exact(class_weight={"a": 2.0}).fit(X, y)
     other = _exact().fit(X, y, sample_weight=1.0 + P[:, 0])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from attacks.small_fits import grouped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
@@ -416,8 +417,6 @@ def test_a_learned_model_of_low_rank_makes_no_exact_matrix(monkeypatch):
         raise AssertionError("an exact kernel matrix was made")
 
     monkeypatch.setattr(StoredGram, "from_source", refuse)
-    model = KernelLogisticClassifier(
-        kernel_rank=60, hyperparameters=HyperparameterSearch(max_learning_iter=20)
-    ).fit(X, y)
+    model = grouped(KernelLogisticClassifier, kernel_rank=60, max_learning_iter=20).fit(X, y)
     assert model.cross_validation_loss_ == pytest.approx(exact.cross_validation_loss_, rel=0.05)
     assert model.score(X, y) > 0.85
