@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labelweave import LabelGraphClassifier, datasets, metrics
+from labelweave import GraphGrowth, LabelGraphClassifier, datasets, metrics
 
 NAMES = ["hub", "spoke 1", "spoke 2", "spoke 3", "spoke 4", "lone 1", "lone 2", "lone 3", "lone 4", "lone 5"]
 TRAINING_ROWS, TEST_ROWS = 500, 400
@@ -38,7 +38,8 @@ def main(pictures: list[str]) -> None:
     print(f"{len(X)} rows to learn from, {len(X_test)} to test on, {len(NAMES)} labels, 45 pairs")
     print(f"{'graph':10s}{'pairs':>6s}{'Hamming loss':>14s}{'all right':>11s}{'proven optimal':>16s}")
     for graph in ("none", "chow-liu", "full", "learn"):
-        model = LabelGraphClassifier(graph, regularization=3e-3, tol=0.02, max_rounds=8).fit(X, Y)
+        how = GraphGrowth(max_rounds=8) if graph == "learn" else graph
+        model = LabelGraphClassifier(how, regularization=3e-3, tol=0.02).fit(X, Y)
         found = model.predict_map(X_test)
         loss = metrics.hamming_loss(Y_test, found.labels)
         right = metrics.subset_accuracy(Y_test, found.labels)

@@ -18,6 +18,7 @@ import numpy as np
 
 from labelweave import (
     CalibratedLabelClassifier,
+    GraphGrowth,
     LabelCovariance,
     LabelGraphClassifier,
     LabelMatrix,
@@ -169,15 +170,10 @@ def make_problem(n_labels: int) -> Problem:
 
 def learned_graph(X: Any, Y: LabelMatrix) -> LabelGraphClassifier:
     """Learn a graph, for many labels several cliques at a time."""
-    model = LabelGraphClassifier(
-        regularization=0.01,
-        cliques_per_round=max(1, Y.n_labels // 40),
-        max_rounds=8,
-        graph_tol=0.0,
-        validation_fraction=0.2,
-        tol=0.2,
+    growth = GraphGrowth(
+        cliques_per_round=max(1, Y.n_labels // 40), max_rounds=8, graph_tol=0.0, validation_fraction=0.2
     )
-    return model.fit(X, Y)
+    return LabelGraphClassifier(growth, regularization=0.01, tol=0.2).fit(X, Y)
 
 
 def label_correlations(Y: LabelMatrix) -> Any:

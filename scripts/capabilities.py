@@ -63,6 +63,8 @@ REASONS = {
         )
     },
     ("features scaled (`scaling=`)", "AutoLabelClassifier"): "it chooses the scaling itself",
+    ("costs of mistakes by kind", "KernelLogisticClassifier"): "`class_weight` weighs them",
+    ("costs of mistakes by kind", "LowRankClassifier"): "`class_weight` weighs them",
     ("features scaled (`scaling=`)", "LabelTreeClassifier"): "scikit-learn's `Normalizer` before it",
     ("kernels", "AutoLabelClassifier"): "it chooses kernels and their widths itself",
     ("costs of mistakes by kind", "AutoLabelClassifier"): "`metric=` says what label sets are to be best for",
