@@ -89,9 +89,10 @@ def label_graphs(world: World, n_labels: int = 9) -> None:
     Y = (random.random((14, n_labels)) < 0.4).astype(int)
     short: dict[str, Any] = {"max_iter": 5, "tol": 0.1}
     for options in (
-        {"solver": "proximal", "graph": "full", "exact_width": 3}, {"solver": "proximal", "max_rounds": 2},
+        {"solver": "proximal", "graph": "full", "exact_width": 3},
+        {"solver": "proximal", "graph": lw.GraphGrowth(max_rounds=2)},
         {"graph": "full", "inference": "message_passing"}, {"graph": "chow-liu"},
-        {"clique_size": 3, "max_rounds": 4, "graph_tol": 0.0, "cliques_per_round": 2},
+        {"graph": lw.GraphGrowth(clique_size=3, max_rounds=4, graph_tol=0.0, cliques_per_round=2)},
     ):  # fmt: skip
         model = lw.LabelGraphClassifier(**short, **options).fit(world.X, Y)
         model.predict_map(world.X)

@@ -40,7 +40,10 @@ FITS = {
     "AwA 2,000, RBF, ADMM": (_AWA, "MaxMarginClassifier(kernel='rbf', solver='alternating_directions')"),
     "AwA 2,000, linear, dense": (_AWA, "MaxMarginClassifier()"),
     "satimage 2,000, logistic, fixed": (_SATIMAGE, "KernelLogisticClassifier(hyperparameters='fixed')"),
-    "satimage 2,000, logistic, learned": (_SATIMAGE, "KernelLogisticClassifier(max_learning_iter=8)"),
+    "satimage 2,000, logistic, learned": (
+        _SATIMAGE,
+        "KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=8))",
+    ),
     "bibtex, low rank, ridge": (_MULAN.format("bibtex"), "LowRankClassifier(0.4, penalty='ridge')"),
     "bibtex, low rank, trace norm": (_MULAN.format("bibtex"), "LowRankClassifier(0.4)"),
     "yeast, low rank, logistic": (_MULAN.format("yeast"), "LowRankClassifier(0.4, loss='logistic')"),
@@ -48,7 +51,10 @@ FITS = {
         _MULAN.format("scene"),
         "LabelGraphClassifier(graph='full', regularization=0.05)",
     ),
-    "emotions, label graph, learned": (_MULAN.format("emotions"), "LabelGraphClassifier(max_rounds=4)"),
+    "emotions, label graph, learned": (
+        _MULAN.format("emotions"),
+        "LabelGraphClassifier(GraphGrowth(max_rounds=4))",
+    ),
 }
 
 _PROCESS = """

@@ -22,7 +22,7 @@ from distributed import Client
 from benchmarks.clusters import on_cluster, timed, workers
 from benchmarks.frame import command, flag, save
 from benchmarks.problems import DEFAULT_DATA, load_problem
-from labelweave import CalibratedLabelClassifier, MaxMarginClassifier
+from labelweave import CalibratedLabelClassifier, MaxMarginClassifier, config_context
 
 
 def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, Any]:
@@ -34,8 +34,9 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
         return (CalibratedLabelClassifier(model) if given.calibrated else model).fit(X, Y)
 
     def shared() -> Any:
-        model = MaxMarginClassifier(tol=given.tol, memory_budget=given.memory_budget)
-        return (CalibratedLabelClassifier(model) if given.calibrated else model).fit(rows, labels)
+        model = MaxMarginClassifier(tol=given.tol)
+        with config_context(memory_budget=given.memory_budget):
+            return (CalibratedLabelClassifier(model) if given.calibrated else model).fit(rows, labels)
 
     fits = {"one thread": lambda: local(1), "two threads": lambda: local(2), "two workers": shared}
     seconds: dict[str, list[float]] = {kind: [] for kind in fits}

@@ -73,11 +73,12 @@ def own_progress(problem: PeerProblem, working_set_gap: float) -> tuple[Progress
 
 
 def _fit(problem: PeerProblem, n_rows: int | None, solver: str, tol: float) -> tuple[Any, float]:
-    from labelweave import MaxMarginClassifier
+    from labelweave import MaxMarginClassifier, set_config
 
+    set_config(memory_budget=problem.kernel_megabytes)
     model = MaxMarginClassifier(
         C=problem.penalty / 2, kernel="rbf", gamma=problem.gamma, tol=tol, solver=solver,
-        max_iter=1_000_000, memory_budget=problem.kernel_megabytes, n_jobs=1,
+        max_iter=1_000_000, n_jobs=1,
     )  # fmt: skip
     start = time.perf_counter()
     model.fit(problem.X[:n_rows], problem.Y[:n_rows])

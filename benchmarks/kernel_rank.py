@@ -72,7 +72,8 @@ def on_workers(rows: tuple[Any, ...], ranks: list[int | None], budgets: list[flo
         classes = da.from_array(y, chunks=(features.chunks[0],))
         for budget in budgets:
             for rank in ranks:
-                model = lw.MaxMarginClassifier(kernel="rbf", kernel_rank=rank, memory_budget=budget)
+                lw.set_config(memory_budget=budget)
+                model = lw.MaxMarginClassifier(kernel="rbf", kernel_rank=rank)
                 taken, own, fitted = timed(client, lambda model=model: model.fit(features, classes))
                 result = _result(fitted, X_test, y_test)
                 found.append({"rank": rank, "budget": budget, "seconds": taken, "of_a_worker": own} | result)

@@ -29,12 +29,13 @@ def coefficients_of(model: Any, shape: tuple[int, int]) -> npt.NDArray[np.float6
 @serve
 def prepare(problem: PeerProblem) -> Trainer:
     """Fit at a loose tolerance; the function returned fits all rows at a given one."""
-    from labelweave import MaxMarginClassifier
+    from labelweave import MaxMarginClassifier, set_config
 
     has_kernel = not np.isnan(problem.gamma)
     kernel: dict[str, Any] = {}
     if has_kernel:
-        kernel = {"kernel": "rbf", "gamma": problem.gamma, "memory_budget": problem.kernel_megabytes}
+        kernel = {"kernel": "rbf", "gamma": problem.gamma}
+        set_config(memory_budget=problem.kernel_megabytes)
 
     def make(tolerance: float) -> MaxMarginClassifier:
         return MaxMarginClassifier(C=problem.penalty / 2.0, tol=tolerance, n_jobs=problem.threads, **kernel)

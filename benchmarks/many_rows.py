@@ -23,7 +23,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.frame import command, flag
 from benchmarks.large_fits import large_fit, tell
-from labelweave import MaxMarginClassifier
+from labelweave import MaxMarginClassifier, set_config
 
 _ROWS, _FEATURES, _LABELS = 50_000, 20, 20
 _BUMPS, _NEW_ROWS = 40, 5_000
@@ -60,7 +60,9 @@ def _largest(scores: Any, shares: Any) -> Any:
 def main(arguments: Any) -> None:
     n, (X, Y, clean) = arguments.rows, make_bumps(arguments.rows + _NEW_ROWS)
     settings = {name: getattr(arguments, name) for name in ("tol", "memory_budget", "solver", "n_jobs")}
-    model = MaxMarginClassifier(kernel="rbf", **settings)
+    set_config(memory_budget=arguments.memory_budget)
+    own = {name: value for name, value in settings.items() if name != "memory_budget"}
+    model = MaxMarginClassifier(kernel="rbf", **own)
     found = settings | large_fit(model, X[:n], Y[:n])
     found["support_rows"] = len(model.support_)
     found["error_percent"] = 100 * float((model.predict(X[n:]) != Y[n:]).mean())

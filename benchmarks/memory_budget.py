@@ -69,14 +69,13 @@ def _measure_size(size: int, arguments: argparse.Namespace) -> list[dict[str, An
 
 def measure_fit(size: int, solver: str, budget: float | None, tol: float, data: Path) -> dict[str, Any]:
     from benchmarks.kernel_problems import load_animals, scale_gamma
-    from labelweave import MaxMarginClassifier
+    from labelweave import MaxMarginClassifier, set_config
 
     X, Y = load_animals(size + _UNSEEN, data)
     X, Y, unseen = X[:size].copy(), Y[:size], X[size:].copy()
     gamma = scale_gamma(X)
-    model = MaxMarginClassifier(
-        kernel="rbf", gamma=gamma, tol=tol, solver=solver, memory_budget=budget or _NO_LIMIT, n_jobs=1
-    )
+    set_config(memory_budget=budget or _NO_LIMIT)
+    model = MaxMarginClassifier(kernel="rbf", gamma=gamma, tol=tol, solver=solver, n_jobs=1)
     model.fit(X[:_WARM_UP_ROWS], Y[:_WARM_UP_ROWS])
     memory, start = MemoryClimb(), time.perf_counter()
     model.fit(X, Y)

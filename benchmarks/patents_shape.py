@@ -25,6 +25,7 @@ from benchmarks.frame import RESULTS, command, flag, markdown, save, several
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
 from benchmarks.machine import peak_memory_bytes
 from benchmarks.patent_texts import SECTIONS
+from labelweave import HyperparameterSearch
 
 _SCALE, _INTERCEPT_VARIANCE = 5.0, 0.01
 _FOLDS = 5
@@ -77,7 +78,7 @@ def _learn(problem: ClassProblem, section: str, model: str, arguments: argparse.
         problem,
         model,
         tie="level" if model == "tree" else "shared",
-        max_learning_iter=arguments.learning_steps,
+        hyperparameters=HyperparameterSearch(max_learning_iter=arguments.learning_steps),
         n_jobs=arguments.threads,
     )
     start = time.perf_counter()

@@ -4,8 +4,8 @@ A tag of a training row is kept with its propensity, by the formula of Jain et a
 B = 1.5 from the counts of all training rows, so that rare tags are forgotten more often.  Models are fitted
 to 4,000 training rows: plain, with the known propensities (``flip_rates=(1 - p, 0)``) and with those that the
 same formula estimates from the tags that are left (``flip_rates="propensity"``); low-rank models also with
-``false_positive_cost``.  ``psp`` is propensity-scored precision on test rows whose tags are forgotten too,
-``p`` the precision on their complete tags.  Every model has the penalty, of three or four, that has the best
+the weight of absent labels.  ``psp`` is propensity-scored precision on test rows whose tags are forgotten
+too, ``p`` the precision on their complete tags.  Every model has the penalty, of three or four, that has the best
 propensity-scored precision at 3 on 1,500 other training rows with forgotten tags, of a draw that is not
 measured.
 """
@@ -52,7 +52,7 @@ def _low_rank(penalty: float, rates: Any) -> Any:
 
 def _negative(weight: float) -> Callable[[float, Any], Any]:
     def make(penalty: float, rates: Any) -> Any:
-        return LowRankClassifier(100, regularization=penalty, false_positive_cost=weight)
+        return LowRankClassifier(100, regularization=penalty, class_weight={0: weight})
 
     return make
 

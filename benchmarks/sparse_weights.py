@@ -29,7 +29,8 @@ _ENOUGH = 10.0  # seconds of calls
 
 def measure_model(name: str, prune: Any, train: LabeledData, test: LabeledData, options: Any) -> Any:
     jobs = options.jobs
-    model = lw.MaxMarginClassifier(C=options.C, tol=options.tol, prune=prune, n_jobs=jobs, memory_budget=1e4)
+    lw.set_config(memory_budget=1e4)
+    model = lw.MaxMarginClassifier(C=options.C, tol=options.tol, prune=prune, n_jobs=jobs)
     start = time.perf_counter()
     model.fit(train.X, train.Y)
     seconds = time.perf_counter() - start

@@ -31,10 +31,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, command, flag, several
+from benchmarks.papers.likelihood_runs import made
 from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import KernelLogisticClassifier
 from labelweave.features import LinearKernel, RBFKernel, ScaledKernel
+from labelweave.kernels import PolynomialKernel
 from labelweave.metrics import log_loss, precision_at_k
 
 _SCALED: dict[str, Any] = {"kernel": "linear", "tie": "scale", "intercept_variance": 100.0}
@@ -46,7 +47,7 @@ _METHODS: dict[str, dict[str, Any]] = {
     "rbf, all rows": {"learning_rows": None},
     "linear": {"kernel": "linear"},
     "rbf + linear": {"kernel": RBFKernel(0.5) + ScaledKernel(LinearKernel(), 1.0)},
-    "polynomial": {"kernel": "polynomial", "degree": 2},
+    "polynomial": {"kernel": PolynomialKernel(2)},
     "rbf, a scale a label": {"tie": "scale"},
     "linear, a scale a label": _SCALED,
     "rbf, coupled labels": {"label_covariance": 0.5},
@@ -61,7 +62,7 @@ _METHODS: dict[str, dict[str, Any]] = {
         "tie": "scale",
         "intercept_variance": 100.0,
     },
-    "linear, full coupling": {"kernel": "linear", "coupling": "full", "intercept_variance": 100.0},
+    "linear, full coupling": {"kernel": "linear", "label_covariance": "learn", "intercept_variance": 100.0},
     "linear, a scale a label, 2 blocks": _SCALED | {"learning_blocks": 2},
     "linear, a scale a label, all rows": _SCALED | {"learning_rows": None},
 }
@@ -117,11 +118,11 @@ def expected_calibration_error(truth: Any, probabilities: Any, bins: int = 20) -
 def _kernel_logistic(X: Any, Y: Any, X_test: Any, method: str) -> tuple[Any, dict[str, Any]]:
     choice = {"learning_rows": 2000, **_METHODS[method]}
     start = time.perf_counter()
-    if "label_covariance" in choice:
+    if isinstance(choice.get("label_covariance"), float):
         choice["label_covariance"] = _correlations(Y, choice["label_covariance"])
     if choice.pop("own_scales", False):
         choice["label_covariance"] *= _scales(X, Y)
-    model = KernelLogisticClassifier(n_jobs=1).set_params(**choice)
+    model = made(0, **choice)
     model.fit(X, Y)
     seconds = time.perf_counter() - start
     values = {name: float(value) for name, value in model.hyperparameters_.items()}
@@ -143,7 +144,7 @@ def _correlations(Y: Any, share: float) -> Any:
 
 def _scales(X: Any, Y: Any) -> Any:
     """Learn the scales of independent labels, and give the geometric mean of every two of them."""
-    model = KernelLogisticClassifier(n_jobs=1, learning_rows=2000, **_SCALED).fit(X, Y)
+    model = made(0, learning_rows=2000, **_SCALED).fit(X, Y)
     scales = np.sqrt(list(model.hyperparameters_.values()))
     return np.outer(scales, scales) / (scales**2).mean()
 

@@ -18,11 +18,11 @@ import numpy as np
 from benchmarks.frame import RESULTS, command, several
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import LabelGraphClassifier
+from labelweave import GraphGrowth, LabelGraphClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import f1_score, hamming_loss, subset_accuracy
 
-_GRAPH = {"early_stopping": True, "refit": True, "regularization": 1e-3}
+_GRAPH = {"graph": GraphGrowth(early_stopping=True, refit=True), "regularization": 1e-3}
 _MODELS: dict[str, dict[str, Any]] = {
     "left-out scores": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GRAPH},
     "kernel features": {"kernel": "rbf", "gamma": "learn", **_GRAPH},

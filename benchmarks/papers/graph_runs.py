@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 import warnings
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.opponents import PLST
-from labelweave import LabelGraphClassifier, MaxMarginClassifier
+from labelweave import GraphGrowth, LabelGraphClassifier, MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
 
 GRAPHS: dict[str, dict[str, Any]] = {
@@ -37,10 +38,11 @@ def make(method: str, regularization: float, **parameters: Any) -> Any:
         return MaxMarginClassifier(0.01 / regularization, n_jobs=1)
     if method == "PLST":
         return PLST(_PLST_SHARE, regularization=100.0 * regularization)
-    own = GRAPHS[method]
-    if own.get("graph") != "learn":
-        learning = {"max_rounds", "graph_tol", "validation_fraction", "early_stopping", "cliques_per_round"}
-        parameters = {name: value for name, value in parameters.items() if name not in learning}
+    own, growth = dict(GRAPHS[method]), {}
+    for name in signature(GraphGrowth).parameters:
+        growth |= {name: parameters.pop(name)} if name in parameters else {}
+    if own.get("graph") == "learn":
+        own["graph"] = GraphGrowth(**growth)
     return LabelGraphClassifier(regularization=regularization, n_jobs=1, **(own | parameters))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.metrics import log_loss
 
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import KernelLogisticClassifier
+from labelweave import HyperparameterSearch, KernelLogisticClassifier
 from labelweave.display import ErrorRejectDisplay
 from labelweave.metrics import error_reject_curve
 
@@ -68,8 +68,17 @@ def _by_method(runs: list[Run]) -> dict[str, list[Run]]:
     return found
 
 
+_SEARCH = ("cv", "learning_rows", "learning_blocks", "max_learning_iter")
+
+
+def made(seed: int, **parameters: Any) -> KernelLogisticClassifier:
+    """Make a model from its parameters and those of its search."""
+    search = HyperparameterSearch(**{name: parameters.pop(name) for name in _SEARCH if name in parameters})
+    return KernelLogisticClassifier(random_state=seed, n_jobs=1, hyperparameters=search, **parameters)
+
+
 def one_model(split: Split, seed: int, **parameters: Any) -> Run:
-    model = KernelLogisticClassifier(random_state=seed, n_jobs=1, **parameters).fit(split.X, split.y)
+    model = made(seed, **parameters).fit(split.X, split.y)
     probabilities = model.predict_proba(split.X_test)
     return {**_test(split, probabilities, probabilities, model.classes_), **_learned(model)}
 
@@ -82,7 +91,7 @@ def one_against_rest(split: Split, seed: int, **parameters: Any) -> Run:
     """
     classes, columns, learned = np.unique(split.y), [], []
     for name in classes:
-        model = KernelLogisticClassifier(random_state=seed, n_jobs=1, **parameters)
+        model = made(seed, **parameters)
         columns.append(model.fit(split.X, split.y == name).predict_proba(split.X_test)[:, 1])
         learned.append(_learned(model))
     P = np.transpose(columns)

@@ -22,7 +22,7 @@ from sklearn.preprocessing import normalize
 from benchmarks.frame import RESULTS, command, flag, several
 from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import LowRankClassifier, RankSearch
+from labelweave import HyperparameterSearch, LowRankClassifier, RankSearch
 from labelweave.features import RBFKernel
 from labelweave.metrics import precision_at_k
 
@@ -74,7 +74,8 @@ def measure(
 
 
 def _fitted(X: Any, Y: Any, share: float, learned: dict[str, float] | None, jobs: int) -> LowRankClassifier:
-    choice: dict[str, Any] = {"hyperparameters": "learn", "learning_rows": _LEARNING_ROWS, "kernel": "rbf"}
+    search = HyperparameterSearch(learning_rows=_LEARNING_ROWS)
+    choice: dict[str, Any] = {"hyperparameters": search, "kernel": "rbf"}
     if learned is not None:
         choice = {"kernel": RBFKernel(learned["gamma"]), "regularization": learned["regularization"]}
     return LowRankClassifier(round(share * Y.shape[1]), penalty="ridge", n_jobs=jobs, **choice).fit(X, Y)

@@ -56,10 +56,11 @@ from sklearn.preprocessing import normalize
 from benchmarks.frame import IMAGES, RESULTS, command, flag
 from benchmarks.papers.likelihood_runs import Method, Split, error_table, measure_and_show, one_model
 from benchmarks.problems import DEFAULT_DATA
+from labelweave.kernels import PolynomialKernel
 
 _START: dict[str, Any] = {"scale": 10.0, "gamma": None, "intercept_variance": 4.0, "cv": 5}
 _BLOCKS = _START | {"learning_rows": 2430, "learning_blocks": 3}
-_POLYNOMIAL = _BLOCKS | {"kernel": "polynomial", "degree": 4, "gamma": 1.0, "coef0": 0.5}
+_POLYNOMIAL = _BLOCKS | {"kernel": PolynomialKernel(4, 1.0, 0.5), "gamma": 1.0}
 _BLUR = 0.75  # pixels
 _METHODS: dict[str, Method] = {
     "class": lambda split, seed: one_model(split, seed, tie="class", learning_rows=2000, **_START),
