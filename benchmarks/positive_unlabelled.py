@@ -5,8 +5,8 @@ B = 1.5 from the counts of all training rows, so that rare tags are forgotten mo
 to 4,000 training rows: plain, with the known propensities (``flip_rates=(1 - p, 0)``) and with those that the
 same formula estimates from the tags that are left (``flip_rates="propensity"``); low-rank models also with
 the weight of absent labels.  ``psp`` is propensity-scored precision on test rows whose tags are forgotten
-too, ``p`` the precision on their complete tags.  Every model has the penalty, of three or four, that has the best
-propensity-scored precision at 3 on 1,500 other training rows with forgotten tags, of a draw that is not
+too, ``p`` the precision on their complete tags.  Every model has the penalty, of three or four, that has the
+best propensity-scored precision at 3 on 1,500 other training rows with forgotten tags, of a draw that is not
 measured.
 """
 

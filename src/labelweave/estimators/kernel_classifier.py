@@ -124,8 +124,9 @@ class HyperparameterSearch(ParameterGroup):
         keep_parameters(self, locals())
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a model file keeps; a splitter has no use after the fit."""
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         state = super().to_state()
+        # a splitter has no use after the fit
         return state | {"cv": self.cv if isinstance(self.cv, Integral) else None}
 
 

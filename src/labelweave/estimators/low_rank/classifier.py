@@ -343,7 +343,7 @@ class LowRankClassifier(KernelClassifier):
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
         """Give the rank and lambda to begin with."""
         if self._ranks is not None:
-            return max(self._columns(rank, data) for rank in self._ranks.read_ranks()), 1.0
+            return max(self._columns(rank, data) for rank in self._ranks._read_ranks()), 1.0
         return self._columns(self.rank, data), float(self.regularization)
 
     def _choose(

@@ -107,10 +107,10 @@ class RankSearch(ParameterGroup):
         keep_parameters(self, locals())
 
     def _refuse_together(self) -> None:
-        self.read_ranks()
-        self.read_regularizations()
+        self._read_ranks()
+        self._read_regularizations()
 
-    def read_ranks(self) -> list[Any]:
+    def _read_ranks(self) -> list[Any]:
         """Check the ranks: whole numbers from 1, or shares of the labels."""
         if not isinstance(self.ranks, Iterable) or getattr(self.ranks, "ndim", 1) != 1:
             raise ParameterError("`ranks` is no list; give one rank or several, such as [10, 0.5].")
@@ -126,7 +126,7 @@ class RankSearch(ParameterGroup):
             raise ParameterError("`ranks` is empty; give at least one rank.")
         return ranks
 
-    def read_regularizations(self) -> list[float] | int:
+    def _read_regularizations(self) -> list[float] | int:
         """Check lambdas: how many, or numbers from 0 on; give them in descending order."""
         if isinstance(self.regularizations, Integral):
             count = int(self.regularizations)
@@ -143,9 +143,9 @@ class RankSearch(ParameterGroup):
         return sorted(set(values.tolist()), reverse=True)
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a model file keeps; a splitter and a function have no use after the fit."""
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         state = super().to_state()
-        state["ranks"], state["regularizations"] = self.read_ranks(), self.read_regularizations()
+        state["ranks"], state["regularizations"] = self._read_ranks(), self._read_regularizations()
         state["cv"] = self.cv if isinstance(self.cv, Integral) else None
         return state | ({"scoring": "loss"} if callable(self.scoring) else {})
 
@@ -165,10 +165,10 @@ class RankChoice:
         cv = self.search.cv
         if not (cv is None or isinstance(cv, Integral)):
             return None
-        found = self.search.read_regularizations()
+        found = self.search._read_regularizations()
         penalties = found + 1 if isinstance(found, int) else len(found)
         folds = _FOLDS if cv is None else int(cv)
-        return folds * penalties * len(self.search.read_ranks())
+        return folds * penalties * len(self.search._read_ranks())
 
     def chosen(
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings, learned: float
@@ -178,12 +178,12 @@ class RankChoice:
         learned: the lambda that was learned with the kernel.
         """
         model, search = self.model, self.search
-        penalties, cv = search.read_regularizations(), reusable_splits(search.cv)
+        penalties, cv = search._read_regularizations(), reusable_splits(search.cv)
         is_apt = learned != settings.regularization and (model.loss, model.penalty) == ("squared", "ridge")
         fits = PathFits(
             data,
             replace(settings, tol=search.path_tol),
-            ranks=sorted({model._columns(rank, data) for rank in search.read_ranks()}, reverse=True),
+            ranks=sorted({model._columns(rank, data) for rank in search._read_ranks()}, reverse=True),
             penalties=penalties,
             extra=learned if is_apt else None,
             held_out=self._folds(data, cv, settings.seed),
