@@ -44,7 +44,10 @@ def test_one_based_and_comments(tmp_path):
     data = read_svmlight(path)
     np.testing.assert_array_equal(data.X.toarray(), [[0.5, 0, 2], [0, 1, 0]])
     assert read_svmlight(path, zero_based=True).X.shape[1] == 4
-    np.testing.assert_array_equal(data.Y.positives.toarray(), [[1, 0, 1], [0, 0, 0]])
+    np.testing.assert_array_equal(data.Y.positives.toarray(), [[1, 1], [0, 0]])
+    assert data.Y.words == ["0", "2"]
+    all_numbers = read_svmlight(path, n_labels=4).Y
+    np.testing.assert_array_equal(all_numbers.positives.toarray(), [[1, 0, 1, 0], [0, 0, 0, 0]])
 
 
 def test_a_file_that_may_count_from_zero_or_one_is_warned_of(tmp_path):

@@ -27,6 +27,7 @@ _READERS: dict[str, Callable[..., LabeledData]] = {
     "table": read_table,
 }
 FORMATS = tuple(_READERS)
+NUMBERED = ("xmc", "svmlight")  # which call labels by numbers
 _STEM_ENDINGS = ("-train", "-test", "-sparse", "-dense")
 _SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".ods")
 _SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm")

@@ -24,7 +24,9 @@ from labelweave.datasets import (
     read_any,
     read_table_columns,
 )
+from labelweave.datasets.any_file import NUMBERED
 from labelweave.datasets.arff_header import read_header
+from labelweave.datasets.csr_parts import label_numbers
 from labelweave.datasets.data_file import numbered_lines
 from labelweave.datasets.table_blocks import column_names, has_column
 from labelweave.decisions import layers
@@ -144,6 +146,8 @@ def _read_matrix(
     names = getattr(model, "feature_names_in_", None)
     if format == "table":
         raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
+    if format in NUMBERED:
+        keywords |= _numbers_of_model(model) if has_labels and "n_labels" not in keywords else {}
     if format == "svmlight":  # such a file does not say how wide it is
         keywords.setdefault("n_features", model.n_features_in_)
         first = getattr(scorer_of(model), "first_feature_", None)
@@ -156,16 +160,18 @@ def _read_matrix(
     if data.X.shape[1] != model.n_features_in_:
         wanted = f"the {model.n_features_in_} of the model"
         raise DataFileError(path, None, f"{data.X.shape[1]} features", wanted)
-    if format != "svmlight":
-        return data
-    return replace(data, Y=with_last_labels(data.Y, len(names_of(model))))
+    if isinstance(keywords.get("label_names"), range) and data.Y.names is not None:
+        names = names_of(model)  # numbers are their places
+        named = LabelMatrix.from_any(data.Y, [*names, *data.Y.names[len(names) :]])
+        return replace(data, Y=named)
+    return data
 
 
-def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
-    """Add the last labels of an svmlight file, which does not mention those that no row has."""
-    positives = Y.positives.copy()
-    positives.resize(len(Y), max(n_labels, Y.n_labels))
-    return LabelMatrix(positives)
+def _numbers_of_model(model: Model) -> dict[str, Any]:
+    """Give the labels of a model to the reader of a file that calls them by numbers, or else their places."""
+    names = names_of(model)
+    are_numbers = label_numbers(names) is not None or set(names) <= {"-1", "1"}
+    return {"label_names": names if are_numbers else range(len(names))}
 
 
 def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
