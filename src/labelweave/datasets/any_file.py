@@ -14,7 +14,7 @@ from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.mulan import read_mulan
 from labelweave.datasets.svmlight import read_svmlight
 from labelweave.datasets.table_columns import ColumnRoles
-from labelweave.datasets.table_files import table_kind
+from labelweave.datasets.table_files import named_kind, table_kind
 from labelweave.datasets.table_reading import read_table
 from labelweave.datasets.xmc import read_xmc
 from labelweave.foundation.arguments import checked
@@ -54,7 +54,7 @@ def detect_format(path: PathLike) -> str:
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() != ".gz"]
     suffix = suffixes[-1] if suffixes else ""
-    if table_kind(path) is not None:
+    if named_kind(path) is not None:
         return "table"
     if suffix in _SVMLIGHT_SUFFIXES:
         return "svmlight"
@@ -77,10 +77,14 @@ def _has_hierarchy(path: PathLike) -> bool:
 
 def _by_content(path: PathLike) -> str:
     lines = [line.split() for _, line in islice(numbered_lines(path), 2)]
+    if next((line[0][0] for line in lines if line and line[0][0] != "%"), "") == "@":
+        return "hierarchical_arff" if _has_hierarchy(path) else "mulan"
     if len(lines[0]) == 3 and all(word.isdigit() for word in lines[0]):
         return "xmc"
     if all(":" in word for line in lines for word in line[1:]) and any(len(line) > 1 for line in lines):
         return "svmlight"
+    if table_kind(path) is not None:
+        return "table"
     raise DataFileError(path, 1, "no format known by name or first line", f"one of {', '.join(FORMATS)}")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import re
 import sys
+import warnings
 from collections.abc import Generator, Iterator, Sequence
 from itertools import chain, count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +20,26 @@ ROW_INDEX = "Unnamed: 0"
 """What pandas calls a first column without a name, its own row index."""
 
 CsvRecord = tuple[int, list[str]]
+
+
+class CsvForm(NamedTuple):
+    """How a file is to be taken apart.
+
+    delimiter: what stands between cells.  skipped: lines at the top that only say so.
+    quotes: whether quotation marks enclose cells; else they are text.
+    header: whether the first record names the columns.
+    """
+
+    delimiter: str
+    skipped: int
+    quotes: bool = True
+    header: bool = True
+
+
 _LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
 _QUOTE, _LINE_END = b'"\n'
+_LONE_QUOTE = re.compile(rb'(?m:^|\t)"(?:[^"\t\r\n]|"")*+(?!"(?:[\t\r\n]|\Z))')
+_LIKE_ROWS = re.compile(rb'(?m:^|\t)"(?=[^"]*\t)(?=[^"]*\n)')  # quoted cells that hold tabs and line ends
 _DELIMITER_LINE = re.compile(r'"?sep=([\t -~])"?', re.IGNORECASE)
 
 
@@ -33,15 +52,58 @@ def delimiter_of(first_line: str) -> tuple[str, int]:
     return (max(DELIMITERS, key=first_line.count), 0) if found is None else (found[1], 1)
 
 
-def csv_records(path: PathLike, lines: Iterator[tuple[int, str]], delimiter: str) -> Iterator[CsvRecord]:
+def quotes_enclose(path: PathLike) -> bool:
+    """Say whether quotation marks enclose cells where tabs part them; warn where that may be wrong.
+
+    They do not where a cell begins with one that does not close it, and each line has as many tabs as others.
+    """
+    line = _line_of(path, _LONE_QUOTE)
+    if line is None:
+        return True
+    counts = set[int]()
+    for _, text in read_blocks(path):
+        codes = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", np.uint8)
+        ends, tabs = np.flatnonzero(codes == _LINE_END), np.flatnonzero(codes == ord("\t"))
+        is_blank = np.diff(ends, prepend=-1) <= 1
+        counts.update(np.diff(np.searchsorted(tabs, ends), prepend=0)[~is_blank].tolist())
+    is_text = len(counts) == 1 and counts != {0}
+    line = line if is_text else _line_of(path, _LIKE_ROWS)
+    if line is None:
+        return True
+    said = (
+        "a cell begins with a quotation mark that does not close it, and every line has the same number of "
+        "tabs, so that quotation marks are text in this file"
+        if is_text
+        else "a quotation mark begins a cell that goes on over tabs and line ends; where it is text, write it "
+        "twice and put the cell into quotation marks"
+    )
+    warnings.warn(f"{path}:{line}: {said}", UserWarning, stacklevel=2)
+    return not is_text
+
+
+def _line_of(path: PathLike, pattern: re.Pattern[bytes]) -> int | None:
+    """Find the first line that a pattern of quotation marks begins in."""
+    for first_line, block in read_blocks(path):
+        if b'"' in block and (found := pattern.search(block)):
+            return first_line + block.count(b"\n", 0, found.start() + 1)
+    return None
+
+
+def csv_records(
+    path: PathLike, lines: Iterator[tuple[int, str]], form: CsvForm, keeps_blank: bool = False
+) -> Iterator[CsvRecord]:
     """Give the records that are not blank with the lines that they begin at.
+
+    keeps_blank: whether a blank line before the last record is a blank cell in a file of one column.
 
     Raises DataFileError where quotation marks or line ends are not where they belong.
     """
-    start, text = next(lines)
+    start, text = next(lines, (1, ""))
     texts = chain([text + "\n"], (line + "\n" for _, line in lines))
-    reader = csv.reader(texts, delimiter=delimiter, strict=True)
+    quoting = csv.QUOTE_MINIMAL if form.quotes else csv.QUOTE_NONE
+    reader = csv.reader(texts, delimiter=form.delimiter, strict=True, quoting=quoting)
     record: list[str] | None = []
+    width, blank = 0, list[int]()
     while record is not None:
         line, usual_limit = start + reader.line_num, csv.field_size_limit(_LONGEST_CELL)
         try:
@@ -56,7 +118,11 @@ def csv_records(path: PathLike, lines: Iterator[tuple[int, str]], delimiter: str
         finally:
             csv.field_size_limit(usual_limit)
         if record:
+            yield from ((number, [""]) for number in blank)
             yield line, record
+            width, blank = len(record), []
+        elif width == 1 and keeps_blank:
+            blank.append(line)
 
 
 def with_row_index(header: Sequence[str]) -> list[str]:
@@ -81,17 +147,17 @@ def named_columns(path: PathLike, line: int, header: Sequence[str], columns: Seq
     return {name: column for name, column in zip(header, columns, strict=True) if name}
 
 
-def is_usual(path: PathLike, delimiter: str) -> bool:
+def is_usual(path: PathLike, form: CsvForm) -> bool:
     """Say whether line ends are LF, or CRLF outside quotes, and quotes open or close cells or are doubled.
 
     Of other files pyarrow takes some that are broken.
     """
-    edges, is_open = [ord(delimiter), _LINE_END], False
+    edges, is_open = [ord(form.delimiter), _LINE_END], False
     for _, block in read_blocks(path):
         text = block.replace(b"\r\n", b"\n")
         if b"\r" in text:
             return False
-        if b'"' not in text and not is_open:
+        if not form.quotes or (b'"' not in text and not is_open):
             continue
         codes = np.frombuffer(b"\n" + text + b"\n", np.uint8)
         quotes = np.flatnonzero(codes == _QUOTE)
@@ -107,23 +173,23 @@ def is_usual(path: PathLike, delimiter: str) -> bool:
     return not is_open
 
 
-def usual_batches(
-    path: PathLike, delimiter: str, skipped: int, width: int
-) -> Generator[list[Any], None, int | None]:
+def usual_batches(path: PathLike, form: CsvForm, width: int) -> Generator[list[Any], None, int | None]:
     """Give the columns of the records after the header by pyarrow, many records at a time.
 
-    skipped: lines before the header.  width: how many cells a record has.
+    width: how many cells a record has.
     Returns None at the end of the file, else after how many records pyarrow refused to go on.
     """
-    n_given, is_header = 0, 1
+    n_given, is_header = 0, int(form.header)
     try:
         from pyarrow import ArrowException, chunked_array, csv, string
     except ImportError:
         return 0
     types = {f"f{place}": string() for place in range(width)}  # pyarrow's own names
     options = (
-        csv.ReadOptions(use_threads=False, skip_rows=skipped, autogenerate_column_names=True),
-        csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        csv.ReadOptions(use_threads=False, skip_rows=form.skipped, autogenerate_column_names=True),
+        csv.ParseOptions(
+            delimiter=form.delimiter, newlines_in_values=form.quotes, quote_char='"' if form.quotes else False
+        ),
         csv.ConvertOptions(column_types=types, strings_can_be_null=False),
     )
     try:

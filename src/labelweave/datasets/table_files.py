@@ -25,11 +25,14 @@ from labelweave.datasets.columns import (
     text_column,
 )
 from labelweave.datasets.csv_files import (
+    DELIMITERS,
+    CsvForm,
     CsvRecord,
     csv_records,
     delimiter_of,
     is_usual,
     named_columns,
+    quotes_enclose,
     usual_batches,
     with_row_index,
 )
@@ -39,6 +42,7 @@ from labelweave.datasets.data_file import (
     ends_with_line_end,
     finite_number,
     lines_of_blocks,
+    decoded,
     numbered_lines,
     read_blocks,
     require_file,
@@ -48,6 +52,10 @@ from labelweave.datasets.data_file import (
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+_PLAIN_SUFFIXES = ("", ".txt", ".text", ".json", ".data", ".dat", ".lst", ".ft", ".train", ".valid", ".test")
+_FASTTEXT = "__label__"
+_FASTTEXT_LABEL = re.compile(rf"(?<!\S){_FASTTEXT}(\S+)")
+_FEW_LINES = 5  # that tell of a format
 _ROWS_AT_ONCE = 10_000
 _HEADER_BYTES = 1 << 16  # decoded to see a header
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -78,11 +86,41 @@ class RawTable:
         return DataFileError(self.path, None if self.line_of is None else self.line_of(row), place, expected)
 
 
-def table_kind(path: PathLike) -> str | None:
+def named_kind(path: PathLike) -> str | None:
     """Say by its name, ``.gz`` passed over, what kind of table a file is; None if the name says nothing."""
     name = Path(path).name.lower()
     kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
     return None if kind == "parquet" and name.endswith(".gz") else kind
+
+
+def table_kind(path: PathLike) -> str | None:
+    """Say by its name, or by what is inside where that says nothing, what kind of table a file is."""
+    is_plain = Path(Path(path).name.lower().removesuffix(".gz")).suffix in _PLAIN_SUFFIXES
+    return named_kind(path) or (written_kind(path) if is_plain else None)
+
+
+def written_kind(path: PathLike) -> str | None:
+    """Say by its first lines what kind of table a file is: JSON, fastText's lines, or cells with a delimiter.
+
+    Cells are what at least two lines have in the same number.
+    """
+    _, block = next(read_blocks(path, _HEADER_BYTES))
+    head = block[: block.rfind(b"\n") + 1 or None].decode("utf-8", "replace")
+    if "\0" in head or not head.strip():
+        return None
+    if head.lstrip()[0] in "{[":
+        return "json"
+    lines = head.splitlines()
+    if any(line.startswith(_FASTTEXT) for line in lines[:_FEW_LINES]):
+        return "fasttext"
+    kind = "tsv" if "\t" in lines[0] else "csv"
+    form = CsvForm("\t", 0, '"' in head) if kind == "tsv" else CsvForm(*delimiter_of(lines[0]))
+    try:
+        records = csv_records(path, iter([*enumerate(lines)][form.skipped :]), form)
+        widths = [len(record) for _, record in islice(records, _FEW_LINES)]
+    except DataFileError:
+        return kind if len(lines[0].split(form.delimiter)) > 1 else None
+    return kind if len(widths) > 1 and widths[0] > 1 and widths[:2] == widths[:1] * 2 else None
 
 
 def parquet_parts(path: PathLike, megabytes: float) -> list[tuple[int, ...]]:
@@ -113,8 +151,11 @@ def parquet_part(path: PathLike, groups: Sequence[int]) -> RawTable:
     return next(_parquet_tables(path, None, groups))
 
 
-def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTable]:
-    """Read a table in chunks of rows, or as one; the file's suffix says the kind."""
+def raw_tables(path: PathLike, chunk_rows: int | None = None, header: bool = True) -> Iterator[RawTable]:
+    """Read a table in chunks of rows, or as one.
+
+    header: whether the first line of a CSV or TSV file names the columns; else these are called 1, 2, 3 ...
+    """
     kind = table_kind(path)
     if kind is None:
         expected = f"one of the suffixes {', '.join(_KINDS)}"
@@ -123,8 +164,11 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTab
         raise ValueError(f"chunk_rows is {chunk_rows}; it is a positive number of rows.")
     if kind == "parquet":
         tables = _parquet_tables(path, chunk_rows)
+    elif kind == "fasttext":
+        tables = _fasttext_tables(path, chunk_rows)
     else:
-        tables = _json_tables(path, chunk_rows) if kind == "json" else _csv_tables(path, kind, chunk_rows)
+        is_json = kind == "json"
+        tables = _json_tables(path, chunk_rows) if is_json else _csv_tables(path, kind, chunk_rows, header)
     first = next(tables, None)
     if first is None:
         raise DataFileError(path, None, "no rows", "at least one row")
@@ -152,10 +196,49 @@ def _json_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
 
 
 def _json_line(path: PathLike, row: int) -> int:
-    return next(islice((number for number, line in numbered_lines(path) if line.strip()), row, None))
+    return next(islice((number for number, _ in _json_rows(path)), row, None))
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give the objects of a file, one a line, or of an array, or over several lines each."""
+    first = next((line.strip() for _, line in numbered_lines(path) if line.strip()), "")
+    if first[:1] != "[" and first != "{":
+        yield from _json_lines(path)
+        return
+    for number, value in _json_values(path):
+        # spaCy's pairs of a text and what is said of it
+        is_pair = isinstance(value, list) and list(map(type, value)) == [str, dict]
+        row = {"text": value[0], **value[1]} if is_pair else value
+        if not isinstance(row, dict):
+            found = f"a JSON list with a {type(row).__name__}"
+            raise DataFileError(path, number, found, "one object a line, or an array of objects")
+        yield number, row
+
+
+def _json_values(path: PathLike) -> Iterator[tuple[int, Any]]:
+    """Give the values of a JSON array, or those that follow each other, with the lines that they begin at."""
+    text = "".join(decoded(path, line, block) for line, block in read_blocks(path))
+    read, at, line = json.JSONDecoder(object_pairs_hook=distinct_names).raw_decode, 0, 1
+    is_array = text.lstrip()[0] == "["
+    skipped = re.compile(r"\s*\[?\s*")
+    while True:
+        found = skipped.match(text, at)
+        line, at = line + found[0].count("\n"), found.end()  # type: ignore[index,union-attr]
+        skipped = re.compile(r"\s*,?\s*" if is_array else r"\s*")
+        if text[at:].strip() in (["]"] if is_array else [""]):
+            return
+        try:
+            value, end = read(text, at)
+            if _SURROGATE.search(text, at, end):
+                json.dumps(value, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            line = getattr(error, "lineno", line)
+            raise DataFileError(path, line, json_fault(error), "JSON objects") from None
+        yield line, value
+        line, at = line + text.count("\n", at, end), end
+
+
+def _json_lines(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     quick, careful = json.JSONDecoder().raw_decode, json.JSONDecoder(object_pairs_hook=distinct_names).decode
     for number, line in numbered_lines(path):
         if not line.strip():
@@ -195,17 +278,38 @@ def json_fault(error: ValueError | RecursionError) -> str:
     return str(error)
 
 
-def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[RawTable]:
-    delimiter, skipped, records = _csv_file(path, kind)
-    line, written = next(records, (1, []))
-    header = with_row_index([*map(_unescaped, written)])
+def _fasttext_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
+    """Read lines of labels and a text, in any order: ``__label__sport __label__news a text``."""
+    lines, first_row = ((number, line) for number, line in numbered_lines(path) if line.strip()), 0
+    while chunk := list(islice(lines, chunk_rows)):
+        found = [_FASTTEXT_LABEL.findall(line) for _, line in chunk]
+        labels = [
+            [name.rstrip(",") for one in cells for name in one.split(f",{_FASTTEXT}")] for cells in found
+        ]
+        texts = text_column([_FASTTEXT_LABEL.sub(" ", line).strip(" \t,") for _, line in chunk])
+        line_of = partial(_fasttext_line, path)
+        yield RawTable(path, Columns({"labels": labels, "text": texts}), line_of, first_row)
+        first_row += len(chunk)
+
+
+def _fasttext_line(path: PathLike, row: int) -> int:
+    return next(islice((number for number, line in numbered_lines(path) if line.strip()), row, None))
+
+
+def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, has_header: bool) -> Iterator[RawTable]:
+    form = _csv_form(path, kind, has_header)
+    line, written = next(_csv_file(path, form), (1, []))
+    if len(written) == 1:  # blank lines are cells, and those before the header are none
+        form = form._replace(skipped=line - 1)
+    named = [*map(_unescaped, written)] if has_header else [str(n + 1) for n in range(len(written))]
+    header = with_row_index(named)
     _check_header(path, line, [*filter(None, header)])
     # as spreadsheets write where commas are no delimiters
-    marks = DecimalMarks(path) if delimiter == ";" else None
-    first_row, line_of = 0, partial(_csv_line, path, kind)
-    batches = _csv_batches(path, kind, delimiter, skipped, len(written))
+    marks = DecimalMarks(path) if form.delimiter == ";" else None
+    first_row, line_of = 0, partial(_csv_line, path, form)
+    batches = _csv_batches(path, form, len(written))
     for columns in _chunks(batches, chunk_rows):
-        for row in _rows_like(written, columns):
+        for row in _rows_like(written, columns) if has_header else ():
             found = "the names of the columns again"  # as files that were joined to one have
             raise DataFileError(path, line_of(first_row + row), found, "rows; leave out such lines")
         cells = named_columns(path, line, header, [*map(_without_escapes, columns)])
@@ -213,33 +317,43 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[R
         first_row += len(columns[0])
 
 
-def _csv_file(path: PathLike, kind: str) -> tuple[str, int, Iterator[CsvRecord]]:
-    """Give what parts the cells of a file, how many lines only say so, and its records, the header first."""
+def _csv_form(path: PathLike, kind: str, has_header: bool) -> CsvForm:
+    """Find what parts the cells of a file, how many lines only say so, and whether quotes enclose cells."""
+    first = next(lines_of_blocks(path, read_blocks(path, _HEADER_BYTES)))[1]
+    is_tsv = kind == "tsv" and ("\t" in first or not any(one in first for one in DELIMITERS))
+    delimiter, skipped = ("\t", 0) if is_tsv else delimiter_of(first)
+    return CsvForm(delimiter, skipped, delimiter != "\t" or quotes_enclose(path), has_header)
+
+
+def _csv_file(path: PathLike, form: CsvForm) -> Iterator[CsvRecord]:
+    """Give the records of a file, the header first."""
     lines = lines_of_blocks(path, read_blocks(path, _HEADER_BYTES))
-    first = next(lines)
-    delimiter, skipped = delimiter_of(first[1]) if kind == "csv" else ("\t", 0)
-    first = next(lines, (1, "")) if skipped else first
-    return delimiter, skipped, csv_records(path, chain([first], lines), delimiter)
+    return csv_records(path, islice(lines, form.skipped, None), form, keeps_blank=True)
 
 
-def _csv_line(path: PathLike, kind: str, row: int) -> int:
-    return next(islice(_csv_file(path, kind)[2], row + 1, None))[0]
+def _csv_line(path: PathLike, form: CsvForm, row: int) -> int:
+    return next(islice(_csv_file(path, form), row + form.header, None))[0]
 
 
-def _csv_batches(path: PathLike, kind: str, delimiter: str, skipped: int, width: int) -> Iterator[list[Any]]:
+def _csv_batches(path: PathLike, form: CsvForm, width: int) -> Iterator[list[Any]]:
     """Give the columns of a file, many rows at a time.
 
     pyarrow takes it apart; what is unusual, and from what is wrong on, Python's slower reader does, which
     names lines.
     """
-    usual = is_usual(path, delimiter)
-    n_given = (yield from usual_batches(path, delimiter, skipped, width)) if usual else 0
+    usual = is_usual(path, form) and (width > 1 or not _has_blank_lines(path))
+    n_given = (yield from usual_batches(path, form, width)) if usual else 0
     if n_given is not None:
-        rows = islice(_of_width(path, _csv_file(path, kind)[2], width), n_given + 1, None)
+        rows = islice(_of_width(path, _csv_file(path, form), width), n_given + form.header, None)
         while batch := [*islice(rows, _ROWS_AT_ONCE)]:
             yield [*map(text_column, zip(*batch, strict=True))]
     if not ends_with_line_end(path):
         warn_open_end(path, 1 + sum(block.count(b"\n") for _, block in read_blocks(path)))
+
+
+def _has_blank_lines(path: PathLike) -> bool:
+    """Say whether a file has blank lines; two line ends may also stand in quotes, or around blocks."""
+    return any(re.search(rb"^\r?\n", block, re.MULTILINE) for _, block in read_blocks(path))
 
 
 def _of_width(path: PathLike, records: Iterator[CsvRecord], width: int) -> Iterator[list[str]]:
