@@ -200,11 +200,22 @@ def _json_line(path: PathLike, row: int) -> int:
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give the objects of a file, one a line, or of an array, or over several lines each."""
+    """Give the objects of a file, one a line, or of an array, or over several lines each.
+
+    They may be those of one array in one object, ``{"data": [...]}``.
+    """
     first = next((line.strip() for _, line in numbered_lines(path) if line.strip()), "")
-    if first[:1] != "[" and first != "{":
-        yield from _json_lines(path)
-        return
+    rows = _json_objects(path) if first[:1] == "[" or first == "{" else _json_lines(path)
+    for number, row in islice(rows, 1):
+        (inner, *others) = row.values() or [None]
+        if not others and isinstance(inner, list) and set(map(type, inner)) == {dict}:
+            yield from ((number, one) for one in inner)
+        else:
+            yield number, row
+    yield from rows
+
+
+def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, value in _json_values(path):
         # spaCy's pairs of a text and what is said of it
         is_pair = isinstance(value, list) and list(map(type, value)) == [str, dict]
