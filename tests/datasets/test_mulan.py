@@ -384,7 +384,7 @@ def test_rows_with_comments_weights_and_tabs(tmp_path, rows, expected):
 
 def test_weights_of_rows_are_counted_in_a_warning(tmp_path):
     (tmp_path / "t.arff").write_text(DIALECT + "real\n@data\n0,1,{5}\n1,2,{1}\n1,3\n{0,1},4,{2}\n")
-    with pytest.raises(DataFileError, match="t.arff:8: found"):
+    with pytest.raises(DataFileError, match=r"t.arff:8: found"):
         read_mulan(tmp_path / "t.arff")
     (tmp_path / "t.arff").write_text(DIALECT + "real\n@data\n0,1,{5}\n1,2,{1}\n1,3\n")
     with pytest.warns(UserWarning, match="1 rows have a weight, which is left out"):

@@ -91,8 +91,8 @@ def read_files(
     """Let workers read data files, one a partition, when a fit or a prediction asks for the rows.
 
     Svmlight files and those of the Extreme Classification Repository are looked at first, to learn the labels
-    of all of them, unless ``n_labels``, ``label_names`` or ``all_labels`` say which there are.  Svmlight files
-    count features from zero if one of them has a feature 0, unless ``zero_based`` says it.
+    of all of them, unless ``n_labels``, ``label_names`` or ``all_labels`` say which there are.  Those of
+    svmlight count features from zero if one of them has a feature 0, unless ``zero_based`` says it.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def counted_alike(
         return options
     looks = client.map(_numbers_in, [part.path for part in parts], format=format, options=options, pure=False)
     found = gathered(client, looks)
-    alike = {"zero_based": 0 in [first for first, _ in found]} if counts_features else {}
+    alike: dict[str, Any] = {"zero_based": 0 in [first for first, _ in found]} if counts_features else {}
     if not has_labels:
         names = set().union(*(words for _, words in found))
         alike["label_names"] = sorted(names, key=int)

@@ -119,13 +119,14 @@ class ArffRows:
         return with_narrow_indices(chosen) if sp.issparse(chosen) else chosen
 
     def _without_texts(self, columns: Columns) -> Columns:
-        is_text = np.array([self.attributes[column].kind == "text" for column in columns], bool)
+        is_text = np.array([self.attributes[one].kind == "text" for one in columns], np.bool_)
         if is_text.any():
             names = ", ".join(repr(self.attributes[column].name) for column in columns[is_text][:5])
             said = f"{is_text.sum()} attributes are strings or dates, such as {names}, and are left out"
             said += "; a CSV file of the same rows gives features of their words"
             warnings.warn(f"{self.path}: {said}", UserWarning, stacklevel=2)
-        return columns[~is_text]
+        kept: Columns = columns[~is_text]
+        return kept
 
     def _without_identifiers(self, columns: Columns) -> Columns:
         """Leave out nominal columns with another value in every row."""

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from labelweave.datasets.data_file import DataFileError, PathLike, finite_number
 from labelweave.foundation.array_types import Array
+from labelweave.labels.label_names import as_text
 
 # in lower case; not "-", by which spreadsheets and statistical offices write 0
 _MISSING_TEXT = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", r"\n"})
@@ -219,6 +220,28 @@ def _unformatted(column: Any, point: str, comma: str) -> Any:
 def is_missing(cell: Any) -> bool:
     """Say whether a cell holds nothing: None or NaN; an empty string does not."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def are_blank(column: Any) -> Any:
+    """Say which cells hold nothing, or nothing but blanks."""
+    if not is_text(column):
+        return np.array([is_missing(cell) or not str(cell).strip() for cell in as_list(column)], bool)
+    from pyarrow import compute
+
+    is_blank = compute.equal(compute.utf8_trim_whitespace(column), "")
+    return is_blank.fill_null(True).to_numpy()
+
+
+def take(column: Any, rows: npt.NDArray[np.intp]) -> Any:
+    """Give some cells of a column."""
+    return [column[row] for row in rows] if isinstance(column, list) else column.take(rows)
+
+
+def text_of(cell: Any) -> str:
+    """Write a cell as text, of a list the words with blanks between them."""
+    if isinstance(cell, list):
+        return " ".join(map(text_of, cell))
+    return "" if is_missing(cell) else as_text(cell)
 
 
 def says_missing(text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelweave.datasets.columns import as_list, filled
-from labelweave.datasets.data_file import DataFileError, PathLike, opened, read_blocks
+from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines, opened, read_blocks
 
 DELIMITERS = ",;\t|"  # of CSV files, whose header has most of one
 ROW_INDEX = "Unnamed: 0"
@@ -58,31 +58,21 @@ def quotes_enclose(path: PathLike) -> bool:
     They do not where a cell begins with one that does not close it, and each line has as many tabs as others.
     """
     line = _line_of(path, _LONE_QUOTE)
-    if line is None:
-        return True
-    counts = set[int]()
-    for _, text in read_blocks(path):
-        codes = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", np.uint8)
-        ends, tabs = np.flatnonzero(codes == _LINE_END), np.flatnonzero(codes == ord("\t"))
-        is_blank = np.diff(ends, prepend=-1) <= 1
-        counts.update(np.diff(np.searchsorted(tabs, ends), prepend=0)[~is_blank].tolist())
-    is_text = len(counts) == 1 and counts != {0}
-    line = line if is_text else _line_of(path, _LIKE_ROWS)
-    if line is None:
-        return True
-    said = (
-        "a cell begins with a quotation mark that does not close it, and every line has the same number of "
-        "tabs, so that quotation marks are text in this file"
-        if is_text
-        else "a quotation mark begins a cell that goes on over tabs and line ends; where it is text, write it "
-        "twice and put the cell into quotation marks"
-    )
-    warnings.warn(f"{path}:{line}: {said}", UserWarning, stacklevel=2)
+    n_tabs = set[int]() if line is None else {text.count("\t") for _, text in numbered_lines(path) if text}
+    is_text = len(n_tabs) == 1 and n_tabs != {0}
+    line = line if is_text or line is None else _line_of(path, _LIKE_ROWS)
+    if line is not None:
+        said = (
+            "does not close it, and all lines have as many tabs, so quotation marks are text"
+            if is_text
+            else "goes on over tabs and line ends; where it is text, write it twice inside of quotation marks"
+        )
+        said = f"{path}:{line}: a quotation mark begins a cell and {said}"
+        warnings.warn(said, UserWarning, stacklevel=2)
     return not is_text
 
 
 def _line_of(path: PathLike, pattern: re.Pattern[bytes]) -> int | None:
-    """Find the first line that a pattern of quotation marks begins in."""
     for first_line, block in read_blocks(path):
         if b'"' in block and (found := pattern.search(block)):
             return first_line + block.count(b"\n", 0, found.start() + 1)
@@ -100,7 +90,7 @@ def csv_records(
     """
     start, text = next(lines, (1, ""))
     texts = chain([text + "\n"], (line + "\n" for _, line in lines))
-    quoting = csv.QUOTE_MINIMAL if form.quotes else csv.QUOTE_NONE
+    quoting: Any = csv.QUOTE_MINIMAL if form.quotes else csv.QUOTE_NONE
     reader = csv.reader(texts, delimiter=form.delimiter, strict=True, quoting=quoting)
     record: list[str] | None = []
     width, blank = 0, list[int]()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from labelweave.datasets.columns import Columns, as_list, filled, is_text, n_distinct, number
 from labelweave.datasets.csv_files import ROW_INDEX
 from labelweave.datasets.data_file import DataFileError, PathLike
-from labelweave.datasets.table_files import RawTable
+from labelweave.datasets.table_files import RawTable, table_kind
 from labelweave.foundation.arguments import ParameterError, ParameterMessage, checked
 
 _MOST_CATEGORIES = 50
@@ -30,6 +31,7 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
 _MOST_LISTED = 20
+_LONGEST_NAME = 60
 _FEATURES = ("text", "categorical", "numeric")
 
 
@@ -38,13 +40,14 @@ class ColumnRoles(TypedDict, total=False):
 
     labels: str | Sequence[str] | None
     label_separator: str | None
-    empty_labels: Literal["none", "unknown"]
+    empty_labels: Literal["none", "unknown"] | None
     text: str | Sequence[str] | None
     categorical: str | Sequence[str] | None
     numeric: str | Sequence[str] | None
     drop: str | Sequence[str] | None
     id: str | None
     decimal_marks: Mapping[str, str] | None
+    no_header: bool
 
 
 @checked
@@ -68,11 +71,15 @@ class TableColumns:
         Columns to leave out then.
     id : str or None, default=None
         The column that names the rows.
-    empty_labels : {"none", "unknown"}, default="none"
-        What a blank cell in one column of labels says: that the row has none, or that they are unobserved.
+    empty_labels : {"none", "unknown"} or None, default=None
+        What a blank cell says: that the row has no label, or not this one; or that they are unobserved.  None
+        means "none" in one column of labels and "unknown" in columns of one label each.
     decimal_marks : mapping of str to {".", ","} or None, default=None
         What stands before fractions in columns of numbers of a CSV file whose cells semicolons part, where no
         number of the file shows it, as 1.125 alone does not; by default the comma.
+    no_header : bool, default=False
+        Whether the first line of a CSV or TSV file is a row, and the columns are called ``"1"``, ``"2"`` and
+        so on; else it names them.
     """
 
     labels: Any = None
@@ -82,8 +89,9 @@ class TableColumns:
     numeric: Any = None
     drop: Any = None
     id: str | None = None
-    empty_labels: Literal["none", "unknown"] = "none"
+    empty_labels: Literal["none", "unknown"] | None = None
     decimal_marks: Mapping[str, str] | None = None
+    no_header: bool = False
 
     def __post_init__(self) -> None:
         for role in (*_FEATURES, "drop"):
@@ -93,7 +101,7 @@ class TableColumns:
         if self.label_separator is not None and not self.label_separator:
             said = "`label_separator` is empty; give the text between labels, such as ',' or '|'."
             raise ParameterError(said)
-        if self.empty_labels not in ("none", "unknown"):
+        if self.empty_labels not in ("none", "unknown", None):
             raise ValueError(f"empty_labels is {self.empty_labels!r}; it is 'none' or 'unknown'.")
         for name, mark in (self.decimal_marks or {}).items():
             if mark not in (".", ","):
@@ -147,11 +155,43 @@ def resolved_in(
 ) -> TableColumns:
     """Do so for a table in blocks of rows; kinds are those of the block that has most cells of a column."""
     names = list(dict.fromkeys(name for table in tables() for name in table.columns))
+    if not columns.no_header and table_kind(path) in ("csv", "tsv"):
+        _warn_of_no_header(next(iter(tables())), names)
     columns = with_label_columns(columns, names)
     refuse_absent(columns, names, path)
     if columns.are_resolved:
         return columns
+    columns = with_usual_labels(columns, next(iter(tables())))
     return with_kinds(columns, _kinds_of_others(columns, tables()), path)
+
+
+def with_usual_labels(columns: TableColumns, table: RawTable) -> TableColumns:
+    """Take the column where a format has labels, where none is named: fastText's, and ``cats`` of spaCy."""
+    usual = "labels" if table_kind(table.path) == "fasttext" else "cats"
+    if columns.labels is not None or usual not in table.columns:
+        return columns
+    is_usual = usual == "labels" or all(isinstance(cell, dict) for cell in table.columns[usual][:_GLANCE])
+    return replace(columns, labels=usual) if is_usual else columns
+
+
+def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
+    """Warn where the first line may be a row: where a name is a number, occurs in its column, or is a text.
+
+    It is none where a column of numbers is called by a word, and numbers that rise evenly are names.
+    """
+    values, why = [*map(_number_or_none, names)], ""
+    steps = {after - before for before, after in pairwise(value for value in values if value is not None)}
+    for name, value in zip(names, values, strict=True):
+        cells = as_list(filled(table.columns.plain(name)[:_GLANCE]))
+        are_numbers = bool(cells) and all(_number_or_none(cell) is not None for cell in cells[:_MOST_LISTED])
+        if value is None and are_numbers:
+            return
+        is_like_cells = value is not None and are_numbers and len(steps) != 1
+        if name in cells or is_like_cells or len(name) > _LONGEST_NAME:
+            why = why or f"the name {name[:40]!r} of a column looks like one of its cells"
+    if why:
+        said = ParameterMessage(f"{table.path}: {why}; if the first line is a row, give `no_header=True`")
+        warnings.warn(said, UserWarning, stacklevel=2)
 
 
 def _kinds_of_others(columns: TableColumns, tables: Iterable[RawTable]) -> dict[str, str]:

@@ -39,10 +39,10 @@ from labelweave.datasets.csv_files import (
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
+    decoded,
     ends_with_line_end,
     finite_number,
     lines_of_blocks,
-    decoded,
     numbered_lines,
     read_blocks,
     require_file,
@@ -62,6 +62,9 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _FEW_CELLS = 10**7
 _MOST_EMPTY = 100  # times as many cells of a table as those that its rows have
 _MOST_REPEATED = 1000  # times as many cells of a Parquet file as it has bytes
+
+
+Reader = Callable[[PathLike], Iterator[tuple[int, dict[str, Any]]]]
 
 
 @dataclass(frozen=True)
@@ -96,31 +99,23 @@ def named_kind(path: PathLike) -> str | None:
 def table_kind(path: PathLike) -> str | None:
     """Say by its name, or by what is inside where that says nothing, what kind of table a file is."""
     is_plain = Path(Path(path).name.lower().removesuffix(".gz")).suffix in _PLAIN_SUFFIXES
-    return named_kind(path) or (written_kind(path) if is_plain else None)
+    return named_kind(path) or (_written_kind(path) if is_plain else None)
 
 
-def written_kind(path: PathLike) -> str | None:
-    """Say by its first lines what kind of table a file is: JSON, fastText's lines, or cells with a delimiter.
-
-    Cells are what at least two lines have in the same number.
-    """
-    _, block = next(read_blocks(path, _HEADER_BYTES))
-    head = block[: block.rfind(b"\n") + 1 or None].decode("utf-8", "replace")
-    if "\0" in head or not head.strip():
-        return None
-    if head.lstrip()[0] in "{[":
+def _written_kind(path: PathLike) -> str | None:
+    """Say by its first lines: JSON, fastText's labels, or a delimiter that parts as many cells in two."""
+    lines = [line for _, line in islice(numbered_lines(path), _FEW_LINES) if line.strip()] or [""]
+    if lines[0].lstrip()[:1] in ("{", "["):
         return "json"
-    lines = head.splitlines()
-    if any(line.startswith(_FASTTEXT) for line in lines[:_FEW_LINES]):
+    if any(line.startswith(_FASTTEXT) for line in lines):
         return "fasttext"
-    kind = "tsv" if "\t" in lines[0] else "csv"
-    form = CsvForm("\t", 0, '"' in head) if kind == "tsv" else CsvForm(*delimiter_of(lines[0]))
-    try:
-        records = csv_records(path, iter([*enumerate(lines)][form.skipped :]), form)
-        widths = [len(record) for _, record in islice(records, _FEW_LINES)]
-    except DataFileError:
-        return kind if len(lines[0].split(form.delimiter)) > 1 else None
-    return kind if len(widths) > 1 and widths[0] > 1 and widths[:2] == widths[:1] * 2 else None
+    delimiter, skipped = ("\t", 0) if "\t" in lines[0] else delimiter_of(lines[0])
+    with suppress(DataFileError):
+        form = CsvForm(delimiter, 0, delimiter != "\t")
+        widths = [len(record) for _, record in csv_records(path, iter([*enumerate(lines[skipped:])]), form)]
+        if len(widths) < 2 or not 1 < widths[0] == widths[1]:
+            return None
+    return "tsv" if delimiter == "\t" else "csv"
 
 
 def parquet_parts(path: PathLike, megabytes: float) -> list[tuple[int, ...]]:
@@ -151,10 +146,10 @@ def parquet_part(path: PathLike, groups: Sequence[int]) -> RawTable:
     return next(_parquet_tables(path, None, groups))
 
 
-def raw_tables(path: PathLike, chunk_rows: int | None = None, header: bool = True) -> Iterator[RawTable]:
+def raw_tables(path: PathLike, chunk_rows: int | None = None, no_header: bool = False) -> Iterator[RawTable]:
     """Read a table in chunks of rows, or as one.
 
-    header: whether the first line of a CSV or TSV file names the columns; else these are called 1, 2, 3 ...
+    no_header: whether the first line of a CSV or TSV file is a row, and columns are called 1, 2 and so on.
     """
     kind = table_kind(path)
     if kind is None:
@@ -164,11 +159,10 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None, header: bool = Tru
         raise ValueError(f"chunk_rows is {chunk_rows}; it is a positive number of rows.")
     if kind == "parquet":
         tables = _parquet_tables(path, chunk_rows)
-    elif kind == "fasttext":
-        tables = _fasttext_tables(path, chunk_rows)
+    elif kind in ("json", "fasttext"):
+        tables = _object_tables(path, _json_rows if kind == "json" else _fasttext_rows, chunk_rows)
     else:
-        is_json = kind == "json"
-        tables = _json_tables(path, chunk_rows) if is_json else _csv_tables(path, kind, chunk_rows, header)
+        tables = _csv_tables(path, kind, chunk_rows, no_header)
     first = next(tables, None)
     if first is None:
         raise DataFileError(path, None, "no rows", "at least one row")
@@ -176,8 +170,8 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None, header: bool = Tru
     yield from tables
 
 
-def _json_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
-    rows, first_row = _json_rows(path), 0
+def _object_tables(path: PathLike, read: Reader, chunk_rows: int | None) -> Iterator[RawTable]:
+    rows, first_row = read(path), 0
     while chunk := list(islice(rows, chunk_rows)):
         found = [row for _, row in chunk]
         names = dict.fromkeys(chain.from_iterable(found))
@@ -191,12 +185,12 @@ def _json_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
             name: [*map(itemgetter(name), found)] if has_all else [row.get(name) for row in found]
             for name in names
         }
-        yield RawTable(path, Columns(cells), partial(_json_line, path), first_row)
+        yield RawTable(path, Columns(cells), partial(_object_line, path, read), first_row)
         first_row += len(chunk)
 
 
-def _json_line(path: PathLike, row: int) -> int:
-    return next(islice((number for number, _ in _json_rows(path)), row, None))
+def _object_line(path: PathLike, read: Reader, row: int) -> int:
+    return next(islice(read(path), row, None))[0]
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -216,37 +210,30 @@ def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, value in _json_values(path):
-        # spaCy's pairs of a text and what is said of it
-        is_pair = isinstance(value, list) and list(map(type, value)) == [str, dict]
-        row = {"text": value[0], **value[1]} if is_pair else value
-        if not isinstance(row, dict):
-            found = f"a JSON list with a {type(row).__name__}"
-            raise DataFileError(path, number, found, "one object a line, or an array of objects")
-        yield number, row
-
-
-def _json_values(path: PathLike) -> Iterator[tuple[int, Any]]:
-    """Give the values of a JSON array, or those that follow each other, with the lines that they begin at."""
+    """Give the objects of a JSON array, or that follow each other, with the lines that they begin at."""
     text = "".join(decoded(path, line, block) for line, block in read_blocks(path))
-    read, at, line = json.JSONDecoder(object_pairs_hook=distinct_names).raw_decode, 0, 1
-    is_array = text.lstrip()[0] == "["
-    skipped = re.compile(r"\s*\[?\s*")
+    read, between, at = json.JSONDecoder(object_pairs_hook=distinct_names).raw_decode, r"\s*\[\s*", 0
+    line, is_array = 1, text.lstrip()[0] == "["
     while True:
-        found = skipped.match(text, at)
-        line, at = line + found[0].count("\n"), found.end()  # type: ignore[index,union-attr]
-        skipped = re.compile(r"\s*,?\s*" if is_array else r"\s*")
-        if text[at:].strip() in (["]"] if is_array else [""]):
+        found = re.compile(between if is_array else r"\s*").match(text, at)
+        begin, between = at if found is None else found.end(), r"\s*,\s*"
+        if re.compile(r"\s*\]\s*\Z" if is_array else r"\s*\Z").match(text, begin):
             return
+        line += text.count("\n", at, begin)
         try:
-            value, end = read(text, at)
-            if _SURROGATE.search(text, at, end):
+            value, at = read(text, begin)
+            if _SURROGATE.search(text, begin, at):
                 json.dumps(value, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
             line = getattr(error, "lineno", line)
             raise DataFileError(path, line, json_fault(error), "JSON objects") from None
+        if isinstance(value, list) and list(map(type, value)) == [str, dict]:  # spaCy's text with its labels
+            value = {"text": value[0], **value[1]}
+        if not isinstance(value, dict):
+            found_type = f"a JSON list with a {type(value).__name__}"
+            raise DataFileError(path, line, found_type, "one object a line, or an array of objects")
         yield line, value
-        line, at = line + text.count("\n", at, end), end
+        line += text.count("\n", begin, at)
 
 
 def _json_lines(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -289,38 +276,29 @@ def json_fault(error: ValueError | RecursionError) -> str:
     return str(error)
 
 
-def _fasttext_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
-    """Read lines of labels and a text, in any order: ``__label__sport __label__news a text``."""
-    lines, first_row = ((number, line) for number, line in numbered_lines(path) if line.strip()), 0
-    while chunk := list(islice(lines, chunk_rows)):
-        found = [_FASTTEXT_LABEL.findall(line) for _, line in chunk]
-        labels = [
-            [name.rstrip(",") for one in cells for name in one.split(f",{_FASTTEXT}")] for cells in found
-        ]
-        texts = text_column([_FASTTEXT_LABEL.sub(" ", line).strip(" \t,") for _, line in chunk])
-        line_of = partial(_fasttext_line, path)
-        yield RawTable(path, Columns({"labels": labels, "text": texts}), line_of, first_row)
-        first_row += len(chunk)
+def _fasttext_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read lines of labels and a text: ``__label__sport __label__news a text``."""
+    for number, line in numbered_lines(path):
+        found = [one for words in _FASTTEXT_LABEL.findall(line) for one in words.split(f",{_FASTTEXT}")]
+        labels, text = [one.rstrip(",") for one in found], _FASTTEXT_LABEL.sub(" ", line).strip(" \t,")
+        if line.strip():
+            yield number, {"labels": labels, "text": text}
 
 
-def _fasttext_line(path: PathLike, row: int) -> int:
-    return next(islice((number for number, line in numbered_lines(path) if line.strip()), row, None))
-
-
-def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, has_header: bool) -> Iterator[RawTable]:
-    form = _csv_form(path, kind, has_header)
+def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bool) -> Iterator[RawTable]:
+    form = _csv_form(path, kind, no_header)
     line, written = next(_csv_file(path, form), (1, []))
     if len(written) == 1:  # blank lines are cells, and those before the header are none
         form = form._replace(skipped=line - 1)
-    named = [*map(_unescaped, written)] if has_header else [str(n + 1) for n in range(len(written))]
-    header = with_row_index(named)
+    names = [str(n + 1) for n in range(len(written))] if no_header else [*map(_unescaped, written)]
+    header = with_row_index(names)
     _check_header(path, line, [*filter(None, header)])
     # as spreadsheets write where commas are no delimiters
     marks = DecimalMarks(path) if form.delimiter == ";" else None
     first_row, line_of = 0, partial(_csv_line, path, form)
     batches = _csv_batches(path, form, len(written))
     for columns in _chunks(batches, chunk_rows):
-        for row in _rows_like(written, columns) if has_header else ():
+        for row in _rows_like(written, columns) if form.header else ():
             found = "the names of the columns again"  # as files that were joined to one have
             raise DataFileError(path, line_of(first_row + row), found, "rows; leave out such lines")
         cells = named_columns(path, line, header, [*map(_without_escapes, columns)])
@@ -328,12 +306,12 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, has_header: b
         first_row += len(columns[0])
 
 
-def _csv_form(path: PathLike, kind: str, has_header: bool) -> CsvForm:
+def _csv_form(path: PathLike, kind: str, no_header: bool) -> CsvForm:
     """Find what parts the cells of a file, how many lines only say so, and whether quotes enclose cells."""
     first = next(lines_of_blocks(path, read_blocks(path, _HEADER_BYTES)))[1]
     is_tsv = kind == "tsv" and ("\t" in first or not any(one in first for one in DELIMITERS))
     delimiter, skipped = ("\t", 0) if is_tsv else delimiter_of(first)
-    return CsvForm(delimiter, skipped, delimiter != "\t" or quotes_enclose(path), has_header)
+    return CsvForm(delimiter, skipped, delimiter != "\t" or quotes_enclose(path), not no_header)
 
 
 def _csv_file(path: PathLike, form: CsvForm) -> Iterator[CsvRecord]:

@@ -122,7 +122,8 @@ class _Table:
         if given.text:
             raise click.UsageError("--text is for pipelines of texts, and this model knows its columns.")
         known = model.columns_
-        named = known.id if known.id is not None and has_column(path, known.id) else None
+        no_header = known.no_header or given.no_header
+        named = known.id if known.id is not None and has_column(path, known.id, no_header) else None
         columns = replace(
             known,
             drop=None,
@@ -130,6 +131,7 @@ class _Table:
             label_separator=given.label_separator or known.label_separator,
             empty_labels=source.empty_labels or known.empty_labels,
             id=given.id or named,
+            no_header=no_header,
         )
         return cls(columns)
 
@@ -199,7 +201,7 @@ def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
     """Read rows with what is known of their labels: nothing where no column is of labels."""
     table = _Table.of(model, path, source)
     if table is not None:
-        columns, there = table.columns, column_names(path)
+        columns, there = table.columns, column_names(path, table.columns.no_header)
         wanted = [columns.labels] if isinstance(columns.labels, str) else list(columns.labels or ())
         if any(name in there for name in wanted):
             return table.rows(_read_labeled_table(model, path, columns, source))
@@ -245,7 +247,11 @@ def _read_labeled_table(model: Model, path: str, columns: TableColumns, source: 
 
 def _read_label_columns(model: Model, path: str, columns: TableColumns, names: list[str]) -> LabeledData:
     """Read a column a label; labels that no column of the training table told of may have one or not."""
-    there, listed, classifier = column_names(path), columns.labels or (), classifier_of(model)
+    there, listed, classifier = (
+        column_names(path, columns.no_header),
+        columns.labels or (),
+        classifier_of(model),
+    )
     untold = {str(classifier.classes_[label]) for label in classifier._form.unobserved}
     told = model.columns_.labels if isinstance(model, TableModel) else None
     if told is not None and not isinstance(told, str):  # others are known by answers
