@@ -118,6 +118,15 @@ def _written_kind(path: PathLike) -> str | None:
     return "tsv" if delimiter == "\t" else "csv"
 
 
+def written_as(path: PathLike) -> str:
+    """Say in words what kind of table a file is, and what parts its cells."""
+    kind = str(table_kind(path))
+    parted = (
+        "" if kind not in ("csv", "tsv") else f", cells parted by {_csv_form(path, kind, False).delimiter!r}"
+    )
+    return f"table ({kind}{parted})"
+
+
 def parquet_parts(path: PathLike, megabytes: float) -> list[tuple[int, ...]]:
     """Divide the row groups of a Parquet file into stretches of so many megabytes, at least a group each."""
     from pyarrow import ArrowException, parquet

@@ -18,7 +18,7 @@ from labelweave.app.cli.fit_request import RELATIONS, FitRequest
 from labelweave.app.cli.fit_words import End, ReadLines, endings, save_fit, show_progress
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.label_relations import Targets, hint_at_classes, model_of_targets, training_targets
-from labelweave.app.cli.messages import console, hint, metric_table, note, print_json, say
+from labelweave.app.cli.messages import console, hint, metric_table, note, print_json, print_lines, say
 from labelweave.app.cli.model_flags import class_of
 from labelweave.app.cli.table_roles import (
     ColumnWords,
@@ -29,11 +29,12 @@ from labelweave.app.cli.table_roles import (
 )
 from labelweave.datasets import LabeledData, TableColumns, read_any
 from labelweave.datasets.columns import says_missing
+from labelweave.datasets.csr_parts import row_of
 from labelweave.datasets.data_file import is_gzip
 from labelweave.datasets.table import Known, grouped, has_pairs
 from labelweave.datasets.table_blocks import columns_of_blocks, completed, first_block
 from labelweave.datasets.table_columns import with_usual_labels
-from labelweave.datasets.table_files import raw_tables
+from labelweave.datasets.table_files import raw_tables, written_as
 from labelweave.datasets.table_reading import features_in_blocks, table_features
 from labelweave.decisions.automatic import LARGEST_TABLE
 from labelweave.decisions.comparison import COSTS
@@ -46,6 +47,7 @@ from labelweave.labels import LabelMatrix
 _LARGEST_AT_ONCE = 2**26  # bytes of a table, beyond which it is read in blocks
 _PACKED = 4  # times as large as their file are the cells of a compressed one
 _BLOCK_ROWS = 20_000
+_INDENT, _MOST_LISTED, _FIRST_ROWS = 14, 20, 3
 
 
 class Prepared(NamedTuple):
@@ -138,6 +140,31 @@ def _suited(request: FitRequest, targets: Targets) -> FitRequest:
             f"{n_rows} rows of {len(targets.names)} labels are more than auto writes out, {LARGEST_TABLE:.0e}"
         )
     return request
+
+
+def show_data(request: FitRequest) -> int:
+    """Print what is understood of the data: format, columns, labels with their counts, the first rows."""
+    ready = prepared(request)
+    rows, names, counts = ready.rows, ready.rows.Y.words, ready.rows.Y.positive_counts()
+    columns, features, X = ready.columns, rows.written_feature_names, sp.csr_array(rows.X)
+    lines = {
+        "format": request.flags.format_of(request.data) if columns is None else written_as(request.data),
+        "rows": f"{len(rows)} of {len(features)} features",
+        "each has": "one class" if ready.targets.are_classes else "any number of labels",
+        **({} if ready.words is None else ready.words.roles),
+        "separator": repr(columns.label_separator) if columns and columns.label_separator else "",
+        "model": name_of(ready.request),
+    }
+    print_lines({name: line for name, line in lines.items() if line}, _INDENT)
+    for label in np.argsort(-counts, kind="stable")[:_MOST_LISTED]:
+        print_lines({"label": f"{names[label]}, {counts[label]} of {len(rows)} rows"}, _INDENT)
+    say(f"{'':{_INDENT}}{len(names)} labels")
+    for row in range(min(_FIRST_ROWS, len(rows))):
+        (labels, _), (places, values) = row_of(rows.Y.positives, row), row_of(X, row)
+        largest = sorted(zip(places, values, strict=True), key=lambda pair: -abs(pair[1]))[:_MOST_LISTED]
+        shown = {f"row {row}": ", ".join(names[label] for label in labels) or "no label known"}
+        print_lines(shown | {"": ", ".join(f"{features[j]} {value:.3g}" for j, value in largest)}, _INDENT)
+    return 0
 
 
 def run_fit(request: FitRequest) -> int:

@@ -246,8 +246,7 @@ label_column_options = with_options(
            "trained].", type=click.Choice(["none", "unknown"])),
     option("--label-column COLUMN...", "Table: a column of 0 and 1 for one label, several as 'tag_*' or "
            "first..last; repeat."),
-    option("--id COLUMN", "Table: the column that names the rows; those of one name and the same features "
-           "become one with the labels of all."),
+    option("--id COLUMN", "Table: the column that names the rows."),
     switch("--no-header", "Table: the first line is a row too, and columns are called 1, 2, 3 and so on."),
 )  # fmt: skip
 
