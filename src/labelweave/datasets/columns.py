@@ -31,6 +31,10 @@ _PLAIN = re.compile(r"(large_)?string|u?int\d+|halffloat|float|double|bool|null"
 _COMMA = r",|\..*\."
 _POINT = r"^[^.,]*\.[^.,]*$"
 _GROUP = r"^\D*[1-9]\d{0,2}\.\d{3}\D*$"
+# commas that no thousands have, and those that these may have
+_FRACTION = r"^[^.,\d]*(\d+,(\d{1,2}|\d{4,})|0\d*,\d+)[^.,\d]*$"
+_THOUSANDS = r"^\D*[1-9]\d{0,2},\d{3}\D*$"
+_STRANGE = {",": "[.,]", ".": ","}  # in no number as Python writes it, by what is usual before fractions
 _TAKEN_FOR = {".": "fractions", ",": "thousands"}
 
 
@@ -44,6 +48,7 @@ class DecimalMarks:
     """
 
     path: PathLike
+    usual: str = ","  # before fractions; a point where commas or tabs part the cells
     _expected: dict[str, str] = field(default_factory=dict)
     # of each column "comma", "point", and what groups of digits were taken for
     _seen: dict[str, set[str]] = field(default_factory=dict)
@@ -55,7 +60,8 @@ class DecimalMarks:
     def found(self, names: Iterable[str]) -> dict[str, str]:
         """Give the decimal marks of columns of numbers that were read, as far as points or commas told."""
         seen = {name: self._seen.get(name, set()) for name in names}
-        read = {name: "," if what & {"comma", "thousands"} else "." for name, what in seen.items() if what}
+        comma = {"comma", "thousands"} if self.usual == "," else {"comma"}
+        read = {name: "," if what & comma else "." for name, what in seen.items() if what}
         return {**{name: mark for name, mark in self._expected.items() if name in seen}, **read}
 
     def are_points(self, name: str, column: Any) -> bool:
@@ -64,6 +70,16 @@ class DecimalMarks:
         Raises DataFileError if an earlier block was read otherwise.
         """
         seen = self._seen.setdefault(name, set())
+        if self.usual == ".":
+            n_shown, n_groups = (_matches(column, shown).sum() for shown in (_FRACTION, _THOUSANDS))
+            are_more = n_shown > n_groups and not _matches(column, r"\.").any()
+            are_commas = are_more or "comma" in seen or self._expected.get(name) == ","
+            if are_commas and "thousands" in seen:
+                what = f"commas before fractions in column {name!r}, which stood between thousands above"
+                raise DataFileError(self.path, None, what, "one kind of commas; read the file as a whole")
+            if are_commas or n_groups:
+                seen.add("comma" if are_commas else "thousands")
+            return not are_commas
         is_group = _matches(column, _GROUP)
         if _matches(column, _COMMA).any():
             seen.add("comma")
@@ -81,7 +97,7 @@ class DecimalMarks:
 
     def warn(self, name: str) -> None:
         """Warn of a column of numbers, once, where its points may mean something else."""
-        seen, expected = self._seen.get(name, set()), self._expected.get(name)
+        seen, expected = set() if self.usual == "." else self._seen.get(name, set()), self._expected.get(name)
         taken = seen & set(_TAKEN_FOR.values())
         words = ""
         if {"comma", "point"} <= seen:
@@ -165,7 +181,9 @@ class Columns(Mapping[str, list[Any]]):
             column = self.plain(name)
             found = (
                 None
-                if self._marks is not None and is_text(column) and has_any(column, "[.,]")
+                if self._marks is not None
+                and is_text(column)
+                and has_any(column, _STRANGE[self._marks.usual])
                 else numbers(column)
             )
             self._numbers[name] = numbers(self.unformatted(name)) if found is None else found

@@ -339,7 +339,9 @@ def kind_of(table: RawTable, name: str) -> str:
     if values is not None:
         if np.isnan(values).all():
             return "empty"
-        return "identifier" if _are_identifiers(name, cells, found, len(table)) else "numeric"
+        if not (are_names := _are_identifiers(name, cells, found, len(table))):
+            _warn_of_name(table, name, values)
+        return "identifier" if are_names else "numeric"
     if not is_text(cells):
         wanted = ParameterMessage("text or a number; name the column in `drop`")
         refuse_nested(table, name, wanted, (date, time, timedelta))
@@ -353,6 +355,13 @@ def kind_of(table: RawTable, name: str) -> str:
     most = min(_MOST_CATEGORIES, len(cells) // 2)
     are_few = n_distinct(cells[:_GLANCE]) <= most and n_distinct(cells) <= most
     return "categorical" if are_few else "text"
+
+
+def _warn_of_name(table: RawTable, name: str, values: npt.NDArray[np.float64]) -> None:
+    if _NAMES_ROWS.search(name) and not np.nanmax(values % 1):
+        said = f"{table.path}: the column {name!r} holds whole numbers and is called as names of rows are"
+        said = ParameterMessage(f"{said}; it is a feature, unless it is named in `drop` or `id`")
+        warnings.warn(said, UserWarning, stacklevel=2)
 
 
 def _warn_of_numbers(table: RawTable, name: str) -> None:

@@ -303,7 +303,7 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bo
     header = with_row_index(names)
     _check_header(path, line, [*filter(None, header)])
     # as spreadsheets write where commas are no delimiters
-    marks = DecimalMarks(path) if form.delimiter == ";" else None
+    marks = DecimalMarks(path, "," if form.delimiter == ";" else ".")
     first_row, line_of = 0, partial(_csv_line, path, form)
     batches = _csv_batches(path, form, len(written))
     for columns in _chunks(batches, chunk_rows):
