@@ -76,8 +76,9 @@ def _has_hierarchy(path: PathLike) -> bool:
 
 
 def _by_content(path: PathLike) -> str:
-    lines = [line.split() for _, line in islice(numbered_lines(path), 2)]
-    if next((line[0][0] for line in lines if line and line[0][0] != "%"), "") == "@":
+    told = (line.partition("#")[0].split() for _, line in numbered_lines(path))
+    lines = [*islice(filter(None, told), 2)] or [[""]]
+    if any(line[0].lower() in ("@relation", "@attribute") for line in lines):
         return "hierarchical_arff" if _has_hierarchy(path) else "mulan"
     if len(lines[0]) == 3 and all(word.isdigit() for word in lines[0]):
         return "xmc"

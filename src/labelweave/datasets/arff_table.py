@@ -120,6 +120,11 @@ class ArffRows:
 
     def _without_texts(self, columns: Columns) -> Columns:
         is_text = np.array([self.attributes[one].kind == "text" for one in columns], np.bool_)
+        if len(columns) and is_text.all():
+            found = f"no feature but strings and dates, such as {self.attributes[columns[0]].name!r}"
+            raise DataFileError(
+                self.path, None, found, "numbers or nominal values; write texts to a CSV file"
+            )
         if is_text.any():
             names = ", ".join(repr(self.attributes[column].name) for column in columns[is_text][:5])
             said = f"{is_text.sum()} attributes are strings or dates, such as {names}, and are left out"

@@ -47,7 +47,8 @@ def numbered_targets(
     """
     found, places = np.unique(numbers, return_inverse=True)
     words = list(map(str, found.tolist()))
-    place = {name: n for n, name in enumerate(dict.fromkeys(chain(map(str, label_names or ()), words)))}
+    first = () if label_names is None else map(str, label_names)
+    place = {name: column for column, name in enumerate(dict.fromkeys(chain(first, words)))}
     columns = np.array([place[word] for word in words], np.int64)[places]
     positives = ones_from_counts(columns, counts, len(place))
     positives.sort_indices()

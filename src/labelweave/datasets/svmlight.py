@@ -93,7 +93,7 @@ def read_svmlight(
     labels = np.fromiter((label for row in targets for label in row), float)
     are_signs = n_labels in (None, 2) and bool((labels == -1).any() and (abs(labels) == 1).all())
     if are_signs and all(len(row) == 1 for row in targets):
-        label_names, lowest = label_names or _SIGNS, -1
+        label_names, lowest = _SIGNS if label_names is None else label_names, -1
     else:
         label_names, lowest = label_names if n_labels is None else range(n_labels), 0
     limit = MOST_NUMBER if n_labels is None else n_labels

@@ -145,18 +145,18 @@ def labeled_frame(
         raise ImportError("Tables need pandas and pyarrow: install labelweave[app].") from None
     table.columns.expect_decimal_marks(columns.decimal_marks or {})
     strings = (*(columns.text or ()), *(columns.categorical or ()))
-    cells: dict[str, Any] = {name: _strings(table, name) for name in strings}
+    cells: dict[str, Any] = {name: _strings(table, name, name in (columns.text or ())) for name in strings}
     cells |= {name: numbers_of(table, name) for name in columns.numeric or ()}
     frame = pd.DataFrame(cells, index=range(table.first_row, table.first_row + len(table)))
     Y = table_labels(table, columns, known, set() if codings is None else codings)
     return LabeledData(frame, Y, np.array(frame.columns, np.str_), _row_ids(table, columns.id))
 
 
-def _strings(table: RawTable, name: str) -> Any:
+def _strings(table: RawTable, name: str, may_be_words: bool) -> Any:
     column = table.columns.plain(name)
     if is_text(column):
         return column.fill_null("").to_pandas().array
-    refuse_nested(table, name, "a string, or a list of words")
+    refuse_nested(table, name, "a string", (dict, bytes) if may_be_words else (list, dict, bytes))
     return [text_of(cell) for cell in table.columns[name]]
 
 

@@ -186,7 +186,8 @@ def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
         are_numbers = bool(cells) and all(_number_or_none(cell) is not None for cell in cells[:_MOST_LISTED])
         if value is None and are_numbers:
             return
-        is_like_cells = value is not None and are_numbers and len(steps) != 1
+        has_digits = bool(cells) and all(_DIGIT.search(str(cell)) for cell in cells[:_MOST_LISTED])
+        is_like_cells = value is not None and has_digits and len(steps) != 1
         if name in cells or is_like_cells or len(name) > _LONGEST_NAME:
             why = why or f"the name {name[:40]!r} of a column looks like one of its cells"
     if why:
@@ -344,7 +345,7 @@ def kind_of(table: RawTable, name: str) -> str:
         return "identifier" if are_names else "numeric"
     if not is_text(cells):
         wanted = ParameterMessage("text or a number; name the column in `drop`")
-        refuse_nested(table, name, wanted, (date, time, timedelta))
+        refuse_nested(table, name, wanted, (list, dict, bytes, date, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
     if all(_DECIMAL_COMMA.fullmatch(str(cell)) for cell in as_list(cells[:_GLANCE])):
@@ -389,10 +390,12 @@ def _number_or_none(cell: Any) -> float | None:
         return None
 
 
-def refuse_nested(table: RawTable, name: str, expected: str, others: tuple[type, ...] = ()) -> None:
-    """Refuse a column with a list, an object, bytes or one of other kinds in a cell."""
+def refuse_nested(
+    table: RawTable, name: str, expected: str, kinds: tuple[type, ...] = (list, dict, bytes)
+) -> None:  # fmt: skip
+    """Refuse a column with a list, an object or bytes in a cell, or other kinds."""
     for row, cell in enumerate(table.columns[name]):
-        if isinstance(cell, (list, dict, bytes, *others)):
+        if isinstance(cell, kinds):
             raise table.error(row, name, f"a {type(cell).__name__}", expected)
 
 

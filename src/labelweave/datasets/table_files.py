@@ -48,6 +48,7 @@ from labelweave.datasets.data_file import (
     require_file,
     warn_open_end,
 )
+from labelweave.foundation.arguments import ParameterMessage
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
@@ -406,7 +407,8 @@ def _check_header(path: PathLike, line: int | None, header: list[str]) -> None:
     if not header or "" in counts or repeated is not None:
         what = "no header" if not header else "a column without a name"
         found = what if repeated in (None, "") else f"two columns named {repeated!r}"
-        raise DataFileError(path, line, found, "a first line of distinct column names")
+        expected = ParameterMessage("a first line of distinct column names; `no_header=True` if it is a row")
+        raise DataFileError(path, line, found, expected)
 
 
 def escaped(cell: str) -> str:
