@@ -34,7 +34,6 @@ _GROUP = r"^\D*[1-9]\d{0,2}\.\d{3}\D*$"
 # commas that no thousands have, and those that these may have
 _FRACTION = r"^[^.,\d]*(\d+,(\d{1,2}|\d{4,})|0\d*,\d+)[^.,\d]*$"
 _THOUSANDS = r"^\D*[1-9]\d{0,2},\d{3}\D*$"
-_STRANGE = {",": "[.,]", ".": ","}  # in no number as Python writes it, by what is usual before fractions
 _TAKEN_FOR = {".": "fractions", ",": "thousands"}
 
 
@@ -182,8 +181,9 @@ class Columns(Mapping[str, list[Any]]):
             found = (
                 None
                 if self._marks is not None
+                and self._marks.usual == ","
                 and is_text(column)
-                and has_any(column, _STRANGE[self._marks.usual])
+                and has_any(column, "[.,]")
                 else numbers(column)
             )
             self._numbers[name] = numbers(self.unformatted(name)) if found is None else found
