@@ -370,3 +370,53 @@ def test_blocks_of_decimal_commas_mean_the_same(tmp_path):
     )
     with pytest.raises(DataFileError, match="commas before fractions in column 'x'"):
         list(read)
+
+
+DATES = [
+    ["2024-01-31", "2024-02-29"],
+    ["2024/01/31", "2024/02/29"],
+    ["2024-01-31 06:30", "2024-02-29 18:00"],
+    ["2024-01-31T06:30:00", "2024-02-29T18:00:59.5"],
+    ["2024-01-31T06:30:00Z", "2024-02-29T18:00:00Z"],
+    ["2024-01-31 06:30:00+00:00", "2024-02-29 18:00:00+00:00"],
+]
+
+
+@pytest.mark.parametrize("cells", DATES)
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "frame"])
+def test_parts_of_dates_are_features(tmp_path, cells, name):
+    import pandas as pd
+
+    from labelweave import MaxMarginClassifier, TableModel
+
+    rows = pd.DataFrame({"at": [*cells, None] * 10, "y": ["aa", "bb", "aa"] * 10})
+    expected = {"year": 2024, "month": [1, 2], "day": [31, 29], "weekday": [2, 3],
+                "hour": [6, 18] if ":" in cells[0] else 0}  # fmt: skip
+    columns = [f"at ({part})" for part in expected]
+    if name == "frame":
+        rows = rows.assign(at=pd.to_datetime(rows["at"], format="ISO8601"), y=rows["y"] == "aa")
+        model = TableModel(MaxMarginClassifier(), missing_numeric="mean").fit(rows[["at"]], rows[["y"]])
+        assert model.columns_.numeric == tuple(columns)
+        assert len(model.predict(rows[["at"]].astype(object))) == 30
+        return
+    if name == "a.parquet":
+        rows.assign(at=pd.to_datetime(rows["at"], format="ISO8601")).to_parquet(tmp_path / name)
+    elif name == "a.jsonl":
+        rows.to_json(tmp_path / name, orient="records", lines=True)
+    else:
+        rows.to_csv(tmp_path / name, index=False)
+    X = read_table_columns(tmp_path / name, TableColumns(labels="y")).X
+    assert X.columns.tolist() == columns
+    for part, values in expected.items():
+        assert np.array_equal(X[f"at ({part})"][:2], np.broadcast_to(values, 2))
+        assert np.isnan(X[f"at ({part})"][2])
+    blocks = iterate_table(tmp_path / name, TableColumns(numeric=columns), 7)
+    assert sum(len(block) for block in blocks) == 30
+
+
+@pytest.mark.parametrize(
+    "cells", [["2024-01", "x"], ["2024-01-31", "soon"], ["01.02.2024", "03.02.2024"], ["12:30", "12:40"]]
+)
+def test_what_is_no_date_in_every_row_is_none(tmp_path, cells):
+    (tmp_path / "a.csv").write_text("at,y\n" + "".join(f"{cell},aa\n" for cell in cells))
+    assert read_table_columns(tmp_path / "a.csv", TableColumns(labels="y")).X.columns.tolist() == ["at"]

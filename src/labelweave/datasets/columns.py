@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -34,6 +34,10 @@ _GROUP = r"^\D*[1-9]\d{0,2}\.\d{3}\D*$"
 # commas that no thousands have, and those that these may have
 _FRACTION = r"^[^.,\d]*(\d+,(\d{1,2}|\d{4,})|0\d*,\d+)[^.,\d]*$"
 _THOUSANDS = r"^\D*[1-9]\d{0,2},\d{3}\D*$"
+# as features are called, and as pandas calls them
+DATE_PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week", "hour": "hour"}
+_PART = re.compile(rf"(.+) \(({'|'.join(DATE_PARTS)})\)", re.DOTALL)
+_DATE = re.compile(r"\d{4}[-/]\d\d[-/]\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 _TAKEN_FOR = {".": "fractions", ",": "thousands"}
 
 
@@ -139,7 +143,7 @@ class Columns(Mapping[str, list[Any]]):
 
     def __getitem__(self, name: str) -> list[Any]:
         if name not in self._lists:
-            self._lists[name] = as_list(self._given[name])
+            self._lists[name] = as_list(self.given(name))
         return self._lists[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -149,7 +153,7 @@ class Columns(Mapping[str, list[Any]]):
         return len(self._given)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._given
+        return name in self._given or part_of_date(str(name), self._given) is not None
 
     @property
     def n_rows(self) -> int:
@@ -157,6 +161,9 @@ class Columns(Mapping[str, list[Any]]):
 
     def given(self, name: str) -> Any:
         """Return a column as an array where it is text, lists of text or was read as one; else as a list."""
+        part = part_of_date(name, self._given)
+        if part is not None:
+            return parts_of_dates(self[part[0]], part[1])
         self._given[name] = as_array(self._given[name])
         return self._given[name]
 
@@ -238,6 +245,28 @@ def _unformatted(column: Any, point: str, comma: str) -> Any:
 def is_missing(cell: Any) -> bool:
     """Say whether a cell holds nothing: None or NaN; an empty string does not."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def part_of_date(name: str, columns: Container[str]) -> tuple[str, str] | None:
+    """Say of which column a name such as ``born (month)`` is a part, and which; None if of none."""
+    found = None if name in columns else _PART.fullmatch(name)
+    return (found[1], found[2]) if found is not None and found[1] in columns else None
+
+
+def parts_of_dates(cells: Sequence[Any], part: str) -> list[float]:
+    """Give the year, month, day, weekday (from Monday, 0) or hour of dates, NaN where there is none."""
+    import pandas as pd
+
+    texts = [str(cell) if cell not in (None, "") else None for cell in cells]
+    times = pd.to_datetime(pd.Series(texts, dtype=object), errors="coerce", format="ISO8601", utc=True)
+    found: list[float] = getattr(times.dt, DATE_PARTS[part]).astype(float).tolist()
+    return found
+
+
+def are_dates(cells: Any) -> bool:
+    """Say whether cells that are not blank are dates, with the time of day or without it."""
+    few, every = (map(_DATE.fullmatch, map(str, as_list(some))) for some in (cells[:1], cells))
+    return all(few) and all(every)
 
 
 def are_blank(column: Any) -> Any:

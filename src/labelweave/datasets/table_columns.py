@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, time, timedelta
+from datetime import time, timedelta
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Literal, TypedDict
@@ -15,7 +15,17 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.datasets.columns import Columns, as_list, filled, is_text, n_distinct, number
+from labelweave.datasets.columns import (
+    DATE_PARTS,
+    Columns,
+    are_dates,
+    as_list,
+    filled,
+    is_text,
+    n_distinct,
+    number,
+    part_of_date,
+)
 from labelweave.datasets.csv_files import ROW_INDEX
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.table_files import RawTable, table_kind
@@ -222,7 +232,7 @@ def with_label_columns(columns: TableColumns, names: Iterable[str]) -> TableColu
 
 def refuse_absent(columns: TableColumns, names: Collection[str], path: PathLike) -> None:
     needed = (*(name for _, name in columns.named()), *(columns.decimal_marks or ()))
-    absent = next((name for name in needed if name not in names), None)
+    absent = next((name for name in needed if name not in names and not part_of_date(name, names)), None)
     if absent is not None:
         expected = f"one among its columns{listed_columns(absent, names)}"
         raise DataFileError(path, None, f"no column {absent!r}", expected)
@@ -233,9 +243,11 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
 
     Raises DataFileError if nothing is left to learn from.
     """
-    by_kind: dict[str, list[str]] = {kind: [] for kind in (*_FEATURES, "identifier", "empty")}
+    by_kind: dict[str, list[str]] = {kind: [] for kind in (*_FEATURES, "identifier", "empty", "date")}
     for name, kind in kinds.items():
         by_kind[kind].append(name)
+        if kind == "date":
+            by_kind["numeric"] += [f"{name} ({part})" for part in DATE_PARTS]
     if not any(by_kind[kind] for kind in _FEATURES):
         others = " and identifiers" if by_kind["identifier"] else ""
         found, expected = f"no column besides labels{others}", "at least one column of features"
@@ -281,7 +293,7 @@ def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
                 f"X has a column {name!r} that is not named by text; rename it to {str(name)!r}."
             )
         column = frame[name]
-        if name not in named and column.dtype.kind in "mM":
+        if name not in named and column.dtype.kind == "m":
             raise ValueError(
                 f"X has times in column {name!r}, of which no features are made; turn them into numbers or "
                 "text, or give it in drop."
@@ -330,11 +342,9 @@ def _matching(given: str, places: dict[str, int]) -> list[str]:
 
 def kind_of(table: RawTable, name: str) -> str:
     """Guess the kind of a column: numbers, few values that come again, an identifier, or text."""
-    if _ROW_INDEX.fullmatch(name):
-        return "identifier"
     cells = filled(table.columns.plain(name))
-    if not len(cells):
-        return "empty"
+    if _ROW_INDEX.fullmatch(name) or not len(cells):
+        return "identifier" if _ROW_INDEX.fullmatch(name) else "empty"
     found = table.columns.numbers(name)
     values = _numbers_in(cells) if found is None else found
     if values is not None:
@@ -343,9 +353,11 @@ def kind_of(table: RawTable, name: str) -> str:
         if not (are_names := _are_identifiers(name, cells, found, len(table))):
             _warn_of_name(table, name, values)
         return "identifier" if are_names else "numeric"
+    if are_dates(cells):
+        return "date"
     if not is_text(cells):
         wanted = ParameterMessage("text or a number; name the column in `drop`")
-        refuse_nested(table, name, wanted, (list, dict, bytes, date, time, timedelta))
+        refuse_nested(table, name, wanted, (list, dict, bytes, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
     if all(_DECIMAL_COMMA.fullmatch(str(cell)) for cell in as_list(cells[:_GLANCE])):
