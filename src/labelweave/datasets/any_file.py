@@ -86,12 +86,8 @@ def _by_content(path: PathLike) -> str:
         return "svmlight"
     if table_kind(path) is not None:
         return "table"
-    raise DataFileError(
-        path,
-        1,
-        "no format known by name or first line",
-        f"one of {', '.join(FORMATS)}; a table is called .csv, .tsv or .jsonl",
-    )
+    expected = f"one of {', '.join(FORMATS)}; a table is called .csv, .tsv or .jsonl"
+    raise DataFileError(path, 1, "no format known by name or first line", expected)
 
 
 @checked

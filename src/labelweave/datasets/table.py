@@ -280,9 +280,8 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
     """Make one row, with the labels of all, of those of one name that have the same features."""
     if not has_pairs(table, columns):
         return table
-    found, first, codes = np.unique(
-        [*map(str, table.columns[str(columns.id)])], return_index=True, return_inverse=True
-    )
+    ids = [*map(str, table.columns[str(columns.id)])]
+    found, first, codes = np.unique(ids, return_index=True, return_inverse=True)
     kinds, others = (columns.text, columns.categorical, columns.numeric), (columns.labels, columns.id)
     named = {name for names in kinds for name in names or ()} or {*table.columns}
     for name in named.difference(others, columns.drop or ()):

@@ -42,6 +42,7 @@ _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
 _MOST_LISTED = 20
 _LONGEST_NAME = 60
+_NESTED = (list, dict, bytes)
 _FEATURES = ("text", "categorical", "numeric")
 
 
@@ -357,7 +358,7 @@ def kind_of(table: RawTable, name: str) -> str:
         return "date"
     if not is_text(cells):
         wanted = ParameterMessage("text or a number; name the column in `drop`")
-        refuse_nested(table, name, wanted, (list, dict, bytes, time, timedelta))
+        refuse_nested(table, name, wanted, (*_NESTED, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
     if all(_DECIMAL_COMMA.fullmatch(str(cell)) for cell in as_list(cells[:_GLANCE])):
@@ -402,9 +403,7 @@ def _number_or_none(cell: Any) -> float | None:
         return None
 
 
-def refuse_nested(
-    table: RawTable, name: str, expected: str, kinds: tuple[type, ...] = (list, dict, bytes)
-) -> None:  # fmt: skip
+def refuse_nested(table: RawTable, name: str, expected: str, kinds: tuple[type, ...] = _NESTED) -> None:
     """Refuse a column with a list, an object or bytes in a cell, or other kinds."""
     for row, cell in enumerate(table.columns[name]):
         if isinstance(cell, kinds):

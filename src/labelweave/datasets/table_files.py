@@ -122,10 +122,8 @@ def _written_kind(path: PathLike) -> str | None:
 def written_as(path: PathLike) -> str:
     """Say in words what kind of table a file is, and what parts its cells."""
     kind = str(table_kind(path))
-    parted = (
-        "" if kind not in ("csv", "tsv") else f", cells parted by {_csv_form(path, kind, False).delimiter!r}"
-    )
-    return f"table ({kind}{parted})"
+    mark = _csv_form(path, kind, False).delimiter if kind in ("csv", "tsv") else ""
+    return f"table ({kind}, cells parted by {mark!r})" if mark else f"table ({kind})"
 
 
 def parquet_parts(path: PathLike, megabytes: float) -> list[tuple[int, ...]]:
