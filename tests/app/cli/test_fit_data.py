@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import labelweave
+from commands import invoke
 
 MARGINS = "--model max-margin -q"
 
@@ -160,3 +161,25 @@ def test_missing_features_are_spoken_of_where_some_are_missing(run, tmp_path):
     (tmp_path / "b.arff").write_text(header + "".join(f"{n % 2},{n % 2 or '?'}\n" for n in range(20)))
     assert "stand for missing features" in run("fit b.arff --model max-margin --out m.lw").err
     assert len(run("predict m.lw a.arff").records) == 20
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"text": "red ball", "tags": ["a"]}, {"text": "blue", "tags": []}]',
+        '[\n{"text": "red ball", "tags": ["a"]}, {"text": "blue", "tags": []}\n]',
+        '{\n"text": "red ball", "tags": ["a"]}\n{"text": "blue", "tags": []}\n',
+        '{"text": "red ball", "tags": ["a"]}\n{"text": "blue", "tags": []}\n',
+        '[["red ball", {"tags": ["a"]}], ["blue", {"tags": []}]]',
+    ],
+)
+def test_json_of_any_layout_comes_from_standard_input(text):
+    out = invoke(["fit - --labels tags --dry-run"], input=text).out
+    assert "label         a, 1 of 2 rows" in out
+    assert "text:red" in out
+
+
+def test_lines_of_fasttext_come_from_standard_input():
+    out = invoke(["fit - --dry-run"], input="__label__a red ball\n__label__b blue\n").out
+    assert "table (fasttext)" in out
+    assert "2 labels" in out

@@ -100,7 +100,7 @@ def _text_suffix(head: bytes) -> str:
     first = next((line for line in lines if line and not line.startswith(b"%")), b"")
     if first.startswith((b"@", b"{")):
         return ".arff" if first.startswith(b"@") else ".jsonl"
-    if re.fullmatch(rb"\d+\s+\d+\s+\d+", first):
+    if re.fullmatch(rb"\d+\s+\d+\s+\d+|__label__.*|\[\s*([{\[].*)?", first):
         return ".txt"
     if _SVMLIGHT_LINE.fullmatch(first):
         return ".svm"

@@ -149,7 +149,8 @@ def _read_matrix(
     if format == "table":
         raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
     if format in NUMBERED:
-        keywords |= _numbers_of_model(model) if has_labels and "n_labels" not in keywords else {}
+        keywords.pop("n_labels", None)  # the model knows which there are
+        keywords |= _numbers_of_model(model) if has_labels else {}
     if format == "svmlight":  # such a file does not say how wide it is
         keywords.setdefault("n_features", model.n_features_in_)
         first = getattr(scorer_of(model), "first_feature_", None)
