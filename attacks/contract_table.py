@@ -773,6 +773,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "n_features": _of(None, 6),
         "n_labels": _of(None, 4),
         "zero_based": _of("auto", True),
+        "label_names": _of(None, ["0", "1"]),
     },
     "datasets.read_table": _ROLES
     | {
@@ -788,7 +789,12 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "label_names": _of(None, ["x", "y"]),
     },
     "datasets.read_taxonomy": {"path": _paths("tree.csv"), "relations": _of(("is_a",), ["is_a", "part_of"])},
-    "datasets.read_xmc": {"path": _paths("t.txt"), "dtype": _of(np.float64, np.float32, "float32")},
+    "datasets.read_xmc": {
+        "path": _paths("t.txt"),
+        "dtype": _of(np.float64, np.float32, "float32"),
+        "all_labels": _of(False, True),
+        "label_names": _of(None, ["0", "1"]),
+    },
     "datasets.write_hierarchical_arff": {
         "data": lambda world: [datasets.make_taxonomy(8, 3)],
         "path": _new_path(".arff"),

@@ -8,7 +8,11 @@ pytest.importorskip("resource")
 data_files = pytest.importorskip("attacks.data_files")
 
 
-@pytest.mark.filterwarnings("ignore:.*look like identifiers", "ignore:.*another value in every row")
+@pytest.mark.filterwarnings(
+    "ignore:.*look like identifiers",
+    "ignore:.*another value in every row",
+    "ignore:.*hold 1 and blank cells only",
+)
 def test_the_files_that_are_broken_are_whole_before(tmp_path):
     found = data_files.read_whole(tmp_path)
     assert [len(data) for data in found] == [24, 24, 12, 12, 12, 24, 24, 18, 12]

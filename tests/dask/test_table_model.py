@@ -199,7 +199,7 @@ BAD = {
     "no frame": ({}, {"X": [ROWS[["size"]].to_numpy()[:40], ROWS[40:]]}, "takes a DataFrame"),
     "no rows": ({}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its partitions"),
     "no rows, named": ({"text": "text"}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its part"),
-    "times": ({}, {"X": [ROWS[:40].assign(at=pd.Timestamp(0)), ROWS[40:]]}, "times in column 'at'"),
+    "times": ({}, {"X": [ROWS[:40].assign(at=pd.Timedelta(0)), ROWS[40:]]}, "times in column 'at'"),
     "labels of other rows": ({"text": "text"}, {"y": [TRUTH[:10], TRUTH[10:]]}, "Partition 0: .*40 rows"),
 }
 

@@ -132,7 +132,7 @@ HEAD = "@relation r\n@attribute f numeric\n@attribute g numeric\n@attribute y {0
         ("", None, "an empty file"),
         (HEAD, None, "no rows"),
         (HEAD.replace("@data\n", ""), 4, "@data"),
-        (HEAD.replace("g numeric", "g string") + "1,2,0\n", 3, "'string' of attribute 'g'"),
+        (HEAD.replace("g numeric", "g relational") + "1,2,0\n", 3, "'relational' of attribute 'g'"),
         (HEAD.replace("f numeric", "y numeric") + "1,2,0\n", 4, "second attribute named 'y'"),
         (HEAD.replace("f numeric", "") + "1,2,0\n", 2, "an attribute without a name"),
         (HEAD.replace("{0,1}", "{0,1") + "1,2,0\n", 4, "not closed"),
@@ -332,3 +332,68 @@ def test_the_xml_file_of_a_sparse_file_is_found(tmp_path):
     for name in ("r-sparse.arff", "r-sparse-train.arff", "r-test-sparse.arff"):
         (tmp_path / name).write_text(arff)
         assert list(read_any(tmp_path / name).label_names) == ["y", "z"]
+
+
+DIALECT = "@relation 'x: -C 1'\n@attribute l {0,1} % of {what}\n@attribute f "
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "INTEGER [0,9]", "integer[0,9]", "real [0.0, 5.5]", "REAL(0,1)", "real\t[0,1]", "numeric {2.0}",
+        "Numeric % a comment", "real [0,1] % c", "Continuous", "double", "int", "float [0,1]",
+    ],
+)  # fmt: skip
+def test_bounds_weights_and_comments_of_numeric_types_are_passed_over(tmp_path, kind):
+    (tmp_path / "t.arff").write_text(DIALECT + f"{kind}\n@data\n0,1\n1,2.5\n")
+    data = read_mulan(tmp_path / "t.arff")
+    np.testing.assert_array_equal(data.X, [[1], [2.5]])
+    np.testing.assert_array_equal(data.Y.to_dense(), [[0], [1]])
+
+
+@pytest.mark.parametrize("kind", ["string", "STRING % text", "date", "date 'yyyy-MM-dd'", 'DATE "yyyy MM"'])
+def test_strings_and_dates_are_left_out_with_a_warning(tmp_path, kind):
+    (tmp_path / "t.arff").write_text(DIALECT + f"{kind}\n@attribute g real\n@data\n0,'a, b',3\n1,?,4\n")
+    with pytest.warns(UserWarning, match="1 attributes are strings or dates, such as 'f'"):
+        data = read_mulan(tmp_path / "t.arff")
+    np.testing.assert_array_equal(data.X, [[3], [4]])
+    again = read_mulan(tmp_path / "t.arff", feature_names=data.feature_names)
+    np.testing.assert_array_equal(again.X, data.X)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ("0,1,a % c\n1,2,'b c' %d\n", [[1, 1, 0, 0], [2, 0, 1, 0]]),
+        ("0,1,50%\n1,2,50% % x\n", [[1, 0, 0, 1], [2, 0, 0, 1]]),
+        ("0,1,a,{1}\n1,2,a {1.0}\n", [[1, 1, 0, 0], [2, 1, 0, 0]]),
+        ("0\t1\ta\n1\t2\t'b c'\n", [[1, 1, 0, 0], [2, 0, 1, 0]]),
+        ("0 1 a\n1, 2\ta\n", [[1, 1, 0, 0], [2, 1, 0, 0]]),
+        ("{1 1} % c\n{0 1,1 3, 2 50%}\t%c\n", [[1, 1, 0, 0], [3, 0, 0, 1]]),
+        ("{1 1},{1}\n{0 1,1 3, 2 50%} {1}\n", [[1, 1, 0, 0], [3, 0, 0, 1]]),
+        ("0,1,a\n%\n  % all of it\n1,2,a\n", [[1, 1, 0, 0], [2, 1, 0, 0]]),
+    ],
+)
+def test_rows_with_comments_weights_and_tabs(tmp_path, rows, expected):
+    (tmp_path / "t.arff").write_text(DIALECT + "real\n@attribute g {a,'b c',50%}\n@data\n" + rows)
+    data = read_mulan(tmp_path / "t.arff")
+    X = data.X.toarray() if sp.issparse(data.X) else data.X
+    np.testing.assert_array_equal(X, expected)
+    np.testing.assert_array_equal(data.Y.to_dense().ravel(), [0, 1])
+
+
+def test_weights_of_rows_are_counted_in_a_warning(tmp_path):
+    (tmp_path / "t.arff").write_text(DIALECT + "real\n@data\n0,1,{5}\n1,2,{1}\n1,3\n{0,1},4,{2}\n")
+    with pytest.raises(DataFileError, match=r"t.arff:8: found"):
+        read_mulan(tmp_path / "t.arff")
+    (tmp_path / "t.arff").write_text(DIALECT + "real\n@data\n0,1,{5}\n1,2,{1}\n1,3\n")
+    with pytest.warns(UserWarning, match="1 rows have a weight, which is left out"):
+        assert len(read_mulan(tmp_path / "t.arff")) == 3
+
+
+def test_outputs_of_keel_are_the_labels(tmp_path):
+    header = "@relation x\n@attribute f real[0,2]\n@attribute l{0,1}\n@inputs f\n@outputs l\n@data\n"
+    (tmp_path / "t.dat").write_text(header + "0.5, 1\n1.5, 0\n")
+    data = read_any(tmp_path / "t.dat")
+    np.testing.assert_array_equal(data.X, [[0.5], [1.5]])
+    assert data.Y.words == ["l"]

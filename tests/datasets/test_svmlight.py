@@ -6,7 +6,14 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.datasets import DataFileError, LabeledData, read_svmlight, write_svmlight
+from labelweave.datasets import (
+    DataFileError,
+    LabeledData,
+    read_svmlight,
+    read_xmc,
+    write_svmlight,
+    write_xmc,
+)
 from labelweave.labels import LabelMatrix
 
 FILES = settings(max_examples=40)
@@ -44,7 +51,10 @@ def test_one_based_and_comments(tmp_path):
     data = read_svmlight(path)
     np.testing.assert_array_equal(data.X.toarray(), [[0.5, 0, 2], [0, 1, 0]])
     assert read_svmlight(path, zero_based=True).X.shape[1] == 4
-    np.testing.assert_array_equal(data.Y.positives.toarray(), [[1, 0, 1], [0, 0, 0]])
+    np.testing.assert_array_equal(data.Y.positives.toarray(), [[1, 1], [0, 0]])
+    assert data.Y.words == ["0", "2"]
+    all_numbers = read_svmlight(path, n_labels=4).Y
+    np.testing.assert_array_equal(all_numbers.positives.toarray(), [[1, 0, 1, 0], [0, 0, 0, 0]])
 
 
 def test_a_file_that_may_count_from_zero_or_one_is_warned_of(tmp_path):
@@ -111,3 +121,65 @@ def test_signs_beside_other_labels_are_refused(tmp_path, text, line, words):
 def test_unobserved_labels_cannot_be_written(tmp_path):
     with pytest.raises(ValueError, match="unobserved"):
         write_svmlight(LabeledData(np.ones((1, 1)), LabelMatrix.from_any([[np.nan]])), tmp_path / "t.svm")
+
+
+NUMBERED = {
+    "from 1": ([[1], [2, 3], [3]], ["1", "2", "3"]),
+    "large": ([[444_800], [444_802], [444_800, 444_801]], ["444800", "444801", "444802"]),
+    "with gaps": ([[5], [10, 100], []], ["5", "10", "100"]),
+    "by size": ([[9], [10], [11]], ["9", "10", "11"]),
+    "one": ([[7], [7], []], ["7"]),
+    "from 0": ([[0], [2, 1], [0]], ["0", "1", "2"]),
+    "nine digits": ([[999_999_999], [0], [1]], ["0", "1", "999999999"]),
+    "two": ([[3], [1], [1, 3]], ["1", "3"]),
+    "none": ([[], [], []], []),
+    "a row": ([[4, 2]], ["2", "4"]),
+}
+
+
+def rows_of(listed):
+    return "".join(f"{','.join(map(str, row))} 1:{number}.5\n" for number, row in enumerate(listed))
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_labels_are_the_numbers_that_occur(tmp_path, name):
+    listed, names = NUMBERED[name]
+    data = read_svmlight(write(tmp_path / "t.svm", rows_of(listed)))
+    expected = [[float(int(word) in row) for word in names] for row in listed]
+    np.testing.assert_array_equal(data.Y.to_dense(), np.reshape(expected, (len(listed), len(names))))
+    assert data.Y.words == names
+    if names:
+        write_svmlight(data, tmp_path / "again.svm")
+        assert read_svmlight(tmp_path / "again.svm").Y.words == names
+    if max(map(int, names), default=0) < 10**7:  # which a header may count
+        header = f"{len(listed)} 3 {max(map(int, names), default=0) + 1}\n"
+        xmc = read_xmc(write(tmp_path / "t.txt", header + rows_of(listed)))
+        np.testing.assert_array_equal(xmc.Y.to_dense(), data.Y.to_dense())
+        assert xmc.Y.words == names
+        write_xmc(xmc, tmp_path / "u.txt")
+        assert read_xmc(tmp_path / "u.txt").Y.words == names
+
+
+@pytest.mark.parametrize("format", ["svmlight", "xmc"])
+def test_later_files_have_the_labels_of_the_first_in_their_places(tmp_path, format):
+    def read(listed, **options):
+        header = "" if format == "svmlight" else f"{len(listed)} 3 10\n"
+        path = write(tmp_path / ("t.svm" if format == "svmlight" else "t.txt"), header + rows_of(listed))
+        return (read_svmlight if format == "svmlight" else read_xmc)(path, **options).Y
+
+    later = read([[3], [9]], label_names=read([[1], [3, 2]]).names)
+    assert later.words == ["1", "2", "3", "9"]
+    np.testing.assert_array_equal(later.to_dense(), [[0, 0, 1, 0], [0, 0, 0, 1]])
+    every = {"n_labels": 10} if format == "svmlight" else {"all_labels": True}
+    assert read([[3], [9]], **every).words == [str(number) for number in range(10)]
+    assert read([[3]], label_names=["x", 3]).words == ["x", "3"]
+
+
+def test_names_that_are_no_numbers_are_written_as_places(tmp_path):
+    for names in (["b", "a"], ["1", "01"], ["1", "2.0"], ["-1", "1"], ["1", "9999999999"]):
+        Y = LabelMatrix(sp.csr_array([[1, 0], [1, 1]]), names=names)
+        write_svmlight(LabeledData(np.eye(2), Y), tmp_path / "t.svm")
+        assert (tmp_path / "t.svm").read_text().startswith("0 0:1")
+    Y = LabelMatrix(sp.csr_array([[1, 0], [1, 1]]), names=["8", "3"])
+    write_svmlight(LabeledData(np.eye(2), Y), tmp_path / "t.svm")
+    assert [line.split()[0] for line in (tmp_path / "t.svm").read_text().splitlines()] == ["8", "3,8"]

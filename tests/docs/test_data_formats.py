@@ -44,7 +44,8 @@ def test_hierarchical(tmp_path):
 def test_xmc(tmp_path):
     (text,) = examples("Extreme Classification Repository")
     data = datasets.read_xmc(written(tmp_path, "a.txt", text))
-    np.testing.assert_array_equal(data.Y.to_signs(), [[1, -1, 1], [-1, -1, -1]])
+    np.testing.assert_array_equal(data.Y.to_signs(), [[1, 1], [-1, -1]])
+    assert list(data.label_names) == ["0", "2"]
     np.testing.assert_array_equal(data.X.toarray(), [[0.5, 0, 0, 1.25], [0, 0.75, 0, 0]])
 
 

@@ -121,7 +121,7 @@ def test_what_is_no_such_frame_is_refused():
         _model(numeric="other").fit(FRAME, TAGS)
     with pytest.raises(ValueError, match="X has a column 3 that is not named by text"):
         lw.TableModel(lw.MaxMarginClassifier()).fit(pd.DataFrame({3: [1.0, 2.0]}), [["a"], []])
-    times = FRAME.assign(when=pd.date_range("2020-01-01", periods=40))
+    times = FRAME.assign(when=pd.timedelta_range("1 day", periods=40))
     with pytest.raises(ValueError, match="X has times in column 'when'"):
         lw.TableModel(lw.MaxMarginClassifier()).fit(times, TAGS)
     with pytest.raises(ValueError, match="'classifier' parameter"):

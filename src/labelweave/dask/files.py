@@ -20,7 +20,7 @@ from labelweave.dask.client import connected
 from labelweave.dask.table_model import TableCounts
 from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer, detect_format, read_any
-from labelweave.datasets.any_file import refuse_unknown_options
+from labelweave.datasets.any_file import NUMBERED, refuse_unknown_options
 from labelweave.datasets.data_file import DataFileError
 from labelweave.datasets.table import labeled_frame, refuse_missing_numbers
 from labelweave.datasets.table_files import RawTable, parquet_part, parquet_parts, raw_tables, table_kind
@@ -90,8 +90,9 @@ def read_files(
 ) -> tuple[list[Any], list[Any]]:  # fmt: skip
     """Let workers read data files, one a partition, when a fit or a prediction asks for the rows.
 
-    Svmlight files are looked at first, unless ``zero_based`` says from where all of them count features: from
-    zero if one of them has a feature 0.
+    Svmlight files and those of the Extreme Classification Repository are looked at first, to learn the labels
+    of all of them, unless ``n_labels``, ``label_names`` or ``all_labels`` say which there are.  Those of
+    svmlight count features from zero if one of them has a feature 0, unless ``zero_based`` says it.
 
     Parameters
     ----------
@@ -240,18 +241,34 @@ def matrix_pairs(
 def counted_alike(
     client: Client, parts: Sequence[FilePart], format: str, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Have all svmlight files read as if they count features from zero, if one of them has a feature 0."""
-    if format != "svmlight" or options.get("zero_based", "auto") != "auto":
+    """Have files that call labels by numbers read with those of all of them.
+
+    Svmlight files count features from zero if one of them has a feature 0.
+    """
+    has_labels = bool({"n_labels", "label_names", "all_labels"} & options.keys())
+    counts_features = format == "svmlight" and options.get("zero_based", "auto") == "auto"
+    if format not in NUMBERED or (has_labels and not counts_features):
         return options
-    looks = client.map(_first_feature, [part.path for part in parts], options=options, pure=False)
-    return options | {"zero_based": 0 in gathered(client, looks)}
+    looks = client.map(_numbers_in, [part.path for part in parts], format=format, options=options, pure=False)
+    found = gathered(client, looks)
+    alike: dict[str, Any] = {"zero_based": 0 in [first for first, _ in found]} if counts_features else {}
+    if not has_labels:
+        names = set().union(*(words for _, words in found))
+        alike["label_names"] = sorted(names, key=int)
+    return options | alike
 
 
 @returning_refusals
-def _first_feature(path: str, options: dict[str, Any]) -> int | None:
+def _numbers_in(path: str, format: str, options: dict[str, Any]) -> tuple[int | None, list[str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # other files may tell
-        return read_any(path, "svmlight", **options).first_feature
+        try:
+            data = read_any(path, format, **options)
+        except DataFileError:  # who reads the rows says so
+            if format == "svmlight":
+                raise
+            return None, []
+    return data.first_feature, data.Y.words
 
 
 def with_classes(pairs: Sequence[Any], *, keeps_unknown: bool) -> list[Any]:

@@ -14,7 +14,7 @@ from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.mulan import read_mulan
 from labelweave.datasets.svmlight import read_svmlight
 from labelweave.datasets.table_columns import ColumnRoles
-from labelweave.datasets.table_files import table_kind
+from labelweave.datasets.table_files import named_kind, table_kind
 from labelweave.datasets.table_reading import read_table
 from labelweave.datasets.xmc import read_xmc
 from labelweave.foundation.arguments import checked
@@ -27,6 +27,7 @@ _READERS: dict[str, Callable[..., LabeledData]] = {
     "table": read_table,
 }
 FORMATS = tuple(_READERS)
+NUMBERED = ("xmc", "svmlight")  # which call labels by numbers
 _STEM_ENDINGS = ("-train", "-test", "-sparse", "-dense")
 _SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".ods")
 _SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm")
@@ -53,7 +54,7 @@ def detect_format(path: PathLike) -> str:
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() != ".gz"]
     suffix = suffixes[-1] if suffixes else ""
-    if table_kind(path) is not None:
+    if named_kind(path) is not None:
         return "table"
     if suffix in _SVMLIGHT_SUFFIXES:
         return "svmlight"
@@ -75,12 +76,18 @@ def _has_hierarchy(path: PathLike) -> bool:
 
 
 def _by_content(path: PathLike) -> str:
-    lines = [line.split() for _, line in islice(numbered_lines(path), 2)]
+    told = (line.partition("#")[0].split() for _, line in numbered_lines(path))
+    lines = [*islice(filter(None, told), 2)] or [[""]]
+    if any(line[0].lower() in ("@relation", "@attribute") for line in lines):
+        return "hierarchical_arff" if _has_hierarchy(path) else "mulan"
     if len(lines[0]) == 3 and all(word.isdigit() for word in lines[0]):
         return "xmc"
     if all(":" in word for line in lines for word in line[1:]) and any(len(line) > 1 for line in lines):
         return "svmlight"
-    raise DataFileError(path, 1, "no format known by name or first line", f"one of {', '.join(FORMATS)}")
+    if table_kind(path) is not None:
+        return "table"
+    expected = f"one of {', '.join(FORMATS)}; a table is called .csv, .tsv or .jsonl"
+    raise DataFileError(path, 1, "no format known by name or first line", expected)
 
 
 @checked

@@ -22,6 +22,14 @@ _NAME = re.compile(rf"({QUOTED}|[^\s{{]++)\s*+(.*+)")
 _CELL = re.compile(rf"[ \t]*+({QUOTED}|[^,'\"]*+)[ \t]*+(,|\Z)")
 _YES_AND_NO = (("1", "0"), ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"))
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+_NOMINAL = re.compile(rf"\{{((?:{QUOTED}|[^'\"}}])*+)\}}")
+# bounds and weights of attributes, and comments, are passed over as WEKA does it
+_TYPE = re.compile(
+    r"(?:(numeric|real|integer|int|float|double|continuous)|(string|date))\b"
+    r"(?!\s*\w)[^\[({%]*(?:\[[^\]]*\]|\([^)]*\)|\{[^}]*\})?\s*(?:%.*)?",
+    re.IGNORECASE,
+)
+_WORD = re.compile(rf"{QUOTED}|[^\s,'\"]++")
 _PLAIN_NAME = re.compile(r"[^\s\\'\",{}%?@\x00-\x1f\x7f]+")
 
 
@@ -61,6 +69,8 @@ class Attribute:
             return math.nan
         if self.kind == "numeric":
             return finite_number(cell)
+        if self.kind == "text":
+            return 0.0
         value = unquoted(cell)
         if value not in self.codes:
             shown = ", ".join(self.values[:10]) + (", ..." if len(self.values) > 10 else "")
@@ -74,6 +84,7 @@ class ArffHeader:
 
     line: the line of ``@data``.
     relation_line: the line of the relation; 0 without one.
+    outputs: the attributes that KEEL's line ``@outputs`` names.
     repeated: pairs of columns that are called the same in the file; the second has a name of its own here.
     """
 
@@ -82,11 +93,12 @@ class ArffHeader:
     line: int
     relation_line: int = 0
     repeated: tuple[tuple[int, int], ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 def read_header(path: PathLike, lines: Iterator[tuple[int, str]]) -> ArffHeader:
     """Read the header, leaving the iterator at the first line after ``@data``."""
-    relation, relation_line, attributes, number = "", 0, list[Attribute](), 0
+    relation, relation_line, attributes, number, outputs = "", 0, list[Attribute](), 0, list[str]()
     for number, line in lines:
         keyword, *rest = line.strip().split(None, 1) or [""]
         text = rest[0] if rest else ""
@@ -95,11 +107,15 @@ def read_header(path: PathLike, lines: Iterator[tuple[int, str]]) -> ArffHeader:
                 if not attributes:
                     raise DataFileError(path, None, "no attributes", "a line @attribute for every column")
                 distinct, repeated = _distinct(attributes)
-                return ArffHeader(relation, distinct, number, relation_line, repeated)
+                return ArffHeader(relation, distinct, number, relation_line, repeated, tuple(outputs))
             case "@relation":
                 relation, relation_line = unquoted(text), number
             case "@attribute":
                 attributes.append(_attribute(path, number, text))
+            case "@inputs" | "@input":
+                continue
+            case "@outputs" | "@output":
+                outputs += map(unquoted, split_cells(path, number, text))
             case other if other and not other.startswith("%"):
                 known = "@relation, @attribute, @data or a comment"
                 raise DataFileError(path, number, f"{_short(line)!r}", known)
@@ -137,16 +153,18 @@ def _attribute(path: PathLike, line: int, text: str) -> Attribute:
         raise DataFileError(path, line, "an attribute without a name", "@attribute name type")
     name, kind = unquoted(match[1]), match[2].strip()
     if kind.startswith("{"):
-        body, brace, _ = kind[1:].rpartition("}")
-        if not brace:
+        closed = _NOMINAL.match(kind)
+        body = kind[1:].rpartition("}")[0] if closed is None else closed[1]
+        if "}" not in kind:
             raise DataFileError(path, line, "a nominal list that is not closed", "{value,value,...}")
         return Attribute(name, "nominal", _listed(path, line, body), line)
+    known_type = _TYPE.fullmatch(kind)
+    if known_type is not None:
+        return Attribute(name, "numeric" if known_type[1] else "text", (), line)
     word, _, rest = kind.split("%")[0].partition(" ")
-    if word.lower() in ("numeric", "real", "integer") and not rest.strip():
-        return Attribute(name, "numeric", (), line)
     if word.lower() == "hierarchical":
         return Attribute(name, "hierarchical", _listed(path, line, rest), line)
-    known = "numeric, real, integer, a nominal list {a,b} or hierarchical"
+    known = "numeric, real, integer, string, date, a nominal list {a,b} or hierarchical"
     raise DataFileError(path, line, f"the type {_short(kind)!r} of attribute {name!r}", known)
 
 
@@ -172,6 +190,23 @@ def split_cells(path: PathLike, line: int, text: str) -> list[str]:
         if not match[2]:
             return cells
     raise DataFileError(path, line, f"{_short(text[position:])!r}", "quotation marks only around whole cells")
+
+
+def row_cells(path: PathLike, line: int, text: str, width: int) -> list[str]:
+    """Split a row at commas, or at tabs and blanks as well where that gives the cells that it should have."""
+    cells, fault = list[str](), None
+    try:
+        cells = split_cells(path, line, text)
+    except DataFileError as error:
+        fault = error
+    words = [] if len(cells) == width else _WORD.findall(text)
+    if len(words) == width:
+        return words
+    if fault is not None:
+        raise fault
+    if len(cells) != width:
+        raise DataFileError(path, line, f"a row of {len(cells)} cells", f"{width}, one a column")
+    return cells
 
 
 def unquoted(text: str) -> str:

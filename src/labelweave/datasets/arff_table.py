@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.arff_header import QUOTED, Attribute, split_cells
+from labelweave.datasets.arff_header import QUOTED, Attribute, row_cells
 from labelweave.datasets.csr_parts import (
     MOST_ENTRIES,
     csr_from_counts,
@@ -32,6 +32,8 @@ from labelweave.labels import LabelMatrix
 
 _NOT_PLAIN = re.compile(r"[^0-9eE+\-., \t{}]")
 _PAIR = re.compile(rf"[ \t]*+(\d++)[ \t]++({QUOTED}|[^,\s'\"]++)[ \t]*+(,|\Z)", re.ASCII)
+_BEFORE_COMMENT = re.compile(rf"(?:{QUOTED}|[^%'\"]|(?<=[^\s,}}])%)*+")
+_WEIGHT = re.compile(r"(?<=\S)[ \t]*,?[ \t]*\{[ \t]*(\d++(?:\.\d*+)?+)[ \t]*\}\Z", re.ASCII)
 _LONGEST_INDEX = 18
 _FEWEST_ROWS = 10  # of which all have another value, for these to be identifiers
 _WIDENING = 10  # times as many columns as attributes, above which nominal features are held sparse
@@ -79,7 +81,7 @@ class ArffRows:
         Raises DataFileError if a known feature is not there, but for values that a nominal one does not list.
         """
         if known is None:
-            columns = self._without_identifiers(columns)
+            columns = self._without_identifiers(self._without_texts(columns))
         names, wide, kept = list[str](), set[int](), list[int]()
         wanted = None if known is None else set(map(str, known))
         for column in columns:
@@ -115,6 +117,21 @@ class ArffRows:
             places |= {name: len(names) + place for place, name in enumerate(absent)}
         chosen = X[:, [places[name] for name in ordered]]
         return with_narrow_indices(chosen) if sp.issparse(chosen) else chosen
+
+    def _without_texts(self, columns: Columns) -> Columns:
+        is_text = np.array([self.attributes[one].kind == "text" for one in columns], np.bool_)
+        if len(columns) and is_text.all():
+            found = f"no feature but strings and dates, such as {self.attributes[columns[0]].name!r}"
+            raise DataFileError(
+                self.path, None, found, "numbers or nominal values; write texts to a CSV file"
+            )
+        if is_text.any():
+            names = ", ".join(repr(self.attributes[column].name) for column in columns[is_text][:5])
+            said = f"{is_text.sum()} attributes are strings or dates, such as {names}, and are left out"
+            said += "; a CSV file of the same rows gives features of their words"
+            warnings.warn(f"{self.path}: {said}", UserWarning, stacklevel=2)
+        kept: Columns = columns[~is_text]
+        return kept
 
     def _without_identifiers(self, columns: Columns) -> Columns:
         """Leave out nominal columns with another value in every row."""
@@ -195,17 +212,27 @@ def number_or_mark(value: float) -> str:
     return "?" if math.isnan(value) else repr(value)
 
 
-def data_lines(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Give the lines that hold rows, neither blank nor comments, without blanks around them."""
+def data_lines(path: PathLike, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Give the lines that hold rows, without comments, blanks around them, and weights in braces behind."""
+    n_weighted = 0
     for number, line in lines:
         row = line.strip(" \t")
-        if row and not row.startswith("%"):
-            yield number, row
+        if not row or row.startswith("%"):
+            continue
+        if "%" in row and (end := _BEFORE_COMMENT.match(row).end()) < len(row) and row[end] == "%":  # type: ignore[union-attr]
+            row = row[:end].rstrip(" \t")
+        weight = _WEIGHT.search(row) if row[-1] == "}" else None
+        if weight is not None:
+            row, n_weighted = row[: weight.start()], n_weighted + (float(weight[1]) != 1)
+        yield number, row
+    if n_weighted:
+        said = f"{n_weighted} rows have a weight, which is left out: every row counts once"
+        warnings.warn(f"{path}: {said}", UserWarning, stacklevel=2)
 
 
 def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[tuple[int, str]]) -> ArffRows:
     parser, is_sparse, number = None, False, 0
-    for number, row in data_lines(lines):
+    for number, row in data_lines(path, lines):
         if parser is None:
             is_sparse = row.startswith("{")
             parser = RowParser(path, attributes, is_sparse)
@@ -237,7 +264,7 @@ class RowParser:
 
     def add(self, number: int, line: str) -> None:
         if not self._is_sparse:
-            self.add_cells(number, split_cells(self._path, number, line))
+            self.add_cells(number, row_cells(self._path, number, line, len(self._attributes)))
             return
         if line[0] != "{" or line[-1] != "}":
             raise DataFileError(self._path, number, "a row that is not in braces", "{column value, ...}")
@@ -251,9 +278,6 @@ class RowParser:
         self._keep(number, values)
 
     def add_cells(self, number: int, cells: list[str]) -> None:
-        if len(cells) != len(self._attributes):
-            found, expected = f"a row of {len(cells)} cells", f"{len(self._attributes)}, one a column"
-            raise DataFileError(self._path, number, found, expected)
         if self._is_plain(",".join(cells)):
             with suppress(ValueError):
                 self._keep(number, list(map(float, cells)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from labelweave.datasets.data_file import DataFileError, PathLike, finite_number
 from labelweave.foundation.array_types import Array
+from labelweave.labels.label_names import as_text
 
 # in lower case; not "-", by which spreadsheets and statistical offices write 0
 _MISSING_TEXT = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", r"\n"})
@@ -30,6 +31,13 @@ _PLAIN = re.compile(r"(large_)?string|u?int\d+|halffloat|float|double|bool|null"
 _COMMA = r",|\..*\."
 _POINT = r"^[^.,]*\.[^.,]*$"
 _GROUP = r"^\D*[1-9]\d{0,2}\.\d{3}\D*$"
+# commas that no thousands have, and those that these may have
+_FRACTION = r"^[^.,\d]*(\d+,(\d{1,2}|\d{4,})|0\d*,\d+)[^.,\d]*$"
+_THOUSANDS = r"^\D*[1-9]\d{0,2},\d{3}\D*$"
+# as features are called, and as pandas calls them
+DATE_PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week", "hour": "hour"}
+_PART = re.compile(rf"(.+) \(({'|'.join(DATE_PARTS)})\)", re.DOTALL)
+_DATE = re.compile(r"\d{4}[-/]\d\d[-/]\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 _TAKEN_FOR = {".": "fractions", ",": "thousands"}
 
 
@@ -43,6 +51,7 @@ class DecimalMarks:
     """
 
     path: PathLike
+    usual: str = ","  # before fractions; a point where commas or tabs part the cells
     _expected: dict[str, str] = field(default_factory=dict)
     # of each column "comma", "point", and what groups of digits were taken for
     _seen: dict[str, set[str]] = field(default_factory=dict)
@@ -54,7 +63,8 @@ class DecimalMarks:
     def found(self, names: Iterable[str]) -> dict[str, str]:
         """Give the decimal marks of columns of numbers that were read, as far as points or commas told."""
         seen = {name: self._seen.get(name, set()) for name in names}
-        read = {name: "," if what & {"comma", "thousands"} else "." for name, what in seen.items() if what}
+        comma = {"comma", "thousands"} if self.usual == "," else {"comma"}
+        read = {name: "," if what & comma else "." for name, what in seen.items() if what}
         return {**{name: mark for name, mark in self._expected.items() if name in seen}, **read}
 
     def are_points(self, name: str, column: Any) -> bool:
@@ -63,6 +73,16 @@ class DecimalMarks:
         Raises DataFileError if an earlier block was read otherwise.
         """
         seen = self._seen.setdefault(name, set())
+        if self.usual == ".":
+            n_shown, n_groups = (_matches(column, shown).sum() for shown in (_FRACTION, _THOUSANDS))
+            are_more = n_shown > n_groups and not _matches(column, r"\.").any()
+            are_commas = are_more or "comma" in seen or self._expected.get(name) == ","
+            if are_commas and "thousands" in seen:
+                what = f"commas before fractions in column {name!r}, which stood between thousands above"
+                raise DataFileError(self.path, None, what, "one kind of commas; read the file as a whole")
+            if are_commas or n_groups:
+                seen.add("comma" if are_commas else "thousands")
+            return not are_commas
         is_group = _matches(column, _GROUP)
         if _matches(column, _COMMA).any():
             seen.add("comma")
@@ -80,7 +100,7 @@ class DecimalMarks:
 
     def warn(self, name: str) -> None:
         """Warn of a column of numbers, once, where its points may mean something else."""
-        seen, expected = self._seen.get(name, set()), self._expected.get(name)
+        seen, expected = set() if self.usual == "." else self._seen.get(name, set()), self._expected.get(name)
         taken = seen & set(_TAKEN_FOR.values())
         words = ""
         if {"comma", "point"} <= seen:
@@ -123,7 +143,7 @@ class Columns(Mapping[str, list[Any]]):
 
     def __getitem__(self, name: str) -> list[Any]:
         if name not in self._lists:
-            self._lists[name] = as_list(self._given[name])
+            self._lists[name] = as_list(self.given(name))
         return self._lists[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -133,7 +153,7 @@ class Columns(Mapping[str, list[Any]]):
         return len(self._given)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._given
+        return name in self._given or part_of_date(str(name), self._given) is not None
 
     @property
     def n_rows(self) -> int:
@@ -141,6 +161,9 @@ class Columns(Mapping[str, list[Any]]):
 
     def given(self, name: str) -> Any:
         """Return a column as an array where it is text, lists of text or was read as one; else as a list."""
+        part = part_of_date(name, self._given)
+        if part is not None:
+            return parts_of_dates(self[part[0]], part[1])
         self._given[name] = as_array(self._given[name])
         return self._given[name]
 
@@ -164,7 +187,10 @@ class Columns(Mapping[str, list[Any]]):
             column = self.plain(name)
             found = (
                 None
-                if self._marks is not None and is_text(column) and has_any(column, "[.,]")
+                if self._marks is not None
+                and self._marks.usual == ","
+                and is_text(column)
+                and has_any(column, "[.,]")
                 else numbers(column)
             )
             self._numbers[name] = numbers(self.unformatted(name)) if found is None else found
@@ -219,6 +245,50 @@ def _unformatted(column: Any, point: str, comma: str) -> Any:
 def is_missing(cell: Any) -> bool:
     """Say whether a cell holds nothing: None or NaN; an empty string does not."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def part_of_date(name: str, columns: Container[str]) -> tuple[str, str] | None:
+    """Say of which column a name such as ``born (month)`` is a part, and which; None if of none."""
+    found = None if name in columns else _PART.fullmatch(name)
+    return (found[1], found[2]) if found is not None and found[1] in columns else None
+
+
+def parts_of_dates(cells: Sequence[Any], part: str) -> list[float]:
+    """Give the year, month, day, weekday (from Monday, 0) or hour of dates, NaN where there is none."""
+    import pandas as pd
+
+    texts = [str(cell) if cell not in (None, "") else None for cell in cells]
+    times = pd.to_datetime(pd.Series(texts, dtype=object), errors="coerce", format="ISO8601", utc=True)
+    found: list[float] = getattr(times.dt, DATE_PARTS[part]).astype(float).tolist()
+    return found
+
+
+def are_dates(cells: Any) -> bool:
+    """Say whether cells that are not blank are dates, with the time of day or without it."""
+    few, every = (map(_DATE.fullmatch, map(str, as_list(some))) for some in (cells[:1], cells))
+    return all(few) and all(every)
+
+
+def are_blank(column: Any) -> Any:
+    """Say which cells hold nothing, or nothing but blanks."""
+    if not is_text(column):
+        return np.array([is_missing(cell) or not str(cell).strip() for cell in as_list(column)], bool)
+    from pyarrow import compute
+
+    is_blank = compute.equal(compute.utf8_trim_whitespace(column), "")
+    return is_blank.fill_null(True).to_numpy()
+
+
+def take(column: Any, rows: npt.NDArray[np.intp]) -> Any:
+    """Give some cells of a column."""
+    return [column[row] for row in rows] if isinstance(column, list) else column.take(rows)
+
+
+def text_of(cell: Any) -> str:
+    """Write a cell as text, of a list the words with blanks between them."""
+    if isinstance(cell, list):
+        return " ".join(map(text_of, cell))
+    return "" if is_missing(cell) else as_text(cell)
 
 
 def says_missing(text: str) -> bool:

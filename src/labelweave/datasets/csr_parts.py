@@ -5,7 +5,9 @@ SciPy keeps whatever width it is given; LIBLINEAR and other compiled code take n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ import scipy.sparse as sp
 
 from labelweave.labels import LabelMatrix
 
+MOST_NUMBER = 10**9  # below which labels are called by numbers
+_NUMBER = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
 MOST_ENTRIES = 2 * 10**8  # that a file may ask to be written out beyond what it holds itself
 
 
@@ -32,6 +36,42 @@ def csr_from_counts(
 def ones_from_counts(indices: npt.NDArray[Any], counts: Any, n_columns: int) -> sp.csr_array:
     """Make a CSR array of ones from the columns of its rows, and how many each row has."""
     return csr_from_counts(np.ones(len(indices), np.int8), indices, counts, n_columns)
+
+
+def numbered_targets(
+    numbers: npt.NDArray[Any], counts: Any, label_names: Iterable[Any] | None = None
+) -> LabelMatrix:
+    """Make targets of the label numbers of all rows, and how many each has; numbers are names.
+
+    label_names: labels that come first, whether they occur or not; the others are those that occur.
+    """
+    found, places = np.unique(numbers, return_inverse=True)
+    words = list(map(str, found.tolist()))
+    first = () if label_names is None else map(str, label_names)
+    place = {name: column for column, name in enumerate(dict.fromkeys(chain(first, words)))}
+    columns = np.array([place[word] for word in words], np.int64)[places]
+    positives = ones_from_counts(columns, counts, len(place))
+    positives.sort_indices()
+    return LabelMatrix(positives, names=list(place))
+
+
+def numbered_columns(Y: LabelMatrix) -> sp.csr_array:
+    """Give the positives with each label in the column of its number, where all labels are called by one."""
+    numbers = label_numbers(Y.names)
+    if numbers is None or not len(numbers):
+        return Y.positives
+    positives = Y.positives
+    parts = (positives.data, numbers[positives.indices].astype(np.int32), positives.indptr)
+    wide = sp.csr_array(parts, shape=(len(Y), int(numbers.max()) + 1))
+    wide.sort_indices()
+    return wide
+
+
+def label_numbers(names: Iterable[Any] | None) -> npt.NDArray[np.int64] | None:
+    """Read names of labels as the numbers by which files call them; None where one is no such number."""
+    words = [] if names is None else list(map(str, names))
+    are_numbers = all(map(_NUMBER.fullmatch, words)) and max(map(int, words), default=0) < MOST_NUMBER
+    return np.array(words, np.int64) if names is not None and are_numbers else None
 
 
 def with_narrow_indices(matrix: Any) -> sp.csr_array:

@@ -5,22 +5,41 @@ from __future__ import annotations
 import csv
 import re
 import sys
+import warnings
 from collections.abc import Generator, Iterator, Sequence
 from itertools import chain, count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelweave.datasets.columns import as_list, filled
-from labelweave.datasets.data_file import DataFileError, PathLike, opened, read_blocks
+from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines, opened, read_blocks
 
 DELIMITERS = ",;\t|"  # of CSV files, whose header has most of one
 ROW_INDEX = "Unnamed: 0"
 """What pandas calls a first column without a name, its own row index."""
 
 CsvRecord = tuple[int, list[str]]
+
+
+class CsvForm(NamedTuple):
+    """How a file is to be taken apart.
+
+    delimiter: what stands between cells.  skipped: lines at the top that only say so.
+    quotes: whether quotation marks enclose cells; else they are text.
+    header: whether the first record names the columns.
+    """
+
+    delimiter: str
+    skipped: int
+    quotes: bool = True
+    header: bool = True
+
+
 _LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
 _QUOTE, _LINE_END = b'"\n'
+_LONE_QUOTE = re.compile(rb'(?m:^|\t)"(?:[^"\t\r\n]|"")*+(?!"(?:[\t\r\n]|\Z))')
+_LIKE_ROWS = re.compile(rb'(?m:^|\t)"(?=[^"]*\t)(?=[^"]*\n)')  # quoted cells that hold tabs and line ends
 _DELIMITER_LINE = re.compile(r'"?sep=([\t -~])"?', re.IGNORECASE)
 
 
@@ -33,15 +52,48 @@ def delimiter_of(first_line: str) -> tuple[str, int]:
     return (max(DELIMITERS, key=first_line.count), 0) if found is None else (found[1], 1)
 
 
-def csv_records(path: PathLike, lines: Iterator[tuple[int, str]], delimiter: str) -> Iterator[CsvRecord]:
+def quotes_enclose(path: PathLike) -> bool:
+    """Say whether quotation marks enclose cells where tabs part them; warn where that may be wrong.
+
+    They do not where a cell begins with one that does not close it, and each line has as many tabs as others.
+    """
+    line = _line_of(path, _LONE_QUOTE)
+    n_tabs = set[int]() if line is None else {text.count("\t") for _, text in numbered_lines(path) if text}
+    is_text = len(n_tabs) == 1 and n_tabs != {0}
+    line = line if is_text or line is None else _line_of(path, _LIKE_ROWS)
+    if line is not None:
+        said = (
+            "does not close it, and all lines have as many tabs, so quotation marks are text"
+            if is_text
+            else "goes on over tabs and line ends; where it is text, write it twice inside of quotation marks"
+        )
+        said = f"{path}:{line}: a quotation mark begins a cell and {said}"
+        warnings.warn(said, UserWarning, stacklevel=2)
+    return not is_text
+
+
+def _line_of(path: PathLike, pattern: re.Pattern[bytes]) -> int | None:
+    for first_line, block in read_blocks(path):
+        if b'"' in block and (found := pattern.search(block)):
+            return first_line + block.count(b"\n", 0, found.start() + 1)
+    return None
+
+
+def csv_records(
+    path: PathLike, lines: Iterator[tuple[int, str]], form: CsvForm, keeps_blank: bool = False
+) -> Iterator[CsvRecord]:
     """Give the records that are not blank with the lines that they begin at.
+
+    keeps_blank: whether a blank line before the last record is a blank cell in a file of one column.
 
     Raises DataFileError where quotation marks or line ends are not where they belong.
     """
-    start, text = next(lines)
+    start, text = next(lines, (1, ""))
     texts = chain([text + "\n"], (line + "\n" for _, line in lines))
-    reader = csv.reader(texts, delimiter=delimiter, strict=True)
+    quoting: Any = csv.QUOTE_MINIMAL if form.quotes else csv.QUOTE_NONE
+    reader = csv.reader(texts, delimiter=form.delimiter, strict=True, quoting=quoting)
     record: list[str] | None = []
+    width, blank = 0, list[int]()
     while record is not None:
         line, usual_limit = start + reader.line_num, csv.field_size_limit(_LONGEST_CELL)
         try:
@@ -56,7 +108,11 @@ def csv_records(path: PathLike, lines: Iterator[tuple[int, str]], delimiter: str
         finally:
             csv.field_size_limit(usual_limit)
         if record:
+            yield from ((number, [""]) for number in blank)
             yield line, record
+            width, blank = len(record), []
+        elif width == 1 and keeps_blank:
+            blank.append(line)
 
 
 def with_row_index(header: Sequence[str]) -> list[str]:
@@ -81,17 +137,17 @@ def named_columns(path: PathLike, line: int, header: Sequence[str], columns: Seq
     return {name: column for name, column in zip(header, columns, strict=True) if name}
 
 
-def is_usual(path: PathLike, delimiter: str) -> bool:
+def is_usual(path: PathLike, form: CsvForm) -> bool:
     """Say whether line ends are LF, or CRLF outside quotes, and quotes open or close cells or are doubled.
 
     Of other files pyarrow takes some that are broken.
     """
-    edges, is_open = [ord(delimiter), _LINE_END], False
+    edges, is_open = [ord(form.delimiter), _LINE_END], False
     for _, block in read_blocks(path):
         text = block.replace(b"\r\n", b"\n")
         if b"\r" in text:
             return False
-        if b'"' not in text and not is_open:
+        if not form.quotes or (b'"' not in text and not is_open):
             continue
         codes = np.frombuffer(b"\n" + text + b"\n", np.uint8)
         quotes = np.flatnonzero(codes == _QUOTE)
@@ -107,23 +163,23 @@ def is_usual(path: PathLike, delimiter: str) -> bool:
     return not is_open
 
 
-def usual_batches(
-    path: PathLike, delimiter: str, skipped: int, width: int
-) -> Generator[list[Any], None, int | None]:
+def usual_batches(path: PathLike, form: CsvForm, width: int) -> Generator[list[Any], None, int | None]:
     """Give the columns of the records after the header by pyarrow, many records at a time.
 
-    skipped: lines before the header.  width: how many cells a record has.
+    width: how many cells a record has.
     Returns None at the end of the file, else after how many records pyarrow refused to go on.
     """
-    n_given, is_header = 0, 1
+    n_given, is_header = 0, int(form.header)
     try:
         from pyarrow import ArrowException, chunked_array, csv, string
     except ImportError:
         return 0
     types = {f"f{place}": string() for place in range(width)}  # pyarrow's own names
     options = (
-        csv.ReadOptions(use_threads=False, skip_rows=skipped, autogenerate_column_names=True),
-        csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        csv.ReadOptions(use_threads=False, skip_rows=form.skipped, autogenerate_column_names=True),
+        csv.ParseOptions(
+            delimiter=form.delimiter, newlines_in_values=form.quotes, quote_char='"' if form.quotes else False
+        ),
         csv.ConvertOptions(column_types=types, strings_can_be_null=False),
     )
     try:

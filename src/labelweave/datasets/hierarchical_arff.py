@@ -17,7 +17,7 @@ from labelweave.datasets.arff_header import (
     Attribute,
     quoted,
     read_header,
-    split_cells,
+    row_cells,
     unquoted,
     warn_of_repeated,
 )
@@ -72,13 +72,10 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
     position = _class_position(path, header)
     features = header.attributes[:position] + header.attributes[position + 1 :]
     parser, classes, number = RowParser(path, features), list[tuple[int, str]](), 0
-    for number, line in data_lines(lines):
+    for number, line in data_lines(path, lines):
         if line.startswith("{"):
             raise DataFileError(path, number, "a sparse row", "dense rows in a hierarchical file")
-        cells = split_cells(path, number, line)
-        if len(cells) != len(header.attributes):
-            expected = f"{len(header.attributes)}, one a column"
-            raise DataFileError(path, number, f"a row of {len(cells)} cells", expected)
+        cells = row_cells(path, number, line, len(header.attributes))
         classes.append((number, cells.pop(position)))
         parser.add_cells(number, cells)
     if not classes:

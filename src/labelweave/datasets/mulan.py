@@ -129,11 +129,13 @@ def _counted_labels(
     if labels not in ("end", "start"):
         raise ValueError(f"labels is {labels!r}; it is 'end', 'start' or 'none'.")
     match = _MEKA_COUNT.search(header.relation)
+    if n_labels is None and match is None and header.outputs:
+        return np.array([attribute.name in header.outputs for attribute in header.attributes])
     if n_labels is None:
         if match is None:
             raise ParameterError(
                 f"Nothing says which columns of {path} are labels: give `xml` or `n_labels`, "
-                "or write '-C count' in its relation name as MEKA does."
+                "or write '-C count' in its relation name as MEKA does, or '@outputs name,...' as KEEL does."
             )
         digits = match[1].removeprefix("-")
         n_labels = size_in_header(path, header.relation_line, "labels", digits, MOST_LABELS)

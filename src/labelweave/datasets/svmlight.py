@@ -1,22 +1,27 @@
 """Multi-label svmlight files, read and written by scikit-learn, checked here.
 
 A row is ``label,label,... feature:value feature:value ...`` with integer
-labels from zero, or the class -1 or 1 alone.  The format holds neither names
-nor counts of rows.
+labels, which are their names, or the class -1 or 1 alone.  The format holds
+neither other names nor counts of rows.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
+from labelweave.datasets.csr_parts import (
+    MOST_NUMBER,
+    numbered_columns,
+    numbered_targets,
+    with_narrow_indices,
+)
 from labelweave.datasets.data_file import (
     MOST_FEATURES,
-    MOST_LABELS,
     DataFileError,
     PathLike,
     finite_number,
@@ -40,6 +45,7 @@ def read_svmlight(
     n_features: int | None = None,
     n_labels: int | None = None,
     zero_based: bool | Literal["auto"] = "auto",
+    label_names: Sequence[Any] | None = None,
 ) -> LabeledData:
     """Read a multi-label svmlight file.
 
@@ -50,15 +56,18 @@ def read_svmlight(
     n_features : int or None, default=None
         The number of features; give the training file's for a test file.
     n_labels : int or None, default=None
-        The number of labels; by default the largest label and one.
+        The labels are all numbers from 0 to below this; by default the numbers that occur.
     zero_based : bool or "auto", default="auto"
         Whether features count from zero; ``"auto"`` says yes if the file has a feature 0, and warns where
         ``n_features`` allows for both.  Give a test file what its training file has.
+    label_names : sequence or None, default=None
+        Labels that come first, whether they occur or not, such as those of the training file; others that
+        occur come after them.
 
     Returns
     -------
     LabeledData
-        CSR features and labels without names; of a file of two classes, -1 and 1, those names.
+        CSR features and labels, whose names are their numbers; of a file of two classes -1 and 1.
         ``first_feature`` says from where features were counted.
 
     Raises
@@ -84,15 +93,15 @@ def read_svmlight(
     labels = np.fromiter((label for row in targets for label in row), float)
     are_signs = n_labels in (None, 2) and bool((labels == -1).any() and (abs(labels) == 1).all())
     if are_signs and all(len(row) == 1 for row in targets):
-        labels, n_labels, names = (labels + 1) / 2, 2, _SIGNS
+        label_names, lowest = _SIGNS if label_names is None else label_names, -1
     else:
-        names = None
-    limit = MOST_LABELS if n_labels is None else n_labels
+        label_names, lowest = label_names if n_labels is None else range(n_labels), 0
+    limit = MOST_NUMBER if n_labels is None else n_labels
     first = _first_feature(path, X, n_features, zero_based)
     is_plain &= X.shape[1] - first <= (MOST_FEATURES if n_features is None else n_features)
     is_plain &= not X.nnz or X.indices.min() >= first
     is_plain &= bool(
-        np.isfinite(X.data).all() and ((labels >= 0) & (labels < limit) & (labels % 1 == 0)).all()
+        np.isfinite(X.data).all() and ((labels >= lowest) & (labels < limit) & (labels % 1 == 0)).all()
     )
     if not is_plain:
         _locate_fault(path, n_features, n_labels, first)
@@ -101,10 +110,8 @@ def read_svmlight(
     shape = X.shape[0], max(1, X.shape[1] - first) if n_features is None else n_features
     X = with_narrow_indices(sp.csr_array((X.data, X.indices - first, X.indptr), shape=shape))
     X.eliminate_zeros()
-    columns = labels.astype(np.int64)
-    width = int(columns.max(initial=-1)) + 1 if n_labels is None else n_labels
-    positives = ones_from_counts(columns, [len(row) for row in targets], width)
-    return LabeledData(X, LabelMatrix(positives, names=names), first_feature=first)
+    Y = numbered_targets(labels.astype(np.int64), [len(row) for row in targets], label_names)
+    return LabeledData(X, Y, first_feature=first)
 
 
 def _first_feature(
@@ -129,7 +136,7 @@ def _first_feature(
 def _locate_fault(path: PathLike, n_features: int | None, n_labels: int | None, first: int) -> None:
     """Read line by line to say which one is wrong."""
     features = range(first, first + (MOST_FEATURES if n_features is None else n_features))
-    labels = range(MOST_LABELS if n_labels is None else n_labels)
+    labels = range(MOST_NUMBER if n_labels is None else n_labels)
     has_signs = has_others = False
     for number, line in numbered_lines(path):
         words = line.partition("#")[0].split()
@@ -175,6 +182,8 @@ def whole_number(path: PathLike, line: int, what: str, text: str, allowed: range
 def write_svmlight(data: LabeledData, path: PathLike) -> None:
     """Write rows as a multi-label svmlight file with features from zero; values keep 16 digits.
 
+    Labels are written as their names where all of these are whole numbers, else as their places.
+
     Parameters
     ----------
     data : LabeledData
@@ -192,7 +201,7 @@ def write_svmlight(data: LabeledData, path: PathLike) -> None:
     refuse_missing(data)
     X = _with_stated_zeros(sp.csr_array(data.X).astype(float), data.Y)
     with replaced_file(path) as stream:
-        dump_svmlight_file(X, data.Y.positives, stream.buffer, multilabel=True)
+        dump_svmlight_file(X, numbered_columns(data.Y), stream.buffer, multilabel=True)
 
 
 def _with_stated_zeros(X: sp.csr_array, Y: LabelMatrix) -> sp.csr_array:

@@ -2,8 +2,9 @@
 
 A label cell that is missing (null in JSON and Parquet, ``?`` in any file) leaves the row's labels unobserved.
 One that is empty (an empty list or string, an empty CSV cell) says that the row has no positive label, the
-last two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 it is one unobserved label.  A list
-may stand in a cell as text: ``['red', 'green']``, as pandas writes lists to CSV files.
+last two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 it is one unobserved label, and a
+blank one 0 with ``empty_labels="none"``.  A list may stand in a cell as text: ``['red', 'green']``, as pandas
+writes lists to CSV files.
 """
 
 from __future__ import annotations
@@ -22,7 +23,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.columns import is_missing, is_text, number_or_truth
+from labelweave.datasets.columns import (
+    Columns,
+    are_blank,
+    is_missing,
+    is_text,
+    n_distinct,
+    number_or_truth,
+    take,
+    text_of,
+)
 from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
@@ -70,8 +80,13 @@ def read_table_columns(
         X is a DataFrame of the feature columns: numbers as float64 with NaN where missing, everything else as
         strings, empty where missing.
     """
-    table = next(raw_tables(path))
-    return labeled_frame(table, columns.resolved(table), (label_names, unknown_labels))
+    table = next(raw_tables(path, no_header=columns.no_header))
+    table = grouped(table, columns)
+    columns = columns.resolved(table)
+    data = labeled_frame(table, columns, (label_names, unknown_labels))
+    if label_names is None:
+        warn_of_no_negative(path, columns, data.Y)
+    return data
 
 
 @checked
@@ -130,19 +145,19 @@ def labeled_frame(
         raise ImportError("Tables need pandas and pyarrow: install labelweave[app].") from None
     table.columns.expect_decimal_marks(columns.decimal_marks or {})
     strings = (*(columns.text or ()), *(columns.categorical or ()))
-    cells: dict[str, Any] = {name: _strings(table, name) for name in strings}
+    cells: dict[str, Any] = {name: _strings(table, name, name in (columns.text or ())) for name in strings}
     cells |= {name: numbers_of(table, name) for name in columns.numeric or ()}
     frame = pd.DataFrame(cells, index=range(table.first_row, table.first_row + len(table)))
     Y = table_labels(table, columns, known, set() if codings is None else codings)
     return LabeledData(frame, Y, np.array(frame.columns, np.str_), _row_ids(table, columns.id))
 
 
-def _strings(table: RawTable, name: str) -> Any:
+def _strings(table: RawTable, name: str, may_be_words: bool) -> Any:
     column = table.columns.plain(name)
     if is_text(column):
         return column.fill_null("").to_pandas().array
-    refuse_nested(table, name, "a string")
-    return ["" if is_missing(cell) else as_text(cell) for cell in table.columns[name]]
+    refuse_nested(table, name, "a string", (dict, bytes) if may_be_words else (list, dict, bytes))
+    return [text_of(cell) for cell in table.columns[name]]
 
 
 def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
@@ -175,11 +190,28 @@ def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: 
         return LabelMatrix(nothing, None if label_names is None else nothing, label_names)
     if isinstance(columns.labels, str):
         return _listed_labels(table, columns, known)
-    return _binary_labels(table, columns.labels, known, codings)
+    return _binary_labels(table, columns, known, codings)
 
 
-def _binary_labels(table: RawTable, names: Sequence[str], known: Known, codings: set[str]) -> LabelMatrix:
-    label_names, unknown_labels = known
+def warn_of_no_negative(path: PathLike, columns: TableColumns, Y: LabelMatrix) -> None:
+    """Warn of label columns that hold 1 and blank cells only, which tell of no row without the label."""
+    if Y.observed is None or columns.empty_labels is not None or isinstance(columns.labels, str):
+        return
+    positive, observed = Y.positive_counts(), Y.observed_counts()
+    found = np.flatnonzero((positive > 0) & (positive == observed) & (observed < len(Y)))
+    if len(found):
+        first = found[0]
+        said = (
+            f"{path}: {len(found)} of {Y.n_labels} label columns hold 1 and blank cells only, such as "
+            f"{str(Y.words[first])!r} ({positive[first]} and {len(Y) - positive[first]}), so no row is known "
+            "to be without the label; `empty_labels='none'` takes blank cells for 0, and "
+            "`empty_labels='unknown'` silences this"
+        )
+        warnings.warn(ParameterMessage(said), UserWarning, stacklevel=2)
+
+
+def _binary_labels(table: RawTable, columns: TableColumns, known: Known, codings: set[str]) -> LabelMatrix:
+    names, (label_names, unknown_labels) = columns.labels, known
     chosen = list(names if label_names is None else label_names)
     unknown, absent = sorted(set(names) - set(chosen)), sorted(set(chosen) - set(names))
     if absent or (unknown and unknown_labels == "error"):
@@ -188,6 +220,8 @@ def _binary_labels(table: RawTable, names: Sequence[str], known: Known, codings:
     values = np.empty((len(table), len(chosen)))
     for place, name in enumerate(chosen):
         values[:, place] = _binary_column(table, name)
+        if columns.empty_labels == "none":
+            values[are_blank(table.columns.plain(name)), place] = 0
     is_share = (values > 0) & (values < 1)
     _refuse_mixed(table, chosen, {"0": values == 0, "-1": values == -1, "probabilities": is_share}, codings)
     return (LabelMatrix.from_probabilities if is_share.any() else LabelMatrix.from_any)(values, chosen)
@@ -234,6 +268,42 @@ def _binary(table: RawTable, row: int, name: str) -> float:
         )
         raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
     return value
+
+
+def has_pairs(table: RawTable, columns: TableColumns) -> bool:
+    """Say whether names of rows repeat where one column lists labels, as where rows are pairs of both."""
+    is_listed, name = isinstance(columns.labels, str) and columns.labels in table.columns, columns.id
+    return is_listed and name in table.columns and n_distinct(table.columns.given(str(name))) < len(table)
+
+
+def grouped(table: RawTable, columns: TableColumns) -> RawTable:
+    """Make one row, with the labels of all, of those of one name that have the same features."""
+    if not has_pairs(table, columns):
+        return table
+    ids = [*map(str, table.columns[str(columns.id)])]
+    found, first, codes = np.unique(ids, return_index=True, return_inverse=True)
+    kinds, others = (columns.text, columns.categorical, columns.numeric), (columns.labels, columns.id)
+    named = {name for names in kinds for name in names or ()} or {*table.columns}
+    for name in named.difference(others, columns.drop or ()):
+        cells = np.array([*map(str, table.columns[name])], object)
+        differs = np.flatnonzero(cells != cells[first][codes])
+        if len(differs):
+            what = f"another cell than the first row of its name in column {columns.id!r} has"
+            wanted = "the same, for the two to be one row with the labels of both, or the column left out"
+            said = str(table.error(int(differs[0]), name, what, wanted))
+            warnings.warn(f"{said} They stay apart.", UserWarning, stacklevel=2)
+            return table
+    rows, lists = np.argsort(np.argsort(first)), list[list[str] | None]([None] * len(found))
+    for row, cell in enumerate(table.columns[columns.labels]):
+        names, group = _labels_of(table, row, columns, cell), rows[codes[row]]
+        lists[group] = lists[group] if names is None else [*(lists[group] or ()), *names]
+    first.sort()
+    said = f"names in column {columns.id!r} repeat, {len(found)} in {len(table)} rows, and each is one row"
+    warnings.warn(f"{table.path}: {said} with the labels of all", UserWarning, stacklevel=2)
+    kept = {name: take(table.columns.given(name), first) for name in table.columns}
+    lines = table.line_of
+    line_of = None if lines is None else (lambda row: lines(int(first[row])))
+    return RawTable(table.path, Columns(kept | {columns.labels: lists}), line_of, 0)
 
 
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
@@ -305,7 +375,9 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> l
     if is_missing(cell):
         return None
     if isinstance(cell, dict):
-        raise table.error(row, columns.labels, "a JSON object", "a list of labels or a string")
+        if not all(value in (0, 1) for value in cell.values()):
+            raise table.error(row, columns.labels, "a JSON object", "a list of labels, or 0 and 1 by label")
+        cell = [name for name, value in cell.items() if value]
     if not isinstance(cell, list):
         return [as_text(cell)]
     names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]

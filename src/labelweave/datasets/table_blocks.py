@@ -13,24 +13,27 @@ from labelweave.datasets.table_files import RawTable, raw_tables, table_kind
 _ROWS_AT_ONCE = 10_000
 
 
-def telling_blocks(path: PathLike, block_rows: int = _ROWS_AT_ONCE) -> Iterator[RawTable]:
+def telling_blocks(
+    path: PathLike, block_rows: int = _ROWS_AT_ONCE, no_header: bool = False
+) -> Iterator[RawTable]:  # fmt: skip
     """Give the blocks of rows that tell which columns there are: of JSON lines all, else the first."""
-    tables = raw_tables(path, block_rows)
+    tables = raw_tables(path, block_rows, no_header)
     return tables if table_kind(path) == "json" else islice(tables, 1)
 
 
-def column_names(path: PathLike) -> list[str]:
+def column_names(path: PathLike, no_header: bool = False) -> list[str]:
     """Name the columns that any row of a table has, as they come."""
-    return list(dict.fromkeys(name for table in telling_blocks(path) for name in table.columns))
+    tables = telling_blocks(path, no_header=no_header)
+    return list(dict.fromkeys(name for table in tables for name in table.columns))
 
 
-def has_column(path: PathLike, name: str) -> bool:
-    return any(name in table.columns for table in telling_blocks(path))
+def has_column(path: PathLike, name: str, no_header: bool = False) -> bool:
+    return any(name in table.columns for table in telling_blocks(path, no_header=no_header))
 
 
 def first_block(path: PathLike, columns: TableColumns, block_rows: int) -> RawTable:
     """Give the first rows of which some have the column that lists labels; else the first ones."""
-    tables = telling_blocks(path, block_rows)
+    tables = telling_blocks(path, block_rows, columns.no_header)
     first = next(tables)
     if not isinstance(columns.labels, str) or columns.labels in first.columns:
         return first
@@ -45,7 +48,7 @@ def columns_of_blocks(path: PathLike, columns: TableColumns, block_rows: int) ->
     has_patterns = columns.labels is not None and not isinstance(columns.labels, str)
     if columns.are_resolved and not has_patterns:
         return columns
-    return resolved_in(columns, path, lambda: telling_blocks(path, block_rows))
+    return resolved_in(columns, path, lambda: telling_blocks(path, block_rows, columns.no_header))
 
 
 def completed_blocks(path: PathLike, columns: TableColumns, block_rows: int) -> Iterator[RawTable]:
@@ -54,10 +57,10 @@ def completed_blocks(path: PathLike, columns: TableColumns, block_rows: int) -> 
     Raises DataFileError if no row of the table has a column.
     """
     named, found = {name for _, name in columns.named()}, set[str]()
-    for table in raw_tables(path, block_rows):
+    for table in raw_tables(path, block_rows, columns.no_header):
         absent = named.difference(table.columns)
         if not absent <= found:
-            refuse_absent(columns, column_names(path), path)
+            refuse_absent(columns, column_names(path, columns.no_header), path)
             found |= absent
         yield completed(table, columns)
 

@@ -7,17 +7,28 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, time, timedelta
+from datetime import time, timedelta
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.datasets.columns import Columns, as_list, filled, is_text, n_distinct, number
+from labelweave.datasets.columns import (
+    DATE_PARTS,
+    Columns,
+    are_dates,
+    as_list,
+    filled,
+    is_text,
+    n_distinct,
+    number,
+    part_of_date,
+)
 from labelweave.datasets.csv_files import ROW_INDEX
 from labelweave.datasets.data_file import DataFileError, PathLike
-from labelweave.datasets.table_files import RawTable
+from labelweave.datasets.table_files import RawTable, table_kind
 from labelweave.foundation.arguments import ParameterError, ParameterMessage, checked
 
 _MOST_CATEGORIES = 50
@@ -30,6 +41,8 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
 _MOST_LISTED = 20
+_LONGEST_NAME = 60
+_NESTED = (list, dict, bytes)
 _FEATURES = ("text", "categorical", "numeric")
 
 
@@ -38,13 +51,14 @@ class ColumnRoles(TypedDict, total=False):
 
     labels: str | Sequence[str] | None
     label_separator: str | None
-    empty_labels: Literal["none", "unknown"]
+    empty_labels: Literal["none", "unknown"] | None
     text: str | Sequence[str] | None
     categorical: str | Sequence[str] | None
     numeric: str | Sequence[str] | None
     drop: str | Sequence[str] | None
     id: str | None
     decimal_marks: Mapping[str, str] | None
+    no_header: bool
 
 
 @checked
@@ -68,11 +82,15 @@ class TableColumns:
         Columns to leave out then.
     id : str or None, default=None
         The column that names the rows.
-    empty_labels : {"none", "unknown"}, default="none"
-        What a blank cell in one column of labels says: that the row has none, or that they are unobserved.
+    empty_labels : {"none", "unknown"} or None, default=None
+        What a blank cell says: that the row has no label, or not this one; or that they are unobserved.  None
+        means "none" in one column of labels and "unknown" in columns of one label each.
     decimal_marks : mapping of str to {".", ","} or None, default=None
         What stands before fractions in columns of numbers of a CSV file whose cells semicolons part, where no
         number of the file shows it, as 1.125 alone does not; by default the comma.
+    no_header : bool, default=False
+        Whether the first line of a CSV or TSV file is a row, and the columns are called ``"1"``, ``"2"`` and
+        so on; else it names them.
     """
 
     labels: Any = None
@@ -82,8 +100,9 @@ class TableColumns:
     numeric: Any = None
     drop: Any = None
     id: str | None = None
-    empty_labels: Literal["none", "unknown"] = "none"
+    empty_labels: Literal["none", "unknown"] | None = None
     decimal_marks: Mapping[str, str] | None = None
+    no_header: bool = False
 
     def __post_init__(self) -> None:
         for role in (*_FEATURES, "drop"):
@@ -93,7 +112,7 @@ class TableColumns:
         if self.label_separator is not None and not self.label_separator:
             said = "`label_separator` is empty; give the text between labels, such as ',' or '|'."
             raise ParameterError(said)
-        if self.empty_labels not in ("none", "unknown"):
+        if self.empty_labels not in ("none", "unknown", None):
             raise ValueError(f"empty_labels is {self.empty_labels!r}; it is 'none' or 'unknown'.")
         for name, mark in (self.decimal_marks or {}).items():
             if mark not in (".", ","):
@@ -147,11 +166,44 @@ def resolved_in(
 ) -> TableColumns:
     """Do so for a table in blocks of rows; kinds are those of the block that has most cells of a column."""
     names = list(dict.fromkeys(name for table in tables() for name in table.columns))
+    if not columns.no_header and table_kind(path) in ("csv", "tsv"):
+        _warn_of_no_header(next(iter(tables())), names)
     columns = with_label_columns(columns, names)
     refuse_absent(columns, names, path)
     if columns.are_resolved:
         return columns
+    columns = with_usual_labels(columns, next(iter(tables())))
     return with_kinds(columns, _kinds_of_others(columns, tables()), path)
+
+
+def with_usual_labels(columns: TableColumns, table: RawTable) -> TableColumns:
+    """Take the column where a format has labels, where none is named: fastText's, and ``cats`` of spaCy."""
+    usual = "labels" if table_kind(table.path) == "fasttext" else "cats"
+    if columns.labels is not None or usual not in table.columns:
+        return columns
+    is_usual = usual == "labels" or all(isinstance(cell, dict) for cell in table.columns[usual][:_GLANCE])
+    return replace(columns, labels=usual) if is_usual else columns
+
+
+def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
+    """Warn where the first line may be a row: where a name is a number, occurs in its column, or is a text.
+
+    It is none where a column of numbers is called by a word, and numbers that rise evenly are names.
+    """
+    values, why = [*map(_number_or_none, names)], ""
+    steps = {after - before for before, after in pairwise(value for value in values if value is not None)}
+    for name, value in zip(names, values, strict=True):
+        cells = as_list(filled(table.columns.plain(name)[:_GLANCE]))
+        are_numbers = bool(cells) and all(_number_or_none(cell) is not None for cell in cells[:_MOST_LISTED])
+        if value is None and are_numbers:
+            return
+        has_digits = bool(cells) and all(_DIGIT.search(str(cell)) for cell in cells[:_MOST_LISTED])
+        is_like_cells = value is not None and has_digits and len(steps) != 1
+        if name in cells or is_like_cells or len(name) > _LONGEST_NAME:
+            why = why or f"the name {name[:40]!r} of a column looks like one of its cells"
+    if why:
+        said = ParameterMessage(f"{table.path}: {why}; if the first line is a row, give `no_header=True`")
+        warnings.warn(said, UserWarning, stacklevel=2)
 
 
 def _kinds_of_others(columns: TableColumns, tables: Iterable[RawTable]) -> dict[str, str]:
@@ -181,7 +233,7 @@ def with_label_columns(columns: TableColumns, names: Iterable[str]) -> TableColu
 
 def refuse_absent(columns: TableColumns, names: Collection[str], path: PathLike) -> None:
     needed = (*(name for _, name in columns.named()), *(columns.decimal_marks or ()))
-    absent = next((name for name in needed if name not in names), None)
+    absent = next((name for name in needed if name not in names and not part_of_date(name, names)), None)
     if absent is not None:
         expected = f"one among its columns{listed_columns(absent, names)}"
         raise DataFileError(path, None, f"no column {absent!r}", expected)
@@ -192,9 +244,11 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
 
     Raises DataFileError if nothing is left to learn from.
     """
-    by_kind: dict[str, list[str]] = {kind: [] for kind in (*_FEATURES, "identifier", "empty")}
+    by_kind: dict[str, list[str]] = {kind: [] for kind in (*_FEATURES, "identifier", "empty", "date")}
     for name, kind in kinds.items():
         by_kind[kind].append(name)
+        if kind == "date":
+            by_kind["numeric"] += [f"{name} ({part})" for part in DATE_PARTS]
     if not any(by_kind[kind] for kind in _FEATURES):
         others = " and identifiers" if by_kind["identifier"] else ""
         found, expected = f"no column besides labels{others}", "at least one column of features"
@@ -240,7 +294,7 @@ def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
                 f"X has a column {name!r} that is not named by text; rename it to {str(name)!r}."
             )
         column = frame[name]
-        if name not in named and column.dtype.kind in "mM":
+        if name not in named and column.dtype.kind == "m":
             raise ValueError(
                 f"X has times in column {name!r}, of which no features are made; turn them into numbers or "
                 "text, or give it in drop."
@@ -289,20 +343,22 @@ def _matching(given: str, places: dict[str, int]) -> list[str]:
 
 def kind_of(table: RawTable, name: str) -> str:
     """Guess the kind of a column: numbers, few values that come again, an identifier, or text."""
-    if _ROW_INDEX.fullmatch(name):
-        return "identifier"
     cells = filled(table.columns.plain(name))
-    if not len(cells):
-        return "empty"
+    if _ROW_INDEX.fullmatch(name) or not len(cells):
+        return "identifier" if _ROW_INDEX.fullmatch(name) else "empty"
     found = table.columns.numbers(name)
     values = _numbers_in(cells) if found is None else found
     if values is not None:
         if np.isnan(values).all():
             return "empty"
-        return "identifier" if _are_identifiers(name, cells, found, len(table)) else "numeric"
+        if not (are_names := _are_identifiers(name, cells, found, len(table))):
+            _warn_of_name(table, name, values)
+        return "identifier" if are_names else "numeric"
+    if are_dates(cells):
+        return "date"
     if not is_text(cells):
         wanted = ParameterMessage("text or a number; name the column in `drop`")
-        refuse_nested(table, name, wanted, (date, time, timedelta))
+        refuse_nested(table, name, wanted, (*_NESTED, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
     if all(_DECIMAL_COMMA.fullmatch(str(cell)) for cell in as_list(cells[:_GLANCE])):
@@ -313,6 +369,13 @@ def kind_of(table: RawTable, name: str) -> str:
     most = min(_MOST_CATEGORIES, len(cells) // 2)
     are_few = n_distinct(cells[:_GLANCE]) <= most and n_distinct(cells) <= most
     return "categorical" if are_few else "text"
+
+
+def _warn_of_name(table: RawTable, name: str, values: npt.NDArray[np.float64]) -> None:
+    if _NAMES_ROWS.search(name) and not np.nanmax(values % 1):
+        said = f"{table.path}: the column {name!r} holds whole numbers and is called as names of rows are"
+        said = ParameterMessage(f"{said}; it is a feature, unless it is named in `drop` or `id`")
+        warnings.warn(said, UserWarning, stacklevel=2)
 
 
 def _warn_of_numbers(table: RawTable, name: str) -> None:
@@ -340,10 +403,10 @@ def _number_or_none(cell: Any) -> float | None:
         return None
 
 
-def refuse_nested(table: RawTable, name: str, expected: str, others: tuple[type, ...] = ()) -> None:
-    """Refuse a column with a list, an object, bytes or one of other kinds in a cell."""
+def refuse_nested(table: RawTable, name: str, expected: str, kinds: tuple[type, ...] = _NESTED) -> None:
+    """Refuse a column with a list, an object or bytes in a cell, or other kinds."""
     for row, cell in enumerate(table.columns[name]):
-        if isinstance(cell, (list, dict, bytes, *others)):
+        if isinstance(cell, kinds):
             raise table.error(row, name, f"a {type(cell).__name__}", expected)
 
 

@@ -25,17 +25,21 @@ from labelweave.datasets.columns import (
     text_column,
 )
 from labelweave.datasets.csv_files import (
+    DELIMITERS,
+    CsvForm,
     CsvRecord,
     csv_records,
     delimiter_of,
     is_usual,
     named_columns,
+    quotes_enclose,
     usual_batches,
     with_row_index,
 )
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
+    decoded,
     ends_with_line_end,
     finite_number,
     lines_of_blocks,
@@ -44,16 +48,24 @@ from labelweave.datasets.data_file import (
     require_file,
     warn_open_end,
 )
+from labelweave.foundation.arguments import ParameterMessage
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+_PLAIN_SUFFIXES = ("", ".txt", ".text", ".json", ".data", ".dat", ".lst", ".ft", ".train", ".valid", ".test")
+_FASTTEXT = "__label__"
+_FASTTEXT_LABEL = re.compile(rf"(?<!\S){_FASTTEXT}(\S+)")
+_FEW_LINES = 5  # that tell of a format
 _ROWS_AT_ONCE = 10_000
 _HEADER_BYTES = 1 << 16  # decoded to see a header
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _FEW_CELLS = 10**7
 _MOST_EMPTY = 100  # times as many cells of a table as those that its rows have
 _MOST_REPEATED = 1000  # times as many cells of a Parquet file as it has bytes
+
+
+Reader = Callable[[PathLike], Iterator[tuple[int, dict[str, Any]]]]
 
 
 @dataclass(frozen=True)
@@ -78,11 +90,40 @@ class RawTable:
         return DataFileError(self.path, None if self.line_of is None else self.line_of(row), place, expected)
 
 
-def table_kind(path: PathLike) -> str | None:
+def named_kind(path: PathLike) -> str | None:
     """Say by its name, ``.gz`` passed over, what kind of table a file is; None if the name says nothing."""
     name = Path(path).name.lower()
     kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
     return None if kind == "parquet" and name.endswith(".gz") else kind
+
+
+def table_kind(path: PathLike) -> str | None:
+    """Say by its name, or by what is inside where that says nothing, what kind of table a file is."""
+    is_plain = Path(Path(path).name.lower().removesuffix(".gz")).suffix in _PLAIN_SUFFIXES
+    return named_kind(path) or (_written_kind(path) if is_plain else None)
+
+
+def _written_kind(path: PathLike) -> str | None:
+    """Say by its first lines: JSON, fastText's labels, or a delimiter that parts as many cells in two."""
+    lines = [line for _, line in islice(numbered_lines(path), _FEW_LINES) if line.strip()] or [""]
+    if lines[0].lstrip()[:1] in ("{", "["):
+        return "json"
+    if any(line.startswith(_FASTTEXT) for line in lines):
+        return "fasttext"
+    delimiter, skipped = ("\t", 0) if "\t" in lines[0] else delimiter_of(lines[0])
+    with suppress(DataFileError):
+        form = CsvForm(delimiter, 0, delimiter != "\t")
+        widths = [len(record) for _, record in csv_records(path, iter([*enumerate(lines[skipped:])]), form)]
+        if len(widths) < 2 or not 1 < widths[0] == widths[1]:
+            return None
+    return "tsv" if delimiter == "\t" else "csv"
+
+
+def written_as(path: PathLike) -> str:
+    """Say in words what kind of table a file is, and what parts its cells."""
+    kind = str(table_kind(path))
+    mark = _csv_form(path, kind, False).delimiter if kind in ("csv", "tsv") else ""
+    return f"table ({kind}, cells parted by {mark!r})" if mark else f"table ({kind})"
 
 
 def parquet_parts(path: PathLike, megabytes: float) -> list[tuple[int, ...]]:
@@ -113,8 +154,11 @@ def parquet_part(path: PathLike, groups: Sequence[int]) -> RawTable:
     return next(_parquet_tables(path, None, groups))
 
 
-def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTable]:
-    """Read a table in chunks of rows, or as one; the file's suffix says the kind."""
+def raw_tables(path: PathLike, chunk_rows: int | None = None, no_header: bool = False) -> Iterator[RawTable]:
+    """Read a table in chunks of rows, or as one.
+
+    no_header: whether the first line of a CSV or TSV file is a row, and columns are called 1, 2 and so on.
+    """
     kind = table_kind(path)
     if kind is None:
         expected = f"one of the suffixes {', '.join(_KINDS)}"
@@ -123,8 +167,10 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTab
         raise ValueError(f"chunk_rows is {chunk_rows}; it is a positive number of rows.")
     if kind == "parquet":
         tables = _parquet_tables(path, chunk_rows)
+    elif kind in ("json", "fasttext"):
+        tables = _object_tables(path, _json_rows if kind == "json" else _fasttext_rows, chunk_rows)
     else:
-        tables = _json_tables(path, chunk_rows) if kind == "json" else _csv_tables(path, kind, chunk_rows)
+        tables = _csv_tables(path, kind, chunk_rows, no_header)
     first = next(tables, None)
     if first is None:
         raise DataFileError(path, None, "no rows", "at least one row")
@@ -132,8 +178,8 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTab
     yield from tables
 
 
-def _json_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
-    rows, first_row = _json_rows(path), 0
+def _object_tables(path: PathLike, read: Reader, chunk_rows: int | None) -> Iterator[RawTable]:
+    rows, first_row = read(path), 0
     while chunk := list(islice(rows, chunk_rows)):
         found = [row for _, row in chunk]
         names = dict.fromkeys(chain.from_iterable(found))
@@ -147,15 +193,58 @@ def _json_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
             name: [*map(itemgetter(name), found)] if has_all else [row.get(name) for row in found]
             for name in names
         }
-        yield RawTable(path, Columns(cells), partial(_json_line, path), first_row)
+        yield RawTable(path, Columns(cells), partial(_object_line, path, read), first_row)
         first_row += len(chunk)
 
 
-def _json_line(path: PathLike, row: int) -> int:
-    return next(islice((number for number, line in numbered_lines(path) if line.strip()), row, None))
+def _object_line(path: PathLike, read: Reader, row: int) -> int:
+    return next(islice(read(path), row, None))[0]
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give the objects of a file, one a line, or of an array, or over several lines each.
+
+    They may be those of one array in one object, ``{"data": [...]}``.
+    """
+    first = next((line.strip() for _, line in numbered_lines(path) if line.strip()), "")
+    rows = _json_objects(path) if first[:1] == "[" or first == "{" else _json_lines(path)
+    for number, row in islice(rows, 1):
+        (inner, *others) = row.values() or [None]
+        if not others and isinstance(inner, list) and set(map(type, inner)) == {dict}:
+            yield from ((number, one) for one in inner)
+        else:
+            yield number, row
+    yield from rows
+
+
+def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give the objects of a JSON array, or that follow each other, with the lines that they begin at."""
+    text = "".join(decoded(path, line, block) for line, block in read_blocks(path))
+    read, between, at = json.JSONDecoder(object_pairs_hook=distinct_names).raw_decode, r"\s*\[\s*", 0
+    line, is_array = 1, text.lstrip()[0] == "["
+    while True:
+        found = re.compile(between if is_array else r"\s*").match(text, at)
+        begin, between = at if found is None else found.end(), r"\s*,\s*"
+        if re.compile(r"\s*\]\s*\Z" if is_array else r"\s*\Z").match(text, begin):
+            return
+        line += text.count("\n", at, begin)
+        try:
+            value, at = read(text, begin)
+            if _SURROGATE.search(text, begin, at):
+                json.dumps(value, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:
+            line = getattr(error, "lineno", line)
+            raise DataFileError(path, line, json_fault(error), "JSON objects") from None
+        if isinstance(value, list) and list(map(type, value)) == [str, dict]:  # spaCy's text with its labels
+            value = {"text": value[0], **value[1]}
+        if not isinstance(value, dict):
+            found_type = f"a JSON list with a {type(value).__name__}"
+            raise DataFileError(path, line, found_type, "one object a line, or an array of objects")
+        yield line, value
+        line += text.count("\n", begin, at)
+
+
+def _json_lines(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     quick, careful = json.JSONDecoder().raw_decode, json.JSONDecoder(object_pairs_hook=distinct_names).decode
     for number, line in numbered_lines(path):
         if not line.strip():
@@ -195,17 +284,29 @@ def json_fault(error: ValueError | RecursionError) -> str:
     return str(error)
 
 
-def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[RawTable]:
-    delimiter, skipped, records = _csv_file(path, kind)
-    line, written = next(records, (1, []))
-    header = with_row_index([*map(_unescaped, written)])
+def _fasttext_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read lines of labels and a text: ``__label__sport __label__news a text``."""
+    for number, line in numbered_lines(path):
+        found = [one for words in _FASTTEXT_LABEL.findall(line) for one in words.split(f",{_FASTTEXT}")]
+        labels, text = [one.rstrip(",") for one in found], _FASTTEXT_LABEL.sub(" ", line).strip(" \t,")
+        if line.strip():
+            yield number, {"labels": labels, "text": text}
+
+
+def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bool) -> Iterator[RawTable]:
+    form = _csv_form(path, kind, no_header)
+    line, written = next(_csv_file(path, form), (1, []))
+    if len(written) == 1:  # blank lines are cells, and those before the header are none
+        form = form._replace(skipped=line - 1)
+    names = [str(n + 1) for n in range(len(written))] if no_header else [*map(_unescaped, written)]
+    header = with_row_index(names)
     _check_header(path, line, [*filter(None, header)])
     # as spreadsheets write where commas are no delimiters
-    marks = DecimalMarks(path) if delimiter == ";" else None
-    first_row, line_of = 0, partial(_csv_line, path, kind)
-    batches = _csv_batches(path, kind, delimiter, skipped, len(written))
+    marks = DecimalMarks(path, "," if form.delimiter == ";" else ".")
+    first_row, line_of = 0, partial(_csv_line, path, form)
+    batches = _csv_batches(path, form, len(written))
     for columns in _chunks(batches, chunk_rows):
-        for row in _rows_like(written, columns):
+        for row in _rows_like(written, columns) if form.header else ():
             found = "the names of the columns again"  # as files that were joined to one have
             raise DataFileError(path, line_of(first_row + row), found, "rows; leave out such lines")
         cells = named_columns(path, line, header, [*map(_without_escapes, columns)])
@@ -213,33 +314,43 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[R
         first_row += len(columns[0])
 
 
-def _csv_file(path: PathLike, kind: str) -> tuple[str, int, Iterator[CsvRecord]]:
-    """Give what parts the cells of a file, how many lines only say so, and its records, the header first."""
+def _csv_form(path: PathLike, kind: str, no_header: bool) -> CsvForm:
+    """Find what parts the cells of a file, how many lines only say so, and whether quotes enclose cells."""
+    first = next(lines_of_blocks(path, read_blocks(path, _HEADER_BYTES)))[1]
+    is_tsv = kind == "tsv" and ("\t" in first or not any(one in first for one in DELIMITERS))
+    delimiter, skipped = ("\t", 0) if is_tsv else delimiter_of(first)
+    return CsvForm(delimiter, skipped, delimiter != "\t" or quotes_enclose(path), not no_header)
+
+
+def _csv_file(path: PathLike, form: CsvForm) -> Iterator[CsvRecord]:
+    """Give the records of a file, the header first."""
     lines = lines_of_blocks(path, read_blocks(path, _HEADER_BYTES))
-    first = next(lines)
-    delimiter, skipped = delimiter_of(first[1]) if kind == "csv" else ("\t", 0)
-    first = next(lines, (1, "")) if skipped else first
-    return delimiter, skipped, csv_records(path, chain([first], lines), delimiter)
+    return csv_records(path, islice(lines, form.skipped, None), form, keeps_blank=True)
 
 
-def _csv_line(path: PathLike, kind: str, row: int) -> int:
-    return next(islice(_csv_file(path, kind)[2], row + 1, None))[0]
+def _csv_line(path: PathLike, form: CsvForm, row: int) -> int:
+    return next(islice(_csv_file(path, form), row + form.header, None))[0]
 
 
-def _csv_batches(path: PathLike, kind: str, delimiter: str, skipped: int, width: int) -> Iterator[list[Any]]:
+def _csv_batches(path: PathLike, form: CsvForm, width: int) -> Iterator[list[Any]]:
     """Give the columns of a file, many rows at a time.
 
     pyarrow takes it apart; what is unusual, and from what is wrong on, Python's slower reader does, which
     names lines.
     """
-    usual = is_usual(path, delimiter)
-    n_given = (yield from usual_batches(path, delimiter, skipped, width)) if usual else 0
+    usual = is_usual(path, form) and (width > 1 or not _has_blank_lines(path))
+    n_given = (yield from usual_batches(path, form, width)) if usual else 0
     if n_given is not None:
-        rows = islice(_of_width(path, _csv_file(path, kind)[2], width), n_given + 1, None)
+        rows = islice(_of_width(path, _csv_file(path, form), width), n_given + form.header, None)
         while batch := [*islice(rows, _ROWS_AT_ONCE)]:
             yield [*map(text_column, zip(*batch, strict=True))]
     if not ends_with_line_end(path):
         warn_open_end(path, 1 + sum(block.count(b"\n") for _, block in read_blocks(path)))
+
+
+def _has_blank_lines(path: PathLike) -> bool:
+    """Say whether a file has blank lines; two line ends may also stand in quotes, or around blocks."""
+    return any(re.search(rb"^\r?\n", block, re.MULTILINE) for _, block in read_blocks(path))
 
 
 def _of_width(path: PathLike, records: Iterator[CsvRecord], width: int) -> Iterator[list[str]]:
@@ -294,7 +405,8 @@ def _check_header(path: PathLike, line: int | None, header: list[str]) -> None:
     if not header or "" in counts or repeated is not None:
         what = "no header" if not header else "a column without a name"
         found = what if repeated in (None, "") else f"two columns named {repeated!r}"
-        raise DataFileError(path, line, found, "a first line of distinct column names")
+        expected = ParameterMessage("a first line of distinct column names; `no_header=True` if it is a row")
+        raise DataFileError(path, line, found, expected)
 
 
 def escaped(cell: str) -> str:

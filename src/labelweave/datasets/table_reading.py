@@ -19,9 +19,11 @@ from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table import (
     Known,
     UnknownLabels,
+    grouped,
     labeled_frame,
     names_in,
     refuse_missing_numbers,
+    warn_of_no_negative,
 )
 from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
 from labelweave.datasets.table_columns import ColumnRoles, TableColumns
@@ -64,7 +66,7 @@ def read_table(
         a column may come later, in those that have most cells of it.
     **roles
         ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``, ``drop``,
-        ``id`` and ``decimal_marks``, as in :class:`TableColumns`.
+        ``id``, ``decimal_marks`` and ``no_header``, as in :class:`TableColumns`.
 
     Returns
     -------
@@ -82,7 +84,7 @@ def read_table(
         raise ValueError(f"block_rows is {block_rows}; it is a positive number of rows.")
     columns, known = _columns(roles, vectorizer), (label_names, unknown_labels)
     if block_rows is None:
-        table = next(raw_tables(path))
+        table = grouped(next(raw_tables(path, no_header=columns.no_header)), columns)
         return table_features(table, columns.resolved(table), vectorizer, known)
     columns = columns_of_blocks(path, columns, block_rows)
     return features_in_blocks(path, columns, vectorizer, known, block_rows)
@@ -160,6 +162,8 @@ def _features(
         vectorizer.decimal_marks_ = table.columns.decimal_marks(vectorizer.numeric)
     ids = None if columns.id is None else np.concatenate(parts["ids"])
     Y = _joined_labels(parts["Y"])
+    if known[0] is None:
+        warn_of_no_negative(table.path, columns, Y)
     return LabeledData(
         _stacked(parts["X"]), Y, vectorizer.get_feature_names_out(), ids, vectorizer=vectorizer
     )

@@ -21,7 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.datasets.columns import Columns
+from labelweave.datasets.columns import Columns, part_of_date, parts_of_dates
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns, refuse_repeated
 from labelweave.features.feature_matrix import LARGEST_FEATURE
@@ -374,6 +374,11 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(frame := as_pandas(frame), "columns"):
             raise TypeError(f"A {type(frame).__name__} was given; a TableVectorizer takes a DataFrame.")
         names = (*self.text, *self.categorical, *self.numeric)
+        parts = {name: part_of_date(name, frame.columns) for name in self.numeric}
+        for name, part in parts.items():
+            if part is not None:
+                cells = frame[part[0]].astype(object).where(frame[part[0]].notna(), None).tolist()
+                frame = frame.assign(**{name: parts_of_dates(cells, part[1])})
         absent = next((name for name in names if name not in frame.columns), None)
         if absent is not None:
             has = listed_columns(str(absent), frame.columns)

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from labelweave.datasets.csv_files import DELIMITERS, csv_records
+from labelweave.datasets.csv_files import DELIMITERS, CsvForm, csv_records
 from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines
 from labelweave.datasets.table_files import distinct_names, json_fault
 from labelweave.foundation.arguments import checked
@@ -119,7 +119,7 @@ def lines_of_cells(path: PathLike, delimiters: str = ",") -> Iterator[Line]:
     first = next(lines)
     found = re.search(f"[{re.escape(delimiters)}]", _QUOTED.sub("", first[1]))
     delimiter = "\t" if suffix_of(path) in _TAB_SUFFIXES else found[0] if found else ","
-    for line, record in csv_records(path, chain([first], lines), delimiter):
+    for line, record in csv_records(path, chain([first], lines), CsvForm(delimiter, 0)):
         cells = [cell.strip() for cell in record]
         if cells != [""]:
             yield line, cells

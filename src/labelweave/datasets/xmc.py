@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from io import BytesIO
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.csr_parts import csr_from_counts, joined, ones_from_counts, row_of
+from labelweave.datasets.csr_parts import csr_from_counts, joined, numbered_columns, numbered_targets, row_of
 from labelweave.datasets.data_file import (
     MOST_FEATURES,
     MOST_LABELS,
@@ -32,7 +33,6 @@ from labelweave.datasets.data_file import (
 from labelweave.datasets.labeled_data import LabeledData, refuse_missing
 from labelweave.datasets.svmlight import indexed_value, whole_number
 from labelweave.foundation.arguments import checked
-from labelweave.labels import LabelMatrix
 
 _ROWS = re.compile(rb"(?:(?:\d++(?:,\d++)*+)?+(?: ++\d++:[-+.\deE]++)*+ *+\n)*+")  # of labels and features
 
@@ -40,7 +40,12 @@ Integers = npt.NDArray[np.int64]
 
 
 @checked
-def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
+def read_xmc(
+    path: PathLike,
+    dtype: npt.DTypeLike = np.float64,
+    all_labels: bool = False,
+    label_names: Sequence[Any] | None = None,
+) -> LabeledData:
     """Read a file of the Extreme Classification Repository.
 
     The text is read in blocks, so memory holds little more than the result.
@@ -51,11 +56,15 @@ def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
         The file, ``.gz`` or not.
     dtype : dtype, default=float64
         The type of the features, float32 or float64.
+    all_labels : bool, default=False
+        Whether the labels are all numbers below the header's count; by default those that occur.
+    label_names : sequence or None, default=None
+        As in :func:`read_svmlight`.
 
     Returns
     -------
     LabeledData
-        CSR features with sorted indices, and labels without names.
+        CSR features with sorted indices, and labels, whose names are their numbers.
 
     Raises
     ------
@@ -93,7 +102,8 @@ def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
     refuse_open_end(path, line)
     feature_counts, features, values, label_counts, labels = map(joined, parts)
     X = csr_from_counts(values, features, feature_counts, limits[0])
-    return LabeledData(X, LabelMatrix(ones_from_counts(labels, label_counts, limits[1])))
+    names = range(limits[1]) if all_labels else label_names
+    return LabeledData(X, numbered_targets(labels, label_counts, names))
 
 
 def _header(path: PathLike, text: str) -> list[int]:
@@ -113,7 +123,7 @@ def _narrow(items: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:
 
 @checked
 def write_xmc(data: LabeledData, path: PathLike) -> None:
-    """Write rows as a file of the Extreme Classification Repository.
+    """Write rows as a file of the Extreme Classification Repository, labels as :func:`write_svmlight` does.
 
     Parameters
     ----------
@@ -130,10 +140,11 @@ def write_xmc(data: LabeledData, path: PathLike) -> None:
     refuse_missing(data)
     X = sp.csr_array(data.X).astype(float)
     X.sum_duplicates()
+    positives = numbered_columns(data.Y)
     with replaced_file(path) as stream:
-        stream.write(f"{X.shape[0]} {X.shape[1]} {data.Y.n_labels}\n")
+        stream.write(f"{X.shape[0]} {X.shape[1]} {positives.shape[1]}\n")
         for row in range(X.shape[0]):
-            labels = ",".join(map(str, row_of(data.Y.positives, row)[0]))
+            labels = ",".join(map(str, row_of(positives, row)[0]))
             features = " ".join(f"{column}:{value!r}" for column, value in zip(*row_of(X, row), strict=True))
             stream.write(f"{labels} {features}\n")
 

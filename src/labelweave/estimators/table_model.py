@@ -22,7 +22,7 @@ from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.foundation.sklearn_compat import HasMethods, _fit_context
 from labelweave.foundation.views import html_with_facts
 from labelweave.model_files import storable
-from labelweave.model_files.schema import TEXT, Items, Made, Maybe, OneOf, Optional, Record
+from labelweave.model_files.schema import FLAG, TEXT, Items, Made, Maybe, OneOf, Optional, Record
 
 
 def _classifier_has(name: str) -> Any:
@@ -35,7 +35,8 @@ _COLUMNS = Record(
     {
         **dict.fromkeys(("labels", "text", "categorical", "numeric", "drop"), _NAMES),
         **dict.fromkeys(("label_separator", "id"), Maybe(TEXT)),
-        "empty_labels": Optional(OneOf(("none", "unknown"))),
+        "empty_labels": Optional(Maybe(OneOf(("none", "unknown")))),
+        "no_header": Optional(FLAG),
     }
 )
 
@@ -314,7 +315,10 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        return cls.of_fitted(state["vectorizer"], state["classifier"], TableColumns(**state["columns"]))
+        columns = state["columns"]
+        if "no_header" not in columns and not isinstance(columns["labels"], str):  # of files written before
+            columns = {**columns, "empty_labels": None}
+        return cls.of_fitted(state["vectorizer"], state["classifier"], TableColumns(**columns))
 
 
 def frame_of(X: Any) -> Any:

@@ -11,7 +11,8 @@ import pytest
 import labelweave
 from labelweave import KernelLogisticClassifier, metrics
 from labelweave.app.cli import model_rows
-from labelweave.datasets import make_taxonomy, read_table, write_svmlight
+from labelweave.datasets import LabeledData, make_taxonomy, read_table, write_svmlight
+from labelweave.labels import LabelMatrix
 
 
 def _table(done):
@@ -165,5 +166,5 @@ def test_numbers_stand_for_places_where_classes_have_names(run, tmp_path):
     names = np.array(["ash", "elm", "oak"])
     numbers = data.Y.positives.indices
     KernelLogisticClassifier(hyperparameters="fixed").fit(data.X, names[numbers]).save(tmp_path / "t.lw")
-    write_svmlight(data, tmp_path / "d.svm")
+    write_svmlight(LabeledData(data.X, LabelMatrix(data.Y.positives)), tmp_path / "d.svm")
     assert run("evaluate t.lw d.svm --json").json["accuracy"] > 0.6

@@ -154,7 +154,7 @@ def _rows_to_label(path: str, source: DataFlags, more: list[str]) -> tuple[Label
             )
         if source.empty_labels is None:
             given = replace(given, empty_labels="unknown")
-        table = next(raw_tables(path))
+        table = next(raw_tables(path, no_header=given.no_header))
         columns = cut_where_listed(table, given, otherwise="").resolved(table)
         known: Any = (more if columns.labels is None else None, "error")
         rows = table_features(table, columns, source.vectorizer(columns), known)

@@ -10,9 +10,10 @@ from labelweave import datasets
 from labelweave.app.cli.flags import WRITTEN, DataFlags
 from labelweave.app.cli.messages import refuse_input_as_output
 from labelweave.datasets import LabeledData, read_any
+from labelweave.datasets.any_file import NUMBERED
+from labelweave.datasets.csr_parts import label_numbers
 
 _BY_SUFFIX = {".arff": "mulan", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight"}
-_NAMELESS = ("xmc", "svmlight")
 
 
 def run(flags: DataFlags) -> None:
@@ -20,7 +21,8 @@ def run(flags: DataFlags) -> None:
     read_as = flags.format_of(data)
     if read_as == "table":
         raise ValueError(f"{data} is a table, which is converted to features only by 'labelweave fit'.")
-    rows = read_any(data, read_as, **flags.matrix_keywords())
+    every = {"all_labels": True} if read_as == "xmc" else {}
+    rows = read_any(data, read_as, **every, **flags.matrix_keywords())
     format = flags.to or _BY_SUFFIX.get(Path(out.removesuffix(".gz")).suffix.lower())
     if format is None:
         formats = ", ".join(WRITTEN)
@@ -33,7 +35,7 @@ def run(flags: DataFlags) -> None:
         refuse_input_as_output(names_out, data, flags.xml)
         if Path(names_out).resolve() == Path(out).resolve():
             raise click.UsageError(f"--xml-out {names_out} is where the rows go; give another name.")
-    if format in _NAMELESS:
+    if format in NUMBERED:
         _refuse_loss(rows, format, flags.lossy)
     if format == "mulan":
         datasets.write_mulan(rows, out, names_out)
@@ -50,7 +52,7 @@ def _refuse_loss(rows: LabeledData, format: str, lossy: bool) -> None:
     unused = rows.Y.n_labels > 0 and rows.Y.positive_counts()[-1] == 0
     held = {
         "feature names": rows.feature_names is not None,
-        "label names": rows.label_names is not None,
+        "label names": rows.label_names is not None and label_numbers(rows.label_names) is None,
         "the taxonomy": bool(rows.parents),
         "the number of labels, as no row has the last ones": format == "svmlight" and unused,
     }

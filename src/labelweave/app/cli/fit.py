@@ -38,15 +38,16 @@ _SECTIONS = {
     "From scores to decisions": ("enforce", "calibrate", "tune_threshold", "conformal"),
     "Comparing": ("compare", "compare_folds"),
     "DATA that is a table": (
-        "labels", "label_separator", "empty_labels", "label_column", "id", "text", "categorical", "numeric",
-        "drop", "min_df", "ngrams", "missing_numeric",
+        "labels", "label_separator", "empty_labels", "label_column", "id", "no_header", "text", "categorical",
+        "numeric", "drop", "min_df", "ngrams", "missing_numeric",
     ),
     "DATA in other formats": ("format", "xml", "n_labels", "labels_at", "n_features", "zero_based"),
 }  # fmt: skip
 _SECTION_OF = {name: title for title, names in _SECTIONS.items() for name in names}
 _ANY, _SEVERAL, _USUAL = "Most models", "Several models", "Options"
-_FEW = ("out", "model", "labels", "label_separator", "label_column", "text", "categorical", "numeric", "id",
-        "xml", "time_budget", "jobs", "seed", "folds", "as_json", "quiet", "help_all")  # fmt: skip
+_FEW = ("out", "dry_run", "model", "labels", "label_separator", "label_column", "text", "categorical",
+        "numeric", "id", "xml", "time_budget", "jobs", "seed", "folds", "as_json", "quiet",
+        "help_all")  # fmt: skip
 _ALL = "labelweave.help_all"  # where a context of click has whether all flags are asked for
 _NARROW = 25  # columns of flags where there are few
 _GRAPHS = ("learn", "chow-liu", "full", "none")
@@ -181,7 +182,8 @@ _quiet_option = switch("--quiet -q", "Write nothing but warnings and errors.")
 @click.command(cls=FitCommand)
 @data_argument
 @click.argument("more", nargs=-1, metavar="[MORE]...")
-@option("--out -o FILE", "Where the model goes.", required=True)
+@option("--out -o FILE", "Where the model goes.")
+@switch("--dry-run", "Fit nothing; print what is understood of DATA.")
 @_model_options
 @option("--compare MODEL,...", "Before the fit, compare the model with these others, as they come without "
         "flags, on the same folds of DATA: all metrics, seconds, size, "
@@ -192,7 +194,7 @@ _quiet_option = switch("--quiet -q", "Write nothing but warnings and errors.")
 @signing_option
 @_quiet_option
 @click.pass_context
-def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
+def fit(context: click.Context, /, data: str, out: str | None, **options: Any) -> None:
     """Fit a model to a data file and save it.
 
     Labels that are missing in DATA count as not observed.  Ctrl-C saves the best
@@ -205,16 +207,18 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
           --labels tags --label-separator , --out tags.lw
       labelweave fit movies.csv --text plot --label-column 'genre_*' --out movies.lw
     """
-    request = FitRequest.of(data, out, options)
+    if out is None and not options["dry_run"]:
+        raise click.UsageError("Missing option '--out' / '-o'; --dry-run writes nothing.")
+    request = FitRequest.of(data, out or "", options)
     read = (getattr(request.flags, name) for name in ("answers", "xml", "graph", *RELATIONS))
     require_writable(out, data, *request.flags.more, *read)
     if request.flags.dask is not None:
         from labelweave.app.cli.cluster import run_on_cluster
 
         context.exit(run_on_cluster(request))
-    from labelweave.app.cli.fitting import run_fit
+    from labelweave.app.cli.fitting import run_fit, show_data
 
-    context.exit(run_fit(request))
+    context.exit(show_data(request) if options["dry_run"] else run_fit(request))
 
 
 @click.command("cross-validate", cls=FitCommand)

@@ -99,11 +99,15 @@ class GapBar(GapCallback):
 
 
 class End(NamedTuple):
-    """The end of a fit: to how many rows it was, and what fits said of early ends, that to all rows last."""
+    """The end of a fit: to how many rows it was, and what fits said of early ends, that to all rows last.
+
+    has_gaps: whether features of the rows are missing.
+    """
 
     n_rows: int
     seconds: float
     said: list[Warning]
+    has_gaps: bool = False
 
 
 @contextmanager
@@ -157,6 +161,8 @@ def save_fit(
 def _print_summary(model: Any, end: End, out: str) -> None:
     facts = model_facts(model)
     lines = {"rows": str(end.n_rows), **label_lines(facts), **fact_lines(facts), **decision_lines(facts)}
+    if not end.has_gaps:
+        lines.pop("missing", None)
     chooses = facts.threshold or "TunedThresholdClassifier" in facts.names
     found = label_thresholds(model) if chooses else None
     if found is not None:

@@ -18,7 +18,7 @@ from labelweave.app.cli.fit_request import RELATIONS, FitRequest
 from labelweave.app.cli.fit_words import End, ReadLines, endings, save_fit, show_progress
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.label_relations import Targets, hint_at_classes, model_of_targets, training_targets
-from labelweave.app.cli.messages import console, hint, metric_table, note, print_json, say
+from labelweave.app.cli.messages import console, hint, metric_table, note, print_json, print_lines, say
 from labelweave.app.cli.model_flags import class_of
 from labelweave.app.cli.table_roles import (
     ColumnWords,
@@ -29,10 +29,12 @@ from labelweave.app.cli.table_roles import (
 )
 from labelweave.datasets import LabeledData, TableColumns, read_any
 from labelweave.datasets.columns import says_missing
+from labelweave.datasets.csr_parts import row_of
 from labelweave.datasets.data_file import is_gzip
-from labelweave.datasets.table import Known
+from labelweave.datasets.table import Known, grouped, has_pairs
 from labelweave.datasets.table_blocks import columns_of_blocks, completed, first_block
-from labelweave.datasets.table_files import raw_tables
+from labelweave.datasets.table_columns import with_usual_labels
+from labelweave.datasets.table_files import raw_tables, written_as
 from labelweave.datasets.table_reading import features_in_blocks, table_features
 from labelweave.decisions.automatic import LARGEST_TABLE
 from labelweave.decisions.comparison import COSTS
@@ -45,6 +47,7 @@ from labelweave.labels import LabelMatrix
 _LARGEST_AT_ONCE = 2**26  # bytes of a table, beyond which it is read in blocks
 _PACKED = 4  # times as large as their file are the cells of a compressed one
 _BLOCK_ROWS = 20_000
+_INDENT, _MOST_LISTED, _FIRST_ROWS = 14, 20, 3
 
 
 class Prepared(NamedTuple):
@@ -56,6 +59,7 @@ class Prepared(NamedTuple):
     request: FitRequest
     rows: LabeledData
     means: Floats | None
+    has_gaps: bool
     targets: Targets
     model: Any
     columns: TableColumns | None
@@ -81,7 +85,7 @@ def prepared(request: FitRequest) -> Prepared:
     rows, columns, words, _ = read
     if request.flags.answers is not None:
         rows = _answered(rows, request.flags.answers)
-    rows, means = _with_means(rows)
+    rows, means, has_gaps = _with_means(rows)
     targets = training_targets(rows, request)
     request = _suited(request, targets)
     hint_at_classes(targets, request)
@@ -95,7 +99,7 @@ def prepared(request: FitRequest) -> Prepared:
     model = model_of_targets(request, targets, columns)
     if request.why_this_model is not None:
         hint(request.why_this_model)
-    return Prepared(request, rows, means, targets, model, columns, words)
+    return Prepared(request, rows, means, has_gaps, targets, model, columns, words)
 
 
 def _with_classes(request: FitRequest, read: TrainingRows) -> FitRequest:
@@ -138,9 +142,34 @@ def _suited(request: FitRequest, targets: Targets) -> FitRequest:
     return request
 
 
+def show_data(request: FitRequest) -> int:
+    """Print what is understood of the data: format, columns, labels with their counts, the first rows."""
+    ready = prepared(request)
+    rows, names, counts = ready.rows, ready.rows.Y.words, ready.rows.Y.positive_counts()
+    columns, features, X = ready.columns, rows.written_feature_names, sp.csr_array(rows.X)
+    lines = {
+        "format": request.flags.format_of(request.data) if columns is None else written_as(request.data),
+        "rows": f"{len(rows)} of {len(features)} features",
+        "each has": "one class" if ready.targets.are_classes else "any number of labels",
+        **({} if ready.words is None else ready.words.roles),
+        "separator": repr(columns.label_separator) if columns and columns.label_separator else "",
+        "model": name_of(ready.request),
+    }
+    print_lines({name: line for name, line in lines.items() if line}, _INDENT)
+    for label in np.argsort(-counts, kind="stable")[:_MOST_LISTED]:
+        print_lines({"label": f"{names[label]}, {counts[label]} of {len(rows)} rows"}, _INDENT)
+    say(f"{'':{_INDENT}}{len(names)} labels")
+    for row in range(min(_FIRST_ROWS, len(rows))):
+        (labels, _), (places, values) = row_of(rows.Y.positives, row), row_of(X, row)
+        largest = sorted(zip(places, values, strict=True), key=lambda pair: -abs(pair[1]))[:_MOST_LISTED]
+        shown = {f"row {row}": ", ".join(names[label] for label in labels) or "no label known"}
+        print_lines(shown | {"": ", ".join(f"{features[j]} {value:.3g}" for j, value in largest)}, _INDENT)
+    return 0
+
+
 def run_fit(request: FitRequest) -> int:
     """Fit a model and save it; give the exit code."""
-    request, rows, means, targets, model, columns, words = prepared(request)
+    request, rows, means, has_gaps, targets, model, columns, words = prepared(request)
     if words is not None:
         words.show()
     others = models_to_compare(request.flags.compare, request.model, targets.are_classes)
@@ -152,7 +181,7 @@ def run_fit(request: FitRequest) -> int:
     with endings() as said, config_context(on_interrupt="raise" if request.decisions else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
         watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
-    end = End(len(targets.y), time.perf_counter() - started, said)
+    end = End(len(targets.y), time.perf_counter() - started, said, has_gaps)
     known = {"feature_means_": means, "first_feature_": rows.first_feature}
     return save_fit(model, request, end, rows.vectorizer, columns, rows.feature_names, known)
 
@@ -195,11 +224,19 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
         return TrainingRows(data, is_listed=format != "svmlight")
     given = source.columns()
     is_large = _is_large(path)
-    table = first_block(path, given, _BLOCK_ROWS) if is_large else next(raw_tables(path))
+    table = (
+        first_block(path, given, _BLOCK_ROWS)
+        if is_large
+        else next(raw_tables(path, no_header=given.no_header))
+    )
+    given = with_usual_labels(given, table)
     if source.answers is None:
         require_labels(table, given)
     if not has_one:
         given = cut_where_listed(table, given)
+    if is_large and has_pairs(table, given):  # which may be anywhere
+        is_large, table = False, next(raw_tables(path, no_header=given.no_header))
+    table = table if is_large else grouped(table, given)
     columns = columns_of_blocks(path, given, _BLOCK_ROWS) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
     known: Known = ([] if columns.labels is None else None, "error")
@@ -226,10 +263,13 @@ def _is_large(path: str) -> bool:
     return size * (_PACKED if is_gzip(path) else 1) > _LARGEST_AT_ONCE
 
 
-def _with_means(rows: LabeledData) -> tuple[LabeledData, Floats | None]:
-    """Fill in the features that an ARFF file lacks; give the means, which later missing ones get too."""
+def _with_means(rows: LabeledData) -> tuple[LabeledData, Floats | None, bool]:
+    """Fill in the features that an ARFF file lacks; give the means, which later missing ones get too.
+
+    Says as well whether any are missing.
+    """
     if rows.vectorizer is not None or rows.feature_names is None:
-        return rows, None
+        return rows, None, False
     means, X = column_means(rows.X), rows.X
     is_missing = np.isnan(X.data if sp.issparse(X) else X)
     if is_missing.any():
@@ -239,7 +279,7 @@ def _with_means(rows: LabeledData) -> tuple[LabeledData, Floats | None]:
             f"{str(rows.feature_names[columns[0]])!r}; the model takes the mean of the training rows."
         )
         rows = replace(rows, X=filled(X, means))
-    return rows, means
+    return rows, means, bool(is_missing.any())
 
 
 def _note_blank_cells(column: str, Y: LabelMatrix) -> None:

@@ -38,8 +38,8 @@ _KINDS = {
     "drop": "left out when no kind is given; repeat",
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
-_TABLE_FLAGS = ("labels", "label_column", "label_separator", "empty_labels", "id", *_KINDS, "min_df",
-                "ngrams", "missing_numeric")  # fmt: skip
+_TABLE_FLAGS = ("labels", "label_column", "label_separator", "empty_labels", "id", "no_header", *_KINDS,
+                "min_df", "ngrams", "missing_numeric")  # fmt: skip
 _NAMES = ("-", "/dev/stdin")
 _SHOWN = "standard input"
 _BLOCK_BYTES = 1 << 22
@@ -100,7 +100,7 @@ def _text_suffix(head: bytes) -> str:
     first = next((line for line in lines if line and not line.startswith(b"%")), b"")
     if first.startswith((b"@", b"{")):
         return ".arff" if first.startswith(b"@") else ".jsonl"
-    if re.fullmatch(rb"\d+\s+\d+\s+\d+", first):
+    if re.fullmatch(rb"\d+\s+\d+\s+\d+|__label__.*|\[\s*([{\[].*)?", first):
         return ".txt"
     if _SVMLIGHT_LINE.fullmatch(first):
         return ".svm"
@@ -145,8 +145,9 @@ class DataFlags(SimpleNamespace):
         return TableColumns(
             labels=self.labels or self.label_column or None,
             label_separator=self.label_separator,
-            empty_labels=self.empty_labels or "none",
+            empty_labels=self.empty_labels,
             id=self.id,
+            no_header=bool(self.no_header),
             **{kind: getattr(self, kind) or None for kind in _KINDS},
         )
 
@@ -240,11 +241,13 @@ file_options = with_options(
 label_column_options = with_options(
     option("--labels COLUMN", "Table: the column that lists the labels of a row."),
     option("--label-separator TEXT", "Table: what stands between those labels."),
-    option("--empty-labels", "Table: what a blank cell in the column of --labels says: the row has none, or "
-           "nobody knows them [none, or as the model was trained].", type=click.Choice(["none", "unknown"])),
+    option("--empty-labels", "Table: what a blank cell says of labels: there are none, or nobody knows "
+           "[in the column of --labels none, in those of --label-column unknown, or as the model was "
+           "trained].", type=click.Choice(["none", "unknown"])),
     option("--label-column COLUMN...", "Table: a column of 0 and 1 for one label, several as 'tag_*' or "
            "first..last; repeat."),
     option("--id COLUMN", "Table: the column that names the rows."),
+    switch("--no-header", "Table: the first line is a row too, and columns are called 1, 2, 3 and so on."),
 )  # fmt: skip
 
 column_options = with_options(

@@ -13,7 +13,6 @@ from labelweave import LabelText, LabelTextClassifier, Taxonomy
 from labelweave.app.cli.decision_flags import with_decisions
 from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.messages import hint
-from labelweave.app.cli.model_rows import with_last_labels
 from labelweave.app.cli.relation_files import read_covariance, read_descriptions, read_graph, read_signatures
 from labelweave.datasets import (
     DataFileError,
@@ -24,6 +23,8 @@ from labelweave.datasets import (
     read_table_columns,
     read_taxonomy,
 )
+from labelweave.datasets.any_file import NUMBERED
+from labelweave.datasets.csr_parts import label_numbers
 from labelweave.estimators.label_graph.choice import GRAPHS
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix
 from labelweave.metrics.known_labels import classes_of_labels
@@ -182,13 +183,16 @@ def _other_labels(request: FitRequest, path: str, columns: Columns, names: Seque
         Y = read_table_columns(path, only_labels).Y
     else:
         same = columns is None and format == request.flags.format_of(request.data)
-        Y = read_any(path, format, **(request.flags.matrix_keywords() if same else {})).Y
-    if Y.names is None and format == "svmlight":
-        Y = with_last_labels(Y, len(names))
+        keywords = request.flags.matrix_keywords() if same else {}
+        if format == "xmc":
+            keywords["all_labels"] = True
+        elif format == "svmlight" and "n_labels" not in keywords and label_numbers(names) is not None:
+            keywords["label_names"] = names
+        Y = read_any(path, format, **keywords).Y
     place = {name: column for column, name in enumerate(Y.words)}
     absent = next((name for name in names if name not in place), None)
     if absent is not None:
-        nameless = "labels without names" if Y.names is None else f"{Y.n_labels} labels"
+        nameless = "labels without names" if format in NUMBERED else f"{Y.n_labels} labels"
         raise DataFileError(path, None, f"{nameless}, none of them {absent!r}", "every label of the data")
     return LabelMatrix.from_any(Y.select_labels([place[name] for name in names]), names)
 

@@ -24,7 +24,9 @@ from labelweave.datasets import (
     read_any,
     read_table_columns,
 )
+from labelweave.datasets.any_file import NUMBERED
 from labelweave.datasets.arff_header import read_header
+from labelweave.datasets.csr_parts import label_numbers
 from labelweave.datasets.data_file import numbered_lines
 from labelweave.datasets.table_blocks import column_names, has_column
 from labelweave.decisions import layers
@@ -120,7 +122,8 @@ class _Table:
         if given.text:
             raise click.UsageError("--text is for pipelines of texts, and this model knows its columns.")
         known = model.columns_
-        named = known.id if known.id is not None and has_column(path, known.id) else None
+        no_header = known.no_header or given.no_header
+        named = known.id if known.id is not None and has_column(path, known.id, no_header) else None
         columns = replace(
             known,
             drop=None,
@@ -128,6 +131,7 @@ class _Table:
             label_separator=given.label_separator or known.label_separator,
             empty_labels=source.empty_labels or known.empty_labels,
             id=given.id or named,
+            no_header=no_header,
         )
         return cls(columns)
 
@@ -144,6 +148,9 @@ def _read_matrix(
     names = getattr(model, "feature_names_in_", None)
     if format == "table":
         raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
+    if format in NUMBERED:
+        keywords.pop("n_labels", None)  # the model knows which there are
+        keywords |= _numbers_of_model(model) if has_labels else {}
     if format == "svmlight":  # such a file does not say how wide it is
         keywords.setdefault("n_features", model.n_features_in_)
         first = getattr(scorer_of(model), "first_feature_", None)
@@ -156,16 +163,18 @@ def _read_matrix(
     if data.X.shape[1] != model.n_features_in_:
         wanted = f"the {model.n_features_in_} of the model"
         raise DataFileError(path, None, f"{data.X.shape[1]} features", wanted)
-    if format != "svmlight":
-        return data
-    return replace(data, Y=with_last_labels(data.Y, len(names_of(model))))
+    if isinstance(keywords.get("label_names"), range) and data.Y.names is not None:
+        names = names_of(model)  # numbers are their places
+        named = LabelMatrix.from_any(data.Y, [*names, *data.Y.names[len(names) :]])
+        return replace(data, Y=named)
+    return data
 
 
-def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
-    """Add the last labels of an svmlight file, which does not mention those that no row has."""
-    positives = Y.positives.copy()
-    positives.resize(len(Y), max(n_labels, Y.n_labels))
-    return LabelMatrix(positives)
+def _numbers_of_model(model: Model) -> dict[str, Any]:
+    """Give the labels of a model to the reader of a file that calls them by numbers, or else their places."""
+    names = names_of(model)
+    are_numbers = label_numbers(names) is not None or set(names) <= {"-1", "1"}
+    return {"label_names": names if are_numbers else range(len(names))}
 
 
 def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
@@ -193,7 +202,7 @@ def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
     """Read rows with what is known of their labels: nothing where no column is of labels."""
     table = _Table.of(model, path, source)
     if table is not None:
-        columns, there = table.columns, column_names(path)
+        columns, there = table.columns, column_names(path, table.columns.no_header)
         wanted = [columns.labels] if isinstance(columns.labels, str) else list(columns.labels or ())
         if any(name in there for name in wanted):
             return table.rows(_read_labeled_table(model, path, columns, source))
@@ -239,7 +248,11 @@ def _read_labeled_table(model: Model, path: str, columns: TableColumns, source: 
 
 def _read_label_columns(model: Model, path: str, columns: TableColumns, names: list[str]) -> LabeledData:
     """Read a column a label; labels that no column of the training table told of may have one or not."""
-    there, listed, classifier = column_names(path), columns.labels or (), classifier_of(model)
+    there, listed, classifier = (
+        column_names(path, columns.no_header),
+        columns.labels or (),
+        classifier_of(model),
+    )
     untold = {str(classifier.classes_[label]) for label in classifier._form.unobserved}
     told = model.columns_.labels if isinstance(model, TableModel) else None
     if told is not None and not isinstance(told, str):  # others are known by answers

@@ -44,7 +44,7 @@ class PipelineColumns:
     def of(cls, pipeline: Pipeline, path: str, given: TableColumns) -> PipelineColumns:
         """Read them off the steps; of texts the column is named by a flag, or the only one that is left."""
         if _reads_texts(pipeline):
-            roles = given if given.text else given.resolved(next(raw_tables(path)))
+            roles = given if given.text else given.resolved(next(raw_tables(path, no_header=given.no_header)))
             if len(roles.text or ()) != 1:
                 raise ValueError(
                     f"The model takes texts, and {path} has {len(roles.text or ())} columns that look like "

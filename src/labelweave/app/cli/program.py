@@ -106,7 +106,15 @@ def _one_line_warnings() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         # data files are checked against the model by name here
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        warnings.showwarning = lambda message, *_, **__: note(f"warning: {_sentence(message)}")
+        said = set[str]()  # a file may be looked at more than once
+
+        def show(message: Any, *_: Any, **__: Any) -> None:
+            sentence = _sentence(message)
+            if sentence not in said:
+                said.add(sentence)
+                note(f"warning: {sentence}")
+
+        warnings.showwarning = show
         yield
 
 

@@ -99,7 +99,11 @@ def column_words(table: RawTable, given: TableColumns, columns: TableColumns) ->
     labels = (columns.labels,) if isinstance(columns.labels, str) else columns.labels or ()
     kinds = {kind: getattr(columns, kind) or () for kind in ("text", "categorical", "numeric")}
     used = {*labels, *(name for names in kinds.values() for name in names), columns.id}
-    left_out = [f"{name} ({_reason(table, given, name)})" for name in table.columns if name not in used]
+    left_out = [
+        f"{name} ({_reason(table, given, name)})"
+        for name in table.columns
+        if not {name, f"{name} (year)"} & used
+    ]
     gaps = [name for name in kinds["numeric"] if np.isnan(numbers_of(table, name)).any()]
     roles = {
         "labels": _listed(labels),
