@@ -8,11 +8,8 @@ may stand in a cell as text: ``['red', 'green']``, as pandas writes lists to CSV
 
 from __future__ import annotations
 
-import ast
 import json
-import re
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import chain
 from operator import itemgetter
@@ -22,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.columns import is_missing, is_text, number_or_truth
+from labelweave.datasets.columns import as_array, as_list, is_missing, is_text, number_or_truth
 from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
@@ -32,13 +29,20 @@ from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import as_text
+from labelweave.labels.written_labels import (
+    PLACES,
+    TRUTH,
+    Layout,
+    cut,
+    found_layout,
+    in_halves,
+    names_of,
+    places_of,
+    written_list,
+)
 
 UnknownLabels = Literal["error", "ignore"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
-_NAME = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?"""
-_LIST = re.compile(rf"\[\s*(?:(?:{_NAME})\s*(?:,\s*(?:{_NAME})\s*)*)?\]", re.ASCII | re.DOTALL)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_BEGIN = re.compile(r"""\[\s*['"]""", re.ASCII)
 
 
 def refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) -> None:
@@ -224,25 +228,71 @@ def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
 def _binary(table: RawTable, row: int, name: str) -> float:
     cell = table.columns[name][row]
     try:
-        value = number_or_truth(cell)
+        truth = TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+        value = number_or_truth(cell) if truth is None else truth
     except ValueError:
         value = np.inf
     if not (0 <= value <= 1 or value == -1 or np.isnan(value)):
         expected = ParameterMessage(
-            "0, 1, -1, true, false, a probability or nothing for a label; a column that names labels is "
-            f"given by `labels={name!r}`"
+            "0, 1, -1, true, false, yes, no, a probability or nothing for a label; a column that names labels "
+            f"is given by `labels={name!r}`"
         )
         raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
     return value
 
 
+def label_layout(table: RawTable, name: str) -> Layout:
+    """Find how the cells of a column write labels."""
+    cells = as_array(table.columns.given(name))
+    if not isinstance(cells, list) and is_text(cells):
+        parts = (cells[place] for place in in_halves(len(cells)))
+        return found_layout([part.unique().drop_null().to_pylist() for part in parts])
+    lists = [cell for cell in as_list(cells) if not is_missing(cell)]
+    widths = {None if places_of(cell) is None else len(cell) for cell in lists[:1]}
+    if widths and None not in widths and all(places_of(cell) and len(cell) in widths for cell in lists):
+        return Layout(PLACES, str(lists[0]))
+    return Layout(None)
+
+
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
     """List the labels that the cells of one column name, sorted."""
+    if columns.label_separator == PLACES:
+        return [*map(str, range(_placed_labels(table, columns, None).shape[1]))]
     return sorted(_read_labels(table, columns).names)
+
+
+def in_order(names: Iterable[str], columns: TableColumns) -> list[str]:
+    """Sort the labels of several blocks; those that are places in cells have numbers."""
+    return sorted(names, key=int) if columns.label_separator == PLACES else sorted(names)
+
+
+def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] | None) -> npt.NDArray[Any]:
+    """Read cells that hold 0 or 1 for each label, each text once; a row of NaN where a cell is missing."""
+    cells, known = table.columns[columns.labels], dict[str, Any]()
+    width = None if names is None else len(names)
+    rows = list[Any]()
+    for row, cell in enumerate(cells):
+        is_nothing = is_missing(cell) or (isinstance(cell, str) and cell.strip() in ("", "?"))
+        key = str(cell)
+        if key not in known:
+            known[key] = None if is_nothing else places_of(cell)
+            found = 0 if known[key] is None else len(known[key])
+            width = width or found or None
+            if not is_nothing and found != width:
+                wanted = "as many as others have" if width is None else f"{width} of them, one a label"
+                raise table.error(row, columns.labels, repr(key[:40]), f"a list of 0 and 1, {wanted}")
+        rows.append(known[key])
+    if width is None:
+        raise DataFileError(table.path, None, f"no label in column {columns.labels!r}", "at least one label")
+    nothing = [np.nan] * width
+    return np.array([nothing if row is None else row for row in rows])
 
 
 def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
     label_names, unknown_labels = known
+    if columns.label_separator == PLACES:
+        values = _placed_labels(table, columns, label_names)
+        return LabelMatrix.from_any(values, label_names or [*map(str, range(values.shape[1]))])
     read = _read_labels(table, columns)
     names = sorted(read.names) if label_names is None else list(label_names)
     if not names:
@@ -291,23 +341,14 @@ def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
 
 
 def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> list[str] | None:
-    if isinstance(cell, str) and cell.startswith("["):
-        try:
-            listed = written_list(cell.strip())
-        except ValueError as error:
-            raise table.error(row, columns.labels, repr(cell[:40]), str(error)) from None
-        cell = cell if listed is None else listed
     if isinstance(cell, str):
-        names = cell.split(columns.label_separator) if columns.label_separator else [cell]
-        names = [text for name in names if (text := name.strip())]
-        is_unknown = not cell.strip() and columns.empty_labels == "unknown"
-        return None if is_unknown or cell.strip() == "?" else names
+        return _written_labels(table, row, columns, cell.strip())
     if is_missing(cell):
         return None
-    if isinstance(cell, dict):
-        raise table.error(row, columns.labels, "a JSON object", "a list of labels or a string")
-    if not isinstance(cell, list):
+    if not isinstance(cell, (list, dict)):
         return [as_text(cell)]
+    if isinstance(cell, dict) or any(isinstance(name, dict) for name in cell):
+        return _understood(table, row, columns, cell, names_of)
     names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
     if "" in names:
         found = f"the label {cell[names.index('')]!r}"
@@ -315,34 +356,26 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> l
     return names
 
 
+def _written_labels(table: RawTable, row: int, columns: TableColumns, cell: str) -> list[str] | None:
+    if cell in ("", "?"):
+        return None if cell or columns.empty_labels == "unknown" else []
+    listed = _understood(table, row, columns, cell, written_list)
+    if listed is not None:
+        return listed
+    return cut(cell, columns.label_separator) if columns.label_separator else [cell]
+
+
+def _understood(
+    table: RawTable, row: int, columns: TableColumns, cell: Any, read: Callable[[Any], list[str] | None]
+) -> list[str] | None:
+    """Read the names in a cell; refuse one of which it is not clear what they are."""
+    try:
+        return read(cell)
+    except ValueError as error:
+        text = cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
+        raise table.error(row, columns.labels, repr(text[:40]), str(error)) from None
+
+
 def _as_name(name: Any) -> str:
     """Write a label in a list as text, empty where it is none."""
     return "" if is_missing(name) or isinstance(name, (list, dict)) else str(name).strip()
-
-
-def written_list(text: str) -> list[str] | None:
-    """Read a list of names in quotes and of numbers, of Python or JSON; None where a text is no such list.
-
-    Raises ValueError if it begins like one and cannot be read, as NumPy's ``['red' 'green']`` does.
-    """
-    if not _LIST.fullmatch(text):
-        if _BEGIN.match(text) and text.endswith("]"):
-            raise ValueError("a list of names in quotes with commas between them")
-        return None
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = _python_list(text)
-    names = [*map(as_text, found)]
-    if any(map(_SURROGATE.search, names)):
-        raise ValueError("names without half a pair of surrogates, which is no character")
-    return names
-
-
-def _python_list(text: str) -> list[Any]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of backslashes that escape nothing
-            return list(ast.literal_eval(text))
-    except SyntaxError:
-        raise ValueError("names in quotes without broken escapes") from None

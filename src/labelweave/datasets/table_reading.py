@@ -19,6 +19,7 @@ from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table import (
     Known,
     UnknownLabels,
+    in_order,
     labeled_frame,
     names_in,
     refuse_missing_numbers,
@@ -146,7 +147,7 @@ def _features(
         for _ in frames():
             continue
     if finds_names:
-        label_names = sorted(found)
+        label_names = in_order(found, columns)
     parts: dict[str, list[Any]] = {"X": [], "Y": [], "ids": []}
     for table in tables():
         one = labeled_frame(table, columns, (label_names, unknown_labels), codings)
