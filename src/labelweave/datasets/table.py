@@ -234,8 +234,8 @@ def _binary(table: RawTable, row: int, name: str) -> float:
         value = np.inf
     if not (0 <= value <= 1 or value == -1 or np.isnan(value)):
         expected = ParameterMessage(
-            "0, 1, -1, true, false, yes, no, a probability or nothing for a label; a column that names labels "
-            f"is given by `labels={name!r}`"
+            "0, 1, -1, true, false, yes, no, a probability or nothing for a label; a column that names "
+            f"labels is given by `labels={name!r}`"
         )
         raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
     return value

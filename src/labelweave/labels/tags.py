@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -11,28 +11,99 @@ import scipy.sparse as sp
 
 from labelweave.foundation.frames import column_entries, is_frame, only_column
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.written_labels import (
+    PLACES,
+    SEPARATORS,
+    cut,
+    found_layout,
+    in_halves,
+    is_list,
+    written_list,
+)
 
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 _ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  # of tables, not tags
 
 
-def tag_rows(Y: Any) -> list[Any] | None:
+def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | None:
     """Return the entries of targets that are lists of tags, one a row; None if they are something else.
 
     In a Series or a column any lists are tags.  Nested Python lists are if a row is a set or has text in it,
-    or none has anything; those of numbers are a table of 0 and 1.
+    if none has anything, or they are of numbers and different lengths; others are a table of 0 and 1.  Texts
+    in a list or a column are read as cells of tables are, those in an array are classes.
+    say: is told how texts were cut.
     """
     column = only_column(Y) if is_frame(Y) else Y
     if column is None or sp.issparse(column) or isinstance(column, str) or not hasattr(column, "__len__"):
         return None
     if isinstance(column, (list, tuple)):
-        return list(column) if any(map(_holds_tags, column)) or _are_empty(column) else None
+        are_tags = any(map(_holds_tags, column)) or _are_empty(column) or _are_of_numbers(column)
+        return list(column) if are_tags else _written_tags(column, say)
     if isinstance(column, np.ndarray) and (column.ndim != 1 or column.dtype.kind != "O"):
         return None
     if getattr(column, "ndim", 1) != 1 or not _is_column(column):
         return None
     rows = column_entries(column)
-    return rows if any(isinstance(row, _COLLECTIONS) for row in rows) else None
+    if any(isinstance(row, _COLLECTIONS) for row in rows):
+        return rows
+    is_one_each = isinstance(column, np.ndarray) or str(getattr(column, "dtype", "")).lower()[:8] == "category"
+    return None if is_one_each else _written_tags(rows, say)
+
+
+def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None) -> list[Any] | None:
+    """Read texts that list tags; None where each is one class, or some are no texts."""
+    texts = _texts_in(rows)
+    if texts is None:
+        return None
+    parts = (filter(None, dict.fromkeys(texts[half])) for half in in_halves(len(texts)))
+    found = found_layout([[*part] for part in parts])
+    words = None if say is None else found.words("the texts of Y")
+    if say is not None and words is not None and not found.is_path:
+        say(f"{words}; give lists of tags to have them otherwise, or an array, y.to_numpy(), of classes.")
+    if found.separator is None and not any(is_list(text) for text in {*texts} - {None}):
+        return None
+    return _cut_alike(texts, found.separator)
+
+
+def _texts_in(rows: Sequence[Any]) -> list[str | None] | None:
+    """Return entries that are all texts, or missing."""
+    if not len(rows) or not all(isinstance(row, str) or is_missing(row) for row in rows):
+        return None
+    return [row if isinstance(row, str) and row.strip() != "?" else None for row in rows]
+
+
+def _cut_alike(texts: Sequence[str | None], separator: str | None) -> list[Any]:
+    read = {text: _tags_in(text, separator) for text in {*texts} if text is not None}
+    return [None if text is None else read[text] for text in texts]
+
+
+def _tags_in(text: str, separator: str | None) -> list[str]:
+    listed = written_list(text.strip())
+    if listed is not None:
+        return listed
+    return [text.strip()] if separator in (None, PLACES) else cut(text, separator)
+
+
+def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
+    """Return the rows of :func:`tag_rows`, texts cut so that most of their parts are known tags."""
+    column = only_column(Y) if is_frame(Y) else Y
+    is_column = isinstance(column, (list, tuple, np.ndarray)) or hasattr(column, "dtype")
+    texts = _texts_in(column_entries(column)) if is_column and np.ndim(column) == 1 else None
+    if texts is None:
+        return tag_rows(Y)
+    known, shown = {*tags}, " ".join({text for text in texts if text is not None})
+    ways = [None, *(sign for sign in (*SEPARATORS, "><", "[,]", "{,}", "(,)") if sign[0] in shown)]
+    cells = [_cut_alike(texts, way) for way in ways]
+    return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
+
+
+def _are_of_numbers(rows: Sequence[Any]) -> bool:
+    """Say whether rows are lists of numbers, of different lengths, which are not just 0 and 1."""
+    if not rows or len({len(row) for row in rows if isinstance(row, (list, tuple))}) < 2:
+        return False
+    are_lists = all(isinstance(row, (list, tuple)) or row is None for row in rows)
+    numbers = [entry for row in rows for entry in row or ()] if are_lists else [None]
+    return all(isinstance(entry, Real) for entry in numbers) and not {*numbers} <= {0, 1, -1}
 
 
 def _is_column(column: Any) -> bool:

@@ -47,7 +47,13 @@ _SIGN = r"(?:-?1|0)(?:\.0*)?"
 _ROW = re.compile(rf"[\[(]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])]?", re.ASCII)
 _STRONG = ("\n", "\t", ";", "||", "|", "//", "\x1f", "；", "、", "，", "｜")  # seldom in a name
 _WEAK = ("::", "/", ">", "+", "&", ":", " ")
-_OF_PATHS = (" > ", ">", " / ", "/", "::", "\\", "|", " » ", "→", ":", ".")
+_OF_PATHS = ("/", ">", "::", "|", ":")  # that paths have as well
+_PATH_SIGNS = {
+    **{sign: rf"\s*{re.escape(sign)}\s*" for sign in ("->", ">>", ">", "→", "»", "::", "|", "\\", "/", "--")},
+    ":": r":(?=\S)",
+    ".": r"(?<=[^\d\s])\.(?=\S)|(?<=\S)\.(?=[^\d\s])",
+}
+_NUMBERED = re.compile(r"[A-Za-z]?\d+(?:\.\w+)*")
 SEPARATORS = (*_STRONG[:8], ",", *_STRONG[8:], *_WEAK)
 _NOTHING = frozenset({"", "?", "na", "nan", "none", "null", "[]", "{}", "()", "set()"})
 _MOST_CELLS = 20_000
@@ -397,3 +403,18 @@ def _judged(separator: str, n_lists: int, again: float, moving: float, *, is_pat
     if is_for:
         return "for"
     return "unclear" if moving >= 0.15 and again >= 0.25 else "few" if n_lists < _FEW else "against"
+
+
+def path_divider(names: Sequence[str]) -> re.Pattern[str]:
+    """Find what divides paths such as "Food > Dairy" and "food/dairy"; a slash where nothing shows it."""
+    are_codes = all(map(_NUMBERED.fullmatch, names))
+    best, most = re.compile("/"), 0
+    for sign in _PATH_SIGNS:
+        divider = re.compile(r"\." if sign == "." and are_codes else _PATH_SIGNS[sign])
+        paths = [parts for name in names if len(parts := divider.split(name)) > 1]
+        firsts = Counter(parts[0] for parts in paths)
+        firsts.update(set(names) & set(firsts))
+        is_shared = any(count > 1 for count in firsts.values()) or (len(names) == 1 and sign != ".")
+        if is_shared and all(part.strip() for parts in paths for part in parts) and len(paths) > most:
+            best, most = divider, len(paths)
+    return best

@@ -33,7 +33,7 @@ _MANY = 4  # models that share a flag: it is of all
 _SECTIONS = {
     "How labels go together": (
         "graph", "taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures", "shrink",
-        "label_descriptions", "one_class", "class_paths",
+        "label_descriptions", "one_class", "class_paths", "path_separator",
     ),
     "From scores to decisions": ("enforce", "calibrate", "tune_threshold", "conformal"),
     "Comparing": ("compare", "compare_folds"),
@@ -149,6 +149,8 @@ _model_options = with_options(
            "--data-taxonomy].", default=None),
     switch("--class-paths", "kernel-logistic: classes are paths such as a/b/c in a taxonomy; shorter ones "
            "are known in part."),
+    option("--path-separator TEXT", "What stands between the names of a path of --class-paths [found: /, >, "
+           "::, | and the like]."),
     label_column_options,
     answers_option,
     column_options,

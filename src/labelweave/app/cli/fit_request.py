@@ -202,6 +202,10 @@ def _why_not_together(request: FitRequest) -> Iterator[str]:
     covariances = _COVARIANCES if request.has("taxonomy") else _SOURCES
     if request.flags.dask is None and request.flags.more:
         yield f"{request.flags.more[0]} is a second data file; --dask takes several, without it give one."
+    if request.flags.path_separator is not None and not request.flags.class_paths:
+        yield "--path-separator divides the classes of --class-paths; give that too."
+    if request.flags.path_separator == "":
+        yield "--path-separator is empty; give what stands between the names of a path, such as ' > '."
     if request.flags.shrink is not None and not request.first(covariances):
         yield f"--shrink has no covariance to shrink; give one of {', '.join(map(flag_of, covariances))} too."
     if request.chooses_rank and set(_LISTED) <= set(request.given):
