@@ -9,7 +9,8 @@ may stand in a cell as text: ``['red', 'green']``, as pandas writes lists to CSV
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import chain
 from operator import itemgetter
@@ -27,19 +28,19 @@ from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
 from labelweave.datasets.table_columns import TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
+from labelweave.foundation.frames import TRUTH
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import as_text
 from labelweave.labels.written_labels import (
     PLACES,
-    TRUTH,
     Layout,
-    cut,
+    are_places,
     found_layout,
     in_halves,
     names_of,
     places_of,
-    written_list,
 )
+from labelweave.labels.written_labels import names_in as names_in_text
 
 UnknownLabels = Literal["error", "ignore"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
@@ -241,17 +242,24 @@ def _binary(table: RawTable, row: int, name: str) -> float:
     return value
 
 
-def label_layout(table: RawTable, name: str) -> Layout:
-    """Find how the cells of a column write labels."""
+def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, Layout]:
+    """Find how the cells of a column write labels, where that is not given; say how."""
+    name = columns.labels
+    if not isinstance(name, str) or columns.label_separator or name not in table.columns:
+        return columns, Layout(None)
     cells = as_array(table.columns.given(name))
     if not isinstance(cells, list) and is_text(cells):
         parts = (cells[place] for place in in_halves(len(cells)))
-        return found_layout([part.unique().drop_null().to_pylist() for part in parts])
-    lists = [cell for cell in as_list(cells) if not is_missing(cell)]
-    widths = {None if places_of(cell) is None else len(cell) for cell in lists[:1]}
-    if widths and None not in widths and all(places_of(cell) and len(cell) in widths for cell in lists):
-        return Layout(PLACES, str(lists[0]))
-    return Layout(None)
+        found = found_layout([part.unique().drop_null().to_pylist() for part in parts])
+    else:
+        lists = [cell for cell in as_list(cells) if not is_missing(cell)]
+        found = Layout(PLACES, str(lists[0])) if are_places(lists) else Layout(None)
+    return replace(columns, label_separator=found.separator), found
+
+
+def in_order(names: Iterable[str], columns: TableColumns) -> list[str]:
+    """Sort the labels of blocks; those that are places in cells have numbers."""
+    return sorted(names, key=int if columns.label_separator == PLACES else None)
 
 
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
@@ -261,31 +269,20 @@ def names_in(table: RawTable, columns: TableColumns) -> list[str]:
     return sorted(_read_labels(table, columns).names)
 
 
-def in_order(names: Iterable[str], columns: TableColumns) -> list[str]:
-    """Sort the labels of several blocks; those that are places in cells have numbers."""
-    return sorted(names, key=int) if columns.label_separator == PLACES else sorted(names)
-
-
 def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] | None) -> npt.NDArray[Any]:
     """Read cells that hold 0 or 1 for each label, each text once; a row of NaN where a cell is missing."""
     cells, known = table.columns[columns.labels], dict[str, Any]()
     width = None if names is None else len(names)
-    rows = list[Any]()
     for row, cell in enumerate(cells):
-        is_nothing = is_missing(cell) or (isinstance(cell, str) and cell.strip() in ("", "?"))
-        key = str(cell)
-        if key not in known:
-            known[key] = None if is_nothing else places_of(cell)
-            found = 0 if known[key] is None else len(known[key])
-            width = width or found or None
-            if not is_nothing and found != width:
-                wanted = "as many as others have" if width is None else f"{width} of them, one a label"
-                raise table.error(row, columns.labels, repr(key[:40]), f"a list of 0 and 1, {wanted}")
-        rows.append(known[key])
-    if width is None:
-        raise DataFileError(table.path, None, f"no label in column {columns.labels!r}", "at least one label")
-    nothing = [np.nan] * width
-    return np.array([nothing if row is None else row for row in rows])
+        if (key := str(cell)) not in known:
+            is_nothing = is_missing(cell) or key.strip() in ("", "?")
+            known[key] = None if is_nothing else places_of(cell) or ()
+            width = width if is_nothing else width or len(known[key])
+            if not is_nothing and (len(known[key]) != width or not width):
+                expected = f"a list of {width or 'as many'} numbers, 0 or 1 for each label"
+                raise table.error(row, columns.labels, repr(key[:40]), expected)
+    nothing = [np.nan] * (width or 0)
+    return np.array([nothing if known[str(cell)] is None else known[str(cell)] for cell in cells])
 
 
 def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
@@ -341,39 +338,27 @@ def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
 
 
 def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> list[str] | None:
-    if isinstance(cell, str):
-        return _written_labels(table, row, columns, cell.strip())
-    if is_missing(cell):
+    text = cell.strip() if isinstance(cell, str) else None
+    if is_missing(cell) or text == "?" or (text == "" and columns.empty_labels == "unknown"):
         return None
-    if not isinstance(cell, (list, dict)):
+    has_objects = isinstance(cell, dict) or (
+        isinstance(cell, list) and any(isinstance(n, dict) for n in cell)
+    )
+    try:
+        if text is not None:
+            cell = names_in_text(text, columns.label_separator) if text else []
+        elif has_objects:
+            cell = names_of(cell)
+    except ValueError as error:
+        shown = json.dumps(cell, ensure_ascii=False, default=str) if text is None else text
+        raise table.error(row, columns.labels, repr(shown[:40]), str(error)) from None
+    if not isinstance(cell, list):
         return [as_text(cell)]
-    if isinstance(cell, dict) or any(isinstance(name, dict) for name in cell):
-        return _understood(table, row, columns, cell, names_of)
     names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
     if "" in names:
         found = f"the label {cell[names.index('')]!r}"
         raise table.error(row, columns.labels, found, "names that are not empty")
     return names
-
-
-def _written_labels(table: RawTable, row: int, columns: TableColumns, cell: str) -> list[str] | None:
-    if cell in ("", "?"):
-        return None if cell or columns.empty_labels == "unknown" else []
-    listed = _understood(table, row, columns, cell, written_list)
-    if listed is not None:
-        return listed
-    return cut(cell, columns.label_separator) if columns.label_separator else [cell]
-
-
-def _understood(
-    table: RawTable, row: int, columns: TableColumns, cell: Any, read: Callable[[Any], list[str] | None]
-) -> list[str] | None:
-    """Read the names in a cell; refuse one of which it is not clear what they are."""
-    try:
-        return read(cell)
-    except ValueError as error:
-        text = cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
-        raise table.error(row, columns.labels, repr(text[:40]), str(error)) from None
 
 
 def _as_name(name: Any) -> str:

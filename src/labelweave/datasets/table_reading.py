@@ -6,6 +6,7 @@ and labels of all rows, and the cells of one block.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
@@ -23,8 +24,9 @@ from labelweave.datasets.table import (
     labeled_frame,
     names_in,
     refuse_missing_numbers,
+    with_layout,
 )
-from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
+from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks, first_block
 from labelweave.datasets.table_columns import ColumnRoles, TableColumns
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
@@ -82,8 +84,12 @@ def read_table(
     if block_rows is not None and block_rows < 1:
         raise ValueError(f"block_rows is {block_rows}; it is a positive number of rows.")
     columns, known = _columns(roles, vectorizer), (label_names, unknown_labels)
+    table = next(raw_tables(path)) if block_rows is None else first_block(path, columns, block_rows)
+    if label_names is None:
+        columns, found = with_layout(table, columns)
+        if (words := found.words(f"{path}: the cells of column {columns.labels!r}")) is not None:
+            warnings.warn(f"{words}; label_separator says otherwise.", UserWarning, stacklevel=3)
     if block_rows is None:
-        table = next(raw_tables(path))
         return table_features(table, columns.resolved(table), vectorizer, known)
     columns = columns_of_blocks(path, columns, block_rows)
     return features_in_blocks(path, columns, vectorizer, known, block_rows)

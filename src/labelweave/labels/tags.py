@@ -11,15 +11,7 @@ import scipy.sparse as sp
 
 from labelweave.foundation.frames import column_entries, is_frame, only_column
 from labelweave.labels.class_probabilities import is_missing
-from labelweave.labels.written_labels import (
-    PLACES,
-    SEPARATORS,
-    cut,
-    found_layout,
-    in_halves,
-    is_list,
-    written_list,
-)
+from labelweave.labels.written_labels import SEPARATORS, found_layout, in_halves, is_list, names_in
 
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 _ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  # of tables, not tags
@@ -46,7 +38,9 @@ def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | No
     rows = column_entries(column)
     if any(isinstance(row, _COLLECTIONS) for row in rows):
         return rows
-    is_one_each = isinstance(column, np.ndarray) or str(getattr(column, "dtype", "")).lower()[:8] == "category"
+    is_one_each = (
+        isinstance(column, np.ndarray) or str(getattr(column, "dtype", "")).lower()[:8] == "category"
+    )
     return None if is_one_each else _written_tags(rows, say)
 
 
@@ -55,55 +49,50 @@ def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None)
     texts = _texts_in(rows)
     if texts is None:
         return None
-    parts = (filter(None, dict.fromkeys(texts[half])) for half in in_halves(len(texts)))
-    found = found_layout([[*part] for part in parts])
-    words = None if say is None else found.words("the texts of Y")
-    if say is not None and words is not None and not found.is_path:
+    parts = [dict.fromkeys(text for text in texts[half] if text) for half in in_halves(len(texts))]
+    found = found_layout([*parts])
+    words = None if say is None or found.is_path else found.words("the texts of Y")
+    if say is not None and words is not None:
         say(f"{words}; give lists of tags to have them otherwise, or an array, y.to_numpy(), of classes.")
-    if found.separator is None and not any(is_list(text) for text in {*texts} - {None}):
-        return None
-    return _cut_alike(texts, found.separator)
+    is_cut = found.separator is not None or any(map(is_list, parts[0]))
+    return _cut_alike(texts, found.separator) if is_cut else None
 
 
 def _texts_in(rows: Sequence[Any]) -> list[str | None] | None:
-    """Return entries that are all texts, or missing."""
+    """Return entries that are all texts, or missing; None of others."""
     if not len(rows) or not all(isinstance(row, str) or is_missing(row) for row in rows):
         return None
-    return [row if isinstance(row, str) and row.strip() != "?" else None for row in rows]
+    return [row.strip() if isinstance(row, str) and row.strip() != "?" else None for row in rows]
 
 
 def _cut_alike(texts: Sequence[str | None], separator: str | None) -> list[Any]:
-    read = {text: _tags_in(text, separator) for text in {*texts} if text is not None}
+    read = {text: names_in(text, separator) for text in {*texts} if text is not None}
     return [None if text is None else read[text] for text in texts]
 
 
-def _tags_in(text: str, separator: str | None) -> list[str]:
-    listed = written_list(text.strip())
-    if listed is not None:
-        return listed
-    return [text.strip()] if separator in (None, PLACES) else cut(text, separator)
+def texts_of(Y: Any) -> list[str | None] | None:
+    """Return the entries of a column or list of texts, which may be classes or lists of tags; else None."""
+    column = only_column(Y) if is_frame(Y) else Y
+    is_one = isinstance(column, (list, tuple)) or (column is not None and _is_column(column))
+    return _texts_in(column_entries(column)) if is_one and getattr(column, "ndim", 1) == 1 else None
 
 
 def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
     """Return the rows of :func:`tag_rows`, texts cut so that most of their parts are known tags."""
-    column = only_column(Y) if is_frame(Y) else Y
-    is_column = isinstance(column, (list, tuple, np.ndarray)) or hasattr(column, "dtype")
-    texts = _texts_in(column_entries(column)) if is_column and np.ndim(column) == 1 else None
+    texts, known = texts_of(Y), {*tags}
     if texts is None:
         return tag_rows(Y)
-    known, shown = {*tags}, " ".join({text for text in texts if text is not None})
-    ways = [None, *(sign for sign in (*SEPARATORS, "><", "[,]", "{,}", "(,)") if sign[0] in shown)]
-    cells = [_cut_alike(texts, way) for way in ways]
+    cells = [_cut_alike(texts, separator) for separator in (None, *SEPARATORS, "><", "[,]", "{,}", "(,)")]
     return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
 
 
 def _are_of_numbers(rows: Sequence[Any]) -> bool:
     """Say whether rows are lists of numbers, of different lengths, which are not just 0 and 1."""
-    if not rows or len({len(row) for row in rows if isinstance(row, (list, tuple))}) < 2:
+    lists = [row for row in rows if row is not None]
+    if len({len(row) if isinstance(row, (list, tuple)) else -1 for row in lists} - {-1}) < 2:
         return False
-    are_lists = all(isinstance(row, (list, tuple)) or row is None for row in rows)
-    numbers = [entry for row in rows for entry in row or ()] if are_lists else [None]
-    return all(isinstance(entry, Real) for entry in numbers) and not {*numbers} <= {0, 1, -1}
+    entries = [entry for row in lists for entry in (row if isinstance(row, (list, tuple)) else "?")]
+    return all(isinstance(entry, Real) for entry in entries) and not {*entries} <= {0, 1, -1}
 
 
 def _is_column(column: Any) -> bool:

@@ -38,8 +38,8 @@ _SECTIONS = {
     "From scores to decisions": ("enforce", "calibrate", "tune_threshold", "conformal"),
     "Comparing": ("compare", "compare_folds"),
     "DATA that is a table": (
-        "labels", "label_separator", "empty_labels", "label_column", "id", "text", "categorical", "numeric",
-        "drop", "min_df", "ngrams", "missing_numeric",
+        "labels", "label_separator", "label_names", "empty_labels", "label_column", "id", "text", "categorical",
+        "numeric", "drop", "min_df", "ngrams", "missing_numeric",
     ),
     "DATA in other formats": ("format", "xml", "n_labels", "labels_at", "n_features", "zero_based"),
 }  # fmt: skip
@@ -151,6 +151,7 @@ _model_options = with_options(
            "are known in part."),
     option("--path-separator TEXT", "What stands between the names of a path of --class-paths [found: /, >, "
            "::, | and the like]."),
+    option("--label-names A,B,...", "Table: the labels of cells of --labels such as [0, 1, 0]."),
     label_column_options,
     answers_option,
     column_options,

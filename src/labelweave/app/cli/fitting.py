@@ -25,6 +25,7 @@ from labelweave.app.cli.table_roles import (
     are_lists,
     column_words,
     cut_where_listed,
+    names_of_places,
     require_labels,
 )
 from labelweave.datasets import LabeledData, TableColumns, read_any
@@ -41,6 +42,7 @@ from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.interrupts import config_context
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import words_on_alike
 
 _LARGEST_AT_ONCE = 2**26  # bytes of a table, beyond which it is read in blocks
 _PACKED = 4  # times as large as their file are the cells of a compressed one
@@ -79,6 +81,9 @@ def prepared(request: FitRequest) -> Prepared:
     read = read_training_rows(request.data, request.flags, has_one)
     request = _with_classes(request, read)
     rows, columns, words, _ = read
+    alike = words_on_alike(rows.Y.words)
+    if alike is not None:
+        hint(f"warning: {alike}")
     if request.flags.answers is not None:
         rows = _answered(rows, request.flags.answers)
     rows, means = _with_means(rows)
@@ -202,7 +207,8 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
         given = cut_where_listed(table, given)
     columns = columns_of_blocks(path, given, _BLOCK_ROWS) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
-    known: Known = ([] if columns.labels is None else None, "error")
+    names = names_of_places(columns, source.label_names)
+    known: Known = ([] if columns.labels is None else names, "error")
     if is_large:
         said = ReadLines(path)
         data = features_in_blocks(path, columns, vectorizer, known, _BLOCK_ROWS, said)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import click
@@ -12,9 +12,9 @@ import numpy as np
 from labelweave.app.cli.messages import hint, is_quiet, note, print_lines
 from labelweave.datasets import TableColumns
 from labelweave.datasets.columns import as_list, is_missing, is_text, is_text_lists
-from labelweave.datasets.table import label_layout, numbers_of
+from labelweave.datasets.table import numbers_of, with_layout
 from labelweave.datasets.table_files import RawTable
-from labelweave.labels.written_labels import is_list
+from labelweave.labels.written_labels import PLACES, is_list
 
 _MOST_NAMES = 20
 _SHOWN_COLUMNS = 12
@@ -39,18 +39,28 @@ def cut_where_listed(
 
     otherwise: what else decides of cells that are no lists.
     """
-    if not isinstance(given.labels, str) or given.label_separator or given.labels not in table.columns:
-        return given
-    found = label_layout(table, given.labels)
+    columns, found = with_layout(table, given)
     words = found.words(f"the cells of column {given.labels!r}")
     if words is None:
-        return given
+        return columns
     decides = f"{otherwise}--label-separator cuts otherwise"
-    if found.separator is None:
+    if found.separator == PLACES and names_of_places(columns) is None:
+        decides = f"--label-names names them, {decides}"
+    elif found.separator is None:
         paths = "--class-paths makes a taxonomy of them, " if found.is_path else ""
         decides = f"{paths}--label-separator {found.doubt!r} cuts them"
     hint(f"{words}; {decides}.")
-    return replace(given, label_separator=found.separator)
+    return columns
+
+
+def names_of_places(columns: TableColumns, given: str | None = None) -> list[str] | None:
+    """Name the labels of cells that hold 0 or 1 for each, by a flag, or a column called "a,b,c"."""
+    if columns.label_separator != PLACES:
+        if given is not None:
+            raise click.UsageError("--label-names is for a column of --labels with 0 or 1 for each label.")
+        return None
+    names = re.split(r"\s*[,;|]\s*", (given or str(columns.labels)).strip("[]{}() "))
+    return names if given is not None or len(names) > 1 else None
 
 
 def are_lists(cells: Any) -> bool:
