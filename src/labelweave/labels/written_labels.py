@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from labelweave.foundation.frames import TRUTH
@@ -134,10 +134,12 @@ def _lower(entry: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
     """List what an object says of labels: itself where it has a name, its values or its keys."""
-    values, lower = list(value.values()), _lower(value)
+    values, lower = [*value.values()], _lower(value)
     if any(isinstance(lower.get(key), (str, int)) for key in _NAMED_BY[:3]) or [*lower] == ["id"]:
         return [value]
-    signs = [TRUTH.get(one.strip().lower(), one) if isinstance(one, str) else one for one in values]
+    signs: list[Any] = [
+        TRUTH.get(one.strip().lower(), one) if isinstance(one, str) else one for one in values
+    ]
     if all(isinstance(one, (int, float)) for one in signs):
         if any(one % 1 for one in signs) and all(0 <= one <= 1 for one in signs):
             raise ValueError("names, or 0 and 1 for each; probabilities go in a column a label")
@@ -240,12 +242,8 @@ def found_layout(parts: Sequence[Iterable[str]]) -> Layout:
     """
     whole, *halves = map(_distinct, parts)
     found = _layout(whole) if whole else Layout(None)
-    if found.separator in SEPARATORS and {_evidence(half, found.separator) for half in halves} - {
-        "for",
-        "few",
-    }:
-        return Layout(None, found.example, found.separator)
-    return found
+    said = {_evidence(half, found.separator)[:3] for half in halves if found.separator in SEPARATORS}
+    return found if said <= {"for", "few"} else Layout(None, found.example, found.separator)
 
 
 def _distinct(cells: Iterable[str]) -> list[str]:
@@ -281,9 +279,9 @@ def _in_brackets(names: Sequence[str]) -> Layout | None:
     bare = [name[1:-1] for name in inside]
     is_cut = any("," in name for name in bare) and (opened != "(" or _evidence(bare, ",") == "for")
     separator = "," if is_cut else _separated(bare).separator
-    return separator and Layout(
-        f"{opened}{separator}{closed}", min(name for name in inside if separator in name)
-    )
+    if separator is None:
+        return None
+    return Layout(f"{opened}{separator}{closed}", min(name for name in inside if separator in name))
 
 
 def _separated(names: Sequence[str]) -> Layout:
@@ -304,29 +302,20 @@ def _evidence(names: Sequence[str], separator: str) -> str:
     Parts of lists come again in other lists, and at other places: first, later, alone.  What comes first in
     names of two words, such as "New", does not come later, and parts of paths stay below what is above them.
     """
-    lists, alone = (
-        [name for name in names if separator in name],
-        {name for name in names if separator not in name},
-    )
-    is_strong = separator in _STRONG
+    lists, is_strong = [name for name in names if separator in name], separator in _STRONG
     if len(lists) < (0.15 if is_strong else 0.25) * len(names) or _is_of_names(lists, separator):
         return "against"
     found = [parts for name in lists if len(parts := _cut(name, separator)) > 1]
     if not found:
         return "against"
+    alone = {*names} - {*lists}
     counts = Counter(part for parts in found for part in {*parts}) + Counter(alone)
-    every, below = (
-        [part for parts in found for part in parts],
-        [part for parts in found for part in parts[1:]],
-    )
-    first, later, pairs = (
-        {parts[0] for parts in found},
-        {*below},
-        {pair for parts in found for pair in pairwise(parts)},
-    )
+    every, below = [*chain.from_iterable(found)], [part for parts in found for part in parts[1:]]
+    first, later = {parts[0] for parts in found} | alone, {*below} | alone
+    pairs = {pair for parts in found for pair in pairwise(parts)}
     again = sum(counts[part] > 1 for part in every) / len(every)
-    moving_later = sum(part in first or part in alone for part in below) / len(below)
-    moving = min(moving_later, sum(parts[0] in later or parts[0] in alone for parts in found) / len(found))
+    moving_later = sum(part in first for part in below) / len(below)
+    moving = min(moving_later, sum(parts[0] in later for parts in found) / len(found))
     n_above = Counter(part for _, part in pairs if counts[part] > 1)
     is_tree = sum(count == 1 for count in n_above.values()) >= 0.8 * len(n_above)
     if separator in _OF_PATHS and moving_later <= 0.05 and is_tree and again >= 0.2:

@@ -38,8 +38,8 @@ _SECTIONS = {
     "From scores to decisions": ("enforce", "calibrate", "tune_threshold", "conformal"),
     "Comparing": ("compare", "compare_folds"),
     "DATA that is a table": (
-        "labels", "label_separator", "label_names", "empty_labels", "label_column", "id", "text", "categorical",
-        "numeric", "drop", "min_df", "ngrams", "missing_numeric",
+        "labels", "label_separator", "label_names", "empty_labels", "label_column", "id", "text",
+        "categorical", "numeric", "drop", "min_df", "ngrams", "missing_numeric",
     ),
     "DATA in other formats": ("format", "xml", "n_labels", "labels_at", "n_features", "zero_based"),
 }  # fmt: skip
