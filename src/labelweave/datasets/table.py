@@ -9,7 +9,8 @@ may stand in a cell as text: ``['red', 'green']``, as pandas writes lists to CSV
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import chain
@@ -257,15 +258,21 @@ def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, L
     return replace(columns, label_separator=found.separator), found
 
 
-def in_order(names: Iterable[str], columns: TableColumns) -> list[str]:
-    """Sort the labels of blocks; those that are places in cells have numbers."""
-    return sorted(names, key=int if columns.label_separator == PLACES else None)
+def in_order(names: Collection[str], columns: TableColumns) -> list[str]:
+    """Sort the labels of blocks; those that are places in cells have an order."""
+    return place_names(columns, len(names)) if columns.label_separator == PLACES else sorted(names)
+
+
+def place_names(columns: TableColumns, width: int) -> list[str]:
+    """Name the labels of cells with 0 or 1 for each, as a column "a,b,c" does; else by numbers."""
+    names = re.split(r"\s*[,;|]\s*", str(columns.labels).strip("[]{}() "))
+    return names if len({*names}) == len(names) == width else [*map(str, range(width))]
 
 
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
     """List the labels that the cells of one column name, sorted."""
     if columns.label_separator == PLACES:
-        return [*map(str, range(_placed_labels(table, columns, None).shape[1]))]
+        return place_names(columns, _placed_labels(table, columns, None).shape[1])
     return sorted(_read_labels(table, columns).names)
 
 
@@ -289,7 +296,7 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
     label_names, unknown_labels = known
     if columns.label_separator == PLACES:
         values = _placed_labels(table, columns, label_names)
-        return LabelMatrix.from_any(values, label_names or [*map(str, range(values.shape[1]))])
+        return LabelMatrix.from_any(values, label_names or place_names(columns, values.shape[1]))
     read = _read_labels(table, columns)
     names = sorted(read.names) if label_names is None else list(label_names)
     if not names:

@@ -25,7 +25,6 @@ from labelweave.app.cli.table_roles import (
     are_lists,
     column_words,
     cut_where_listed,
-    names_of_places,
     require_labels,
 )
 from labelweave.datasets import LabeledData, TableColumns, read_any
@@ -43,6 +42,7 @@ from labelweave.foundation.array_types import Floats
 from labelweave.foundation.interrupts import config_context
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import words_on_alike
+from labelweave.labels.written_labels import PLACES
 
 _LARGEST_AT_ONCE = 2**26  # bytes of a table, beyond which it is read in blocks
 _PACKED = 4  # times as large as their file are the cells of a compressed one
@@ -207,7 +207,9 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
         given = cut_where_listed(table, given)
     columns = columns_of_blocks(path, given, _BLOCK_ROWS) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
-    names = names_of_places(columns, source.label_names)
+    names = None if source.label_names is None else source.label_names.split(",")
+    if names is not None and columns.label_separator != PLACES:
+        raise click.UsageError("--label-names is for a column of --labels with 0 or 1 for each label.")
     known: Known = ([] if columns.labels is None else names, "error")
     if is_large:
         said = ReadLines(path)

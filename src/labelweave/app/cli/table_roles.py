@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -44,23 +43,13 @@ def cut_where_listed(
     if words is None:
         return columns
     decides = f"{otherwise}--label-separator cuts otherwise"
-    if found.separator == PLACES and names_of_places(columns) is None:
+    if found.separator == PLACES:
         decides = f"--label-names names them, {decides}"
     elif found.separator is None:
         paths = "--class-paths makes a taxonomy of them, " if found.is_path else ""
         decides = f"{paths}--label-separator {found.doubt!r} cuts them"
     hint(f"{words}; {decides}.")
     return columns
-
-
-def names_of_places(columns: TableColumns, given: str | None = None) -> list[str] | None:
-    """Name the labels of cells that hold 0 or 1 for each, by a flag, or a column called "a,b,c"."""
-    if columns.label_separator != PLACES:
-        if given is not None:
-            raise click.UsageError("--label-names is for a column of --labels with 0 or 1 for each label.")
-        return None
-    names = re.split(r"\s*[,;|]\s*", (given or str(columns.labels)).strip("[]{}() "))
-    return names if given is not None or len(names) > 1 else None
 
 
 def are_lists(cells: Any) -> bool:
