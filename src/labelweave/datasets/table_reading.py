@@ -87,7 +87,8 @@ def read_table(
     table = next(raw_tables(path)) if block_rows is None else first_block(path, columns, block_rows)
     if label_names is None:
         columns, found = with_layout(table, columns)
-        if (words := found.words(f"{path}: the cells of column {columns.labels!r}")) is not None:
+        words = found.words(f"{path}: the cells of column {columns.labels!r}")
+        if words is not None and not found.is_path:
             warnings.warn(f"{words}; label_separator says otherwise.", UserWarning, stacklevel=3)
     if block_rows is None:
         return table_features(table, columns.resolved(table), vectorizer, known)

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ PLACES = "[0,1]"
 """The separator of cells that hold 0 or 1 for each label, as ``[0, 1, 0]``."""
 
 _NAMED_BY = ("name", "label", "title", "tag", "value", "text", "id")  # of objects, the first that all have
-_UNCLEAR = "a list of names, or of objects with a name, label, title or id"
+_PLAIN = (str, int, float)
 _CLOSED_BY = {"[": "]", "{": "}", "(": ")", "<": ">", "'": "'", '"': '"'}
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NAME = rf"(?:{_QUOTED}|-?(?:0|[1-9]\d*)(?:\.\d*)?)"
@@ -94,10 +95,8 @@ def _is_in_brackets(text: str) -> bool:
 
 def _read(text: str) -> Any:
     """Read what JSON or Python write."""
-    try:
+    with suppress(ValueError, RecursionError):
         return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of backslashes that escape nothing
@@ -112,40 +111,32 @@ def names_of(value: Any) -> list[str]:
     Of an object they are its values, or its keys where the values are numbers or say yes and no.
     Raises ValueError if it is not clear what the names are.
     """
-    entries = _entries_of(value) if isinstance(value, Mapping) else list(value)
-    objects = [_lower(entry) for entry in entries if isinstance(entry, Mapping)]
-    if objects:
-        keys = (
-            key for key in _NAMED_BY if all(isinstance(one.get(key), (str, int, float)) for one in objects)
-        )
-        key = next(keys, None)
-        entries = (
-            [None if key is None else one[key] for one in objects] if len(objects) == len(entries) else [None]
-        )
-    for entry in entries:
-        if not isinstance(entry, (str, int, float)) or isinstance(entry, bool) or is_missing(entry):
-            raise ValueError(_UNCLEAR)
+    entries = _entries_of(value) if isinstance(value, Mapping) else [*value]
+    if any(isinstance(entry, Mapping) for entry in entries):
+        fields = [*map(_lower, entries)]
+        key = next((key for key in _NAMED_BY if all(type(one.get(key)) in _PLAIN for one in fields)), "")
+        entries = [one.get(key) for one in fields]
+    if not all(type(entry) in _PLAIN and not is_missing(entry) for entry in entries):
+        raise ValueError("a list of names, or of objects with a name, label, title or id")
     return [*map(as_text, entries)]
 
 
-def _lower(entry: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(key).lower(): value for key, value in entry.items()}
+def _lower(entry: Any) -> dict[str, Any]:
+    return {str(key).lower(): value for key, value in entry.items()} if isinstance(entry, Mapping) else {}
 
 
 def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
     """List what an object says of labels: itself where it has a name, its values or its keys."""
     values, lower = [*value.values()], _lower(value)
-    if any(isinstance(lower.get(key), (str, int)) for key in _NAMED_BY[:3]) or [*lower] == ["id"]:
+    if any(type(lower.get(key)) in _PLAIN[:2] for key in _NAMED_BY[:3]) or [*lower] == ["id"]:
         return [value]
-    signs: list[Any] = [
-        TRUTH.get(one.strip().lower(), one) if isinstance(one, str) else one for one in values
-    ]
+    signs: list[Any] = [TRUTH.get(str(one).strip().lower(), one) for one in values]
     if all(isinstance(one, (int, float)) for one in signs):
         if any(one % 1 for one in signs) and all(0 <= one <= 1 for one in signs):
             raise ValueError("names, or 0 and 1 for each; probabilities go in a column a label")
         return [key for key, sign in zip(value, signs, strict=True) if sign > 0]
-    if all(one is None for one in values):
-        return list(value)
+    if {*map(type, values)} == {type(None)}:
+        return [*value]
     return values[0] if len(values) == 1 and isinstance(values[0], list) else values
 
 
@@ -155,8 +146,7 @@ def _pattern(separator: str) -> tuple[str, str, str]:
     first, last = separator[0], separator[-1]
     if len(separator) > 2 and _CLOSED_BY.get(first) == last:
         return first, separator[1:-1], last
-    is_pair = len(separator) == 2 and first != last and _CLOSED_BY.get(last) == first
-    return (last, separator, first) if is_pair else ("", separator, "")
+    return (last, separator, first) if last != first == _CLOSED_BY.get(last) else ("", separator, "")
 
 
 def names_in(text: str, separator: str | None) -> list[str]:
@@ -166,9 +156,8 @@ def names_in(text: str, separator: str | None) -> list[str]:
     cells, and one in quotes, ``','``, those of names.
     """
     listed = written_list(text)
-    if listed is not None:
-        return listed
-    return [text] if separator in (None, PLACES) else _cut(text, str(separator))
+    whole = [text] if separator in (None, PLACES) else _cut(text, str(separator))
+    return whole if listed is None else listed
 
 
 def _cut(text: str, separator: str) -> list[str]:
@@ -187,19 +176,16 @@ def places_of(cell: Any) -> list[float] | None:
     if isinstance(cell, str):
         text = cell.strip().lower().replace("true", "1").replace("false", "0")
         cell = [*map(float, re.findall(_SIGN, text))] if _ROW.fullmatch(text) else None
-    is_row = (
-        isinstance(cell, (list, tuple))
-        and len(cell) > 1
-        and all(isinstance(one, (int, float)) for one in cell)
-    )
-    return [*map(float, cell)] if is_row and ({*cell} <= {0, 1} or {*cell} <= {-1, 1}) else None
+    if not isinstance(cell, (list, tuple)) or len(cell) < 2 or not {*map(type, cell)} <= {int, float, bool}:
+        return None
+    return [*map(float, cell)] if {*cell} <= {0, 1} or {*cell} <= {-1, 1} else None
 
 
 def are_places(cells: Sequence[Any]) -> bool:
     """Say whether all cells hold 0 or 1 for each of so many labels."""
-    if not len(cells) or places_of(cells[0]) is None:
-        return False
-    return len({len(places_of(cell) or ()) for cell in cells}) == 1
+    return (
+        bool(cells) and bool(places_of(cells[0])) and len({len(places_of(cell) or ()) for cell in cells}) == 1
+    )
 
 
 class Layout(NamedTuple):
@@ -217,12 +203,10 @@ class Layout(NamedTuple):
 
     def words(self, where: str) -> str | None:
         """Say what is done with cells, such as "the cells of column 'tags'"; None where that is nothing."""
-        if self.separator is None and self.doubt is None:
-            return None
         such = f"such as {self.example[:40]!r}"
         if self.separator is None:
             seem = "look like paths" if self.is_path else f"may be lists with {self.doubt!r} between labels"
-            return f"{where} {seem}, {such}, and each is taken as it stands"
+            return self.doubt and f"{where} {seem}, {such}, and each is taken as it stands"
         if self.separator == PLACES:
             return f"{where} hold 0 or 1 for each label, {such}, and are read as columns"
         opened, between, closed = _pattern(self.separator)
@@ -279,9 +263,8 @@ def _in_brackets(names: Sequence[str]) -> Layout | None:
     bare = [name[1:-1] for name in inside]
     is_cut = any("," in name for name in bare) and (opened != "(" or _evidence(bare, ",") == "for")
     separator = "," if is_cut else _separated(bare).separator
-    if separator is None:
-        return None
-    return Layout(f"{opened}{separator}{closed}", min(name for name in inside if separator in name))
+    example = min((name for name in inside if separator and separator in name), default="")
+    return Layout(f"{opened}{separator}{closed}", example) if separator else None
 
 
 def _separated(names: Sequence[str]) -> Layout:
@@ -320,24 +303,18 @@ def _evidence(names: Sequence[str], separator: str) -> str:
     is_tree = sum(count == 1 for count in n_above.values()) >= 0.8 * len(n_above)
     if separator in _OF_PATHS and moving_later <= 0.05 and is_tree and again >= 0.2:
         return "path" if len(found) >= _FEW else "few"
-    least = _least(separator, len(found))
-    if len(found) >= least[0] and again >= least[1] and moving >= least[2]:
+    n_lists, share_again, share_moving = _least(separator, len(found))
+    if len(found) >= n_lists and again >= share_again and moving >= share_moving:
         return "for"
-    may_be = is_strong or (moving >= 0.15 and again >= 0.25)
-    if len(found) < least[0]:
-        return "few, unclear" if may_be else "few"
-    return "unclear" if may_be else "against"
+    may_be = "unclear" if is_strong or (moving >= 0.15 and again >= 0.25) else "against"
+    return f"few, {may_be}" if len(found) < n_lists else may_be
 
 
 def _least(separator: str, n_lists: int) -> tuple[int, float, float]:
     """Return how many lists there must be, and what share of parts comes again, and at other places."""
-    if separator in _STRONG:
-        return 1, 0.2, 0.0
-    if separator == ",":
-        return 1, 0.3, 0.15 if n_lists >= _MANY else 0.25
-    if separator == " ":
-        return _FEW + 1, 0.8, 0.4
-    return (_FEW, 0.35, 0.2) if n_lists >= _MANY else (_FEW, 0.7, 0.3)
+    others = (_FEW, 0.35, 0.2) if n_lists >= _MANY else (_FEW, 0.7, 0.3)
+    known = {",": (1, 0.3, 0.15 if n_lists >= _MANY else 0.25), " ": (_FEW + 1, 0.8, 0.4)}
+    return (1, 0.2, 0.0) if separator in _STRONG else known.get(separator, others)
 
 
 def _is_of_names(lists: Sequence[str], separator: str) -> bool:
@@ -357,8 +334,7 @@ def path_divider(names: Sequence[str]) -> re.Pattern[str]:
         divider = re.compile(r"\." if sign == "." and are_codes else pattern)
         paths = [parts for name in names if len(parts := divider.split(name)) > 1]
         firsts = [parts[0] for parts in paths]
-        is_shared = len({*firsts}) < len(firsts) or not {*names}.isdisjoint(firsts)
-        is_shared |= len(names) == 1 and sign != "."
+        is_shared = len({*firsts, *names}) < len(firsts) + len(names) or (len(names) == 1 and sign != ".")
         if is_shared and all(part.strip() for parts in paths for part in parts) and len(paths) > most:
             best, most = divider, len(paths)
     return best
