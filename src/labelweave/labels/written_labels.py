@@ -40,8 +40,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SIGN = r"(?:-?1|0)(?:\.0*)?"
 _ROW = re.compile(rf"[\[(]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])]?", re.ASCII)
 
-_STRONG = frozenset(("\n", "\t", ";", "||", "|", "//", "；", "、", "，"))  # seldom in a name
-SEPARATORS = ("\n", "\t", ";", "||", "|", "//", "；", "、", "，", ",", "::", "/", ">", "+", "&", ":", " ")
+_STRONG = ("\n", "\t", ";", "||", "|", "//", "；", "、", "，")  # seldom in a name
+_WEAK = ("::", "/", ">", "+", "&", ":", " ")
+SEPARATORS = (*_STRONG, ",", *_WEAK)
 _OF_PATHS = frozenset(("/", ">", "::", "|", ":"))
 _PATH_SIGNS = {
     **{sign: rf"\s*{re.escape(sign)}\s*" for sign in ("->", ">>", ">", "→", "»", "::", "|", "\\", "/", "--")},
@@ -286,7 +287,11 @@ def _evidence(names: Sequence[str], separator: str) -> str:
     names of two words, such as "New", does not come later, and parts of paths stay below what is above them.
     """
     lists, is_strong = [name for name in names if separator in name], separator in _STRONG
-    if len(lists) < (0.15 if is_strong else 0.25) * len(names) or _is_of_names(lists, separator):
+    if not lists:
+        return "against"
+    if len(lists) < (0.1 if separator == "," else 0.15 if is_strong else 0.25) * len(names) or _is_of_names(
+        lists, separator
+    ):
         return "against"
     found = [parts for name in lists if len(parts := _cut(name, separator)) > 1]
     if not found:
@@ -306,7 +311,9 @@ def _evidence(names: Sequence[str], separator: str) -> str:
     n_lists, share_again, share_moving = _least(separator, len(found))
     if len(found) >= n_lists and again >= share_again and moving >= share_moving:
         return "for"
-    may_be = "unclear" if is_strong or (moving >= 0.15 and again >= 0.25) else "against"
+    is_long = separator == "," and len(every) >= _FEW * len(found)
+    share = 0.25 if separator == " " else 0.15
+    may_be = "unclear" if is_strong or is_long or (moving >= share and again >= share + 0.1) else "against"
     return f"few, {may_be}" if len(found) < n_lists else may_be
 
 
