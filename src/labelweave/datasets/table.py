@@ -33,11 +33,13 @@ from labelweave.foundation.frames import TRUTH
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import as_text
 from labelweave.labels.written_labels import (
+    OPENING,
     PLACES,
     Layout,
     are_places,
     found_layout,
     in_halves,
+    is_plain,
     names_of,
     places_of,
 )
@@ -330,12 +332,17 @@ class _ReadLabels(NamedTuple):
 
 def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
     places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
+    plain = columns.label_separator if is_plain(columns.label_separator) else None
     for row, cell in enumerate(table.columns[columns.labels]):
         is_text = isinstance(cell, str)  # each text is split once
         if is_text and cell in known:
             rows.append(known[cell])
             continue
-        names = _labels_of(table, row, columns, cell)
+        names = None
+        if plain is not None and is_text and cell[:1] not in OPENING and cell[-1:] != ")":
+            names = [name for part in cell.split(plain) if (name := part.strip())]
+        if not names or names == ["?"]:
+            names = _labels_of(table, row, columns, cell)
         rows.append(None if names is None else [places.setdefault(name, len(places)) for name in names])
         if is_text:
             known[cell] = rows[-1]
@@ -346,24 +353,24 @@ def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
 
 def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> list[str] | None:
     text = cell.strip() if isinstance(cell, str) else None
-    if is_missing(cell) or text == "?" or (text == "" and columns.empty_labels == "unknown"):
-        return None
-    has_objects = isinstance(cell, dict) or (
-        isinstance(cell, list) and any(isinstance(n, dict) for n in cell)
-    )
+    if text in ("", "?"):
+        return None if text or columns.empty_labels == "unknown" else []
     try:
         if text is not None:
-            cell = names_in_text(text, columns.label_separator) if text else []
-        elif has_objects:
-            cell = names_of(cell)
+            names = names_in_text(text, columns.label_separator)
+        elif isinstance(cell, dict) or (
+            isinstance(cell, list) and any(isinstance(one, dict) for one in cell)
+        ):
+            names = names_of(cell)
+        elif isinstance(cell, list):
+            names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
+        else:
+            return None if is_missing(cell) else [as_text(cell)]
     except ValueError as error:
         shown = json.dumps(cell, ensure_ascii=False, default=str) if text is None else text
         raise table.error(row, columns.labels, repr(shown[:40]), str(error)) from None
-    if not isinstance(cell, list):
-        return [as_text(cell)]
-    names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
     if "" in names:
-        found = f"the label {cell[names.index('')]!r}"
+        found = f"the label {cell[names.index('')] if isinstance(cell, list) else ''!r}"
         raise table.error(row, columns.labels, found, "names that are not empty")
     return names
 

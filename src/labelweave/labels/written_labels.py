@@ -24,6 +24,9 @@ from labelweave.labels.label_names import as_text
 PLACES = "[0,1]"
 """The separator of cells that hold 0 or 1 for each label, as ``[0, 1, 0]``."""
 
+OPENING = frozenset(" [{('\"")
+"""What a list begins with, or blanks before it; or it ends with a bracket."""
+
 _NAMED_BY = ("name", "label", "title", "tag", "value", "text", "id")  # of objects, the first that all have
 _PLAIN = (str, int, float)
 _CLOSED_BY = {"[": "]", "{": "}", "(": ")", "<": ">", "'": "'", '"': '"'}
@@ -150,23 +153,32 @@ def _pattern(separator: str) -> tuple[str, str, str]:
     return (last, separator, first) if last != first == _CLOSED_BY.get(last) else ("", separator, "")
 
 
+def is_plain(separator: str | None) -> bool:
+    """Say whether cells need only be cut where a text stands."""
+    return separator not in (None, PLACES) and not _pattern(str(separator))[0]
+
+
 def names_in(text: str, separator: str | None) -> list[str]:
     """List the names in the text of a cell, cut where it is no list by itself.
 
     separator: a pair such as ``><`` takes the brackets at both ends off, one in brackets, ``[,]``, those of
     cells, and one in quotes, ``','``, those of names.
     """
-    listed = written_list(text)
-    whole = [text] if separator in (None, PLACES) else _cut(text, str(separator))
-    return whole if listed is None else listed
+    if text[0] in OPENING or text[-1] == ")":
+        listed = written_list(text)
+        if listed is not None:
+            return [name.strip() for name in listed]
+    return [text] if separator is None or separator == PLACES else _cut(text, separator)
 
 
 def _cut(text: str, separator: str) -> list[str]:
     opened, between, closed = _pattern(separator)
-    if opened not in ("", "'", '"'):
+    if not opened:
+        return [name for part in text.split(between) if (name := part.strip())]
+    if opened not in "'\"":
         text = text.removeprefix(opened).removesuffix(closed)
     parts = text.split(between)
-    if opened and len(between) == 1 and re.search("['\"]", text):
+    if len(between) == 1 and re.search("['\"]", text):
         parts = re.findall(rf"((?:{_QUOTED}|[^{re.escape(between)}'\"]|['\"])+)", text)
         parts = [re.sub(r"""^\s*(['"])(.*)\1\s*$""", r"\2", part) for part in parts]
     return [name for part in parts if (name := part.strip())]
