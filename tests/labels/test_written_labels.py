@@ -372,10 +372,21 @@ def test_texts_of_lists_are_tags(form):
     assert LabelMatrix.from_any(model.predict(X), labels.words).shape == labels.shape
 
 
+def test_texts_may_be_missing_and_blank():
+    y = pd.Series([*GENRES, None, "", "  ", "?"])
+    with pytest.warns(UserWarning, match="cut at ','"):
+        dense = LabelMatrix.from_any(y).to_dense()
+    np.testing.assert_array_equal(dense[30:], [[np.nan] * 3, [0] * 3, [0] * 3, [np.nan] * 3])
+    np.testing.assert_array_equal(
+        LabelMatrix.from_any(["['a']", "", "b"]).to_dense(), [[1, 0], [0, 0], [0, 1]]
+    )
+
+
 def test_texts_of_an_array_or_of_a_categorical_column_are_classes():
     X = np.random.default_rng(0).normal(size=(30, 3))
     for y in (np.array(GENRES), np.array(GENRES, object), pd.Series(GENRES, dtype="category")):
         assert len(MaxMarginClassifier().fit(X, y).classes_) == 6
+    assert len(MaxMarginClassifier().fit(X, pl.Series(GENRES, dtype=pl.Categorical).to_numpy()).classes_) == 6
     y = pd.Series(random.Random(0).choices(ONE_NAME["towns"], k=30))
     assert len(MaxMarginClassifier().fit(X, y).classes_) == 7
 

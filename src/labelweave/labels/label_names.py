@@ -30,12 +30,8 @@ def words_on_alike(names: Iterable[str]) -> str | None:
         groups[_folded(str(name))].append(repr(str(name)[:40]))
     found = [" and ".join(group) for group in groups.values() if len(group) > 1]
     more = f"; and {len(found) - _MOST_ALIKE} more" if len(found) > _MOST_ALIKE else ""
-    said = "; ".join(found[:_MOST_ALIKE]) + more
-    return (
-        f"some labels are written alike: {said}; if they are one label, write them in one way."
-        if found
-        else None
-    )
+    said = f"some labels are written alike: {'; '.join(found[:_MOST_ALIKE])}{more}"
+    return f"{said}; if they are one label, write them in one way." if found else None
 
 
 def _folded(name: str) -> str:

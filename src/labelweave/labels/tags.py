@@ -38,10 +38,8 @@ def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | No
     rows = column_entries(column)
     if any(isinstance(row, _COLLECTIONS) for row in rows):
         return rows
-    is_one_each = (
-        isinstance(column, np.ndarray) or str(getattr(column, "dtype", "")).lower()[:8] == "category"
-    )
-    return None if is_one_each else _written_tags(rows, say)
+    dtype = "category" if isinstance(column, np.ndarray) else str(getattr(column, "dtype", ""))
+    return None if dtype.lower().startswith("categor") else _written_tags(rows, say)
 
 
 def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None) -> list[Any] | None:
@@ -89,9 +87,9 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
 def _are_of_numbers(rows: Sequence[Any]) -> bool:
     """Say whether rows are lists of numbers, of different lengths, which are not just 0 and 1."""
     lists = [row for row in rows if row is not None]
-    if len({len(row) if isinstance(row, (list, tuple)) else -1 for row in lists} - {-1}) < 2:
+    if not all(isinstance(row, (list, tuple)) for row in lists) or len({*map(len, lists)}) < 2:
         return False
-    entries = [entry for row in lists for entry in (row if isinstance(row, (list, tuple)) else "?")]
+    entries = [entry for row in lists for entry in row]
     return all(isinstance(entry, Real) for entry in entries) and not {*entries} <= {0, 1, -1}
 
 

@@ -164,11 +164,11 @@ def names_in(text: str, separator: str | None) -> list[str]:
     separator: a pair such as ``><`` takes the brackets at both ends off, one in brackets, ``[,]``, those of
     cells, and one in quotes, ``','``, those of names.
     """
-    if text[0] in OPENING or text[-1] == ")":
+    if text[:1] in OPENING or text[-1:] == ")":
         listed = written_list(text)
         if listed is not None:
             return [name.strip() for name in listed]
-    return [text] if separator is None or separator == PLACES else _cut(text, separator)
+    return [text][: len(text)] if separator is None or separator == PLACES else _cut(text, separator)
 
 
 def _cut(text: str, separator: str) -> list[str]:
