@@ -171,7 +171,7 @@ def test_later_files_use_the_training_labels_and_features(tmp_path):
         ("t.jsonl", '{"f": "z", "y": "x"}\n', 1, "'z' in column 'f'"),
         ("t.jsonl", '{"f": Infinity, "y": "x"}\n', 1, "'inf' in column 'f'"),
         ("t.jsonl", '{"f": [1], "y": "x"}\n', 1, "in column 'f'"),
-        ("t.jsonl", '{"f": 1, "y": {"x": [1]}}\n', 1, "a JSON object in column 'y'"),
+        ("t.jsonl", '{"f": 1, "y": {"x": {}}}\n', 1, "'{\"x\": {}}' in column 'y'"),
         ("t.jsonl", '{"f": 1, "y": ["x", null]}\n', 1, "the label None"),
         ("t.xyz", "f,y\n1,x\n", None, "a name that says nothing"),
         ("t.parquet", "PAR1", None, "damaged Parquet"),

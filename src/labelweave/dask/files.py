@@ -22,7 +22,7 @@ from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer, detect_format, read_any
 from labelweave.datasets.any_file import NUMBERED, refuse_unknown_options
 from labelweave.datasets.data_file import DataFileError
-from labelweave.datasets.table import labeled_frame, refuse_missing_numbers
+from labelweave.datasets.table import in_order, labeled_frame, refuse_missing_numbers
 from labelweave.datasets.table_files import RawTable, parquet_part, parquet_parts, raw_tables, table_kind
 from labelweave.datasets.table_reading import table_features
 from labelweave.foundation.arguments import checked
@@ -174,7 +174,7 @@ def planned(
     marks = _common_marks(parts, [one[2] for one in found])
     counts, names = reduce(add, [one[0] for one in found]), [one[1] for one in found]
     is_listed = isinstance(columns.labels, str)
-    labels = sorted(set().union(*names)) if is_listed else [str(name) for name in names[0]]
+    labels = in_order(set().union(*names), columns) if is_listed else [str(name) for name in names[0]]
     fitted = counts.fitted(vectorizer)
     fitted.decimal_marks_ = marks
     return TablePlan(replace(columns, decimal_marks=marks), fitted, labels)

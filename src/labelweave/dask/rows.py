@@ -35,7 +35,7 @@ from labelweave.foundation.arrays import numbers_of, unmasked
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
-from labelweave.labels.tags import read_tags, tag_rows
+from labelweave.labels.tags import read_tags, tag_rows, texts_of
 from labelweave.solvers.frame import State
 
 
@@ -234,6 +234,8 @@ def read_rows(reader: Any, X: Any, y: Any, weight: Any, entry_weight: Any) -> Re
     features = reader._read_features(X, reset=True)
     names = getattr(reader, "feature_names_in_", None)
     features.names = None if names is None else np.asarray(names, np.str_)
+    if texts_of(y) is not None:  # of which a partition does not show whether they are lists
+        y = np.asarray(y, object)
     has_labels = has_many_labels(y)
     targets: Any = LabelMatrix.from_any(y) if has_labels else _classes(y)
     check_lengths(len(features), len(targets))

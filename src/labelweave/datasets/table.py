@@ -9,11 +9,10 @@ writes lists to CSV files.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import chain
 from operator import itemgetter
@@ -26,6 +25,8 @@ import scipy.sparse as sp
 from labelweave.datasets.columns import (
     Columns,
     are_blank,
+    as_array,
+    as_list,
     is_missing,
     is_text,
     n_distinct,
@@ -40,15 +41,24 @@ from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
 from labelweave.datasets.table_columns import TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
+from labelweave.foundation.frames import TRUTH
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import as_text
+from labelweave.labels.written_labels import (
+    OPENING,
+    PLACES,
+    Layout,
+    are_places,
+    found_layout,
+    in_halves,
+    is_plain,
+    names_of,
+    places_of,
+)
+from labelweave.labels.written_labels import names_in as names_in_text
 
 UnknownLabels = Literal["error", "ignore"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
-_NAME = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?"""
-_LIST = re.compile(rf"\[\s*(?:(?:{_NAME})\s*(?:,\s*(?:{_NAME})\s*)*)?\]", re.ASCII | re.DOTALL)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_BEGIN = re.compile(r"""\[\s*['"]""", re.ASCII)
 
 
 def refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) -> None:
@@ -258,13 +268,14 @@ def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
 def _binary(table: RawTable, row: int, name: str) -> float:
     cell = table.columns[name][row]
     try:
-        value = number_or_truth(cell)
+        truth = TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+        value = number_or_truth(cell) if truth is None else truth
     except ValueError:
         value = np.inf
     if not (0 <= value <= 1 or value == -1 or np.isnan(value)):
         expected = ParameterMessage(
-            "0, 1, -1, true, false, a probability or nothing for a label; a column that names labels is "
-            f"given by `labels={name!r}`"
+            "0, 1, -1, true, false, yes, no, a probability or nothing for a label; a column that names "
+            f"labels is given by `labels={name!r}`"
         )
         raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
     return value
@@ -306,13 +317,60 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
     return RawTable(table.path, Columns(kept | {columns.labels: lists}), line_of, 0)
 
 
+def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, Layout]:
+    """Find how the cells of a column write labels, where that is not given; say how."""
+    name = columns.labels
+    if not isinstance(name, str) or columns.label_separator or name not in table.columns:
+        return columns, Layout(None)
+    cells = as_array(table.columns.given(name))
+    if not isinstance(cells, list) and is_text(cells):
+        parts = (cells[place] for place in in_halves(len(cells)))
+        found = found_layout([part.unique().drop_null().to_pylist() for part in parts])
+    else:
+        lists = [cell for cell in as_list(cells) if not is_missing(cell)]
+        found = Layout(PLACES, str(lists[0])) if are_places(lists) else Layout(None)
+    return replace(columns, label_separator=found.separator), found
+
+
+def in_order(names: Collection[str], columns: TableColumns) -> list[str]:
+    """Sort the labels of blocks; those that are places in cells have an order."""
+    return place_names(columns, len(names)) if columns.label_separator == PLACES else sorted(names)
+
+
+def place_names(columns: TableColumns, width: int) -> list[str]:
+    """Name the labels of cells with 0 or 1 for each, as a column "a,b,c" does; else by numbers."""
+    names = re.split(r"\s*[,;|]\s*", str(columns.labels).strip("[]{}() "))
+    return names if len({*names}) == len(names) == width else [*map(str, range(width))]
+
+
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
     """List the labels that the cells of one column name, sorted."""
+    if columns.label_separator == PLACES:
+        return place_names(columns, _placed_labels(table, columns, None).shape[1])
     return sorted(_read_labels(table, columns).names)
+
+
+def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] | None) -> npt.NDArray[Any]:
+    """Read cells that hold 0 or 1 for each label, each text once; a row of NaN where a cell is missing."""
+    cells, known = table.columns[columns.labels], dict[str, Any]()
+    width = None if names is None else len(names)
+    for row, cell in enumerate(cells):
+        if (key := str(cell)) not in known:
+            is_nothing = is_missing(cell) or key.strip() in ("", "?")
+            known[key] = None if is_nothing else places_of(cell) or ()
+            width = width if is_nothing else width or len(known[key])
+            if not is_nothing and (len(known[key]) != width or not width):
+                expected = f"a list of {width or 'as many'} numbers, 0 or 1 for each label"
+                raise table.error(row, columns.labels, repr(key[:40]), expected)
+    nothing = [np.nan] * (width or 0)
+    return np.array([nothing if known[str(cell)] is None else known[str(cell)] for cell in cells])
 
 
 def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
     label_names, unknown_labels = known
+    if columns.label_separator == PLACES:
+        values = _placed_labels(table, columns, label_names)
+        return LabelMatrix.from_any(values, label_names or place_names(columns, values.shape[1]))
     read = _read_labels(table, columns)
     names = sorted(read.names) if label_names is None else list(label_names)
     if not names:
@@ -346,12 +404,17 @@ class _ReadLabels(NamedTuple):
 
 def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
     places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
+    plain = columns.label_separator if is_plain(columns.label_separator) else None
     for row, cell in enumerate(table.columns[columns.labels]):
         is_text = isinstance(cell, str)  # each text is split once
         if is_text and cell in known:
             rows.append(known[cell])
             continue
-        names = _labels_of(table, row, columns, cell)
+        names = None
+        if plain is not None and is_text and cell[:1] not in OPENING and cell[-1:] != ")":
+            names = [name for part in cell.split(plain) if (name := part.strip())]
+        if not names or names == ["?"]:
+            names = _labels_of(table, row, columns, cell)
         rows.append(None if names is None else [places.setdefault(name, len(places)) for name in names])
         if is_text:
             known[cell] = rows[-1]
@@ -361,28 +424,25 @@ def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
 
 
 def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> list[str] | None:
-    if isinstance(cell, str) and cell.startswith("["):
-        try:
-            listed = written_list(cell.strip())
-        except ValueError as error:
-            raise table.error(row, columns.labels, repr(cell[:40]), str(error)) from None
-        cell = cell if listed is None else listed
-    if isinstance(cell, str):
-        names = cell.split(columns.label_separator) if columns.label_separator else [cell]
-        names = [text for name in names if (text := name.strip())]
-        is_unknown = not cell.strip() and columns.empty_labels == "unknown"
-        return None if is_unknown or cell.strip() == "?" else names
-    if is_missing(cell):
-        return None
-    if isinstance(cell, dict):
-        if not all(value in (0, 1) for value in cell.values()):
-            raise table.error(row, columns.labels, "a JSON object", "a list of labels, or 0 and 1 by label")
-        cell = [name for name, value in cell.items() if value]
-    if not isinstance(cell, list):
-        return [as_text(cell)]
-    names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
+    text = cell.strip() if isinstance(cell, str) else None
+    if text in ("", "?"):
+        return None if text or columns.empty_labels == "unknown" else []
+    try:
+        if text is not None:
+            names = names_in_text(text, columns.label_separator)
+        elif isinstance(cell, dict) or (
+            isinstance(cell, list) and any(isinstance(one, dict) for one in cell)
+        ):
+            names = names_of(cell)
+        elif isinstance(cell, list):
+            names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
+        else:
+            return None if is_missing(cell) else [as_text(cell)]
+    except ValueError as error:
+        shown = json.dumps(cell, ensure_ascii=False, default=str) if text is None else text
+        raise table.error(row, columns.labels, repr(shown[:40]), str(error)) from None
     if "" in names:
-        found = f"the label {cell[names.index('')]!r}"
+        found = f"the label {cell[names.index('')] if isinstance(cell, list) else ''!r}"
         raise table.error(row, columns.labels, found, "names that are not empty")
     return names
 
@@ -390,31 +450,3 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> l
 def _as_name(name: Any) -> str:
     """Write a label in a list as text, empty where it is none."""
     return "" if is_missing(name) or isinstance(name, (list, dict)) else str(name).strip()
-
-
-def written_list(text: str) -> list[str] | None:
-    """Read a list of names in quotes and of numbers, of Python or JSON; None where a text is no such list.
-
-    Raises ValueError if it begins like one and cannot be read, as NumPy's ``['red' 'green']`` does.
-    """
-    if not _LIST.fullmatch(text):
-        if _BEGIN.match(text) and text.endswith("]"):
-            raise ValueError("a list of names in quotes with commas between them")
-        return None
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = _python_list(text)
-    names = [*map(as_text, found)]
-    if any(map(_SURROGATE.search, names)):
-        raise ValueError("names without half a pair of surrogates, which is no character")
-    return names
-
-
-def _python_list(text: str) -> list[Any]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of backslashes that escape nothing
-            return list(ast.literal_eval(text))
-    except SyntaxError:
-        raise ValueError("names in quotes without broken escapes") from None

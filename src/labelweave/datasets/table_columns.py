@@ -72,8 +72,8 @@ class TableColumns:
         One column that lists the labels of a row, or several columns of 0 and 1, one a label, also as a
         pattern ``"tag_*"`` or a range ``"tag_1..tag_9"``; None where the rows have no labels.
     label_separator : str or None, default=None
-        What stands between the labels where the label column is a string; by
-        default such a string is one label.
+        What stands between the labels where the label column is a string, also in brackets, ``[,]``; by
+        default :func:`read_table` finds it, with a warning, and elsewhere such a string is one label.
     text, categorical, numeric : str, sequence of str or None, default=None
         The columns to make features of.  Columns named nowhere are left out, except where all three are None:
         then every column that is left gets its kind from its cells, and identifiers, with another value in

@@ -6,6 +6,7 @@ and labels of all rows, and the cells of one block.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
@@ -20,12 +21,14 @@ from labelweave.datasets.table import (
     Known,
     UnknownLabels,
     grouped,
+    in_order,
     labeled_frame,
     names_in,
     refuse_missing_numbers,
     warn_of_no_negative,
+    with_layout,
 )
-from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
+from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks, first_block
 from labelweave.datasets.table_columns import ColumnRoles, TableColumns
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
@@ -84,7 +87,16 @@ def read_table(
         raise ValueError(f"block_rows is {block_rows}; it is a positive number of rows.")
     columns, known = _columns(roles, vectorizer), (label_names, unknown_labels)
     if block_rows is None:
-        table = grouped(next(raw_tables(path, no_header=columns.no_header)), columns)
+        table = next(raw_tables(path, no_header=columns.no_header))
+    else:
+        table = first_block(path, columns, block_rows)
+    if label_names is None:
+        columns, found = with_layout(table, columns)
+        words = found.words(f"{path}: the cells of column {columns.labels!r}")
+        if words is not None and not found.is_path:
+            warnings.warn(f"{words}; label_separator says otherwise.", UserWarning, stacklevel=3)
+    if block_rows is None:
+        table = grouped(table, columns)
         return table_features(table, columns.resolved(table), vectorizer, known)
     columns = columns_of_blocks(path, columns, block_rows)
     return features_in_blocks(path, columns, vectorizer, known, block_rows)
@@ -148,7 +160,7 @@ def _features(
         for _ in frames():
             continue
     if finds_names:
-        label_names = sorted(found)
+        label_names = in_order(found, columns)
     parts: dict[str, list[Any]] = {"X": [], "Y": [], "ids": []}
     for table in tables():
         one = labeled_frame(table, columns, (label_names, unknown_labels), codings)

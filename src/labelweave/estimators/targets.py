@@ -23,7 +23,7 @@ from labelweave.foundation.frames import FrameForm, frame_values, is_frame, libr
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_matrix import is_plain_array
-from labelweave.labels.label_names import as_text, columns_by_name, rows_by_name
+from labelweave.labels.label_names import as_text, columns_by_name, rows_by_name, words_on_alike
 from labelweave.labels.tags import numbered_tags, tag_rows
 
 
@@ -143,7 +143,11 @@ def read_targets(
     if has_many_labels(y):
         labels = LabelMatrix.from_any(y)
         require_observed(labels, is_related=is_related)
-        return labels, label_form(y, labels)
+        form = label_form(y, labels)
+        alike = words_on_alike(labels.words) if form.container == "tags" else None
+        if alike is not None:
+            warnings.warn(f"In Y {alike}", UserWarning, stacklevel=2)
+        return labels, form
     targets = read_classes(y, taxonomy)
     is_pair = len(targets.classes) == 2
     form = TargetForm("binary" if is_pair else "multiclass", "array", 0, targets.classes)

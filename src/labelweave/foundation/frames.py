@@ -10,6 +10,9 @@ import numpy as np
 
 from labelweave.foundation.array_types import Array
 
+TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
+"""What stands for 1 and 0 in columns of one label, in lower case."""
+
 
 def is_frame(table: Any) -> bool:
     """Say whether an object is a data frame: of pandas, polars, pyarrow or another with named columns."""
@@ -26,16 +29,24 @@ def column_labels(table: Any) -> list[Any] | None:
 
 
 def frame_values(table: Any) -> Array:
-    """Write a frame of numbers or booleans as one array; what is missing is NaN.
+    """Write a frame of numbers, booleans or words such as Yes and No as one array; what is missing is NaN.
 
     Raises TypeError or ValueError if entries are other things.
     """
-    if hasattr(table, "iloc"):
-        return np.asarray(table.to_numpy(float, na_value=np.nan))
     if hasattr(table, "collect"):
         raise ValueError(f"it is a {type(table).__name__}, which has no rows yet: call collect() first")
-    values = np.asarray(table)
-    return values.astype(float) if values.dtype.kind == "O" else values
+    try:
+        if hasattr(table, "iloc"):
+            return np.asarray(table.to_numpy(float, na_value=np.nan))
+        values = np.asarray(table)
+        return values.astype(float) if values.dtype.kind in "OUT" else values
+    except (TypeError, ValueError):
+        entries = as_pandas(table).to_numpy(object, na_value=np.nan)
+        words = {str(entry) for entry in entries.flat if isinstance(entry, str)}
+        if not words or not {word.strip().lower() for word in words} <= {*TRUTH}:
+            raise
+        found = [TRUTH[one.strip().lower()] if isinstance(one, str) else one for one in entries.flat]
+        return np.array(found, float).reshape(entries.shape)
 
 
 def column_entries(column: Any) -> list[Any]:

@@ -10,6 +10,7 @@ targets below 0 and above 1, whose doubts are below 0 (:mod:`labelweave.labels.f
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -93,7 +94,8 @@ class LabelMatrix:
             Entries 0/1 or -1/1; NaN (dense input and frames) and what is masked is unobserved.
             In a sparse matrix what is not stored is negative.  Frames may be of pandas, polars or pyarrow.
             Lists, tuples or sets of tags, in a list or a column: a label a tag, sorted; None is a row of
-            which nothing is known.
+            which nothing is known.  Texts are read as in tables: lists that were written as text, and names
+            with a separator between them, which is found, with a warning, by how parts come again.
         names : sequence of str or None, default=None
             Label names; by default a frame's columns, or the tags that occur.
 
@@ -112,9 +114,10 @@ class LabelMatrix:
         refuse_lazy(Y, "Y")
         if sp.issparse(Y):
             return cls(_checked_sparse(Y), None, names)
-        if is_plain_array(Y):
+        is_text = isinstance(Y, np.ndarray) and Y.ndim == 1 and Y.dtype.kind in "OU"
+        if is_plain_array(Y) and not is_text:
             return cls._from_dense(checked_table(numbers_in(Y)), names)
-        rows = tag_rows(Y)
+        rows = tag_rows(Y.tolist() if is_text else Y, _warn)
         if rows is not None:
             return cls(*read_tags(rows, None if names is None else list(names)))
         return cls._from_dense(checked_table(numbers_in(Y)), frame_names(Y) if names is None else names)
@@ -390,6 +393,10 @@ class LabelMatrix:
         if self.observed is None:
             return np.asarray(self.expected_positives.toarray(), dtype=np.float64)
         return np.where(self.observed.toarray() == 0, np.nan, self.expected_positives.toarray())
+
+
+def _warn(words: str) -> None:
+    warnings.warn(words[0].upper() + words[1:], UserWarning, stacklevel=4)
 
 
 def _pattern(matrix: Any) -> sp.csr_array:

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
+from unicodedata import combining, normalize
 
 import numpy as np
 
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.frames import column_labels
 
+_MOST_ALIKE = 5  # groups of names that are shown
+_LEAST_PLURAL = 6  # signs of a word whose ending does not matter
+
 
 def as_text(name: Any) -> str:
     """Write a name as text; whole numbers without a point, as a gap in a column makes integers floats."""
     is_whole = isinstance(name, (float, np.floating)) and float(name).is_integer()
     return str(int(name)) if is_whole else str(name)
+
+
+def words_on_alike(names: Iterable[str]) -> str | None:
+    """Point out names that differ in case, accents, blanks, hyphens or a plural only; else None."""
+    groups = defaultdict[str, list[str]](list)
+    for name in names:
+        groups[_folded(str(name))].append(repr(str(name)[:40]))
+    found = [" and ".join(group) for group in groups.values() if len(group) > 1]
+    more = f"; and {len(found) - _MOST_ALIKE} more" if len(found) > _MOST_ALIKE else ""
+    said = f"some labels are written alike: {'; '.join(found[:_MOST_ALIKE])}{more}"
+    return f"{said}; if they are one label, write them in one way." if found else None
+
+
+def _folded(name: str) -> str:
+    plain = "".join(sign for sign in normalize("NFKD", name.casefold()) if not combining(sign))
+    word = re.sub(r"(?<=[^\W\d_])[-\s_]+(?=[^\W\d_])", "", plain.strip())
+    is_long = len(word) >= _LEAST_PLURAL and word.isalpha()
+    return re.sub(r"(?<=[^s])s$", "", re.sub("ies$", "ys", word)) if is_long else word
 
 
 def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> Array | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -11,28 +11,86 @@ import scipy.sparse as sp
 
 from labelweave.foundation.frames import column_entries, is_frame, only_column
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.written_labels import SEPARATORS, found_layout, in_halves, is_list, names_in
 
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 _ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  # of tables, not tags
 
 
-def tag_rows(Y: Any) -> list[Any] | None:
+def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | None:
     """Return the entries of targets that are lists of tags, one a row; None if they are something else.
 
     In a Series or a column any lists are tags.  Nested Python lists are if a row is a set or has text in it,
-    or none has anything; those of numbers are a table of 0 and 1.
+    if none has anything, or they are of numbers and different lengths; others are a table of 0 and 1.  Texts
+    in a list or a column are read as cells of tables are, those in an array are classes.
+    say: is told how texts were cut.
     """
     column = only_column(Y) if is_frame(Y) else Y
     if column is None or sp.issparse(column) or isinstance(column, str) or not hasattr(column, "__len__"):
         return None
     if isinstance(column, (list, tuple)):
-        return list(column) if any(map(_holds_tags, column)) or _are_empty(column) else None
+        are_tags = any(map(_holds_tags, column)) or _are_empty(column) or _are_of_numbers(column)
+        return list(column) if are_tags else _written_tags(column, say)
     if isinstance(column, np.ndarray) and (column.ndim != 1 or column.dtype.kind != "O"):
         return None
     if getattr(column, "ndim", 1) != 1 or not _is_column(column):
         return None
     rows = column_entries(column)
-    return rows if any(isinstance(row, _COLLECTIONS) for row in rows) else None
+    if any(isinstance(row, _COLLECTIONS) for row in rows):
+        return rows
+    dtype = "category" if isinstance(column, np.ndarray) else str(getattr(column, "dtype", ""))
+    return None if dtype.lower().startswith("categor") else _written_tags(rows, say)
+
+
+def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None) -> list[Any] | None:
+    """Read texts that list tags; None where each is one class, or some are no texts."""
+    texts = _texts_in(rows)
+    if texts is None:
+        return None
+    parts = [dict.fromkeys(text for text in texts[half] if text) for half in in_halves(len(texts))]
+    found = found_layout([*parts])
+    words = None if say is None or found.is_path else found.words("the texts of Y")
+    if say is not None and words is not None:
+        say(f"{words}; give lists of tags to have them otherwise, or an array, y.to_numpy(), of classes.")
+    is_cut = found.separator is not None or any(map(is_list, parts[0]))
+    return _cut_alike(texts, found.separator) if is_cut else None
+
+
+def _texts_in(rows: Sequence[Any]) -> list[str | None] | None:
+    """Return entries that are all texts, or missing; None of others."""
+    if not len(rows) or not all(isinstance(row, str) or is_missing(row) for row in rows):
+        return None
+    return [row.strip() if isinstance(row, str) and row.strip() != "?" else None for row in rows]
+
+
+def _cut_alike(texts: Sequence[str | None], separator: str | None) -> list[Any]:
+    read = {text: names_in(text, separator) for text in {*texts} if text is not None}
+    return [None if text is None else read[text] for text in texts]
+
+
+def texts_of(Y: Any) -> list[str | None] | None:
+    """Return the entries of a column or list of texts, which may be classes or lists of tags; else None."""
+    column = only_column(Y) if is_frame(Y) else Y
+    is_one = isinstance(column, (list, tuple)) or (column is not None and _is_column(column))
+    return _texts_in(column_entries(column)) if is_one and getattr(column, "ndim", 1) == 1 else None
+
+
+def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
+    """Return the rows of :func:`tag_rows`, texts cut so that most of their parts are known tags."""
+    texts, known = texts_of(Y), {*tags}
+    if texts is None:
+        return tag_rows(Y)
+    cells = [_cut_alike(texts, separator) for separator in (None, *SEPARATORS, "><", "[,]", "{,}", "(,)")]
+    return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
+
+
+def _are_of_numbers(rows: Sequence[Any]) -> bool:
+    """Say whether rows are lists of numbers, of different lengths, which are not just 0 and 1."""
+    lists = [row for row in rows if row is not None]
+    if not all(isinstance(row, (list, tuple)) for row in lists) or len({*map(len, lists)}) < 2:
+        return False
+    entries = [entry for row in lists for entry in row]
+    return all(isinstance(entry, Real) for entry in entries) and not {*entries} <= {0, 1, -1}
 
 
 def _is_column(column: Any) -> bool:

@@ -11,7 +11,7 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.frames import is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
-from labelweave.labels.tags import read_tags, tag_rows
+from labelweave.labels.tags import read_tags, tag_rows, tags_of_texts
 from labelweave.metrics._classes import as_text, read_values
 from labelweave.metrics._inputs import _check_names
 
@@ -44,10 +44,12 @@ def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatri
 
 def tags_of_model(y: Any, classifier: Any) -> Any:
     """Read lists of tags as the labels of a classifier, others left out; give other targets as they are."""
-    rows = tag_rows(y)
+    names = [str(name) for name in getattr(classifier, "classes_", ())]
+    form = getattr(fitted_inside(classifier), "_form", None)
+    rows = tags_of_texts(y, names) if getattr(form, "container", None) == "tags" else tag_rows(y)
     if rows is None:
         return y
-    return LabelMatrix(*read_tags(rows, [str(name) for name in classifier.classes_], ignore_others=True))
+    return LabelMatrix(*read_tags(rows, names, ignore_others=True))
 
 
 def fitted_inside(classifier: Any) -> Any:

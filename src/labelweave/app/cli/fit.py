@@ -33,13 +33,13 @@ _MANY = 4  # models that share a flag: it is of all
 _SECTIONS = {
     "How labels go together": (
         "graph", "taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures", "shrink",
-        "label_descriptions", "one_class", "class_paths",
+        "label_descriptions", "one_class", "class_paths", "path_separator",
     ),
     "From scores to decisions": ("enforce", "calibrate", "tune_threshold", "conformal"),
     "Comparing": ("compare", "compare_folds"),
     "DATA that is a table": (
-        "labels", "label_separator", "empty_labels", "label_column", "id", "no_header", "text", "categorical",
-        "numeric", "drop", "min_df", "ngrams", "missing_numeric",
+        "labels", "label_separator", "label_names", "empty_labels", "label_column", "id", "no_header", "text",
+        "categorical", "numeric", "drop", "min_df", "ngrams", "missing_numeric",
     ),
     "DATA in other formats": ("format", "xml", "n_labels", "labels_at", "n_features", "zero_based"),
 }  # fmt: skip
@@ -150,6 +150,9 @@ _model_options = with_options(
            "--data-taxonomy].", default=None),
     switch("--class-paths", "kernel-logistic: classes are paths such as a/b/c in a taxonomy; shorter ones "
            "are known in part."),
+    option("--path-separator TEXT", "What stands between the names of a path of --class-paths [found: /, >, "
+           "::, | and the like]."),
+    option("--label-names A,B,...", "Table: the labels of cells of --labels such as [0, 1, 0]."),
     label_column_options,
     answers_option,
     column_options,

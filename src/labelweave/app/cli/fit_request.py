@@ -36,7 +36,7 @@ _CHOICES = tuple(  # flags by which a model is chosen by cross-validation
 )
 _BOTH_DESCRIBE = "{} and {} both describe the labels; give one of them."
 _EXCLUSIONS: tuple[Exclusion, ...] = (
-    (("dask",), ("data_taxonomy", "class_paths", _TEXTS, "answers", "no_header", "dry_run"),
+    (("dask",), ("data_taxonomy", "class_paths", _TEXTS, "answers", "label_names", "no_header", "dry_run"),
      "{1} is for data in memory, and does not go with --dask."),
     (("dask",), _CHOICES, "--dask takes one --rank and --regularization, not a choice of several."),
     (("class_paths",), ("many_labels",), "{} has one class a row, which {} rules out."),
@@ -194,6 +194,10 @@ def _why_not_together(request: FitRequest) -> Iterator[str]:
     covariances = _COVARIANCES if request.has("taxonomy") else _SOURCES
     if request.flags.dask is None and request.flags.more:
         yield f"{request.flags.more[0]} is a second data file; --dask takes several, without it give one."
+    if request.flags.path_separator is not None and not request.flags.class_paths:
+        yield "--path-separator divides the classes of --class-paths; give that too."
+    if request.flags.path_separator == "":
+        yield "--path-separator is empty; give what stands between the names of a path, such as ' > '."
     if request.flags.shrink is not None and not request.first(covariances):
         yield f"--shrink has no covariance to shrink; give one of {', '.join(map(flag_of, covariances))} too."
     if request.first(covariances) and "label_covariance" in request.given:

@@ -43,6 +43,8 @@ from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.config import config_context
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import words_on_alike
+from labelweave.labels.written_labels import PLACES
 
 _LARGEST_AT_ONCE = 2**26  # bytes of a table, beyond which it is read in blocks
 _PACKED = 4  # times as large as their file are the cells of a compressed one
@@ -83,6 +85,9 @@ def prepared(request: FitRequest) -> Prepared:
     read = read_training_rows(request.data, request.flags, has_one)
     request = _with_classes(request, read)
     rows, columns, words, _ = read
+    alike = words_on_alike(rows.Y.words)
+    if alike is not None:
+        hint(f"warning: {alike}")
     if request.flags.answers is not None:
         rows = _answered(rows, request.flags.answers)
     rows, means, has_gaps = _with_means(rows)
@@ -239,7 +244,10 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
     table = table if is_large else grouped(table, given)
     columns = columns_of_blocks(path, given, _BLOCK_ROWS) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
-    known: Known = ([] if columns.labels is None else None, "error")
+    names = None if source.label_names is None else source.label_names.split(",")
+    if names is not None and columns.label_separator != PLACES:
+        raise click.UsageError("--label-names is for a column of --labels with 0 or 1 for each label.")
+    known: Known = ([] if columns.labels is None else names, "error")
     if is_large:
         said = ReadLines(path)
         data = features_in_blocks(path, columns, vectorizer, known, _BLOCK_ROWS, said)

@@ -38,8 +38,8 @@ _KINDS = {
     "drop": "left out when no kind is given; repeat",
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
-_TABLE_FLAGS = ("labels", "label_column", "label_separator", "empty_labels", "id", "no_header", *_KINDS,
-                "min_df", "ngrams", "missing_numeric")  # fmt: skip
+_TABLE_FLAGS = ("labels", "label_column", "label_separator", "label_names", "empty_labels", "id", "no_header",
+                *_KINDS, "min_df", "ngrams", "missing_numeric")  # fmt: skip
 _NAMES = ("-", "/dev/stdin")
 _SHOWN = "standard input"
 _BLOCK_BYTES = 1 << 22

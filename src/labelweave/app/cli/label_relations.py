@@ -27,6 +27,7 @@ from labelweave.datasets.any_file import NUMBERED
 from labelweave.datasets.csr_parts import label_numbers
 from labelweave.estimators.label_graph.choice import GRAPHS
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix
+from labelweave.labels.written_labels import path_divider
 from labelweave.metrics.known_labels import classes_of_labels
 
 Pairs = tuple[tuple[str, str], ...]
@@ -129,7 +130,7 @@ def model_with_relations(
     found = dict(more)
     if request.has("taxonomy"):
         tree = given or (known if relations.data_taxonomy else None)
-        found["taxonomy"] = Taxonomy.from_paths(names) if relations.class_paths else tree
+        found["taxonomy"] = _tree_of_paths(names, relations.path_separator) if relations.class_paths else tree
     if request.relates_labels and request.has("label_covariance") and found.get("taxonomy") is None:
         shrink = relations.shrink
         covariance = _covariance(names, request, columns, given, () if rows is None else rows.parents or ())
@@ -139,6 +140,20 @@ def model_with_relations(
     decided_by = given if given is not None else known
     model = request.classifier(found)
     return with_decisions(model, request.decisions, decided_by, random_state=request.seed)
+
+
+def _tree_of_paths(names: Sequence[str], separator: str | None) -> Taxonomy:
+    """Make a taxonomy of classes that are paths; say what was found to divide them, unless it is a slash."""
+    tree = Taxonomy.from_paths(names, separator)
+    below = next((name for name in names if name in tree.parents), None)
+    if below is None:
+        hint(
+            f"warning: no class is a path, such as {names[0][:40]!r}, so all stand side by side; "
+            "--path-separator says what stands between the names of a path."
+        )
+    elif separator is None and (sign := path_divider(names).findall(below)[0].strip()) != "/":
+        hint(f"classes are paths, such as {below[:40]!r}, divided at {sign!r}; --path-separator decides.")
+    return tree
 
 
 def is_graph_file(request: FitRequest) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import click
@@ -11,11 +10,11 @@ import numpy as np
 
 from labelweave.app.cli.messages import hint, is_quiet, note, print_lines
 from labelweave.datasets import TableColumns
-from labelweave.datasets.columns import as_array, as_list, is_missing, is_text, is_text_lists
-from labelweave.datasets.table import numbers_of, written_list
+from labelweave.datasets.columns import as_list, is_missing, is_text, is_text_lists
+from labelweave.datasets.table import numbers_of, with_layout
 from labelweave.datasets.table_files import RawTable
+from labelweave.labels.written_labels import PLACES, is_list
 
-_SEPARATORS = (",", ";", "|")
 _MOST_NAMES = 20
 _SHOWN_COLUMNS = 12
 _INDENT = 14
@@ -33,30 +32,24 @@ def require_labels(table: RawTable, given: TableColumns) -> None:
 
 
 def cut_where_listed(
-    table: RawTable, given: TableColumns, otherwise: str = "; --one-class takes each for a class"
+    table: RawTable, given: TableColumns, otherwise: str = "--one-class takes each for a class, "
 ) -> TableColumns:
     """Find what separates labels where cells look like lists of them, and nothing says how to cut them.
 
-    They do where a fourth of the different cells have a separator, and cutting there leaves fewer names.
-    otherwise: what is said of cells that are no lists.
+    otherwise: what else decides of cells that are no lists.
     """
-    if not isinstance(given.labels, str) or given.label_separator or given.labels not in table.columns:
-        return given
-    cells = as_array(table.columns.given(given.labels))
-    texts = cells.unique().to_pylist() if not isinstance(cells, list) and is_text(cells) else []
-    names = {text.strip() for text in texts if text and text.strip()}
-    if any(map(_is_list, names)):
-        return given
-    for separator in _SEPARATORS:
-        lists = sorted(name for name in names if separator in name)
-        parts = {part.strip() for name in names for part in name.split(separator)}
-        if 4 * len(lists) >= len(names) and len(parts) < len(names):
-            hint(
-                f"the cells of column {given.labels!r} list labels, such as {lists[0][:40]!r}, and are "
-                f"cut at {separator!r}{otherwise}."
-            )
-            return replace(given, label_separator=separator)
-    return given
+    columns, found = with_layout(table, given)
+    words = found.words(f"the cells of column {given.labels!r}")
+    if words is None:
+        return columns
+    decides = f"{otherwise}--label-separator cuts otherwise"
+    if found.separator == PLACES:
+        decides = f"--label-names names them, {decides}"
+    elif found.separator is None:
+        paths = "--class-paths makes a taxonomy of them, " if found.is_path else ""
+        decides = f"{paths}--label-separator {found.doubt!r} cuts them"
+    hint(f"{words}; {decides}.")
+    return columns
 
 
 def are_lists(cells: Any) -> bool:
@@ -64,14 +57,7 @@ def are_lists(cells: Any) -> bool:
     if is_text_lists(cells):
         return True
     texts = cells.unique().to_pylist() if is_text(cells) else as_list(cells)
-    return any(isinstance(cell, list) or (isinstance(cell, str) and _is_list(cell)) for cell in texts)
-
-
-def _is_list(text: str) -> bool:
-    try:
-        return text.startswith("[") and written_list(text.strip()) is not None
-    except ValueError:  # which its reader says
-        return True
+    return any(isinstance(cell, (list, dict)) or (isinstance(cell, str) and is_list(cell)) for cell in texts)
 
 
 class ColumnWords(NamedTuple):

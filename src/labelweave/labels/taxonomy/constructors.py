@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.labels.taxonomy.node_graph import NodeGraph, node_name
+from labelweave.labels.written_labels import path_divider
 
 
 class TaxonomyConstructors(NodeGraph):
@@ -114,7 +117,7 @@ class TaxonomyConstructors(NodeGraph):
 
     @classmethod
     def from_paths(
-        cls, paths: Iterable[str], separator: str = "/", ancestors: Literal["add", "require"] = "add"
+        cls, paths: Iterable[str], separator: str | None = None, ancestors: Literal["add", "require"] = "add"
     ) -> Self:
         """Read path strings; a node is named by its whole path.
 
@@ -122,8 +125,10 @@ class TaxonomyConstructors(NodeGraph):
         ----------
         paths : iterable of str
             The paths, of leaves or of all nodes.
-        separator : str, default="/"
-            What stands between the names of a path.
+        separator : str or None, default=None
+            What stands between the names of a path.  By default one of ``/``, ``>``, ``::``, ``|``,
+            ``.`` and the like, whichever divides most paths and leaves beginnings that several share; a
+            point between digits belongs to a number then, unless every path is one, such as 1.2.3.
         ancestors : {"add", "require"}, default="add"
             Whether a node above that is not listed is added, or the path refused.
 
@@ -149,26 +154,28 @@ class TaxonomyConstructors(NodeGraph):
             raise ValueError(f"paths is {paths!r}; give a list of paths.")
         words = (ancestors, separator)
         if (
-            not all(isinstance(word, str) for word in words)
+            not all(isinstance(word, str | None) for word in words)
             or ancestors not in ("add", "require")
-            or not separator
+            or separator == ""
         ):
             raise ValueError(
                 f"ancestors={ancestors!r}, separator={separator!r}; the first is 'add' or 'require', "
                 "the second is not empty."
             )
         listed = dict[str, tuple[str, ...]]()
-        for position, path in enumerate(paths):
-            name = node_name(path, f"path {position}")
+        named = [node_name(path, f"path {position}") for position, path in enumerate(paths)]
+        divided = path_divider(named) if separator is None else re.compile(re.escape(separator))
+        for position, name in enumerate(named):
             if name in listed:
                 raise ValueError(
                     f"The path {name!r} is listed twice, again at position {position}; list it once."
                 )
-            listed[name] = _upwards(name, separator)
+            listed[name] = _upwards(name, divided)
         if ancestors == "require":
             _refuse_orphans(listed)
         nodes = list(dict.fromkeys(node for path in listed.values() for node in path))
-        return cls([(name.rpartition(separator)[0], name) for name in nodes if separator in name], nodes)
+        above = {child: parent for path in listed.values() for parent, child in pairwise(path)}
+        return cls([(above[name], name) for name in nodes if name in above], nodes)
 
     @classmethod
     def from_networkx(cls, graph: Any, root: Any | None = None) -> Self:
@@ -246,15 +253,14 @@ def _shown(path: tuple[str, ...]) -> str:
     return repr(" > ".join(path)) if path else "the top"
 
 
-def _upwards(path: str, separator: str) -> tuple[str, ...]:
+def _upwards(path: str, divider: re.Pattern[str]) -> tuple[str, ...]:
     """List the nodes on a path from the root down, each by its whole path."""
-    parts = path.split(separator)
-    if not all(part.strip() for part in parts):
+    if not all(part.strip() for part in divider.split(path)):
         raise ValueError(
-            f"The path {path!r} has an empty part; write names with one {separator!r} between them, "
-            "none at the ends."
+            f"The path {path!r} has an empty part; write names with one {divider.findall(path)[0]!r} between "
+            "them, none at the ends."
         )
-    return tuple(separator.join(parts[:length]) for length in range(1, len(parts) + 1))
+    return (*(path[: found.start()].rstrip() for found in divider.finditer(path)), path)
 
 
 def _refuse_orphans(listed: Mapping[str, tuple[str, ...]]) -> None:

@@ -1,0 +1,359 @@
+"""Labels as cells of text write them: lists in brackets, objects, names with a separator between them.
+
+What one cell shows by itself, as ``['red', 'green']`` does, is read wherever it stands.  What only many cells
+show together, that commas stand between labels, is found once and kept as a separator.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
+
+from labelweave.foundation.frames import TRUTH
+from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.label_names import as_text
+
+PLACES = "[0,1]"
+"""The separator of cells that hold 0 or 1 for each label, as ``[0, 1, 0]``."""
+
+OPENING = frozenset(" [{('\"")
+"""What a list begins with, or blanks before it; or it ends with a bracket."""
+
+_NAMED_BY = ("name", "label", "title", "tag", "value", "text", "id")  # of objects, the first that all have
+_PLAIN = (str, int, float)
+_CLOSED_BY = {"[": "]", "{": "}", "(": ")", "<": ">", "'": "'", '"': '"'}
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_NAME = rf"(?:{_QUOTED}|-?(?:0|[1-9]\d*)(?:\.\d*)?)"
+_FLAGS = re.ASCII | re.DOTALL
+_LIST = re.compile(rf"[\[{{(]\s*(?:{_NAME}\s*(?:,\s*{_NAME}\s*)*,?\s*)?[\]}})]", _FLAGS)
+_NUMPY = re.compile(rf"\[\s*{_NAME}(?:\s+{_NAME})+\s*\]", _FLAGS)
+_BARE = re.compile(rf"(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))+", _FLAGS)
+_CALL = re.compile(r"(?:frozenset|set|tuple|list|(?:np\.)?array|c)\((.*?)(?:,\s*dtype=[^()]*)?\)", _FLAGS)
+_BEGIN = re.compile(r"""[\[(]\s*['"]""", re.ASCII)
+_OBJECT = re.compile(rf"\{{\s*(?:{_QUOTED}|\d+)\s*:|[\[(]\s*[{{\[(].*['\"\d]", _FLAGS)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SIGN = r"(?:-?1|0)(?:\.0*)?"
+_ROW = re.compile(rf"[\[(]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])]?", re.ASCII)
+
+_STRONG = ("\n", "\t", ";", "||", "|", "//", "；", "、", "，")  # seldom in a name
+_WEAK = ("::", "/", ">", "+", "&", ":", " ")
+SEPARATORS = (*_STRONG, ",", *_WEAK)
+_OF_PATHS = frozenset(("/", ">", "::", "|", ":"))
+_PATH_SIGNS = {
+    **{sign: rf"\s*{re.escape(sign)}\s*" for sign in ("->", ">>", ">", "→", "»", "::", "|", "\\", "/", "--")},
+    ":": r":(?=\S)",
+    ".": r"(?<=[^\d\s])\.(?=\S)|(?<=\S)\.(?=[^\d\s])",
+}
+_CODE = re.compile(r"[A-Za-z]?\d+(?:\.\w+)*")
+_NOTHING = frozenset({"", "?", "na", "nan", "none", "null", "[]", "{}", "()", "set()"})
+_MOST_CELLS = 20_000
+_FEW, _MANY = 3, 10  # cells with a separator
+
+
+def written_list(text: str) -> list[str] | None:
+    """Read a list of names in quotes and of numbers, or of objects; None where a text is no such list.
+
+    Lists of Python, JSON and NumPy, sets and tuples are read, in brackets or none: ``'red', 'green'``.
+    Raises ValueError if a text begins like one and cannot be read.
+    """
+    if not text or text[0] not in "[{('\"fstlnac":
+        return None
+    if text[-1] == ")" and (called := _CALL.fullmatch(text)) is not None:
+        text = called[1].strip() if called[1].strip()[:1] in ("[", "{", "(") else f"[{called[1]}]"
+    is_closed = _is_in_brackets(text)
+    if is_closed and _NUMPY.fullmatch(text):
+        text = f"[{','.join(one[0] for one in re.finditer(_NAME, text[1:-1], _FLAGS))}]"
+    elif is_closed and _LIST.fullmatch(text) and (text[0] != "(" or text == "()" or re.search("['\"]", text)):
+        text = f"[{text[1:-1]}]"
+    elif _BARE.fullmatch(text):
+        text = f"[{text}]"
+    elif not is_closed or not _OBJECT.match(text):
+        if is_closed and _BEGIN.match(text):
+            raise ValueError("a list of names in quotes with commas between them")
+        return None
+    names = names_of(_read(text))
+    if any(map(_SURROGATE.search, names)):
+        raise ValueError("names without half a pair of surrogates, which is no character")
+    return names
+
+
+def is_list(text: str) -> bool:
+    """Say whether a cell is a list by itself, readable or not."""
+    try:
+        return written_list(text.strip()) is not None
+    except ValueError:  # which its reader says
+        return True
+
+
+def _is_in_brackets(text: str) -> bool:
+    return len(text) > 1 and text[0] in "[{(" and text[-1] == _CLOSED_BY[text[0]]
+
+
+def _read(text: str) -> Any:
+    """Read what JSON or Python write."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of backslashes that escape nothing
+            return ast.literal_eval(text)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise ValueError("names in quotes without broken escapes") from None
+
+
+def names_of(value: Any) -> list[str]:
+    """List the names of labels that a list or an object of JSON or Python holds.
+
+    Of an object they are its values, or its keys where the values are numbers or say yes and no.
+    Raises ValueError if it is not clear what the names are.
+    """
+    entries = _entries_of(value) if isinstance(value, Mapping) else [*value]
+    if any(isinstance(entry, Mapping) for entry in entries):
+        fields = [*map(_lower, entries)]
+        key = next((key for key in _NAMED_BY if all(type(one.get(key)) in _PLAIN for one in fields)), "")
+        entries = [one.get(key) for one in fields]
+    if not all(type(entry) in _PLAIN and not is_missing(entry) for entry in entries):
+        raise ValueError("a list of names, or of objects with a name, label, title or id")
+    return [*map(as_text, entries)]
+
+
+def _lower(entry: Any) -> dict[str, Any]:
+    return {str(key).lower(): value for key, value in entry.items()} if isinstance(entry, Mapping) else {}
+
+
+def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
+    """List what an object says of labels: itself where it has a name, its values or its keys."""
+    values, lower = [*value.values()], _lower(value)
+    if any(type(lower.get(key)) in _PLAIN[:2] for key in _NAMED_BY[:3]) or [*lower] == ["id"]:
+        return [value]
+    signs: list[Any] = [TRUTH.get(str(one).strip().lower(), one) for one in values]
+    if all(isinstance(one, (int, float)) for one in signs):
+        if any(one % 1 for one in signs) and all(0 <= one <= 1 for one in signs):
+            raise ValueError("names, or 0 and 1 for each; probabilities go in a column a label")
+        return [key for key, sign in zip(value, signs, strict=True) if sign > 0]
+    if {*map(type, values)} == {type(None)}:
+        return [*value]
+    return values[0] if len(values) == 1 and isinstance(values[0], list) else values
+
+
+@cache
+def _pattern(separator: str) -> tuple[str, str, str]:
+    """Divide a separator into what opens a cell or a name, what stands between names, and what closes it."""
+    first, last = separator[0], separator[-1]
+    if len(separator) > 2 and _CLOSED_BY.get(first) == last:
+        return first, separator[1:-1], last
+    return (last, separator, first) if last != first == _CLOSED_BY.get(last) else ("", separator, "")
+
+
+def is_plain(separator: str | None) -> bool:
+    """Say whether cells need only be cut where a text stands."""
+    return separator not in (None, PLACES) and not _pattern(str(separator))[0]
+
+
+def names_in(text: str, separator: str | None) -> list[str]:
+    """List the names in the text of a cell, cut where it is no list by itself.
+
+    separator: a pair such as ``><`` takes the brackets at both ends off, one in brackets, ``[,]``, those of
+    cells, and one in quotes, ``','``, those of names.
+    """
+    if text[:1] in OPENING or text[-1:] == ")":
+        listed = written_list(text)
+        if listed is not None:
+            return [name.strip() for name in listed]
+    return [text][: len(text)] if separator is None or separator == PLACES else _cut(text, separator)
+
+
+def _cut(text: str, separator: str) -> list[str]:
+    opened, between, closed = _pattern(separator)
+    if not opened:
+        return [name for part in text.split(between) if (name := part.strip())]
+    if opened not in "'\"":
+        text = text.removeprefix(opened).removesuffix(closed)
+    parts = text.split(between)
+    if len(between) == 1 and re.search("['\"]", text):
+        parts = re.findall(rf"((?:{_QUOTED}|[^{re.escape(between)}'\"]|['\"])+)", text)
+        parts = [re.sub(r"""^\s*(['"])(.*)\1\s*$""", r"\2", part) for part in parts]
+    return [name for part in parts if (name := part.strip())]
+
+
+def places_of(cell: Any) -> list[float] | None:
+    """Read 0 or 1 for each label, in a text or a list; None where it is something else."""
+    if isinstance(cell, str):
+        text = cell.strip().lower().replace("true", "1").replace("false", "0")
+        cell = [*map(float, re.findall(_SIGN, text))] if _ROW.fullmatch(text) else None
+    if not isinstance(cell, (list, tuple)) or len(cell) < 2 or not {*map(type, cell)} <= {int, float, bool}:
+        return None
+    return [*map(float, cell)] if {*cell} <= {0, 1} or {*cell} <= {-1, 1} else None
+
+
+def are_places(cells: Sequence[Any]) -> bool:
+    """Say whether all cells hold 0 or 1 for each of so many labels."""
+    return (
+        bool(cells) and bool(places_of(cells[0])) and len({len(places_of(cell) or ()) for cell in cells}) == 1
+    )
+
+
+class Layout(NamedTuple):
+    """How cells of text write labels.
+
+    separator: what stands between them; None where each is one label.
+    example: a cell with a separator.
+    doubt: a sign in cells that are taken whole, which may be a separator, of paths too.
+    """
+
+    separator: str | None
+    example: str = ""
+    doubt: str | None = None
+    is_path: bool = False
+
+    def words(self, where: str) -> str | None:
+        """Say what is done with cells, such as "the cells of column 'tags'"; None where that is nothing."""
+        such = f"such as {self.example[:40]!r}"
+        if self.separator is None:
+            seem = "look like paths" if self.is_path else f"may be lists with {self.doubt!r} between labels"
+            return self.doubt and f"{where} {seem}, {such}, and each is taken as it stands"
+        if self.separator == PLACES:
+            return f"{where} hold 0 or 1 for each label, {such}, and are read as columns"
+        opened, between, closed = _pattern(self.separator)
+        around = f" inside {opened!r} and {closed!r}" if opened and between[0] != closed else ""
+        return f"{where} list labels, {such}, and are cut at {between!r}{around}"
+
+
+def in_halves(n_rows: int) -> list[slice]:
+    """Return all rows, the first half of them and the second."""
+    return [slice(None), slice(n_rows // 2), slice(n_rows // 2, None)]
+
+
+def found_layout(parts: Sequence[Iterable[str]]) -> Layout:
+    """Find how cells of text write labels, by how parts of them come again in others.
+
+    parts: the cells of all rows, of the first half and of the second; what both do not show is not taken.
+    """
+    whole, *halves = map(_distinct, parts)
+    found = _layout(whole) if whole else Layout(None)
+    said = {_evidence(half, found.separator)[:3] for half in halves if found.separator in SEPARATORS}
+    return found if said <= {"for", "few"} else Layout(None, found.example, found.separator)
+
+
+def _distinct(cells: Iterable[str]) -> list[str]:
+    names = dict.fromkeys(cell.strip() for cell in cells)
+    kept = [name for name in names if name.lower() not in _NOTHING]
+    return kept[:: -(-len(kept) // _MOST_CELLS) or 1]
+
+
+def _layout(names: Sequence[str]) -> Layout:
+    """Find how distinct cells write labels, whatever halves of them show."""
+    if are_places(names):
+        return Layout(PLACES, names[0])
+    bare, quotes = [*filter(_BARE.fullmatch, names)], {name[0] + name[-1] for name in names}
+    if bare and len(quotes) == 1:
+        return Layout(",".join(quotes.pop()), min(bare))
+    are_lists = [*map(is_list, names)]
+    if any(are_lists) and (all(are_lists) or not all(map(_is_in_brackets, names))):
+        return Layout(None)
+    return _in_brackets(names) or _separated(names)
+
+
+def _in_brackets(names: Sequence[str]) -> Layout | None:
+    """Find lists in brackets whose names are not quoted, and names in brackets of their own."""
+    opened = next((name[0] for name in names if name[0] in "[{(<"), "")
+    closed = _CLOSED_BY.get(opened, "")
+    inside = [name for name in names if opened and name[0] == opened and name[-1] == closed]
+    if 2 * len(inside) < len(names) or not inside:
+        return None
+    if pairs := [name for name in inside if closed + opened in name]:
+        return Layout(closed + opened, min(pairs)) if len(inside) == len(names) else None
+    if opened == "<" or any("," in name for name in {*names} - {*inside}):
+        return None
+    bare = [name[1:-1] for name in inside]
+    is_cut = any("," in name for name in bare) and (opened != "(" or _evidence(bare, ",") == "for")
+    separator = "," if is_cut else _separated(bare).separator
+    example = min((name for name in inside if separator and separator in name), default="")
+    return Layout(f"{opened}{separator}{closed}", example) if separator else None
+
+
+def _separated(names: Sequence[str]) -> Layout:
+    doubt = Layout(None)
+    for separator in SEPARATORS:
+        said = _evidence(names, separator)
+        if said == "for" or (said.endswith(("unclear", "path")) and doubt.doubt is None):
+            example = min(name for name in names if separator in name)
+            if said == "for":
+                return Layout(separator, example)
+            doubt = Layout(None, example, separator, said == "path")
+    return doubt
+
+
+def _evidence(names: Sequence[str], separator: str) -> str:
+    """Say what is for or against a separator of labels, or that it is unclear, of paths, or in few cells.
+
+    Parts of lists come again in other lists, and at other places: first, later, alone.  What comes first in
+    names of two words, such as "New", does not come later, and parts of paths stay below what is above them.
+    """
+    lists, is_strong = [name for name in names if separator in name], separator in _STRONG
+    if not lists:
+        return "against"
+    if len(lists) < (0.1 if separator == "," else 0.15 if is_strong else 0.25) * len(names) or _is_of_names(
+        lists, separator
+    ):
+        return "against"
+    found = [parts for name in lists if len(parts := _cut(name, separator)) > 1]
+    if not found:
+        return "against"
+    alone = {*names} - {*lists}
+    counts = Counter(part for parts in found for part in {*parts}) + Counter(alone)
+    every, below = [*chain.from_iterable(found)], [part for parts in found for part in parts[1:]]
+    first, later = {parts[0] for parts in found} | alone, {*below} | alone
+    pairs = {pair for parts in found for pair in pairwise(parts)}
+    again = sum(counts[part] > 1 for part in every) / len(every)
+    moving_later = sum(part in first for part in below) / len(below)
+    moving = min(moving_later, sum(parts[0] in later for parts in found) / len(found))
+    n_above = Counter(part for _, part in pairs if counts[part] > 1)
+    is_tree = sum(count == 1 for count in n_above.values()) >= 0.8 * len(n_above)
+    if separator in _OF_PATHS and moving_later <= 0.05 and is_tree and again >= 0.2:
+        return "path" if len(found) >= _FEW else "few"
+    n_lists, share_again, share_moving = _least(separator, len(found))
+    if len(found) >= n_lists and again >= share_again and moving >= share_moving:
+        return "for"
+    is_long = separator == "," and len(every) >= _FEW * len(found)
+    share = 0.25 if separator == " " else 0.15
+    may_be = "unclear" if is_strong or is_long or (moving >= share and again >= share + 0.1) else "against"
+    return f"few, {may_be}" if len(found) < n_lists else may_be
+
+
+def _least(separator: str, n_lists: int) -> tuple[int, float, float]:
+    """Return how many lists there must be, and what share of parts comes again, and at other places."""
+    others = (_FEW, 0.35, 0.2) if n_lists >= _MANY else (_FEW, 0.7, 0.3)
+    known = {",": (1, 0.3, 0.15 if n_lists >= _MANY else 0.25), " ": (_FEW + 1, 0.8, 0.4)}
+    return (1, 0.2, 0.0) if separator in _STRONG else known.get(separator, others)
+
+
+def _is_of_names(lists: Sequence[str], separator: str) -> bool:
+    """Say whether a sign is part of names: of addresses, dates, times, "C++" and the like."""
+    if separator in " ," or (separator in _STRONG and separator != "//"):
+        return False
+    parts = [[part.strip() for part in name.split(separator)] for name in lists]
+    n_open, n_numbers = sum("" in some for some in parts), sum(all(map(str.isdigit, some)) for some in parts)
+    return any("://" in name for name in lists) or 10 * n_open > len(lists) or 2 * n_numbers > len(lists)
+
+
+def path_divider(names: Sequence[str]) -> re.Pattern[str]:
+    """Find what divides paths such as "Food > Dairy" and "food/dairy"; a slash where nothing shows it."""
+    are_codes = all(map(_CODE.fullmatch, names))
+    best, most = re.compile("/"), 0
+    for sign, pattern in _PATH_SIGNS.items():
+        divider = re.compile(r"\." if sign == "." and are_codes else pattern)
+        paths = [parts for name in names if len(parts := divider.split(name)) > 1]
+        firsts = [parts[0] for parts in paths]
+        is_shared = len({*firsts, *names}) < len(firsts) + len(names) or (len(names) == 1 and sign != ".")
+        if is_shared and all(part.strip() for parts in paths for part in parts) and len(paths) > most:
+            best, most = divider, len(paths)
+    return best
