@@ -55,6 +55,7 @@ def read(cells):
         "frozenset({'a', 'b'})",
         "array(['a', 'b'], dtype=object)",
         "array(['a', 'b'], dtype='<U1')",
+        "[np.str_('a'), np.str_('b')]",
         'c("a", "b")',
         '[{"id": 7, "name": "a"}, {"id": 8, "name": "b"}]',
         "[{'id': 7, 'name': 'a'}, {'id': 8, 'name': 'b'}]",

@@ -10,7 +10,6 @@ targets below 0 and above 1, whose doubts are below 0 (:mod:`labelweave.labels.f
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ import scipy.sparse as sp
 
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import checked_csr, numbers_of, refuse_lazy, unmasked
+from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.frames import frame_values, is_frame
 from labelweave.labels.label_names import checked_names
 from labelweave.labels.label_tables import (
@@ -396,7 +396,7 @@ class LabelMatrix:
 
 
 def _warn(words: str) -> None:
-    warnings.warn(words[0].upper() + words[1:], UserWarning, stacklevel=4)
+    warn_caller(words[0].upper() + words[1:])
 
 
 def _pattern(matrix: Any) -> sp.csr_array:

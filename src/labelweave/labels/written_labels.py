@@ -37,6 +37,7 @@ _LIST = re.compile(rf"[\[{{(]\s*(?:{_NAME}\s*(?:,\s*{_NAME}\s*)*,?\s*)?[\]}})]",
 _NUMPY = re.compile(rf"\[\s*{_NAME}(?:\s+{_NAME})+\s*\]", _FLAGS)
 _BARE = re.compile(rf"(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))+", _FLAGS)
 _CALL = re.compile(r"(?:frozenset|set|tuple|list|(?:np\.)?array|c)\((.*?)(?:,\s*dtype=[^()]*)?\)", _FLAGS)
+_SCALAR = re.compile(rf"\bnp\.\w+\(({_QUOTED}|[-+.\w]+)\)", _FLAGS)
 _BEGIN = re.compile(r"""[\[(]\s*['"]""", re.ASCII)
 _OBJECT = re.compile(rf"\{{\s*(?:{_QUOTED}|\d+)\s*:|[\[(]\s*[{{\[(].*['\"\d]", _FLAGS)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -66,6 +67,8 @@ def written_list(text: str) -> list[str] | None:
     """
     if not text or text[0] not in "[{('\"fstlnac":
         return None
+    if "np." in text:  # numbers and texts as NumPy 2 shows them in a list
+        text = _SCALAR.sub(r"\1", text)
     if text[-1] == ")" and (called := _CALL.fullmatch(text)) is not None:
         text = called[1].strip() if called[1].strip()[:1] in ("[", "{", "(") else f"[{called[1]}]"
     is_closed = _is_in_brackets(text)
