@@ -82,10 +82,7 @@ class NodeRows:
 
 
 class NodeBlock(MarginBlock):
-    """Some columns of one node.
-
-    of_tree: which columns of the tree the labels of the rows are.
-    """
+    """Some columns of one node, with their numbers in the tree."""
 
     def __init__(self, data: OrderedRows, labels: Array, of_tree: Array, used: Array | None) -> None:
         super().__init__(data, labels, data.dtype)
