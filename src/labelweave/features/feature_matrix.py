@@ -92,7 +92,6 @@ class FeatureMatrix:
         return of_rows(self, *by_row)
 
     def mapped(self, of_rows: Callable[[FeatureMatrix], npt.NDArray[Any]], which: Any, size: int) -> Any:
-        """Call a function of features for some rows, so many at a time; put what it gives in their order."""
         starts = range(0, max(1, len(which)), size)
         return np.concatenate([of_rows(self.rows(which[start : start + size])) for start in starts])
 
@@ -109,7 +108,6 @@ class FeatureMatrix:
         raise NotImplementedError
 
     def row_counts(self) -> npt.NDArray[Any] | None:
-        """Count the entries that each row stores; None for dense features."""
         return np.diff(self.data.indptr) if self.is_sparse else None
 
     def largest_entry(self) -> float:
@@ -117,7 +115,6 @@ class FeatureMatrix:
         return float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
 
     def rows(self, which: slice | npt.NDArray[Any]) -> FeatureMatrix:
-        """Keep some rows, not checked again."""
         if isinstance(which, slice) and which.indices(len(self)) == (0, len(self), 1):
             return self
         return self._unchecked(self.data[which], self.names)
@@ -136,12 +133,7 @@ class FeatureMatrix:
     def sparse_rows(
         self, dtype: npt.DTypeLike
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return the rows as the three CSR arrays that the compiled loops read.
-
-        dtype: the type of the values, float32 or float64.
-        indices (nnz,): feature numbers; int64 only when there are more than 2^31 features.
-        Shapes: indptr (n + 1,), values (nnz,).
-        """
+        """Return the rows as the CSR arrays that compiled loops read; indices are int64 only beyond 2^31."""
         csr = self.data if self.is_sparse else _dense_as_csr(self.data)
         index_type = np.int32 if self.shape[1] <= np.iinfo(np.int32).max else np.int64
         return (

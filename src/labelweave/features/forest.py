@@ -88,7 +88,6 @@ class Forest(StoredParameters):
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Put the trees of forests after one another."""
         if len(parts) == 1:
             return parts[0]
         begins = np.cumsum([0, *(len(part.feature) for part in parts)])

@@ -147,7 +147,6 @@ class _GrowingFactor:
         self.is_open[pivots] = False
 
     def finished(self) -> IncompleteFactor:
-        """Return the factor, with the diagonal that is left computed anew."""
         triangle = self.rows.known(self.active)
         features = self.rows.finished()
         left = self.rows.diagonal() - features.squared_norms()
