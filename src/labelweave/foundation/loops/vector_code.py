@@ -107,7 +107,6 @@ class Code:
         )
 
     def load_int8(self, pointer: Any) -> Vector:
-        """Load int8 numbers and convert them."""
         narrow = ir.VectorType(ir.IntType(8), WIDTH)
         loaded = self.builder.load(self.builder.bitcast(pointer, narrow.as_pointer()), align=1)
         return Vector(self, self.builder.sitofp(loaded, self.type))
@@ -156,7 +155,6 @@ class Vector:
         return Vector(self.code, self.code.builder.select(self.above(other), other.value, self.value))
 
     def widened(self, wide: Code) -> Vector:
-        """Convert float32 to float64; float64 stays as it is."""
         if self.code.number == wide.number:
             return self
         return Vector(wide, self.code.builder.fpext(self.value, wide.type))

@@ -149,10 +149,7 @@ def _add_factor(factor, search, residual):
 
 @njit(**INNER)
 def finest_difference(search, residual):
-    """Return the least difference of bounds and scores that matters.
-
-    Overwrites the drops of the labels in ``residual``.
-    """
+    """Return the least difference of bounds and scores that matters; overwrites the drops in ``residual``."""
     stake = size = 0.0
     for number in range(residual.counts.labels):
         label, own = residual.labels[number], residual.unary[number]
@@ -282,7 +279,6 @@ def _explore(cliques, unary, tables, limits, tolerance, best, workspace):
 
 @njit(**SINGLE)
 def _open_cliques(label, cliques, search):
-    """Count the cliques that a label shares with other free labels."""
     count = 0
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
         clique, is_open = cliques.places[place].clique, False
