@@ -71,7 +71,6 @@ _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 
 
 def given_weights(sample_weight: Any) -> Any:
-    """Read weights of rows as numbers; None stays."""
     return None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
 
 
@@ -238,7 +237,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return SeenRows(features, labels, weights, form, entries=entries)
 
     def _scale(self, features: FeatureMatrix, targets: Any, weights: Array) -> FeatureMatrix:
-        """Scale the training rows, and keep how, where a model does."""
         return features
 
     def _fit(self, rows: Any, before: Any, arguments: FitArguments) -> None:
@@ -313,7 +311,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return bool(is_read and not has_more and X.shape[1] == self.n_features_in_)
 
     def _scaled(self, features: FeatureMatrix) -> FeatureMatrix:
-        """Give features as the model takes them."""
         scaling = getattr(self, "scaling_", None)
         return features if scaling is None else scaling(features)
 
@@ -336,7 +333,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return corrected_by(self.flip_rates, labels)
 
     def _weighted_by_class(self, labels: LabelMatrix, weights: Array) -> tuple[Array, SignFactors | None]:
-        """Weight rows by their class, or give factors of the weights of positive and negative entries."""
         if self.class_weight is None:
             return weights, None
         return weights_by_class(self.class_weight, labels, self._form, weights)
@@ -406,10 +402,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return any(not (one is None or isinstance(one, str | Integral)) for one in given)
 
     def _read_mean(self, features: FeatureMatrix, names: Sequence[Any] | Array) -> LabelMean | None:
-        """Read the mean of the scores, and keep it.
-
-        names: of the columns that are scored.
-        """
         self.__dict__.pop("label_mean_", None)
         if self.label_mean is None:
             return None
@@ -448,7 +440,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
-        """Refuse a state that this class cannot have."""
         sizes: Sizes = {}
         fitted = stored_fields(cls)
         fields: dict[str, Field] = {

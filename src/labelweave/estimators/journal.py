@@ -70,7 +70,6 @@ class Journal:
         return inner
 
     def known(self, stage: str) -> State | None:
-        """Return the state of a stage that was noted."""
         return self.states.get(self.within + stage)
 
     def run(
@@ -150,12 +149,10 @@ class Journal:
             self.write()
 
     def forget(self, stage: str) -> None:
-        """Drop a stage whose end is a part of another one's state."""
         self.states.pop(self.within + stage, None)
         self.ends.pop(self.within + stage, None)
 
     def write(self) -> None:
-        """Replace the file by the present states."""
         assert self.path is not None, "only a journal with a file is written"
         plain = {
             "fingerprint": self.fingerprint,
@@ -168,7 +165,6 @@ class Journal:
         self.written = time.monotonic()
 
     def close(self, *, is_done: bool) -> None:
-        """Remove the file of a fit that is done; write that of one that was interrupted."""
         if self.path is None or self.within:
             return
         if is_done:

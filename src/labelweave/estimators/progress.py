@@ -112,7 +112,6 @@ class FitProgress:
         return stop
 
     def subtask(self, name: str, record: Any = None, model: Model = None) -> bool:
-        """Report a subtask as done; true if a callback asks to stop."""
         subtask, facts = self.context.subcontext(task_name=name), self._facts(record)
         subtask.call_on_fit_task_begin(estimator=self.estimator, **facts)
         attributes = partial(self._attributes, model) if self.keep and model else None
@@ -126,7 +125,6 @@ class FitProgress:
         return vars(estimator)
 
     def close(self) -> None:
-        """End the task; the estimator has all of its fitted attributes."""
         trace = getattr(self.estimator, "trace_", None)
         facts = self._facts(trace[-1] if trace else None)
         self.context.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes={}, **facts)
@@ -201,7 +199,6 @@ def _refuse_lazy_arguments(arguments: tuple[Any, ...], options: Mapping[str, Any
 
 @contextmanager
 def _shown(estimator: Any) -> Iterator[None]:
-    """Show the progress of a fit, if the estimator is verbose."""
     verbose = int(estimator.verbose) if isinstance(estimator.verbose, (Integral, np.bool_)) else 0
     if verbose < 1:  # or no number, which the fit refuses
         yield

@@ -111,11 +111,7 @@ USUAL_GROWTH = GraphGrowth()
 
 
 class GraphData(NamedTuple):
-    """The rows to fit.
-
-    features (n, d): features, with the constant one.
-    costs (n, L): of errors.
-    """
+    """The rows to fit: features (n, d), with the constant one, and costs of errors (n, L)."""
 
     features: FeatureMatrix
     labels: LabelMatrix
@@ -123,7 +119,6 @@ class GraphData(NamedTuple):
     costs: RowsByLabels
 
     def rows(self, which: Array) -> GraphData:
-        """Keep some rows."""
         return type(self)(
             self.features.rows(which), self.labels[which], self.weights[which], self.costs[which]
         )
@@ -152,11 +147,9 @@ class FittedGraph(NamedTuple):
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether this is the model so far."""
         return self.result.status is Status.INTERRUPTED
 
     def followed_by(self, later: FittedGraph) -> FittedGraph:
-        """Join the fit of the weights of this graph, or of the first of its rounds."""
         result = self.result.followed_by(later.result)
         return later._replace(result=result, rounds=self.rounds, reason=self.reason)
 
@@ -166,7 +159,6 @@ class GraphFit:
     """How to fit, beside the data.
 
     options: has the parameters of the classifier.
-    growth: how a graph is learned.
     inference: options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
     share: of the rows, to measure rounds on; None for none.
     seed: fixes the order of rows.
@@ -227,11 +219,7 @@ class GraphFit:
         return BlockFrankWolfe(tol, self.options.max_iter, self.seed, **sweeps)
 
     def learned(self, data: GraphData, on_round: Callable[[Any], bool]) -> FittedGraph:
-        """Learn a graph with its weights; an interrupt leaves the model so far.
-
-        With held-out rows the graph grows on the others, and its weights are fitted to all.
-        on_round: gets every record; a true result ends the fit.
-        """
+        """Learn a graph on rows not held out, then weights on all; an interrupt leaves the model so far."""
         if self.share is None:
             fitted = self._grown(data, on_round)
         else:
@@ -248,7 +236,6 @@ class GraphFit:
     def _grown(
         self, data: GraphData, on_round: Callable[[Any], bool], others: GraphData | None = None
     ) -> FittedGraph:
-        """Learn a graph, measured on other rows if there are any."""
         state_problem, told = self._problem(data), 0
 
         def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
@@ -313,7 +300,6 @@ class GraphFit:
 def _relaxation_gap(
     growing: GrowingMargin[Any], problem: StructuredMargin, point: Any, result: SolverResult
 ) -> float:
-    """Say by which share of the objective other cliques could lower it at most."""
     last = result.trace[-1]
     return relative_gap(last.primal, growing.relaxed_bound(problem, point, last.dual))
 
@@ -324,7 +310,6 @@ def _interrupted(fitted: FittedGraph) -> FittedGraph:
 
 
 def _timed(state: GrowthState, result: SolverResult) -> tuple[GraphRecord, ...]:
-    """Look up in the trace when every round ended."""
     times = {record.iteration: record.time for record in result.trace}
     ends = np.cumsum([record.n_iter for record in state.records]).tolist()
     return tuple(

@@ -61,11 +61,9 @@ class KernelInputs(StoredParameters):
     constant: PerLabel
 
     def takes(self, n_features: int) -> bool:
-        """Say whether inputs can be made of rows of so many features."""
         return takes_support(self.kernel, self.pivots, self.pivot_rows, n_features)
 
     def of(self, features: FeatureMatrix) -> FeatureMatrix:
-        """Make the inputs of some rows, in bounded memory."""
         inputs = np.empty((len(features), len(self.constant)))
         known = None if self.pivot_rows is None else FeatureMatrix(self.pivot_rows)
         for rows in panels(len(features), max(1, _NUMBERS_AT_ONCE // max(1, len(self.pivots)))):
@@ -97,10 +95,7 @@ class LabelRidge(NamedTuple):
 
 
 def left_out_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> LabelRidge:
-    """Fit ridge regressions, with the penalty of the least loss of left-out rows.
-
-    An unobserved label counts as the mean of those observed, and not in the loss.
-    """
+    """Fit ridge regressions, with the best penalty for left-out rows; unobserved labels count as the mean."""
     weights = weights / weights.mean()
     signs = labels.to_signs().astype(np.float64)
     seen = weights[:, None] * (signs != 0)

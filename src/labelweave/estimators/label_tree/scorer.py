@@ -44,12 +44,10 @@ class LabelTreeScorer(Scorer):
 
     @classmethod
     def of(cls, trees: tuple[WeightedTree, ...], n_features: int, *, by_margin: bool) -> LabelTreeScorer:
-        """Make one, with the intercepts of the first tree's labels."""
         return cls(trees[0].label_intercepts, trees, n_features, by_margin)
 
     @property
     def label_trees_(self) -> tuple[LabelTree, ...]:
-        """The trees without their weights."""
         return tuple(one.tree for one in self.trees)
 
     @property
@@ -63,7 +61,6 @@ class LabelTreeScorer(Scorer):
 
     @property
     def is_linear(self) -> bool:
-        """Whether the scores of labels are their own margins."""
         return len(self.trees) == 1 and (self.by_margin or self.trees[0].tree.n_nodes == 1)
 
     def takes(self, n_features: int) -> bool:
@@ -141,10 +138,7 @@ class LabelTreeScorer(Scorer):
     def _best_of(
         self, features: FeatureMatrix, parts: list[tuple[Array, Array]], k: int
     ) -> tuple[Array, Array]:
-        """Choose the k best of labels (n, m) a tree, -1 for none, by the mean of all trees.
-
-        parts: labels and their scores in each tree.
-        """
+        """Choose the k best of labels (n, m) a tree, -1 for none, by the mean of all trees; with scores."""
         labels = np.sort(np.concatenate([part[0] for part in parts], axis=1), axis=1)
         is_new = labels >= 0
         is_new[:, 1:] &= labels[:, 1:] != labels[:, :-1]
@@ -156,10 +150,6 @@ class LabelTreeScorer(Scorer):
         return best, found
 
     def _of_pairs(self, features: FeatureMatrix, rows: Array, labels: Array, known: list[Any]) -> Array:
-        """Score pairs of a row and a label, the rows rising, by the mean of all trees.
-
-        known: for each tree labels (n, m) and their scores, or None.
-        """
         on, off = np.zeros(len(rows)), np.zeros(len(rows))
         for tree, part in zip(self.trees, known, strict=True):
             _add(on, off, tree.of_pairs(features, rows, labels, part))
@@ -192,7 +182,6 @@ class LabelTreeScorer(Scorer):
 
 
 def _add(on: Array, off: Array, scores: Array) -> None:
-    """Add the probabilities of scores and their complements; see ``joined`` in the loops."""
     with np.errstate(over="ignore"):
         on += 1 / (1 + np.exp(-SHARPNESS * scores))
         off += 1 / (1 + np.exp(SHARPNESS * scores))

@@ -98,16 +98,13 @@ class WeightedTree(StoredParameters):
 
     @classmethod
     def of(cls, tree: LabelTree, weights: TreeWeights) -> WeightedTree:
-        """Put a tree and its weights together."""
         return cls(tree, **vars(weights))
 
     @property
     def n_labels(self) -> int:
-        """The number of labels."""
         return self.tree.n_labels
 
     def takes(self, n_features: int) -> bool:
-        """Say whether rows of so many features can be scored."""
         return not len(self.features) or int(self.features.max()) < n_features
 
     @property
@@ -116,7 +113,6 @@ class WeightedTree(StoredParameters):
         return self.intercepts[self.tree.columns_of_labels]
 
     def label_weights(self, n_features: int) -> Any:
-        """Give the weights of each label's own column, CSR of shape (L, d)."""
         import scipy.sparse as sp
 
         counts = np.diff(self.starts)
@@ -128,7 +124,6 @@ class WeightedTree(StoredParameters):
         return sp.csr_array(entries, shape=(self.n_labels, n_features))
 
     def scores(self, features: FeatureMatrix, *, by_margin: bool) -> RowsByLabels:
-        """Score all labels; ``by_margin`` by their own margins alone."""
         from labelweave.foundation.loops.label_tree import score_tree
 
         table = np.empty((len(features), self.n_labels))
@@ -160,10 +155,7 @@ class WeightedTree(StoredParameters):
     def by_beam(
         self, features: FeatureMatrix, k: int, beam: int, *, by_margin: bool, n_opened: int = 0
     ) -> tuple[Array, Array, Array]:
-        """Search below the best nodes of each level; see ``search_by_beam``.
-
-        Returns labels and scores (n, k), best first, and the nodes looked into (n, n_opened), -1 for none.
-        """
+        """Search below the best nodes of each level, for (n, k) and (n, n_opened); see ``search_by_beam``."""
         from labelweave.foundation.loops.label_tree import search_by_beam
 
         best, scores = _none_yet(len(features), k)
@@ -179,10 +171,7 @@ class WeightedTree(StoredParameters):
     def by_bound(
         self, features: FeatureMatrix, k: int, budget: int, *, by_margin: bool, above: float = -np.inf
     ) -> FoundLabels:
-        """Search until no other label can be better, in ``budget`` nodes a row at most.
-
-        above: the score that labels must be above.
-        """
+        """Search for labels above a score until no other can be better, in ``budget`` nodes a row at most."""
         from labelweave.foundation.loops.label_tree import search_by_bound, search_by_envelopes
 
         best, scores = _none_yet(len(features), k, above)

@@ -348,7 +348,6 @@ class MaxMarginClassifier(KernelClassifier):
     def _solve(
         self, data: MarginData, progress: FitProgress, journal: Journal, dual: Array | None
     ) -> SolverResult:
-        """Fit, and keep what makes the scores."""
         features, settings = data.features, self._settings(progress, journal)
         source, explicit, *others = self._read_kernels(features, settings.seed)
         factor = kernel_factor(self, source, explicit, features, settings) if self.kernel_rank else None
@@ -411,11 +410,9 @@ class MaxMarginClassifier(KernelClassifier):
 
     @property
     def _is_sum(self) -> bool:
-        """Whether there are kernels with covariances of their own."""
         return isinstance(self.kernel, list | tuple)
 
     def _read_kernels(self, features: FeatureMatrix, seed: int) -> list[Any]:
-        """Give the first kernel with its explicit features, then the others."""
         if self._search is not None and self.kernel != "precomputed":
             return [KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)]
         if not self._is_sum:

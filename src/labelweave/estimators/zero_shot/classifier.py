@@ -69,15 +69,7 @@ from labelweave.foundation.sklearn_compat import (
 )
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import ModelFileError, storable
-from labelweave.model_files.schema import (
-    MEASURED,
-    Field,
-    Made,
-    Number,
-    Numbers,
-    Record,
-    Sizes,
-)
+from labelweave.model_files.schema import MEASURED, Field, Made, Number, Numbers, Record, Sizes
 
 
 @storable(
@@ -293,7 +285,6 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
 
     @property
     def _with_seen(self) -> bool:
-        """Whether the penalty of seen classes is to be chosen."""
         return bool(self.seen_.any() and not self.seen_.all()) and self.seen_penalty == "held_out"
 
     @property
@@ -437,7 +428,6 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
 
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
-        """Refuse a state that this class cannot have."""
         sizes: Sizes = {}
         fields: dict[str, Field] = {
             "settings": Parameters(cls),

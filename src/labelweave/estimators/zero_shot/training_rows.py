@@ -30,7 +30,6 @@ class TrainingRows(NamedTuple):
     weights: Array | None
 
     def part(self, rows: Array) -> TrainingRows:
-        """Keep some rows."""
         weights = None if self.weights is None else self.weights[rows]
         return TrainingRows(take_rows(self.X, rows), take_rows(self.y, rows), weights)
 
@@ -61,12 +60,10 @@ def weighted_rows(
 
 
 def take_rows(table: Any, rows: Array) -> Any:
-    """Take rows of a table of any kind."""
     return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
 
 
 def attribute_scores(estimator: Any, X: Any) -> Array:
-    """Score the attributes of rows: shape (n, L)."""
     score = estimator.decision_function if hasattr(estimator, "decision_function") else estimator.predict
     return np.asarray(score(X), dtype=np.float64).reshape(_num_samples(X), -1)
 
