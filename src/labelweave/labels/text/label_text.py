@@ -27,12 +27,7 @@ Embedding = Callable[[list[str]], npt.ArrayLike]
 
 @storable(
     "LabelText",
-    {
-        "names": Names("L"),
-        "texts": Items(TEXT, "L"),
-        "embeddings": Numbers("L k"),
-        "center": Numbers("k"),
-    },
+    {"names": Names("L"), "texts": Items(TEXT, "L"), "embeddings": Numbers("L k"), "center": Numbers("k")},
 )
 class LabelText:
     """Labels by what they are called and described by.
@@ -249,7 +244,6 @@ class TextScores(StoredParameters):
 
     @classmethod
     def of(cls, text: LabelText, features: Any, X: Any, embedding: Embedding | None = None) -> Self:
-        """Measure rows X (n, d); see :meth:`LabelText.mean`."""
         factors = _feature_embeddings(features, embedding)
         if factors.shape != (X.shape[1], len(text.center)):
             raise ValueError(
@@ -265,13 +259,11 @@ class TextScores(StoredParameters):
         return cls(factors, middle, np.ldexp(np.sqrt(max(0.0, float(moments)) / max(1, len(text))), power))
 
     def mean(self, text: LabelText, strength: float, level: float) -> LabelMean:
-        """Return the known scores of labels; see :meth:`LabelText.mean`."""
         factors = text.directions() * (strength / self.spread if self.spread > 0 else 0.0)
         return LabelMean(factors, self.factors, level - factors @ self.middle, text.names)
 
 
 def described(given: Any) -> dict[str, str]:
-    """Return the description of each label by its name, empty where there is none."""
     if isinstance(given, str | bytes):
         raise ValueError(f"descriptions is the text {given!r}; give names of labels, or a dict of theirs.")
     if is_frame(given):
