@@ -28,10 +28,7 @@ _SECONDS_A_STATE, _SECONDS_A_CLIQUE = 7.5e-8, 6.5e-7  # of an elimination's tabl
 
 
 class ComponentOrder(NamedTuple):
-    """A connected component and the order in which to eliminate its labels, if it has one.
-
-    order: each label with the labels that are its neighbors by then.
-    """
+    """A connected component; if it has an order, each label with what are its neighbors by then."""
 
     labels: tuple[int, ...]
     order: list[tuple[int, list[int]]] | None
@@ -42,10 +39,7 @@ class ComponentOrder(NamedTuple):
 
 
 def component_orders(graph: CliqueGraph, width: int | None) -> list[ComponentOrder]:
-    """Find min-fill orders of all components.
-
-    width: components of larger width get no order; None is no limit.
-    """
+    """Find min-fill orders of all components; those wider than ``width`` get none, None is no limit."""
     neighbors = graph.neighbors()
     found = []
     for labels in graph.components:
@@ -75,10 +69,7 @@ def expected_seconds(graph: CliqueGraph, orders: list[ComponentOrder], max_nodes
 
 
 def compile_plan(graph: CliqueGraph, orders: list[ComponentOrder], limits: Limits) -> MapPlan:
-    """Lay a graph out for the compiled loops.
-
-    limits: what may be spent where a component has no order.
-    """
+    """Lay a graph out for the compiled loops; ``limits`` are for components without an order."""
     buckets = BucketBuilder(graph)
     bucket_starts, directly = [0], []
     joined = [component for component in orders if len(component.labels) > 1]
