@@ -73,7 +73,6 @@ class Combination(NamedTuple):
         return cls(curves, weights, uncoupled, coupling, calibration), odds
 
     def probabilities(self, scores: Sequence[RowsByLabels]) -> RowsByLabels:
-        """Compute probabilities of other rows."""
         each = [one.slopes * part + one.intercepts for one, part in zip(self.curves, scores, strict=True)]
         odds = weighted_sum(self.weights, each)
         if self.coupling is not None:
@@ -199,7 +198,6 @@ def couple_labels(table: TrainingTable, odds: RowsByLabels) -> Coupling | None:
         steps.append((_Steps(shares[train], mean, residuals[train], weights[train]), mean, held))
 
     def coupled(penalty: float) -> RowsByLabels:
-        """Score the rows of each fold by the other folds."""
         found = odds.copy()
         for step, mean, held in steps:
             found[held] += (shares[held] - mean) @ step.solution(penalty)
@@ -227,6 +225,5 @@ class _Steps:
         self.moments = self.vectors.T @ (weighted @ residuals) / curvature
 
     def solution(self, penalty: float) -> Array:
-        """Solve with a penalty a row of weight 1."""
         sizes = np.maximum(self.eigenvalues, 0.0) + penalty * self.total
         return np.asarray(self.vectors @ (self.moments / sizes[:, None]))
