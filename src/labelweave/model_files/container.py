@@ -272,10 +272,7 @@ def _little_endian(dtype: npt.DTypeLike) -> str:
 
 @dataclass(frozen=True)
 class TensorShape:
-    """What a header says of one tensor.
-
-    type_name: the safetensors name of its type.
-    """
+    """What a header says of one tensor, whose type has its safetensors name."""
 
     type_name: str
     shape: tuple[int, ...]
@@ -308,10 +305,7 @@ class Header:
         return places
 
     def to_bytes(self, seals: Seals = _UNSEALED) -> bytes:
-        """Write the header, with its length in front.
-
-        Returns the file up to the first tensor.
-        """
+        """Write the file up to the first tensor: the header, with its length in front."""
         first = {
             "format": "labelweave",
             "format_version": str(FORMAT_VERSION),

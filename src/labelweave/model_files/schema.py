@@ -125,7 +125,6 @@ class Numbers:
 
 
 def places(shape: str) -> Numbers:
-    """Make the field of an array of places in other arrays, from 0."""
     return Numbers(shape, "iu", 0, 2.0**62)
 
 
@@ -329,6 +328,5 @@ class Record:
 
 
 def stored_fields(cls: type) -> dict[str, Field]:
-    """Put together the tables ``_stored`` of a class and its bases."""
     tables = [vars(base).get("_stored", {}) for base in reversed(cls.__mro__)]
     return {name: one for table in tables for name, one in table.items()}

@@ -253,7 +253,6 @@ def _check_code(step: preprocessing.OrdinalEncoder, value: Any) -> None:
 
 
 def words_of(step: Any) -> list[Any]:
-    """List the words or features of a vocabulary, in the order of their columns."""
     return sorted(step.vocabulary_, key=step.vocabulary_.__getitem__)
 
 

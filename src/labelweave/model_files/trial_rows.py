@@ -73,7 +73,6 @@ def _steps_in(step: Any) -> list[Any]:
 
 
 def _through(step: Any, rows: Any) -> Any:
-    """Give what becomes of rows; None at a step that predicts."""
     if isinstance(step, Pipeline):
         for _, part in step.steps:
             if rows is None:
@@ -106,7 +105,6 @@ def _transformed(step: Any, rows: Any) -> Any:
 
 
 def _check_features(model: Any, rows: Any) -> None:
-    """Refuse features that are not those which a model takes."""
     width = getattr(model, "n_features_in_", rows.shape[1])
     if rows.shape[1] != width:
         raise ModelFileError(
