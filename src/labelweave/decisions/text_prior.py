@@ -107,10 +107,7 @@ class PriorTask:
         return np.random.default_rng(self.seed).permutation(rows)[:most]
 
     def choose(self, most_rows: int, mean: float | None, *, covaries: bool) -> TextPrior:
-        """Choose all strengths by left-out rows, at most so many.
-
-        mean: the given strength; None to choose it.
-        """
+        """Choose all strengths by left-out rows, at most so many; that of the mean only if it is None."""
         rows, labels = np.sort(self._rows(most_rows)), self.data.labels.likelier()
         columns = np.random.default_rng(self.seed).permutation(seen_labels(self.data))
         columns = np.sort(columns[:_MOST_LABELS])

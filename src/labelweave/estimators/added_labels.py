@@ -94,10 +94,7 @@ def _every_name(self: Any, names: Sequence[str]) -> list[str]:
 
 
 def _widened(self: Any, scorer: Scorer, mix: Array, old: LabelMean | None, new: LabelMean | None) -> Scorer:
-    """Give the scorer columns of new labels.
-
-    mix (L, k): the weights of each new label's deviation in those of the others.
-    """
+    """Give the scorer columns of new labels, whose deviations are mixed (L, k) of those of the others."""
     level = 0.0 if old is None or not scorer.holds_mean else old.intercepts
     own = (scorer.intercept_ - level) @ mix if self._couples_intercepts else np.zeros(mix.shape[1])
     if isinstance(scorer, LinearScorer):

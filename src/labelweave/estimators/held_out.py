@@ -153,10 +153,7 @@ THRESHOLD_RULES = {
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """Rows with their scores.
-
-    fitted: scores some of the rows that a model was fitted to, to be compared with.
-    """
+    """Rows with their scores; ``fitted`` scores some that a model was fitted to, to be compared with."""
 
     labels: LabelMatrix
     scores: RowsByLabels

@@ -171,10 +171,7 @@ class GapLines(GapCallback):
 
 
 class FitLines(GapLines):
-    """What ``verbose`` writes: lines while a fit goes on, and one at its end.
-
-    is_every: whether every step of the fit is a line.
-    """
+    """What ``verbose`` writes: lines while a fit goes on, of every step if asked, and one at its end."""
 
     def __init__(self, title: str, *, is_every: bool) -> None:
         super().__init__(title)

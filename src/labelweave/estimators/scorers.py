@@ -224,10 +224,7 @@ class KernelExpansion(StoredParameters):
     coefficients: Array
 
     def add_to(self, scores: RowsByLabels, block: Array) -> None:
-        """Add the term.
-
-        block (n, m): the kernel between the rows to be scored and the term's rows.
-        """
+        """Add the term, from the kernel (n, m) between the rows to be scored and the term's rows."""
         if len(self.labels) == scores.shape[1]:
             scores += block @ self.coefficients
         else:
@@ -392,7 +389,6 @@ def expansion(
 ) -> tuple[Array, list[KernelExpansion]]:
     """Write the scores of a fitted model as sums of kernels to training rows.
 
-    gram: the kernel matrices of the fit.
     support (m,): the training rows that are needed.
     terms: one a kernel, over these rows.
     """

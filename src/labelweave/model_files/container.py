@@ -294,10 +294,7 @@ class Header:
     tensors: Mapping[str, TensorShape]
 
     def places(self) -> dict[str, tuple[int, int]]:
-        """Place the tensors one after the other.
-
-        Returns first byte and end of every tensor, counted from the first tensor, in file order.
-        """
+        """Give first byte and end of each tensor in file order, one after the other from the first on."""
         places, end = {}, 0
         for name in sorted(self.tensors, key=lambda name: (-self.tensors[name].dtype.itemsize, name)):
             begin, end = end, end + self.tensors[name].n_bytes

@@ -81,8 +81,6 @@ class Numbers:
 
     shape: the letters of its lengths, with spaces between.
     kinds: what NumPy calls the kinds of its type.
-    infinite: whether infinities are allowed.
-    may_be_nan: whether NaN is.
     sparse: whether it may be a CSR or CSC array too.
     """
 

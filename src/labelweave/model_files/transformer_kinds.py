@@ -257,10 +257,7 @@ def words_of(step: Any) -> list[Any]:
 
 
 def put_words(step: Any, words: Any, idf: Any) -> None:
-    """Give a vectorizer its words, and of tf-idf their weights.
-
-    Raises ValueError if words come twice, or there is not one weight a word.
-    """
+    """Give a vectorizer distinct words, and of tf-idf a weight for each; else a ValueError."""
     names = [str(word) for word in words]
     step.vocabulary_ = {word: place for place, word in enumerate(names)}
     if len(step.vocabulary_) < len(names):

@@ -391,7 +391,6 @@ class StepPoint:
 class RowsLoss:
     """What the loss of some rows is made of.
 
-    weights (n,): of the rows.
     negative_weight: what the weights of entries that are not positive are multiplied with.
     factors: further factors of the weights; those that differ by label or entry rule out quadratic forms.
     known: factors of scores that are known before the fit, of rows (n, c) and of labels (L, c).

@@ -179,7 +179,6 @@ class ReducedRankRidge:
         """Make the problem.
 
         explicit: features whose dot products are the kernel.
-        source: the kernel matrix, if there are no such features.
         constant: the constant feature; 0 for none.
         positives (n, L): 1 where a label is there; of real type, targets q, whose loss is half of q (s - 1)^2
             + (1 - q) s^2.

@@ -137,7 +137,6 @@ class LeftOut(NamedTuple):
     """Left-out rows: probabilities to choose by, and those to say what the choice is worth.
 
     honest: by curves and weights learned of other folds.
-    folds (n,): the part of every row.
     """
 
     held: HeldOutScores

@@ -132,7 +132,6 @@ class FittedGraph(NamedTuple):
     """The end of a fit.
 
     weights (d, L + states): the weights of labels, then of the states of cliques.
-    rounds: every round of a learned graph.
     reason: why the graph stopped growing.
     relaxation_gap: the share of the objective by which other candidate cliques could lower it at most, of
         the fit that found the graph; NaN where that is not known.
@@ -162,7 +161,6 @@ class GraphFit:
     inference: options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
     share: of the rows, to measure rounds on; None for none.
     seed: fixes the order of rows.
-    journal: keeps the states of all stages.
     earlier: the states of an earlier fit to start from.
     """
 

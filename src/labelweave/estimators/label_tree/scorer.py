@@ -156,10 +156,7 @@ class LabelTreeScorer(Scorer):
         return _log_odds(on, off)
 
     def positive(self, features: FeatureMatrix) -> tuple[Array, Array]:
-        """Find all entries with scores above 0: rows and labels.
-
-        The mean of probabilities is above a half only where one of them is.
-        """
+        """Find rows and labels of scores above 0: that of the mean of probabilities needs one above half."""
         parts = [self._positive_of(tree, features) for tree in self.trees]
         if len(parts) == 1:
             return parts[0]

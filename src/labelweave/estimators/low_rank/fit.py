@@ -57,7 +57,6 @@ class LowRankSettings:
     """How to fit.
 
     constant: the constant feature; 0 for none.
-    negative_weight: weight of entries that are not positive.
     tol: share of the objective by which a round must lower it for another one.
     kernel_rank: columns of an incomplete Cholesky factor that stands for a kernel matrix.
     memory_budget: megabytes for a kernel matrix.

@@ -176,10 +176,7 @@ def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None
 
 @dataclass(frozen=True)
 class ScoreSettings:
-    """What the scores depend on beside the model.
-
-    negative_weight: weight of entries that are not positive, in the loss.
-    """
+    """What the scores depend on beside the model; negative entries have a weight of their own in the loss."""
 
     loss: str | EntryLoss
     negative_weight: float

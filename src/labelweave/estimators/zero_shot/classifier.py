@@ -104,10 +104,7 @@ class SignatureScorer(Scorer):
         return bool(self.estimator_.n_features_in_ == n_features and columns == len(self.mean_scores_))
 
     def scores(self, features: Any) -> Array:
-        """Score every class of every row.
-
-        features (n, d): the rows, as the estimator takes them.
-        """
+        """Score every class of every row; the rows (n, d) are as the estimator takes them."""
         with Workers().running():
             evidence = (attribute_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
         with np.errstate(over="ignore"):  # infinite evidence has no differences

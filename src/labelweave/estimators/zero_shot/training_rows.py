@@ -87,7 +87,6 @@ class ClassFold:
     signs (classes, L): the attributes of the classes left out, -1 or 1, 0 where unknown.
     prior (classes,): their shares of the rows left out.
     truth (rows left out,): the class of every row left out, as a row of ``signs``.
-    weights (rows left out,): their weights.
     every: all classes together, where rows of the other classes are left out too.
     """
 
@@ -104,7 +103,6 @@ class ClassFold:
 class EveryClass:
     """The rows left out of a fold, whatever their class, and all classes they may be of.
 
-    rows: those left out.
     signs (C, L): the attributes of all classes.
     truth (rows,): the class of every one of them.
     weights (rows,): their weights.

@@ -278,10 +278,7 @@ class FactorGram(Gram):
 
 
 class LowRankGram(FactorGram):
-    """The matrix of an incomplete factor, with the true diagonal.
-
-    triangle (r, r): G at the active rows, lower triangular.
-    """
+    """The matrix of an incomplete factor, lower triangular at the active rows, with the true diagonal."""
 
     def __init__(
         self, incomplete: IncompleteFactor, constant: float, dtype: npt.DTypeLike, workers: Workers

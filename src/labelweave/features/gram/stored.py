@@ -56,10 +56,7 @@ _LANES = 4
 
 
 class StreamedGram(Gram):
-    """A kernel matrix that is computed panel by panel whenever it is used.
-
-    panel_bytes: memory for the panels of all threads together.
-    """
+    """A kernel matrix that is computed panel by panel whenever it is used; threads share their memory."""
 
     def __init__(
         self,

@@ -33,10 +33,7 @@ def require_one_type(*kinds: Any) -> None:
 
 
 def require_signs(kind: Any) -> None:
-    """Refuse signs that are not int8.
-
-    Raises TypingError if it is not a C-contiguous array of int8.
-    """
+    """Refuse signs that are no C-contiguous array of int8, by a TypingError."""
     if not isinstance(kind, types.Array) or kind.dtype != types.int8 or kind.layout != "C":
         raise TypingError(f"signs must be a contiguous array of int8, not {kind}")
 

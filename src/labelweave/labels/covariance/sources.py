@@ -123,10 +123,7 @@ def _checked_prior(class_prior: Any, classes: list[str] | None, n_classes: int) 
 
 
 def checked_class_weights(weights: Any, names: Sequence[str]) -> Array:
-    """Check weights of classes.
-
-    Raises ValueError if there are not as many, one is negative, infinite or NaN, or all are 0.
-    """
+    """Check weights, one a class, finite, from 0 on and not all 0; a ValueError says which are not."""
     found = numbers_of(weights, "class_prior").astype(np.float64)
     if found.shape != (len(names),):
         raise ValueError(

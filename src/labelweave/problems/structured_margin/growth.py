@@ -32,7 +32,6 @@ Problem = TypeVar("Problem", bound=Any)
 class GrowingMargin(Generic[Problem]):
     """What clique generation asks for: the problem of every graph, and the cliques that come next.
 
-    state_problem: makes the problem of a graph and its penalty.
     per_round: cliques to activate in a round (r in the paper).
     clique_size: the largest number of labels in a clique; those above pairs are grown from chosen ones.
     measure: gives the loss of a model on held-out rows.
