@@ -300,7 +300,7 @@ class LabelGraphClassifier(LabelGraphModel):
         workers: Workers, progress: FitProgress,
     ) -> None:  # fmt: skip
         graph = None
-        if not self._learns_graph:
+        if self._growth is None:
             self.label_graph_ = graph = choose_graph(
                 self.graph, data, self._graph_names(data.labels.n_labels)
             )
@@ -340,10 +340,6 @@ class LabelGraphClassifier(LabelGraphModel):
         inference, share = self._inference_options(), self._measured_share
         growth = self._growth or USUAL_GROWTH
         return GraphFit(self, growth, self.regularization_, inference, share, seed, workers, journal, earlier)
-
-    @property
-    def _learns_graph(self) -> bool:
-        return self._growth is not None
 
     @property
     def _growth(self) -> GraphGrowth | None:
