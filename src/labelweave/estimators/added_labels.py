@@ -94,7 +94,10 @@ def _every_name(self: Any, names: Sequence[str]) -> list[str]:
 
 
 def _widened(self: Any, scorer: Scorer, mix: Array, old: LabelMean | None, new: LabelMean | None) -> Scorer:
-    """Give the scorer columns of new labels, whose deviations are mixed (L, k) of those of the others."""
+    """Give the scorer columns of new labels.
+
+    mix (L, k): the weights of each new label's deviation in those of the others.
+    """
     level = 0.0 if old is None or not scorer.holds_mean else old.intercepts
     own = (scorer.intercept_ - level) @ mix if self._couples_intercepts else np.zeros(mix.shape[1])
     if isinstance(scorer, LinearScorer):
@@ -144,6 +147,7 @@ def related_weights(covariance: LabelCovariance, n_old: int) -> Array:
 
 
 def widened_covariance(covariance: LabelCovariance, n_new: int) -> LabelCovariance:
+    """Put labels behind others that covary with none, of their mean variance."""
     table, n_old = covariance.to_dense(), covariance.n_labels
     wide = np.diag(np.full(n_old + n_new, float(np.mean(np.diagonal(table)))))
     wide[:n_old, :n_old] = table

@@ -152,6 +152,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     verbose: int = 0
 
     _usual_budget: ClassVar[float] = USUAL_BUDGET
+    _weight_type: ClassVar[Any] = np.float64  # of rows' weights; None for that which they have
 
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
@@ -167,7 +168,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         "label_mean_": Optional(MEAN),
         "trace_": Named(Items(MEASURED, "t")),
         "status_": TEXT,
-        **dict.fromkeys(("converged_",), Optional(FLAG)),
+        "converged_": Optional(FLAG),
         **dict.fromkeys(("n_iter_", "rank_"), Optional(count())),
         **dict.fromkeys(("duality_gap_", "objective_", "regularization_"), Optional(MEASURED)),
     }
@@ -316,10 +317,9 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         """Check weights of rows, 1 where none are given."""
+        given, dtype = given_weights(sample_weight), self._weight_type
         weights = np.asarray(
-            _check_sample_weight(
-                given_weights(sample_weight), features.data, dtype=np.float64, ensure_non_negative=True
-            )
+            _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
         )
         refuse_no_weight(weights)
         return weights

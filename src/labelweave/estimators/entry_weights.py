@@ -92,6 +92,7 @@ def class_weight_state(class_weight: Any) -> Any:
 
 
 def class_weight_of_state(state: Any) -> Any:
+    """Make weights of classes again; a ModelFileError if these cannot be any."""
     if isinstance(state, list):
         return [class_weight_of_state(given) for given in state]
     if not isinstance(state, dict):

@@ -149,6 +149,7 @@ class Journal:
             self.write()
 
     def forget(self, stage: str) -> None:
+        """Drop a stage whose end is a part of another one's state."""
         self.states.pop(self.within + stage, None)
         self.ends.pop(self.within + stage, None)
 
@@ -165,6 +166,7 @@ class Journal:
         self.written = time.monotonic()
 
     def close(self, *, is_done: bool) -> None:
+        """Remove the file of a fit that is done; write that of one that was interrupted."""
         if self.path is None or self.within:
             return
         if is_done:

@@ -281,6 +281,7 @@ class KernelClassifier(LabelClassifier):
         return self._read_mean(features, self.classes_[-n_labels:])
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
+        """Score before thresholds: shape (n, columns)."""
         return super()._wide_scores(features)
 
     def _compared(self, scores: Array) -> Array:

@@ -112,6 +112,7 @@ class FitProgress:
         return stop
 
     def subtask(self, name: str, record: Any = None, model: Model = None) -> bool:
+        """Report a subtask as done; true if a callback asks to stop."""
         subtask, facts = self.context.subcontext(task_name=name), self._facts(record)
         subtask.call_on_fit_task_begin(estimator=self.estimator, **facts)
         attributes = partial(self._attributes, model) if self.keep and model else None
@@ -125,6 +126,7 @@ class FitProgress:
         return vars(estimator)
 
     def close(self) -> None:
+        """End the task; the estimator has all of its fitted attributes."""
         trace = getattr(self.estimator, "trace_", None)
         facts = self._facts(trace[-1] if trace else None)
         self.context.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes={}, **facts)

@@ -152,6 +152,7 @@ class KernelMap(FactorMap):
 
 
 def explicit_map(table: Any, dtype: npt.DTypeLike, workers: Workers) -> FactorMap:
+    """Return the map of explicit features (n, d), dense or CSR; a map is one already."""
     if isinstance(table, FactorMap):
         return table
     if sp.issparse(table):

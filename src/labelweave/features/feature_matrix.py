@@ -92,6 +92,7 @@ class FeatureMatrix:
         return of_rows(self, *by_row)
 
     def mapped(self, of_rows: Callable[[FeatureMatrix], npt.NDArray[Any]], which: Any, size: int) -> Any:
+        """Call a function of features for some rows, so many at a time; put what it gives in their order."""
         starts = range(0, max(1, len(which)), size)
         return np.concatenate([of_rows(self.rows(which[start : start + size])) for start in starts])
 
@@ -115,6 +116,7 @@ class FeatureMatrix:
         return float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
 
     def rows(self, which: slice | npt.NDArray[Any]) -> FeatureMatrix:
+        """Keep some rows, not checked again."""
         if isinstance(which, slice) and which.indices(len(self)) == (0, len(self), 1):
             return self
         return self._unchecked(self.data[which], self.names)

@@ -127,6 +127,7 @@ class LabelTree(StoredParameters):
 
     @cached_property
     def labels_below(self) -> list[Array]:
+        """List the labels below every column, in the order of the columns; a label's own is itself."""
         found: list[Array] = [np.empty(0, np.int64)] * len(self.targets)
         for node in range(self.n_nodes - 1, -1, -1):
             for column in range(self.ends[node], self.ends[node + 1]):
@@ -167,6 +168,7 @@ def cluster_labels(vectors: Any, leaf_size: int, branching: int, seed: int, work
 
 
 def single_rows(vectors: Any) -> sp.csr_array:
+    """Return the rows in single precision, all divided by a power of 2 so that no square leaves its range."""
     rows = sp.csr_array(vectors)
     return _divided(rows, np.full(rows.nnz, np.frexp(np.abs(rows.data).max(initial=0.0))[1]))
 

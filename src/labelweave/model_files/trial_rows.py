@@ -73,6 +73,7 @@ def _steps_in(step: Any) -> list[Any]:
 
 
 def _through(step: Any, rows: Any) -> Any:
+    """Give what becomes of rows; None at a step that predicts."""
     if isinstance(step, Pipeline):
         for _, part in step.steps:
             if rows is None:

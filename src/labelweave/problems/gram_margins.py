@@ -90,7 +90,7 @@ class GramMargins:
         return sum(float(size) ** 3 / 3 + _GATHERING * float(size) ** 2 for size in sizes)
 
     def round_work(self) -> float:
-        """Estimate a step: two products with a factor of the kernel matrix, and passes over variables."""
+        """Estimate the operations of a step: two products with a factor of K, and passes over variables."""
         n, grams = self.operator.n_rows, [term.gram for term in self.operator.terms]
         rank = sum(gram.table.shape[1] if isinstance(gram, FeatureGram) else n for gram in grams)
         return 4.0 * n * (rank + _ENTRY_WORK) * self.operator.n_labels

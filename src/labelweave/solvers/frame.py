@@ -168,7 +168,7 @@ class State:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
-        """Make it again, with arrays in the layout that they had; ValueError for a state of another kind."""
+        """Make it again, with own arrays in the layout they had; ValueError for a state of another kind."""
         state = _from_plain(plain)
         if not isinstance(state, cls):
             raise ValueError(f"This is a {type(state).__name__}, and a {cls.__name__} is needed.")

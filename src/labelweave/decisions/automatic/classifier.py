@@ -308,6 +308,7 @@ class AutoLabelClassifier(LabelClassifier):
     def _fit_members(
         self, maker: Members, plan: Plan, progress: FitProgress
     ) -> tuple[list[Member], list[float]]:
+        """Fit one member after the other; those there are, where an interrupt or a callback ends that."""
         members: list[Member] = []
         seconds: list[float] = []
 
@@ -416,6 +417,7 @@ class AutoLabelClassifier(LabelClassifier):
         return float(logit(min(np.min(self.thresholds_), _BELOW_ONE)))
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
+        """Give log-odds: shape (n, columns)."""
         maps = self.calibration_
         return np.asarray(maps.slopes * self.scorer_.scores(features) + maps.intercepts)
 

@@ -224,5 +224,6 @@ class _Steps:
         self.moments = self.vectors.T @ (weighted @ residuals) / curvature
 
     def solution(self, penalty: float) -> Array:
+        """Solve with a penalty a row of weight 1."""
         sizes = np.maximum(self.eigenvalues, 0.0) + penalty * self.total
         return np.asarray(self.vectors @ (self.moments / sizes[:, None]))

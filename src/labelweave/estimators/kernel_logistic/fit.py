@@ -104,6 +104,7 @@ class LikelihoodData:
         return (self.codes[:, None] == np.arange(self.n_labels)).astype(np.float64)
 
     def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
+        """Make the loss of several fits to the rows, of weights (n, fits)."""
         loss = self._own_loss(weights, is_separate=not ties_labels)
         if self.known is None:
             return loss
@@ -157,6 +158,7 @@ class LikelihoodData:
         )
 
     def source(self, kernel: Kernel | None) -> GramSource:
+        """Give the entries of the rows' kernel matrix; None for one that was given."""
         if kernel is None:
             return PrecomputedSource(np.asarray(self.features.data))
         return kernel_source(kernel, self.features)

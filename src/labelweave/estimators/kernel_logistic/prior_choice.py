@@ -60,7 +60,7 @@ def refuse_priors(model: Any) -> None:
 
 
 def _structure_of(tie: Any, taxonomy: Any, label_covariance: Any) -> str | None:
-    """Name the one structure of the labels; None without, ValueError of several or of one without its tie."""
+    """Name the label structure given, or None; ValueError for several, or one that does not suit the tie."""
     structures = {"taxonomy": taxonomy, "label_covariance": label_covariance}
     given = [name for name, value in structures.items() if value is not None]
     if isinstance(label_covariance, str) and label_covariance == "identity":

@@ -298,6 +298,7 @@ class GraphFit:
 def _relaxation_gap(
     growing: GrowingMargin[Any], problem: StructuredMargin, point: Any, result: SolverResult
 ) -> float:
+    """Say by which share of the objective other cliques could lower it at most."""
     last = result.trace[-1]
     return relative_gap(last.primal, growing.relaxed_bound(problem, point, last.dual))
 

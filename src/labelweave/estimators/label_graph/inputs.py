@@ -95,7 +95,10 @@ class LabelRidge(NamedTuple):
 
 
 def left_out_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> LabelRidge:
-    """Fit ridge regressions, with the best penalty for left-out rows; unobserved labels count as the mean."""
+    """Fit ridge regressions, with the penalty of the least loss of left-out rows.
+
+    An unobserved label counts as the mean of those observed, and not in the loss.
+    """
     weights = weights / weights.mean()
     signs = labels.to_signs().astype(np.float64)
     seen = weights[:, None] * (signs != 0)

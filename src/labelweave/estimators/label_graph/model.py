@@ -227,6 +227,7 @@ class LabelGraphModel(KernelClassifier):
         return self._solve(features, None if known is None else self._held(known, len(features)))
 
     def _held(self, known: Any, n_rows: int) -> Array:
+        """Write known labels as 0 and 1, with -1 for the others."""
         try:
             labels, n_labels = LabelMatrix.from_any(known).likelier(), len(self.intercept_)
         except ValueError as error:

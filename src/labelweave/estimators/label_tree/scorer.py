@@ -150,13 +150,17 @@ class LabelTreeScorer(Scorer):
         return best, found
 
     def _of_pairs(self, features: FeatureMatrix, rows: Array, labels: Array, known: list[Any]) -> Array:
+        """Score pairs of a row and a label, the rows rising, by the mean of all trees.
+
+        known: for each tree labels (n, m) and their scores, or None.
+        """
         on, off = np.zeros(len(rows)), np.zeros(len(rows))
         for tree, part in zip(self.trees, known, strict=True):
             _add(on, off, tree.of_pairs(features, rows, labels, part))
         return _log_odds(on, off)
 
     def positive(self, features: FeatureMatrix) -> tuple[Array, Array]:
-        """Find rows and labels of scores above 0: that of the mean of probabilities needs one above half."""
+        """Find rows and labels of scores above 0: a mean probability passes 1/2 only where a tree's does."""
         parts = [self._positive_of(tree, features) for tree in self.trees]
         if len(parts) == 1:
             return parts[0]
@@ -179,6 +183,7 @@ class LabelTreeScorer(Scorer):
 
 
 def _add(on: Array, off: Array, scores: Array) -> None:
+    """Add the probabilities of scores and their complements; see ``joined`` in the loops."""
     with np.errstate(over="ignore"):
         on += 1 / (1 + np.exp(-SHARPNESS * scores))
         off += 1 / (1 + np.exp(SHARPNESS * scores))

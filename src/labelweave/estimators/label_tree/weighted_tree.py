@@ -113,6 +113,7 @@ class WeightedTree(StoredParameters):
         return self.intercepts[self.tree.columns_of_labels]
 
     def label_weights(self, n_features: int) -> Any:
+        """Give the weights of each label's own column, CSR of shape (L, d)."""
         import scipy.sparse as sp
 
         counts = np.diff(self.starts)
@@ -124,6 +125,7 @@ class WeightedTree(StoredParameters):
         return sp.csr_array(entries, shape=(self.n_labels, n_features))
 
     def scores(self, features: FeatureMatrix, *, by_margin: bool) -> RowsByLabels:
+        """Score all labels; ``by_margin`` by their own margins alone."""
         from labelweave.foundation.loops.label_tree import score_tree
 
         table = np.empty((len(features), self.n_labels))
@@ -155,7 +157,10 @@ class WeightedTree(StoredParameters):
     def by_beam(
         self, features: FeatureMatrix, k: int, beam: int, *, by_margin: bool, n_opened: int = 0
     ) -> tuple[Array, Array, Array]:
-        """Search below the best nodes of each level, for (n, k) and (n, n_opened); see ``search_by_beam``."""
+        """Search below the best nodes of each level; see ``search_by_beam``.
+
+        Returns labels and scores (n, k), best first, and the nodes looked into (n, n_opened), -1 for none.
+        """
         from labelweave.foundation.loops.label_tree import search_by_beam
 
         best, scores = _none_yet(len(features), k)

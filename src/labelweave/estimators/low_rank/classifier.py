@@ -327,6 +327,7 @@ class LowRankClassifier(KernelClassifier):
 
     @property
     def _ranks(self) -> RankSearch | None:
+        """How rank and lambda are chosen; None if they are given."""
         return self.rank if isinstance(self.rank, RankSearch) else None
 
     def _most_subtasks(self) -> int | None:

@@ -158,6 +158,7 @@ class FittedFactors:
     lower_bound: float = -np.inf
 
     def spread(self, rows: Array, n_rows: int) -> FittedFactors:
+        """Say which of more rows these were; the others get coefficients of 0."""
         if self.support is None:
             return self
         return replace(self, support=rows[self.support], end=self.end.spread(rows, n_rows))
@@ -249,6 +250,7 @@ class ReadyRows:
 
     @cached_property
     def label_map(self) -> FactorMap | None:
+        """The labels' side; None where the labels' factor is what scores are made of."""
         root, settings = self.data.root, self.settings
         return None if root is None else explicit_map(root, settings.dtype, settings.workers)
 
@@ -381,7 +383,7 @@ def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """Where the last fit ended; ``rows`` had coefficients, None where factors are of features."""
+    """Where the last fit ended; so many ``rows`` had coefficients, None where factors are of features."""
 
     start: Start
     form: TargetForm

@@ -28,6 +28,7 @@ class Start:
     features: Array | None = None
 
     def spread(self, rows: Array, n_rows: int) -> Start:
+        """Say which of more rows those with coefficients were; the others get coefficients of 0."""
         if self.features is None:
             return self
         features = np.zeros((n_rows, self.features.shape[1]), self.features.dtype)

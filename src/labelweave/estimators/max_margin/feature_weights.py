@@ -36,6 +36,7 @@ class FeatureWeights:
     covariance: LabelCovariance
 
     def of(self, settled: Settled) -> tuple[Array, PerLabel]:
+        """Give the weights (L, d) and the intercepts of a result."""
         coupled = self.covariance.matmul(self._uncoupled(settled))
         return coupled[: self.data.shape[1]].T, self._intercepts(coupled)
 

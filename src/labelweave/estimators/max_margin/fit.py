@@ -143,6 +143,7 @@ class MarginFit:
     kept: tuple[KeptWeights, dict[str, float]] | None = None
 
     def scorer(self, features: FeatureMatrix, rows: Array, kernels: Sequence[Kernel | None]) -> Scorer:
+        """Make what scores new rows; the fit was to these rows of the features."""
         if self.kept is not None:
             found, _ = self.kept
             weights = found.indptr, found.labels, found.values, found.scales

@@ -64,6 +64,7 @@ def take_rows(table: Any, rows: Array) -> Any:
 
 
 def attribute_scores(estimator: Any, X: Any) -> Array:
+    """Score the attributes of rows: shape (n, L)."""
     score = estimator.decision_function if hasattr(estimator, "decision_function") else estimator.predict
     return np.asarray(score(X), dtype=np.float64).reshape(_num_samples(X), -1)
 

@@ -56,7 +56,10 @@ _LANES = 4
 
 
 class StreamedGram(Gram):
-    """A kernel matrix that is computed panel by panel whenever it is used; threads share their memory."""
+    """A kernel matrix that is computed panel by panel whenever it is used.
+
+    panel_bytes: memory for the panels of all threads together.
+    """
 
     def __init__(
         self,
@@ -270,6 +273,7 @@ class SparseFeatureGram(Gram):
 
     @staticmethod
     def scratch_bytes(n_rows: int, n_features: int) -> float:
+        """Estimate the memory for vectors within a product in double precision."""
         return 8.0 * TILE * (_TILES_AT_ONCE * n_rows + n_features)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
@@ -328,6 +332,8 @@ def _by_frequency(csr: sp.csr_array) -> sp.csr_array:
 
 
 def to_tiles(columns: Array, tiles: Array, workers: Workers) -> None:
+    """Copy columns (n, p) into tiles (t, n, 16), and zeros into what is left of the last one."""
+
     def one(rows: slice) -> None:
         for tile, some in zip(tiles, panels(columns.shape[1], TILE), strict=True):
             width = some.stop - some.start
@@ -338,6 +344,8 @@ def to_tiles(columns: Array, tiles: Array, workers: Workers) -> None:
 
 
 def from_tiles(tiles: Array, columns: Array, workers: Workers) -> None:
+    """Copy tiles (t, n, 16) into columns (n, p)."""
+
     def one(rows: slice) -> None:
         for tile, some in zip(tiles, panels(columns.shape[1], TILE), strict=True):
             columns[rows, some] = tile[rows, : some.stop - some.start]

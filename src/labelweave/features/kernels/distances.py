@@ -231,6 +231,7 @@ class _Pair:
         return self.rows.is_sparse or self.columns.is_sparse
 
     def centred(self, kind: npt.DTypeLike) -> _Pair:
+        """Move dense features by the rows' mean, if that makes them clearly shorter."""
         if self.is_sparse or len(self.rows) == 0:
             return self
         mean = self.rows.data.mean(axis=0, dtype=np.float64)

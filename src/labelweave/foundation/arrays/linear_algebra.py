@@ -363,9 +363,11 @@ class RowPanels:
         self.slices = panels(table.shape[0], rows)
 
     def each(self, work: Callable[[slice], Any]) -> None:
+        """Do some work on every run of rows, in any order."""
         self.workers.each(work, self.slices)
 
     def total(self, work: Callable[[slice], Array]) -> Array:
+        """Add what some work gives for every run of rows, in order."""
         return np.asarray(np.sum(self.workers.map(lambda rows: to_numpy(work(rows)), self.slices), axis=0))
 
 
@@ -472,7 +474,7 @@ def is_collection(value: Any) -> bool:
 
 
 def refuse_lazy(value: Any, name: str) -> None:
-    """Refuse a Dask collection, which NumPy and pandas would gather into memory silently: ValueError."""
+    """Refuse, by a ValueError, a Dask collection, which NumPy and pandas would gather into memory."""
     if hasattr(type(value), "__dask_graph__"):
         raise ValueError(
             f"{name} is a Dask {type(value).__name__}, which would be gathered into memory here; give "

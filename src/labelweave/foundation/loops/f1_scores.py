@@ -28,6 +28,7 @@ def _fill_counts(probabilities, counts):
 
 @njit(**LOOP)
 def _best_size(probabilities, rest, counts, inverse, empty_value):
+    """Return the best k and its expected F1 score; ties go to the smaller set."""
     m = len(probabilities)
     _fill_counts(probabilities, counts)
     for a in range(1, 2 * m + 1):

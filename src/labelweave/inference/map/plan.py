@@ -28,7 +28,10 @@ _SECONDS_A_STATE, _SECONDS_A_CLIQUE = 7.5e-8, 6.5e-7  # of an elimination's tabl
 
 
 class ComponentOrder(NamedTuple):
-    """A connected component; if it has an order, each label with what are its neighbors by then."""
+    """A connected component and the order in which to eliminate its labels, if it has one.
+
+    order: each label with the labels that are its neighbors by then.
+    """
 
     labels: tuple[int, ...]
     order: list[tuple[int, list[int]]] | None

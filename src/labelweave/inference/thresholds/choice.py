@@ -191,6 +191,7 @@ def _read_pooling(pooling: Any) -> float | None:
 
 
 def _with_floor(table: LabeledScores, objective: Objective, thresholds: Array) -> Array:
+    """Raise thresholds that are for an F1 score; other measures count every wrong prediction alike."""
     return above_floor(table, thresholds, _MOST_PREDICTED) if objective.name.endswith("f1") else thresholds
 
 

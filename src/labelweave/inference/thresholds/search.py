@@ -219,6 +219,7 @@ def _summed_f1(
 
 
 def _add_steps(steps: Array, candidates: Array, scores: Array, changes: Array) -> None:
+    """Add each change at the greatest candidate that does not exceed its score."""
     place = np.searchsorted(candidates, scores, side="right") - 1
     inside = place >= 0
     steps += np.bincount(place[inside], changes[inside], minlength=len(steps))

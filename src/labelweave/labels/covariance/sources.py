@@ -24,7 +24,7 @@ _ROUNDING = 1e-12
 
 
 def check_writable(n_labels: int, what: str) -> None:
-    """Refuse to write out a matrix over more than 20,000 labels; ``what`` needs it: the message's start."""
+    """Refuse a matrix over more than 20,000 labels, which ``what``, where the message starts, needs."""
     if n_labels > _LARGEST_WRITTEN_OUT:
         raise ValueError(
             f"{what} needs a matrix over {n_labels} x {n_labels} labels; at most {_LARGEST_WRITTEN_OUT} "

@@ -244,6 +244,7 @@ class TextScores(StoredParameters):
 
     @classmethod
     def of(cls, text: LabelText, features: Any, X: Any, embedding: Embedding | None = None) -> Self:
+        """Measure rows X (n, d); see :meth:`LabelText.mean`."""
         factors = _feature_embeddings(features, embedding)
         if factors.shape != (X.shape[1], len(text.center)):
             raise ValueError(
@@ -259,6 +260,7 @@ class TextScores(StoredParameters):
         return cls(factors, middle, np.ldexp(np.sqrt(max(0.0, float(moments)) / max(1, len(text))), power))
 
     def mean(self, text: LabelText, strength: float, level: float) -> LabelMean:
+        """Return the known scores of labels; see :meth:`LabelText.mean`."""
         factors = text.directions() * (strength / self.spread if self.spread > 0 else 0.0)
         return LabelMean(factors, self.factors, level - factors @ self.middle, text.names)
 

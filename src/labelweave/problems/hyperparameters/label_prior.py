@@ -98,7 +98,7 @@ class LeftOutRows:
         return of_labels, [vectors.T @ (table if back is None else table @ back) for table in self.tables]
 
     def scores(self, prior: LabelPrior, covariance: LabelCovariance, across: Array) -> RowsByLabels:
-        """Score m other rows by the weights of these, less what is the same for all; ``across`` is (m, n)."""
+        """Score m other rows, less what is the same for all, by their kernel ``across`` (m, n) to these."""
         (values, back), turned = self._turned(covariance)
         eigenvalues, vectors, _ = self.spectrum
         dual = vectors @ (turned[0] / (1.0 + prior.scale * np.outer(eigenvalues, values)))

@@ -66,6 +66,7 @@ class StructuredRows:
 
     @classmethod
     def part(cls, features: FeatureMatrix, arrays: MarginRows) -> StructuredRows:
+        """Make them of some of the rows, with the weights that these have among all."""
         made = cls.__new__(cls)
         made._set(features, arrays)
         return made
@@ -261,7 +262,7 @@ class MarginModel:
         return TraceRecord.of(primal, dual, n_cliques=self.graph.n_cliques)
 
     def complete(self, point: Any) -> bool:
-        """Put the best labels where nothing was observed; tell whether one changed: then solve again."""
+        """Put the best labels, given those observed, elsewhere; tell if one changed: solve again then."""
         if not self.data.has_missing:
             return False
         labels = self.best_targets(point)

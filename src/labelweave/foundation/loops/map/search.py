@@ -279,6 +279,7 @@ def _explore(cliques, unary, tables, limits, tolerance, best, workspace):
 
 @njit(**SINGLE)
 def _open_cliques(label, cliques, search):
+    """Count the cliques that a label shares with other free labels."""
     count = 0
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
         clique, is_open = cliques.places[place].clique, False

@@ -71,6 +71,7 @@ def _eliminate(component, plan, workspace, unary, tables, clamp, labels):
 
 @njit(**SINGLE)
 def _solve_component(component, plan, workspace, unary, tables, clamp, labels):
+    """Write the labels of a component; return its gap."""
     components, fixed = plan.components, workspace.search.fixed
     first, end = components.starts[component], components.starts[component + 1]
     has_order = components.bucket_starts[component + 1] > components.bucket_starts[component]
