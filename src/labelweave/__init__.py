@@ -102,32 +102,9 @@ __all__ = [
 ]
 
 # imported when first used: the command line's help needs none of them
+_PACKAGES = ("estimators", "labels", "decisions")  # each has what it names in its ``__all__``
 _HOMES = {
     "AutoLabelClassifier": "labelweave.decisions.automatic",
-    "BinaryRelevance": "labelweave.estimators",
-    "CalibratedLabelClassifier": "labelweave.decisions",
-    "ConformalLabelClassifier": "labelweave.decisions",
-    "ClassProbabilities": "labelweave.labels",
-    "CliqueGraph": "labelweave.labels",
-    "GraphGrowth": "labelweave.estimators",
-    "HierarchicalClassifier": "labelweave.decisions",
-    "HyperparameterSearch": "labelweave.estimators",
-    "KernelLogisticClassifier": "labelweave.estimators",
-    "LabelCovariance": "labelweave.labels",
-    "LabelGraphClassifier": "labelweave.estimators",
-    "LabelMatrix": "labelweave.labels",
-    "LabelMean": "labelweave.labels",
-    "LabelText": "labelweave.labels",
-    "LabelTextClassifier": "labelweave.decisions",
-    "LabelTreeClassifier": "labelweave.estimators",
-    "LowRankClassifier": "labelweave.estimators",
-    "MaxMarginClassifier": "labelweave.estimators",
-    "RankSearch": "labelweave.estimators",
-    "TableModel": "labelweave.estimators",
-    "Taxonomy": "labelweave.labels",
-    "TunedThresholdClassifier": "labelweave.decisions",
-    "UnobservedLabelWarning": "labelweave.estimators",
-    "ZeroShotClassifier": "labelweave.estimators",
     "compare": "labelweave.decisions.comparison",
     "config_context": "labelweave.foundation.config",
     "load": "labelweave.decisions.stored_models",
@@ -161,6 +138,9 @@ def __getattr__(name: str) -> Any:
         return import_module(_MODULES[name])
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in __all__:
+        packages = (import_module(f"labelweave.{package}") for package in _PACKAGES)
+        return next(getattr(package, name) for package in packages if name in package.__all__)
     raise AttributeError(f"module 'labelweave' has no attribute {name!r}")
 
 

@@ -15,13 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.decisions.label_scores import (
-    TrainingRows,
-    rows_of,
-    score_blocks,
-    score_held_out,
-    split_rows,
-)
+from labelweave.decisions.label_scores import TrainingRows, rows_of, score_blocks, score_held_out, split_rows
 from labelweave.estimators.base import NOT_THE_FIT, CheckedParameters, given_weights, refuse_no_weight
 from labelweave.estimators.entry_weights import corrected_like
 from labelweave.estimators.held_out import HeldOutScores, Share
@@ -95,9 +89,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         "random_state": ["random_state"],
     }
 
-    _stored: ClassVar[dict[str, Field]] = {
-        "n_features_in_": Optional(count("d", 1)),
-    }
+    _stored: ClassVar[dict[str, Field]] = {"n_features_in_": Optional(count("d", 1))}
     """What model files have of fitted attributes; subclasses add theirs."""
 
     def __init__(
@@ -149,7 +141,6 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         return self._fit_rows(self._read(X, y, sample_weight))
 
     def _fit_rows(self, data: TrainingRows) -> Self:
-        """Fit to rows that were read."""
         self._choose(self._cross_fit(data))
         self._close(data)
         return self
@@ -317,7 +308,6 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         return Journal(path, marks)
 
     def _close(self, data: TrainingRows) -> None:
-        """Tell callbacks that the fit is done, and end its record."""
         journal: Journal = self.__dict__.pop("_journal", Journal())
         journal.close(is_done=getattr(layers(self)[-1], "status_", "") != "interrupted")
         self._callback_fit_ctx.call_on_fit_task_end(
@@ -399,7 +389,6 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
-        """Refuse a state that this class cannot have."""
         sizes: Sizes = {}
         fields: dict[str, Field] = {
             "parameters": Parameters(cls),
@@ -443,7 +432,6 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
 
 def checkpoint_of(estimator: Any) -> Any:
-    """Find the file that a classifier inside keeps its fit in."""
     while hasattr(estimator, "_outer_journal"):
         if hasattr(estimator, "checkpoint"):
             return estimator.checkpoint
@@ -459,7 +447,6 @@ def _scores_of(model: Any) -> Any:
 
 
 def layers(classifier: Any) -> list[Any]:
-    """List a fitted classifier and those it is around."""
     found = [classifier]
     while isinstance(found[-1], DecisionClassifier):
         found.append(found[-1].estimator_)

@@ -55,12 +55,10 @@ def targets_for(estimator: Any, y: Any) -> Any:
 
 
 def precision_of(n_rows: int, n_labels: int) -> type[np.floating[Any]]:
-    """Say in which precision scores of rows are kept."""
     return np.float64 if n_rows * n_labels <= _MOST_PRECISE else np.float32
 
 
 def rows_of(table: Any) -> int:
-    """Count the rows of what users hold."""
     return int(_num_samples(table))
 
 
@@ -100,12 +98,10 @@ def _class_probabilities(estimator: Any, X: Any, classes: Array, response: str) 
 
 
 def rows_at_once(n_labels: int) -> int:
-    """Say of how many rows the scores of all labels are made together."""
     return max(1, _SCORES_AT_ONCE // max(1, n_labels))
 
 
 def most_scored(n_labels: int, n_splits: int = 1) -> int:
-    """Say how many rows of a split are scored at most."""
     return max(1, _MOST_SCORES // (n_labels * n_splits))
 
 

@@ -14,11 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.decisions.base import DecisionClassifier, decision_fit
-from labelweave.decisions.label_scores import (
-    decision_level,
-    row_blocks,
-    score_blocks,
-)
+from labelweave.decisions.label_scores import decision_level, row_blocks, score_blocks
 from labelweave.decisions.text_prior import PriorTask, TextPrior, seen_labels
 from labelweave.estimators import KernelLogisticClassifier
 from labelweave.estimators.added_labels import with_more_labels
@@ -220,7 +216,6 @@ class LabelTextClassifier(DecisionClassifier):
         return self
 
     def _asked(self) -> Any:
-        """Give a clone of the estimator, or the usual one."""
         if self.estimator is None:
             return KernelLogisticClassifier(
                 "linear", hyperparameters="fixed", intercept_variance=_INTERCEPT_VARIANCE
@@ -228,7 +223,6 @@ class LabelTextClassifier(DecisionClassifier):
         return clone(self.estimator)
 
     def _refuse_together(self) -> None:
-        """Refuse an estimator that takes no texts."""
         estimator = self._asked()
         parameters = estimator.get_params(deep=False)
         taken = [name for name in _PARTS if name in parameters]

@@ -23,7 +23,6 @@ _SHARES = {
 
 
 def innermost(classifier: Any) -> Any:
-    """Give the classifier inside wrappers that decide."""
     return layers(classifier)[-1]
 
 

@@ -1,7 +1,7 @@
 """Reading model files: each class that they may hold has to be imported before a file names it."""
 
-from labelweave.decisions import automatic, hierarchical
-from labelweave.estimators import (
+from labelweave.decisions import automatic, hierarchical  # noqa: F401
+from labelweave.estimators import (  # noqa: F401
     binary_relevance,
     kernel_logistic,
     label_graph,
@@ -12,20 +12,6 @@ from labelweave.estimators import (
     zero_shot,
 )
 from labelweave.model_files import load_object as load
-from labelweave.model_files import pipelines
-
-HOMES = (
-    automatic,
-    binary_relevance,
-    hierarchical,
-    kernel_logistic,
-    label_graph,
-    label_tree,
-    low_rank,
-    max_margin,
-    pipelines,
-    table_model,
-    zero_shot,
-)
+from labelweave.model_files import pipelines  # noqa: F401
 
 __all__ = ["load"]

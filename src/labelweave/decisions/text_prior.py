@@ -64,7 +64,6 @@ class TextPrior(StoredParameters):
     unseen: float = 0.0
 
     def covariance(self, text: LabelText, taxonomy: Taxonomy | None) -> LabelCovariance:
-        """Make the covariance of labels."""
         if self.share == 0:
             return LabelCovariance.identity(len(text), text.names)
         tree = self.tree_share
@@ -93,7 +92,6 @@ class PriorTask:
 
     text: of the columns that are scored.
     scores: how near rows are to texts; None for no mean.
-    seed: fixes which rows and labels take part.
     """
 
     features: FeatureMatrix
@@ -109,11 +107,7 @@ class PriorTask:
         return np.random.default_rng(self.seed).permutation(rows)[:most]
 
     def choose(self, most_rows: int, mean: float | None, *, covaries: bool) -> TextPrior:
-        """Choose all strengths by left-out rows, at most so many.
-
-        mean: the given strength; None to choose it.
-        covaries: whether labels may covary.
-        """
+        """Choose all strengths by left-out rows, at most so many; that of the mean only if it is None."""
         rows, labels = np.sort(self._rows(most_rows)), self.data.labels.likelier()
         columns = np.random.default_rng(self.seed).permutation(seen_labels(self.data))
         columns = np.sort(columns[:_MOST_LABELS])
@@ -215,6 +209,5 @@ def seen_labels(data: TrainingRows) -> Array:
 
 
 def _without(labels: LabelMatrix, hidden: Array) -> LabelMatrix:
-    """Hide some labels in all rows."""
     kept = labels.observed_pattern().multiply((~hidden).astype(np.int8)[None, :])
     return labels.masked(sp.csr_array(kept) != 0)

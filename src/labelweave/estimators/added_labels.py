@@ -120,11 +120,7 @@ def _widened(self: Any, scorer: Scorer, mix: Array, old: LabelMean | None, new: 
     (term,) = scorer.terms
     table = np.zeros((len(term.rows), len(mix)))
     table[:, term.labels] = term.coefficients
-    wide = replace(
-        term,
-        labels=np.arange(sum(mix.shape)),
-        coefficients=np.hstack([table, table @ mix]),
-    )
+    wide = replace(term, labels=np.arange(sum(mix.shape)), coefficients=np.hstack([table, table @ mix]))
     return replace(scorer, intercept_=np.append(scorer.intercept_, own), terms=(wide,))
 
 
@@ -159,10 +155,7 @@ def widened_covariance(covariance: LabelCovariance, n_new: int) -> LabelCovarian
 
 
 def with_more_labels(form: TargetForm, names: Sequence[Any]) -> TargetForm:
-    """Give the form of targets with labels behind the others, of which no row tells.
-
-    They are numbers where all names are.
-    """
+    """Give the form of targets with labels that no row has behind the others; numbers where all names are."""
     n_old, added = len(form.classes), [str(name) for name in names]
     more = np.array(added, object)
     if form.classes.dtype.kind in "OUS":

@@ -71,7 +71,6 @@ _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 
 
 def given_weights(sample_weight: Any) -> Any:
-    """Read weights of rows as numbers; None stays."""
     return None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
 
 
@@ -153,6 +152,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     verbose: int = 0
 
     _usual_budget: ClassVar[float] = USUAL_BUDGET
+    _weight_type: ClassVar[Any] = np.float64  # of rows' weights; None for that which they have
 
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
@@ -168,7 +168,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         "label_mean_": Optional(MEAN),
         "trace_": Named(Items(MEASURED, "t")),
         "status_": TEXT,
-        **dict.fromkeys(("converged_",), Optional(FLAG)),
+        "converged_": Optional(FLAG),
         **dict.fromkeys(("n_iter_", "rank_"), Optional(count())),
         **dict.fromkeys(("duality_gap_", "objective_", "regularization_"), Optional(MEASURED)),
     }
@@ -238,7 +238,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return SeenRows(features, labels, weights, form, entries=entries)
 
     def _scale(self, features: FeatureMatrix, targets: Any, weights: Array) -> FeatureMatrix:
-        """Scale the training rows, and keep how, where a model does."""
         return features
 
     def _fit(self, rows: Any, before: Any, arguments: FitArguments) -> None:
@@ -313,16 +312,14 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return bool(is_read and not has_more and X.shape[1] == self.n_features_in_)
 
     def _scaled(self, features: FeatureMatrix) -> FeatureMatrix:
-        """Give features as the model takes them."""
         scaling = getattr(self, "scaling_", None)
         return features if scaling is None else scaling(features)
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         """Check weights of rows, 1 where none are given."""
+        given, dtype = given_weights(sample_weight), self._weight_type
         weights = np.asarray(
-            _check_sample_weight(
-                given_weights(sample_weight), features.data, dtype=np.float64, ensure_non_negative=True
-            )
+            _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
         )
         refuse_no_weight(weights)
         return weights
@@ -336,7 +333,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return corrected_by(self.flip_rates, labels)
 
     def _weighted_by_class(self, labels: LabelMatrix, weights: Array) -> tuple[Array, SignFactors | None]:
-        """Weight rows by their class, or give factors of the weights of positive and negative entries."""
         if self.class_weight is None:
             return weights, None
         return weights_by_class(self.class_weight, labels, self._form, weights)
@@ -406,10 +402,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return any(not (one is None or isinstance(one, str | Integral)) for one in given)
 
     def _read_mean(self, features: FeatureMatrix, names: Sequence[Any] | Array) -> LabelMean | None:
-        """Read the mean of the scores, and keep it.
-
-        names: of the columns that are scored.
-        """
         self.__dict__.pop("label_mean_", None)
         if self.label_mean is None:
             return None
@@ -448,7 +440,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
-        """Refuse a state that this class cannot have."""
         sizes: Sizes = {}
         fitted = stored_fields(cls)
         fields: dict[str, Field] = {

@@ -92,10 +92,7 @@ def class_weight_state(class_weight: Any) -> Any:
 
 
 def class_weight_of_state(state: Any) -> Any:
-    """Make weights of classes again.
-
-    Raises ModelFileError if these cannot be any.
-    """
+    """Make weights of classes again; a ModelFileError if these cannot be any."""
     if isinstance(state, list):
         return [class_weight_of_state(given) for given in state]
     if not isinstance(state, dict):
@@ -123,10 +120,7 @@ def counts_by_class(labels: LabelMatrix, weights: PerRow) -> tuple[PerLabel, Per
 
 
 def _balanced(counts: Array) -> Array:
-    """Give all rows / (classes x rows of the class); 1 to what no row has.
-
-    Shapes: counts (classes,) or (2, L).
-    """
+    """Give all rows / (classes x rows of the class), of counts (classes,) or (2, L); 1 to what no row has."""
     there = counts > 0
     mean = counts.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
     return np.where(there, mean / np.where(there, counts, 1.0), 1.0)
@@ -172,7 +166,6 @@ def _a_label_each(class_weight: Any, n_labels: int) -> list[Any]:
 
 
 def _of_label(given: Mapping[Any, Any]) -> Array:
-    """Give the weights of negative and positive entries."""
     strange = [key for key in given if key not in _SIGNS]
     if strange or (0 in given and -1 in given):
         raise ValueError(
@@ -202,7 +195,6 @@ def corrected_by(flip_rates: Any, labels: LabelMatrix) -> LabelMatrix:
 
 
 def rows_with_labels(labels: LabelMatrix) -> int:
-    """Count the rows that say anything of a label."""
     return int(np.count_nonzero(row_observed_counts(labels)))
 
 

@@ -41,10 +41,6 @@ class LearningBlock:
     held_out: Array
 
     def part(self, which: Array) -> LearningBlock:
-        """Keep some of the rows.
-
-        which: positions among the block's rows.
-        """
         return LearningBlock(self.rows[which], self.held_out[which])
 
 
@@ -70,11 +66,7 @@ def drawn_blocks(candidates: Array, rows: int | None, blocks: int, seed: int) ->
 
 
 def reusable_splits(cv: Any) -> Any:
-    """Make a list of splits that can be gone through only once, such as those of a generator.
-
-    cv: what tells how to split.
-    Returns the same, to be used any number of times.
-    """
+    """Make a list of splits that can be gone through only once, such as those of a generator."""
     return list(cv) if isinstance(cv, Iterator) else cv
 
 
@@ -112,7 +104,6 @@ def held_out_rows(cv: Any, chosen: Array, targets: Array | LabelMatrix, seed: in
 
 
 def _splits(cv: Any, targets: Array | LabelMatrix) -> list[Any]:
-    """List the parts of every fold of all rows."""
     if not hasattr(cv, "split"):
         if getattr(cv, "ndim", 1) == 0:
             raise ValueError("cv is one number in an array; give a number, a splitter or folds.")
@@ -162,10 +153,7 @@ THRESHOLD_RULES = {
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """Rows with their scores.
-
-    fitted: scores some of the rows that a model was fitted to, to be compared with.
-    """
+    """Rows with their scores; ``fitted`` scores some that a model was fitted to, to be compared with."""
 
     labels: LabelMatrix
     scores: RowsByLabels
@@ -186,12 +174,10 @@ def tolerance_of_part(tol: float, *, by_rows: bool) -> float:
 
 
 def count_parts(share: Share, n_rows: int) -> int:
-    """Say how many parts of so many rows are held out in turn."""
     return min(_FOLDS, max(2, n_rows)) if share == "auto" and n_rows <= _FEW_ROWS else 1
 
 
 def held_out_count(share: Share, n_rows: int) -> int:
-    """Say how many of so many rows are held out once."""
     return max(1, round((_SHARE if share == "auto" else share) * n_rows))
 
 

@@ -70,7 +70,6 @@ class Journal:
         return inner
 
     def known(self, stage: str) -> State | None:
-        """Return the state of a stage that was noted."""
         return self.states.get(self.within + stage)
 
     def run(
@@ -155,7 +154,6 @@ class Journal:
         self.ends.pop(self.within + stage, None)
 
     def write(self) -> None:
-        """Replace the file by the present states."""
         assert self.path is not None, "only a journal with a file is written"
         plain = {
             "fingerprint": self.fingerprint,

@@ -41,17 +41,7 @@ from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.model_files import StoredParameters, storable
-from labelweave.model_files.schema import (
-    MEASURED,
-    TEXT,
-    Field,
-    Items,
-    Made,
-    Maybe,
-    Named,
-    Numbers,
-    Optional,
-)
+from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Named, Numbers, Optional
 
 if TYPE_CHECKING:
     from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
@@ -63,7 +53,6 @@ _STRANGERS = 0.01
 
 
 def is_learned(label_covariance: Any) -> bool:
-    """Whether a covariance is to be learned."""
     is_word = isinstance(label_covariance, str) and label_covariance == "learn"
     return is_word or isinstance(label_covariance, Integral)
 
@@ -164,7 +153,6 @@ class KernelClassifier(LabelClassifier):
 
     @property
     def _kernel_of_name(self) -> Any:
-        """The kernel as :func:`make_kernel` takes it."""
         return "rbf" if self._has_widths else self.kernel
 
     @property
@@ -187,7 +175,6 @@ class KernelClassifier(LabelClassifier):
 
     @property
     def _most_learned(self) -> int:
-        """The largest number of steps in which hyper-parameters are learned."""
         return 0 if self._search is None else self._search.max_learning_iter
 
     def __sklearn_tags__(self) -> Any:
@@ -196,10 +183,7 @@ class KernelClassifier(LabelClassifier):
         return tags
 
     def _scale(self, features: FeatureMatrix, targets: LabelMatrix | Array, weights: Array) -> FeatureMatrix:
-        """Scale the training rows, and keep how.
-
-        targets (n, L): what they are, NaN where it is not known; read where the scaling is chosen.
-        """
+        """Scale the training rows, and keep how; targets, NaN where unknown, may choose the scaling."""
         if self.scaling == "none":
             return features
         if self._is_precomputed:
@@ -223,7 +207,6 @@ class KernelClassifier(LabelClassifier):
         return reduce(add, made).resolved(features)
 
     def _forget_expansion(self) -> None:
-        """Drop what a fit with another kind of kernel left behind."""
         for name in ("scorer_", "coef_", "dual_coef_", "support_", "support_vectors_", "kernel_"):
             self.__dict__.pop(name, None)
 
@@ -292,7 +275,6 @@ class KernelClassifier(LabelClassifier):
         self.thresholds_ = np.full(self._n_columns, self._level)
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
-        """Read the mean of the scores of features, and keep it."""
         if self.label_mean is not None and self._is_precomputed:
             raise ValueError(
                 "label_mean has weights of features, but X is a kernel matrix; give features and a kernel."

@@ -14,11 +14,7 @@ from numpy.typing import ArrayLike
 
 from labelweave.features import Kernel
 from labelweave.features.feature_matrix import LARGEST_FEATURE
-from labelweave.foundation.sklearn_compat import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from labelweave.foundation.sklearn_compat import Interval, StrOptions, validate_parameter_constraints
 from labelweave.labels import LabelCovariance, LabelMean, Taxonomy
 from labelweave.labels.flip_rates import FlipRates
 from labelweave.model_files import ModelFileError
@@ -69,10 +65,7 @@ SHARED: dict[str, list[Any]] = {
 
 
 def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:
-    """Keep what a constructor was called with under the same names, as scikit-learn asks.
-
-    given: the constructor's ``locals()``, as its first statement.
-    """
+    """Keep what a constructor was called with, its ``locals()``, by the same names, as scikit-learn asks."""
     own = ("self", "__class__")
     vars(estimator).update({name: value for name, value in given.items() if name not in own})
 
@@ -88,7 +81,6 @@ class Parameters:
     estimator: Any
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`labelweave.model_files.schema.Field.check`."""
         names, constraints = signature(self.estimator).parameters, self.estimator._parameter_constraints
         if type(value) is not dict or not value.keys() <= names.keys():
             refuse(where, f"a dictionary of parameters of {self.estimator.__name__}")

@@ -201,7 +201,6 @@ def _refuse_lazy_arguments(arguments: tuple[Any, ...], options: Mapping[str, Any
 
 @contextmanager
 def _shown(estimator: Any) -> Iterator[None]:
-    """Show the progress of a fit, if the estimator is verbose."""
     verbose = int(estimator.verbose) if isinstance(estimator.verbose, (Integral, np.bool_)) else 0
     if verbose < 1:  # or no number, which the fit refuses
         yield

@@ -68,7 +68,6 @@ class GapCallback(FitCallback):
 
     @property
     def done(self) -> int:
-        """How many steps were taken."""
         return self.counts.total()
 
     @property
@@ -103,7 +102,6 @@ class GapCallback(FitCallback):
         return f"{self.task} {self.counts[self.task]}{most or ''}"
 
     def _time_left(self) -> str:
-        """Say how long the other steps take, if they are like those that were taken."""
         spent = time.monotonic() - self.begun
         left = spent / self.done * ((self.steps or 0) - self.done)
         is_early = spent < _QUIET_SECONDS or self.done < _ENOUGH * (self.steps or 0)
@@ -173,10 +171,7 @@ class GapLines(GapCallback):
 
 
 class FitLines(GapLines):
-    """What ``verbose`` writes: lines while a fit goes on, and one at its end.
-
-    is_every: whether every step of the fit is a line.
-    """
+    """What ``verbose`` writes: lines while a fit goes on, of every step if asked, and one at its end."""
 
     def __init__(self, title: str, *, is_every: bool) -> None:
         super().__init__(title)

@@ -57,7 +57,6 @@ class Scorer(StoredParameters, ABC):
 
     @property
     def n_labels(self) -> int:
-        """The number of scores of a row."""
         return len(self.intercept_)
 
     def _in_panels(self, features: FeatureMatrix, size: int, score: _Score, *kernels: Kernel | None) -> Array:
@@ -75,7 +74,6 @@ class Scorer(StoredParameters, ABC):
         return scores
 
     def takes(self, n_features: int) -> bool:
-        """Say whether rows of so many features can be scored."""
         raise NotImplementedError
 
 
@@ -155,14 +153,12 @@ class FactorScorer(Scorer):
 
     @property
     def support_(self) -> Array:
-        """The support rows, shape (m,)."""
         if self.support is None:
             raise AttributeError("Weights of features have no support rows.")
         return self.support
 
     @property
     def support_vectors_(self) -> Any:
-        """The features of the support rows."""
         if self.support_vectors is None:
             raise AttributeError("There are no features of support rows.")
         return self.support_vectors
@@ -228,10 +224,7 @@ class KernelExpansion(StoredParameters):
     coefficients: Array
 
     def add_to(self, scores: RowsByLabels, block: Array) -> None:
-        """Add the term.
-
-        block (n, m): the kernel between the rows to be scored and the term's rows.
-        """
+        """Add the term, from the kernel (n, m) between the rows to be scored and the term's rows."""
         if len(self.labels) == scores.shape[1]:
             scores += block @ self.coefficients
         else:
@@ -277,7 +270,6 @@ class KernelScorer(Scorer):
 
     @property
     def support_vectors_(self) -> Any:
-        """The features of the support rows."""
         if self.support_vectors is None:
             raise AttributeError("With a precomputed kernel the features of support rows are not known.")
         return self.support_vectors
@@ -333,12 +325,10 @@ def known_weights(model: Any, label: int) -> tuple[Array | None, float]:
 
 
 def all_below(places_: Array, length: int) -> bool:
-    """Say whether all places lie in an array of a length."""
     return not len(places_) or int(places_.max()) < length
 
 
 def explicit_width(kernel: Kernel | None, n_features: int) -> int:
-    """Count the explicit features of a kernel."""
     return explicit_features(kernel, FeatureMatrix(sp.csr_array((1, n_features)))).shape[1]
 
 
@@ -356,7 +346,6 @@ def takes_support(kernel: Kernel | None, support: Array, vectors: Any, n_feature
 
 
 def explicit_features(kernel: Kernel | None, features: FeatureMatrix) -> FeatureMatrix:
-    """Give the explicit features of a kernel, or the features as they are."""
     explicit = features if kernel is None else kernel.explicit_features(features)
     assert explicit is not None, "weights are only kept for explicit features"
     return explicit
@@ -400,7 +389,6 @@ def expansion(
 ) -> tuple[Array, list[KernelExpansion]]:
     """Write the scores of a fitted model as sums of kernels to training rows.
 
-    gram: the kernel matrices of the fit.
     support (m,): the training rows that are needed.
     terms: one a kernel, over these rows.
     """

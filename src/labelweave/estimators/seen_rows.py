@@ -189,7 +189,6 @@ def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *, classes
 
 
 def _go_on(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
-    """Fit to the rows seen and these."""
     seen = self._seen
     if seen is None and hasattr(self, "scorer_"):
         warn_caller(_LOST_ROWS)
@@ -219,7 +218,6 @@ def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:
 
 
 def _joined_features(first: FeatureMatrix, second: FeatureMatrix) -> FeatureMatrix:
-    """Put rows behind others, in the form that the first ones have."""
     if first.shape[1] != second.shape[1]:
         raise ValueError(
             f"X has {second.shape[1]} features, but had {first.shape[1]} before; give the same features."

@@ -78,7 +78,6 @@ class SparseScorer(Scorer):
 
     @property
     def coef_(self) -> sp.csr_array:
-        """The weights, CSR of shape (L, d)."""
         return self._by_labels
 
     @cached_property
@@ -116,7 +115,6 @@ class SparseScorer(Scorer):
         return best, scores
 
     def finds(self, k: int) -> bool:
-        """Say whether so many labels are few enough for :meth:`top`."""
         return k <= _MOST_BEST
 
     def _by_panels(self, features: FeatureMatrix, work: Callable[..., None]) -> None:

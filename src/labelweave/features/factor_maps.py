@@ -41,26 +41,15 @@ class FactorMap:
         self.shape = n_rows, n_rows
 
     def image(self, factor: Array) -> Array:
-        """Map a factor.
-
-        Shapes: factor (m, k), result (n, k).
-        """
+        """Map a factor (m, k) to its image (n, k)."""
         return factor
 
     def gradient(self, derivatives: Array) -> Array:
-        """Turn derivatives at the image into the gradient in the space of the factor.
-
-        derivatives (n, k): of the objective by the entries of the image.
-        Shapes: result (m, k).
-        """
+        """Turn derivatives (n, k) by the entries of the image into the gradient (m, k) by the factor."""
         return derivatives
 
     def dual(self, factor: Array, image: Array) -> Array:
-        """Return what the entries of another factor are multiplied with in an inner product.
-
-        Returns (m, k): ``<other, factor>`` is ``sum(other * dual)``.
-        Shapes: factor (m, k), image (n, k).
-        """
+        """Return (m, k) of which ``sum(other * dual)`` is ``<other, factor>``, of a factor and its image."""
         return factor
 
     @property
@@ -71,7 +60,6 @@ class FactorMap:
     def squares(self, weights: PerRow) -> Array:
         """Say how much each row of a factor moves the image, for a preconditioner.
 
-        weights: weights of the rows of the image.
         Returns (m, 1): ``sum_i weights_i Phi_ij^2``, or a mean of it.
         """
         return weights[:, None]
@@ -84,18 +72,12 @@ class FactorMap:
         return None
 
     def under(self, loss: Any, workers: Workers) -> tuple[Any, FactorMap]:
-        """Return the entries of a loss of all rows, and the map from a factor to what they see of it.
-
-        loss: a ``RowsLoss`` of ``labelweave.problems.label_entries``.
-        """
+        """Return the entries of a ``RowsLoss`` of all rows, and the map from a factor to what they see."""
         return loss.entries(workers), self
 
 
 class SparseMap(FactorMap):
-    """Explicit sparse features.
-
-    Shapes: products (n, d).
-    """
+    """Explicit sparse features (n, d)."""
 
     def __init__(self, products: SparseProducts) -> None:
         self.products, self.shape = products, products.shape
@@ -112,10 +94,7 @@ class SparseMap(FactorMap):
 
 
 class DenseMap(FactorMap):
-    """Explicit dense features.
-
-    Shapes: table (n, d).
-    """
+    """Explicit dense features (n, d)."""
 
     def __init__(self, table: Array, workers: Workers) -> None:
         self.table, self.workers, self.shape = table, workers, (table.shape[0], table.shape[1])

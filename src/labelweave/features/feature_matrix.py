@@ -109,7 +109,6 @@ class FeatureMatrix:
         raise NotImplementedError
 
     def row_counts(self) -> npt.NDArray[Any] | None:
-        """Count the entries that each row stores; None for dense features."""
         return np.diff(self.data.indptr) if self.is_sparse else None
 
     def largest_entry(self) -> float:
@@ -136,12 +135,7 @@ class FeatureMatrix:
     def sparse_rows(
         self, dtype: npt.DTypeLike
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return the rows as the three CSR arrays that the compiled loops read.
-
-        dtype: the type of the values, float32 or float64.
-        indices (nnz,): feature numbers; int64 only when there are more than 2^31 features.
-        Shapes: indptr (n + 1,), values (nnz,).
-        """
+        """Return the rows as the CSR arrays that compiled loops read; indices are int64 only beyond 2^31."""
         csr = self.data if self.is_sparse else _dense_as_csr(self.data)
         index_type = np.int32 if self.shape[1] <= np.iinfo(np.int32).max else np.int64
         return (

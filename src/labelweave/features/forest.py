@@ -55,7 +55,6 @@ def _is_a_forest(state: dict[str, Any]) -> bool:
 class Forest(StoredParameters):
     """Decision trees, whose nodes stand one tree after the other.
 
-    n_features: the width of the rows.
     roots (t,): the first node of every tree.
     feature (m,): the feature that a node asks for, below 0 at leaves.
     threshold (m,): rows of at most so much go to the first child.
@@ -88,7 +87,6 @@ class Forest(StoredParameters):
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Put the trees of forests after one another."""
         if len(parts) == 1:
             return parts[0]
         begins = np.cumsum([0, *(len(part.feature) for part in parts)])

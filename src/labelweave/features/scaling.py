@@ -70,10 +70,7 @@ class FeatureScaling(StoredParameters):
 
     @classmethod
     def fit(cls, kind: str, features: FeatureMatrix) -> Self:
-        """Learn means, deviations or quantiles of the columns, quantiles of 20,000 rows at most.
-
-        Raises ValueError for quantiles of sparse features.
-        """
+        """Learn from the columns, quantiles from 20,000 rows at most; ValueError for those of sparse ones."""
         if kind == "unit":
             return cls(kind)
         if kind == "quantile" and len(features) > _MOST_ROWS:

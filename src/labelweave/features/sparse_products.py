@@ -101,10 +101,7 @@ class _Side:
 
 
 class _Pattern:
-    """Where the entries of a sparse matrix are, read from both sides.
-
-    by_rows: the entries in the order of the rows.
-    """
+    """Where the entries of a sparse matrix are, read from both sides."""
 
     def __init__(self, by_rows: _Side) -> None:
         self.by_rows = by_rows

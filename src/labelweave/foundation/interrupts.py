@@ -58,7 +58,6 @@ def interrupts_later() -> Iterator[None]:
 
 
 def was_interrupted() -> bool:
-    """Tell whether Ctrl-C was met in the fit that is under way."""
     fit = UNDER_WAY.get()
     return fit is not None and fit.was_interrupted
 

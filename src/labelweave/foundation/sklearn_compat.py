@@ -56,7 +56,6 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Method], _Method]:
-    """Check parameters before a fit."""
     decorate = base._fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
     return cast(Callable[[_Method], _Method], decorate)
 

@@ -13,7 +13,6 @@ _FINDERS: dict[str, Callable[[], Callable[..., Any]]] = {}
 
 
 def register(kind: str, find: Callable[[], Callable[..., Any]]) -> None:
-    """Say how to find what makes a kind of view."""
     _FINDERS[kind] = find
 
 

@@ -44,7 +44,6 @@ class ScoreLines:
         return np.where(self.signs == 0, 0.0, 0.5 * (1.0 + self.signs))
 
     def line(self, number: int) -> ScoreLines:
-        """Keep one line, as it is sorted."""
         one = ScoreLines(self.which, self.scores[[number]], self.signs[[number]])
         one.__dict__["order"] = self.order[[number]]
         return one
@@ -139,7 +138,6 @@ def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> 
 
 
 def read_score_table(scores: Any, names: Any = None) -> RowsByLabels:
-    """Check scores: numbers, finite, one row a row and one column a label."""
     try:
         table = numbers_of(scores, "scores")
     except ValueError:

@@ -48,10 +48,7 @@ class FlipRates:
 
 
 def read_flip_rates(given: Any, names: Sequence[str]) -> tuple[Array, Array]:
-    """Read rates of both kinds, one a label, NaN where they are not given.
-
-    names: of the labels, by which those of a Series are found.
-    """
+    """Read rates of both kinds, one a label, NaN where not given; those of a Series are found by names."""
     if isinstance(given, FlipRates):
         given = given.missed, given.false
     if given is not None and not (isinstance(given, (tuple, list)) and len(given) == 2):

@@ -22,7 +22,6 @@ _NAME = "The table of probabilities"
 
 
 def frame_names(table: Any) -> list[str] | None:
-    """Read label names off the columns of a frame; None if it is no frame."""
     labels = column_labels(table)
     return None if labels is None else [str(label) for label in labels]
 
@@ -104,7 +103,6 @@ def row_index(rows: Any) -> npt.NDArray[Any]:
 
 
 def signed_pattern(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
-    """Sign every observed entry: +1 where positive, else -1."""
     if observed.shape != positives.shape:
         raise ValueError(
             f"observed has shape {observed.shape} but the positives have shape {positives.shape}; "
@@ -166,7 +164,6 @@ def checked_doubts(
 
 
 def expected_positives(positives: sp.csr_array, doubts: sp.csr_array) -> sp.csr_array:
-    """Return the targets, 0 where not stored."""
     return sp.csr_array(positives + doubts - 2.0 * positives.multiply(doubts))
 
 

@@ -91,7 +91,6 @@ class LabelTree(StoredParameters):
 
     @property
     def n_labels(self) -> int:
-        """Labels, the columns that lead to no node."""
         return len(self.targets) - self.n_nodes + 1
 
     @cached_property

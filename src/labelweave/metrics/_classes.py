@@ -45,7 +45,6 @@ class ClassRows:
         return replace(self, **columns)
 
     def per_row(self, statistic: Callable[[Array, Codes], Array]) -> Array:
-        """Compute a number a row, block by block, from its probabilities and the code of its class."""
         blocks = [rows for rows, _ in probability_blocks(self.table)]
         return np.concatenate([statistic(self.table[self.numbers[b]], self.codes[b]) for b in blocks])
 
@@ -70,7 +69,6 @@ def read_class_rows(
 
 
 def observed_rows(is_observed: Array, weights: Floats) -> Array:
-    """Mark the rows that count; refuse if there are none."""
     counted = is_observed & (weights > 0)
     if not counted.any():
         raise ValueError(

@@ -43,7 +43,6 @@ def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False)
 
 
 def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
-    """Read predicted label sets as a CSR array of int8 ones."""
     try:
         names = None if tag_rows(Y_pred) is None else _names_of_tags(targets)
         predictions = LabelMatrix.from_any(Y_pred, names)
@@ -106,7 +105,6 @@ def read_weights(sample_weight: Any | None, targets: Sized) -> Floats:
 
 
 def read_raw_weights(sample_weight: Any | None, targets: Sized) -> Floats:
-    """Read one weight a row as it is given, by default ones."""
     if sample_weight is None:
         return np.ones(len(targets))
     weights: Floats = numbers_of(sample_weight, "sample_weight").astype(np.float64)

@@ -16,10 +16,7 @@ from labelweave.metrics._inputs import read_predictions, read_scores, read_targe
 
 @dataclass(frozen=True)
 class NodeSets:
-    """True and predicted sets with all ancestors, a column a node of the graph.
-
-    predicted (n, nodes): ones, CSR.
-    """
+    """True and predicted sets (n, nodes) with all ancestors, a column a node of the graph."""
 
     graph: Taxonomy
     targets: LabelMatrix
@@ -33,18 +30,13 @@ class NodeSets:
         return cls(graph, targets, all_nodes(predicted, taxonomy)[0].positives)
 
     def score(self, metric: Callable[..., Any], leave_out: Sequence[str], settings: dict[str, Any]) -> float:
-        """Compute a metric of label sets, some nodes left out."""
         kept = _kept(self.graph, leave_out)
         return float(metric(self.targets.select_labels(kept), self.predicted[:, kept], **settings))
 
 
 @dataclass(frozen=True)
 class NodeScores:
-    """True sets and scores that obey, a column a node of the graph, of rows with a true class.
-
-    scores (n, nodes).
-    Shapes: weights (n,).
-    """
+    """True sets and scores that obey, a column a node of the graph, of rows with a true class."""
 
     graph: Taxonomy
     targets: LabelMatrix
@@ -126,10 +118,7 @@ def all_nodes(labels: LabelMatrix, taxonomy: Taxonomy) -> tuple[LabelMatrix, Tax
 
 
 def _negative_above(labels: LabelMatrix, graph: Taxonomy, given: Array) -> LabelMatrix:
-    """Make classes negative that no column stands for where all columns below them are.
-
-    given: the numbers of the nodes that columns stand for.
-    """
+    """Make added classes, those that no column stands for, negative where all columns below them are."""
     is_added = np.ones(len(graph), bool)
     is_added[given] = False
     below = sp.csr_array(graph.at_or_above(graph.nodes), dtype=np.int32)[given]

@@ -232,7 +232,6 @@ def _read_nodes(
 
 
 def as_nodes(values: Array, given: str, taxonomy: Taxonomy) -> Array:
-    """Write values as names of nodes; None stays None."""
     names = [as_text(value) for value in values]
     for row, name in enumerate(names):
         if name is not None and name not in taxonomy:

@@ -174,7 +174,6 @@ def _share(
 
 
 def _shares(fraction: _Fraction, counts: EntryCounts, zero_division: float) -> Floats:
-    """Divide counts line by line; NaN where nothing is observed."""
     values = ratios(*fraction(counts), zero_division)
     values[counts.observed == 0] = np.nan
     return values
@@ -219,7 +218,6 @@ def label_counts(targets: LabelMatrix, Y_pred: Any, weights: Floats) -> EntryCou
 
 
 def _patterns(targets: LabelMatrix, Y_pred: Any) -> tuple[sp.csr_array, sp.csr_array, sp.csr_array]:
-    """Find the observed entries that are hit, predicted and positive."""
     predicted = read_predictions(Y_pred, targets)
     positive = targets.expected_positives
     hit = positive.multiply(predicted).tocsr()

@@ -142,7 +142,6 @@ class ScoreGroups:
     negatives: Counts
 
     def line_sums(self, values: Array) -> Array:
-        """Sum over the groups of every line."""
         return np.add.reduceat(values, self.line_starts)
 
     def below(self, values: Array) -> Array:

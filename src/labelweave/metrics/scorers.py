@@ -13,14 +13,7 @@ from typing import Any
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.sklearn_compat import _BaseScorer
 from labelweave.labels import LabelMatrix
-from labelweave.metrics import (
-    class_metrics,
-    hierarchies,
-    label_sets,
-    probabilities,
-    rankings,
-    top_k,
-)
+from labelweave.metrics import class_metrics, hierarchies, label_sets, probabilities, rankings, top_k
 from labelweave.metrics.known_labels import (
     as_score_table,
     label_probabilities,

@@ -138,7 +138,6 @@ class TableSums:
         return TableSums(self.counts, {name: sums for name, sums in self.sums.items() if name not in names})
 
     def table(self) -> dict[str, float]:
-        """Divide; NaN where nothing defines a metric."""
         whole = self.counts.of_all
         means = {
             name: total / weight if weight > 0 else np.nan for name, (total, weight) in self.sums.items()

@@ -212,7 +212,6 @@ class TopHits(NamedTuple):
         return TopHits(*(column[self.places < k] for column in self))
 
     def row_sums(self, n_rows: int, gains: Floats | None = None) -> Floats:
-        """Add up the gains of every row's hits, by default one a hit."""
         return np.bincount(self.rows, weights=gains, minlength=n_rows).astype(np.float64)
 
 

@@ -272,10 +272,7 @@ def _little_endian(dtype: npt.DTypeLike) -> str:
 
 @dataclass(frozen=True)
 class TensorShape:
-    """What a header says of one tensor.
-
-    type_name: the safetensors name of its type.
-    """
+    """What a header says of one tensor, whose type has its safetensors name."""
 
     type_name: str
     shape: tuple[int, ...]
@@ -297,10 +294,7 @@ class Header:
     tensors: Mapping[str, TensorShape]
 
     def places(self) -> dict[str, tuple[int, int]]:
-        """Place the tensors one after the other.
-
-        Returns first byte and end of every tensor, counted from the first tensor, in file order.
-        """
+        """Give first byte and end of each tensor in file order, one after the other from the first on."""
         places, end = {}, 0
         for name in sorted(self.tensors, key=lambda name: (-self.tensors[name].dtype.itemsize, name)):
             begin, end = end, end + self.tensors[name].n_bytes
@@ -308,10 +302,7 @@ class Header:
         return places
 
     def to_bytes(self, seals: Seals = _UNSEALED) -> bytes:
-        """Write the header, with its length in front.
-
-        Returns the file up to the first tensor.
-        """
+        """Write the file up to the first tensor: the header, with its length in front."""
         first = {
             "format": "labelweave",
             "format_version": str(FORMAT_VERSION),

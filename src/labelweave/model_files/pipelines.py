@@ -172,7 +172,6 @@ def _fitted(step: Any, place: str) -> dict[str, Any]:
 
 
 def _kept_part(part: Any, place: str) -> Any:
-    """Give what is kept of a step within others."""
     if part is None or isinstance(part, str):
         return part
     if isinstance(part, FunctionTransformer) and part.func is None and part.inverse_func is None:

@@ -81,8 +81,6 @@ class Numbers:
 
     shape: the letters of its lengths, with spaces between.
     kinds: what NumPy calls the kinds of its type.
-    infinite: whether infinities are allowed.
-    may_be_nan: whether NaN is.
     sparse: whether it may be a CSR or CSC array too.
     """
 
@@ -125,7 +123,6 @@ class Numbers:
 
 
 def places(shape: str) -> Numbers:
-    """Make the field of an array of places in other arrays, from 0."""
     return Numbers(shape, "iu", 0, 2.0**62)
 
 
@@ -329,6 +326,5 @@ class Record:
 
 
 def stored_fields(cls: type) -> dict[str, Field]:
-    """Put together the tables ``_stored`` of a class and its bases."""
     tables = [vars(base).get("_stored", {}) for base in reversed(cls.__mro__)]
     return {name: one for table in tables for name, one in table.items()}

@@ -169,7 +169,6 @@ def _decoded(marker: str, value: dict[str, Any], arrays: Mapping[str, Any]) -> A
 
 
 def _unmarked(marker: str, content: Any, value: dict[str, Any]) -> Any:
-    """Read what :func:`_marked` wrote."""
     if marker == "__scalar__":
         return _decoded_scalar(content, value["value"])
     if marker in ("__dtype__", "__type__"):

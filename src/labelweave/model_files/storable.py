@@ -78,7 +78,6 @@ def _address(cls: type) -> tuple[str, str]:
 
 
 def is_registered(value: Any) -> bool:
-    """Say whether model files may hold objects of the class of this one."""
     return type(value) in _NAMES
 
 

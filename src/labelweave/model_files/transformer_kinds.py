@@ -253,15 +253,11 @@ def _check_code(step: preprocessing.OrdinalEncoder, value: Any) -> None:
 
 
 def words_of(step: Any) -> list[Any]:
-    """List the words or features of a vocabulary, in the order of their columns."""
     return sorted(step.vocabulary_, key=step.vocabulary_.__getitem__)
 
 
 def put_words(step: Any, words: Any, idf: Any) -> None:
-    """Give a vectorizer its words, and of tf-idf their weights.
-
-    Raises ValueError if words come twice, or there is not one weight a word.
-    """
+    """Give a vectorizer distinct words, and of tf-idf a weight for each; else a ValueError."""
     names = [str(word) for word in words]
     step.vocabulary_ = {word: place for place, word in enumerate(names)}
     if len(step.vocabulary_) < len(names):

@@ -106,7 +106,6 @@ def _transformed(step: Any, rows: Any) -> Any:
 
 
 def _check_features(model: Any, rows: Any) -> None:
-    """Refuse features that are not those which a model takes."""
     width = getattr(model, "n_features_in_", rows.shape[1])
     if rows.shape[1] != width:
         raise ModelFileError(

@@ -7,12 +7,7 @@ from labelweave.problems.kernel_row_margins import (
     WorkingSetMargins,
     holds_matrix,
 )
-from labelweave.problems.make_gram_margins import (
-    feature_bytes,
-    feature_margins,
-    kernel_margins,
-    sum_margins,
-)
+from labelweave.problems.make_gram_margins import feature_bytes, feature_margins, kernel_margins, sum_margins
 from labelweave.problems.margin_blocks import KeptWeights, MarginBlocks
 from labelweave.problems.margin_dual import MarginData
 from labelweave.problems.swept_margins import make_margin_dual

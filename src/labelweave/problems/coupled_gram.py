@@ -154,20 +154,14 @@ class CoupledGram:
         return total
 
     def row_covariances(self, vectors: Array) -> Array:
-        """Multiply one vector of shape (groups, L) a row by the prior covariance of the row's own scores.
-
-        That is ``K_ii vectors_i``, K_ii of shape (L, L) for every row (appendix B of the paper).
-        """
+        """Multiply a vector of shape (groups, L) a row by the row's prior covariance K_ii (appendix B)."""
         total = self.intercept_variance * vectors
         for term in self.terms:
             total += term.gram.diagonal()[:, None, None] * term.covariance.matmul(vectors, self.workers)
         return total
 
     def dense_prior(self, label: int) -> RowsByRows:
-        """Write out the prior covariance of one label's scores, as a new array.
-
-        Raises ValueError if a covariance ties labels together.
-        """
+        """Write out the prior covariance of one label's scores; ValueError if labels are tied together."""
         if any(term.covariance.ties_labels for term in self.terms):
             raise ValueError(
                 "An exact solution needs labels that no covariance ties together, and here a term of the "

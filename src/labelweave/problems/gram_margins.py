@@ -84,37 +84,25 @@ class GramMargins:
         return [every] if self.is_coupled else list(every[:, None])
 
     def newton_work(self, sizes: list[int]) -> float:
-        """Estimate the operations to solve linear systems between variables.
-
-        Returns infinite if no one kernel matrix is at hand or a system takes too much memory.
-        """
+        """Estimate the operations to solve linear systems between variables; infinite where none can be."""
         if self.only is None or not isinstance(self.only.gram, StoredGram) or max(sizes) > _LARGEST_SYSTEM:
             return np.inf
         return sum(float(size) ** 3 / 3 + _GATHERING * float(size) ** 2 for size in sizes)
 
     def round_work(self) -> float:
-        """Estimate the operations of a step.
-
-        Returns two products with a factor of the kernel matrix, and passes over the variables.
-        """
+        """Estimate the operations of a step: two products with a factor of K, and passes over variables."""
         n, grams = self.operator.n_rows, [term.gram for term in self.operator.terms]
         rank = sum(gram.table.shape[1] if isinstance(gram, FeatureGram) else n for gram in grams)
         return 4.0 * n * (rank + _ENTRY_WORK) * self.operator.n_labels
 
     def low_rank_factor(self) -> Array | None:
-        """Return the reflected features, the intercept's among them, whose dot products are K.
-
-        Returns (n, r): none if K is not made of features, or R couples labels.
-        """
+        """Return reflected features (n, r), the intercept's too; None for a kernel or coupled labels."""
         if self.is_coupled or self.only is None or not isinstance(self.only.gram, FeatureGram):
             return None
         return self.only.gram.exact_table
 
     def system(self, rows: Array, labels: Array) -> Array:
-        """Write out ``K (x) R`` between some variables.
-
-        Shapes: rows, labels (k,), result (k, k).
-        """
+        """Write out ``K (x) R`` between the variables at ``rows`` and ``labels`` (k,), as (k, k)."""
         assert self.only is not None, "systems are written out of one term"
         assert isinstance(self.only.gram, StoredGram), "systems are written out from a stored matrix only"
         entries = self.only.gram.block(rows)

@@ -82,10 +82,7 @@ class KernelLikelihood(NewtonProblem):
         return self.gram.dense_prior(group % self.gram.n_labels if self.gram.is_separate else column)
 
     def preconditioner(self, curvature: Array, groups: Array) -> SpectralPreconditioner | None:
-        """Make a preconditioner from leading eigenvectors; see :meth:`NewtonProblem.preconditioner`.
-
-        There is one for tied labels that share one kernel matrix.
-        """
+        """Make one for tied labels that share a kernel matrix; see :meth:`NewtonProblem.preconditioner`."""
         gram = self.gram
         is_apt = len(gram.terms) == 1 and not gram.is_separate
         is_apt = is_apt and _FEWEST_MODES <= gram.n_labels <= _MOST_MODES

@@ -69,7 +69,6 @@ class MarginBox:
         weights: U, the weights of the losses, of rows or of entries.
         margins (2, L): the margins asked of positives and of negatives.
         known (n, L): scores known a priori, which targets lose.
-        Shapes: labels (n, L).
         """
         signs = labels.to_signs().astype(np.float64)
         positive, negative = signs > 0, signs < 0
@@ -131,10 +130,7 @@ class BlockMargins:
         return np.flatnonzero(self.rows.is_held)
 
     def ascend(self, beta: RowsByLabels, scores: RowsByLabels, rows: Array) -> None:
-        """Move the variables of a block of rows, then the scores of all rows.
-
-        rows (k,): different rows, at most ``block_rows``, in the order in which they are visited.
-        """
+        """Move the variables of different rows, at most ``block_rows``, in their order, then all scores."""
         from labelweave.foundation.loops.kernel_ascent import ascend_block, ascend_coupled_block
 
         kernel = self.rows.rows(rows)

@@ -134,10 +134,7 @@ class LowRankFactors:
         return pair.labels if pair.label_factor is None else pair.label_factor
 
     def revived(self, pair: FactorPair, fresh: Callable[[], Array]) -> FactorPair:
-        """Begin columns of a settled pair that are near 0 anew, if they could lower the objective.
-
-        fresh: gives a labels' factor (L, k) to take them from.
-        """
+        """Begin columns of a settled pair that are near 0 anew, from ``fresh()`` (L, k), if that can help."""
         factor = self.label_factor(pair).copy()
         lengths = np.linalg.norm(factor, axis=0)
         dead = lengths <= _DEAD * lengths.max(initial=0.0)
@@ -394,9 +391,7 @@ class StepPoint:
 class RowsLoss:
     """What the loss of some rows is made of.
 
-    weights (n,): of the rows.
     negative_weight: what the weights of entries that are not positive are multiplied with.
-    dtype: the type to compute in.
     factors: further factors of the weights; those that differ by label or entry rule out quadratic forms.
     known: factors of scores that are known before the fit, of rows (n, c) and of labels (L, c).
     """

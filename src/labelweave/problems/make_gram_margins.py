@@ -46,11 +46,7 @@ _ROUNDS, _ENTRY_WORK = (
 
 @dataclass(frozen=True)
 class GramPlan:
-    """What to do.
-
-    is_stored: whether the matrix is kept.
-    panel_bytes: memory for panels of a matrix that is not kept.
-    """
+    """Whether the matrix is kept, and the memory for its panels if it is not."""
 
     factorization: str
     is_stored: bool
@@ -93,10 +89,7 @@ def feature_bytes(n_rows: int, n_features: int) -> float:
 
 
 def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
-    """Refuse features that do not fit.
-
-    Raises ValueError if the budget is too small, with the smallest that is not.
-    """
+    """Refuse features that do not fit, by a ValueError with the smallest budget that is enough."""
     what = f"the factor of {n_rows} rows of {n_features} features"
     _require(feature_bytes(n_rows, n_features), budget, what)
 
@@ -144,7 +137,6 @@ def kernel_margins(
     """State the dual on a kernel matrix, held and factorised as the memory budget allows.
 
     gram: the matrix, where it has been computed already.
-
     Raises ValueError if the memory budget is too small.
     """
     dtype, workers = resources.dtype, resources.workers

@@ -178,10 +178,7 @@ class MarginBlocks:
 
 
 def cost_of_blocks(blocks: Sequence[KeptBlock], primal: float, dual: float) -> dict[str, float]:
-    """Say what pruning cost: the relative gaps and the numbers of weights, before and after it.
-
-    primal, dual: the values of all that is kept.
-    """
+    """Say what pruning cost: relative gaps and numbers of weights before and after, of all that is kept."""
     lost = sum(block.primal - block.values_before[0] for block in blocks)
     return {
         "gap_before": relative_gap(primal - lost, dual),

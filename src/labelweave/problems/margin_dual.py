@@ -265,7 +265,6 @@ class MarginDual(ABC):
         return table
 
     def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
-        """Call a function for some blocks, on all threads if they are independent."""
         if not self.blocks_are_independent:
             return [of_block(block) for block in blocks]
         return self.workers.map(of_block, list(blocks))
@@ -346,10 +345,7 @@ class MarginDual(ABC):
         return np.where(upper > 0, np.inf, upper) if self.data.squared else upper
 
     def exact_beta(self, point: MarginPoint, block: int) -> Array:
-        """Return variables in double precision, within their bounds to the last bit, as a copy.
-
-        Rounding may have carried a variable just past its bound.
-        """
+        """Return variables in double precision, as a copy, within bounds that rounding may have passed."""
         most = self.bounds(self.exact_blocks[block])
         beta: Array = point.beta[block].astype(np.float64)
         np.clip(beta, -most, most, out=beta)  # the bound 0 on the other side is exact in any precision

@@ -179,11 +179,9 @@ class ReducedRankRidge:
         """Make the problem.
 
         explicit: features whose dot products are the kernel.
-        source: the kernel matrix, if there are no such features.
         constant: the constant feature; 0 for none.
         positives (n, L): 1 where a label is there; of real type, targets q, whose loss is half of q (s - 1)^2
             + (1 - q) s^2.
-        is_kept: whether there will be another lambda.
         Returns the problem; its factors are for the features with the constant one last, or for rows.
         """
         roots = np.sqrt(np.asarray(weights, np.float64))
@@ -246,7 +244,6 @@ def _with_constant(explicit: FeatureMatrix, constant: float, roots: Array) -> An
 
 
 def _gram(table: Any, workers: Workers) -> Array:
-    """Compute ``table table^T``, of a sparse table in panels of rows."""
     if not sp.issparse(table):
         return workers.matmul(table, table.T)
     rows = sp.csr_array(table)

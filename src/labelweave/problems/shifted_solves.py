@@ -30,10 +30,7 @@ def shifted_factor(matrix: Array, penalty: float, workers: Workers) -> CholeskyF
 
 
 class CholeskySolves:
-    """Exact solves with R the identity.
-
-    gram: the kernel matrix; a second array of its size is held.
-    """
+    """Exact solves with R the identity, in a second array of the kernel matrix's size."""
 
     is_exact = True
     penalty_changes_are_cheap = False
@@ -63,10 +60,7 @@ class CholeskySolves:
 
 
 class SpectralSolves:
-    """Solves from ``U diag(e) U^T + rest I`` with any label covariance.
-
-    spectrum: K, or what is near it.
-    """
+    """Solves from ``U diag(e) U^T + rest I``, which is K or near it, with any label covariance."""
 
     penalty_changes_are_cheap = True
     smallest_penalty = 0.0

@@ -52,11 +52,7 @@ class RowBasis:
 def row_basis(
     gram: Gram, constant: float, leading: Array, row_curvatures: PerRow, workers: Workers
 ) -> RowBasis:
-    """Make the row side of the basis.
-
-    constant: c, added to all its entries.
-    Shapes: leading (n, r).
-    """
+    """Make it from leading eigenvectors (n, r) of a kernel matrix to which a constant c is added."""
     weighted = leading * row_curvatures[:, None]
     images = gram.product(weighted)
     images += constant * weighted.sum(axis=0)
@@ -90,10 +86,7 @@ class LabelModes:
 
 
 def label_modes(covariance: LabelCovariance, curvature: LabelsByLabels) -> LabelModes:
-    """Make the label side of the basis.
-
-    Returns the directions with m above rounding.
-    """
+    """Make the label side of the basis, of the directions with m above rounding."""
     sizes, axes = covariance.spectrum()
     root = axes * np.sqrt(sizes)
     values, turn, kept = _leading(root.T @ curvature @ root)

@@ -284,7 +284,6 @@ class CoupledMargins(MarginDual):
 
 
 def make_margin_dual(data: MarginData, dtype: npt.DTypeLike, workers: Workers | None = None) -> MarginDual:
-    """Choose the form of the dual that the label covariance allows."""
     if not data.covariance.is_diagonal:
         return CoupledMargins(data, dtype, workers)
     return IndependentMargins(OrderedRows(data, dtype, as_table=data.is_walked_as_table), dtype, workers)

@@ -121,10 +121,7 @@ class Piece(NamedTuple):
 
 
 class RowsBlock(IndependentMargins):
-    """One block of labels over some rows, by the ordinary algorithm.
-
-    labels (k,): their numbers; they keep this order, which rows elsewhere have too.
-    """
+    """One block of labels (k,) over some rows, in an order that rows elsewhere have too."""
 
     def __init__(self, data: OrderedRows, labels: Array) -> None:
         super().__init__(data.some_labels(labels), data.dtype)
@@ -168,10 +165,7 @@ class Visited(MarginDual):
     def visit(
         self, traveller: Traveller, seat: Seat, piece: Piece, *, is_full: bool
     ) -> tuple[Traveller, Seat]:
-        """Sweep over a piece of these rows.
-
-        is_full: whether all of them are visited, or only those that gained by their last visit.
-        """
+        """Sweep over a piece of these rows; over all of it, or only rows that gained by their last visit."""
         point = MarginPoint(
             beta=seat.beta.copy(),
             weights=traveller.weights.copy(),
@@ -232,10 +226,7 @@ class TravellingBlock(Visited, RowsBlock):
 
 
 class TravellingLabels(Visited, CoupledMargins):
-    """All labels, which a covariance couples.
-
-    labels (L,): the order in which they go into slabs.
-    """
+    """All labels, which a covariance couples, in the order in which they go into slabs."""
 
     def __init__(self, data: OrderedRows, labels: Array) -> None:
         super().__init__(data.some_labels(labels), data.dtype)
@@ -325,10 +316,7 @@ def _newton_step(gradient: Array, stiff: Array, covariance: Array | None) -> Arr
 
 
 def spread_by(covariance: Array | None, table: Array) -> Array:
-    """Multiply a number a label, or a column a label, by R.
-
-    table: (slabs, WIDTH), or (slabs, d, WIDTH).
-    """
+    """Multiply a number (slabs, WIDTH), or a column (slabs, d, WIDTH), a label by R."""
     if covariance is None:
         return table
     n_labels, slabs = len(covariance), len(table)

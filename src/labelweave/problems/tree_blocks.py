@@ -82,10 +82,7 @@ class NodeRows:
 
 
 class NodeBlock(MarginBlock):
-    """Some columns of one node.
-
-    of_tree: which columns of the tree the labels of the rows are.
-    """
+    """Some columns of one node, with their numbers in the tree."""
 
     def __init__(self, data: OrderedRows, labels: Array, of_tree: Array, used: Array | None) -> None:
         super().__init__(data, labels, data.dtype)
@@ -354,10 +351,7 @@ def _by_feature(blocks: Sequence[KeptBlock], first: int, kind: Any, number: Any)
 
 
 def _weights_by_sign(labels: LabelMatrix, entries: Any) -> tuple[sp.csc_array, sp.csc_array]:
-    """Return the weights of positive entries, and how far those of others are below 1, or 0.
-
-    A positive entry of weight 0 is none.
-    """
+    """Return weights of positive entries, none where 0, and how far those of others are below 1, or 0."""
     if sp.issparse(entries):
         above = sp.csr_array(entries)
         above.data = above.data - 1.0

@@ -358,7 +358,6 @@ def _solve(problem: SplitDual, state: SplitState, right: Array) -> Array:
 
 
 def _step(problem: SplitDual, state: SplitState) -> SplitState:
-    """Solve, clip and move the multipliers."""
     penalty = state.penalty
     right = state.boxed - state.shift
     right *= penalty

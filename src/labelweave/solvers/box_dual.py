@@ -224,8 +224,5 @@ def dual_value(terms: BoxTerms, boxed: RowsByLabels, scores: RowsByLabels) -> fl
 
 
 def dual_value_above(terms: BoxTerms, near: RowsByLabels, scores: RowsByLabels, boxed: RowsByLabels) -> float:
-    """Bound the dual objective at V from above without a product: it is concave, so by its tangent at B.
-
-    near: the point B, whose scores are given.
-    """
+    """Bound the dual objective at V from above by its tangent at B, of known scores: it is concave."""
     return inner_product(terms.targets - scores, boxed) + inner_product(near, scores) / 2

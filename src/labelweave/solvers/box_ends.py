@@ -69,7 +69,6 @@ def newton_steps(
 
     problem: the problem, in double precision.
     penalty: rho, which weighs a variable's gradient against its distance from a bound.
-    tol: the relative duality gap to reach.
     allowance: the operations that the steps may take together.
     Returns the best points; None if no step was possible.
     """
@@ -133,7 +132,6 @@ def interior_point(factor: Array, margins: PerRow, bounds: PerRow, tol: float) -
     """Maximise the dual of one label.
 
     factor (n, r): G, each row times the sign of its label.
-    tol: the relative duality gap to reach.
     Returns a, within its bounds, and w (r,): of the points met, those of the largest dual and of the smallest
     primal objective.
     """
@@ -153,7 +151,6 @@ def interior_steps(terms: BoxTerms, factor: Array, tol: float, allowance: float)
 
     terms: the problem, in double precision; one bound of every variable is 0.
     factor (n, r): ``A = factor factor^T`` for every label.
-    tol: the relative duality gap to reach.
     allowance: the operations that this may take.
     Returns the result; None if it would take more.
     """
@@ -180,8 +177,6 @@ def interior_work(terms: BoxTerms, factor: Array) -> float:
     """Estimate the operations of :func:`interior_steps`, as those of a round are counted.
 
     The constants were fitted to the times of 300 to 5,000 rows with factors of 5 to 2,000 columns.
-
-    Shapes: factor (n, r).
     """
     n, rank = factor.shape
     step = float(n) * rank * (_SQUARE * rank + _OVERHEAD) + _CALLS
@@ -335,7 +330,6 @@ class _Interior:
         return max(float(sum(part.sum() for part in self.products(step, self.reach(step)))), 0.0)
 
     def products(self, step: _Step, share: float) -> tuple[Array, Array]:
-        """Return the products of both bounds after a share of a step."""
         change = share * step.point
         low = (self.point + change) * (self.below + share * step.below)
         return low, (self.room - change) * (self.above + share * step.above)

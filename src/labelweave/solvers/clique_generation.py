@@ -107,7 +107,6 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
 
     inner: solves rounds that are followed by another.
     last: solves the last graph once more.
-    max_rounds: the largest number of rounds.
     change_tol: the relative change of the objective over two rounds at which to stop, 0 for never.
     """
 

@@ -82,10 +82,7 @@ class SolverResult:
         return float(self.trace[-1].gap)
 
     def followed_by(self, later: SolverResult) -> SolverResult:
-        """Join the result of a run that went on where this one stopped.
-
-        Returns the end of the second run, with the trace of both.
-        """
+        """Join the result of a run that went on where this one stopped, with the trace of both."""
         rounds, seconds = self.n_iter, self.trace[-1].time
         moved = [
             record._replace(iteration=record.iteration + rounds, time=record.time + seconds)
@@ -171,10 +168,7 @@ class State:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
-        """Make it again, with arrays of its own in the layout that they had.
-
-        Raises ValueError if it is a state of another kind.
-        """
+        """Make it again, with own arrays in the layout they had; ValueError for a state of another kind."""
         state = _from_plain(plain)
         if not isinstance(state, cls):
             raise ValueError(f"This is a {type(state).__name__}, and a {cls.__name__} is needed.")

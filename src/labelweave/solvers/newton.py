@@ -76,7 +76,6 @@ class NewtonState(State):
 
     @classmethod
     def at(cls, dual: GroupedColumns) -> Self:
-        """Return the state of a fit that starts from some dual variables."""
         groups = dual.shape[1]
         unknown = np.full(groups, np.inf)
         return cls(
@@ -93,7 +92,6 @@ class NewtonState(State):
 class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
     """The solver; ``tol`` is the relative duality gap to reach, all groups together.
 
-    max_iter: the largest number of Newton steps.
     max_inner: the largest number of conjugate gradient iterations in a step.
     directions: how linear systems are solved; by default :class:`FunctionGradients`.
     """
@@ -235,10 +233,7 @@ def _with_groups(array: Array, groups: Array, part: Array) -> Array:
 def search_along(
     system: NewtonSystem, point: NewtonPoint, direction: GroupedColumns, along: GroupedColumns
 ) -> Array:
-    """Find step lengths that lower the objective of every group about as far as the direction does.
-
-    Returns (groups,): the step lengths; 0 where no length lowers the objective.
-    """
+    """Find step lengths (groups,) that lower objectives about as far as the direction does; else 0."""
     search = _Search(system, point, direction, along)
     for _ in range(_MOST_TRIALS):
         if not search.open.any():

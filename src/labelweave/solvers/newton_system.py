@@ -124,7 +124,6 @@ class NewtonSystem:
 
     @cached_property
     def panels(self) -> RowPanels:
-        """How rows of such arrays are walked."""
         return RowPanels(self.problem.workers, self.curvature)
 
     def curve(self, vectors: GroupedColumns, rows: slice) -> Array:

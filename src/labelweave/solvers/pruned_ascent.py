@@ -68,10 +68,7 @@ class Blocks(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BlocksState(State):
-    """Where a run stands.
-
-    blocks: what is kept of the first ones.
-    """
+    """Where a run stands; ``blocks`` is what is kept of the first ones."""
 
     blocks: tuple[Any, ...] = ()
 

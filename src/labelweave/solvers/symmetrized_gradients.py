@@ -98,10 +98,7 @@ class SymmetrizedGradients:
     def solve(
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
     ) -> tuple[Array, Array, int]:
-        """Solve for any right-hand side; see :meth:`LinearSolver.solve`.
-
-        ``x = r + V b`` with ``(I + V^T K V) b = -V^T K r``, which divides by nothing.
-        """
+        """Solve ``(I + V^T K V) b = -V^T K r``, which divides by nothing: the solution is ``r + V b``."""
         root = CurvatureRoot(*system.problem.root(system.curvature, system.groups))
         right = -root.transposed(image, slice(None))
         run = _Iteration(system, root, right, None, diagonal=self.diagonal)

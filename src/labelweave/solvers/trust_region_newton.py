@@ -36,10 +36,7 @@ Scalars = npt.NDArray[np.float64]  # one number a block
 
 
 class FactorPoint(Protocol):
-    """The objective to second order at one factor.
-
-    Shapes: factors, directions and residuals (m, k), images (n, k).
-    """
+    """The objective to second order at one factor (m, k); images are (n, k)."""
 
     values: Scalars
     """The objective, one number a block."""
@@ -105,11 +102,7 @@ class TrustRegionNewton:
         self.tol, self.max_steps, self.max_iter, self.forcing = tol, max_steps, max_iter, forcing
 
     def minimise(self, problem: FactorProblem, factor: Array, image: Array) -> FactorSolution:
-        """Go downhill from a factor; the result is never higher.
-
-        factor (m, k): where to start; kept as it is.
-        Shapes: image (n, k).
-        """
+        """Go downhill from a factor (m, k), which is kept, with image (n, k); the result is never higher."""
         point = problem.evaluate(factor, image)
         down = descent(problem, point)
         if problem.is_quadratic:  # there is one step, and no second table of each kind

@@ -38,13 +38,7 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import (
-    FitArguments,
-    FitProgress,
-    fit_method,
-    warn_of_end,
-    where_rows_are,
-)
+from labelweave.estimators.progress import FitArguments, FitProgress, fit_method, warn_of_end, where_rows_are
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
@@ -56,17 +50,7 @@ from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.inference import SigmoidCalibration
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import ModelFileError, storable
-from labelweave.model_files.schema import (
-    MEASURED,
-    TEXT,
-    Field,
-    Items,
-    Made,
-    Numbers,
-    Optional,
-    Record,
-    count,
-)
+from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Numbers, Optional, Record, count
 
 _METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
 Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
@@ -271,7 +255,6 @@ class AutoLabelClassifier(LabelClassifier):
         named_members(self.members)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, Array]:
-        """Read the rows of positive weight."""
         features, weights = self._read_weighted(X, sample_weight)
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
@@ -300,7 +283,6 @@ class AutoLabelClassifier(LabelClassifier):
     def _table(
         self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, plan: Plan, seed: int
     ) -> TrainingTable:
-        """Scale the features, and divide the rows into folds."""
         targets = labels.to_dense()
         self.scaling_ = choose_scaling(features, targets, lambda rows: RBFKernel("scale").resolved(rows))
         features = self._scaled(features)
@@ -414,7 +396,6 @@ class AutoLabelClassifier(LabelClassifier):
         return self._left_out.honest.scores
 
     def _choose_thresholds(self) -> None:
-        """Choose thresholds on left-out rows, and measure what they are worth."""
         left_out = self._left_out
         assert left_out is not None, "there are after a fit"
         for name in ("thresholds_", "known_sets_"):

@@ -73,7 +73,6 @@ class Combination(NamedTuple):
         return cls(curves, weights, uncoupled, coupling, calibration), odds
 
     def probabilities(self, scores: Sequence[RowsByLabels]) -> RowsByLabels:
-        """Compute probabilities of other rows."""
         each = [one.slopes * part + one.intercepts for one, part in zip(self.curves, scores, strict=True)]
         odds = weighted_sum(self.weights, each)
         if self.coupling is not None:
@@ -138,7 +137,6 @@ class LeftOut(NamedTuple):
     """Left-out rows: probabilities to choose by, and those to say what the choice is worth.
 
     honest: by curves and weights learned of other folds.
-    folds (n,): the part of every row.
     """
 
     held: HeldOutScores
@@ -199,7 +197,6 @@ def couple_labels(table: TrainingTable, odds: RowsByLabels) -> Coupling | None:
         steps.append((_Steps(shares[train], mean, residuals[train], weights[train]), mean, held))
 
     def coupled(penalty: float) -> RowsByLabels:
-        """Score the rows of each fold by the other folds."""
         found = odds.copy()
         for step, mean, held in steps:
             found[held] += (shares[held] - mean) @ step.solution(penalty)

@@ -80,7 +80,6 @@ def check_member(name: str, estimator: Any, table: TrainingTable) -> None:
 
 
 def _response(estimator: Any) -> str:
-    """Name what is asked: the log-odds of probabilities; decision values where there are none."""
     return next(response for response in _RESPONSES if hasattr(estimator, response))
 
 
@@ -117,10 +116,7 @@ def some_scores(table: TrainingTable, fold: int, scores: Array) -> Array:
 
 
 def best_estimator(table: TrainingTable, folds: Sequence[Array]) -> int:
-    """Find the scores whose probabilities have the least error, on some rows where there are many.
-
-    folds: those of each fold, by :func:`some_scores`.
-    """
+    """Find the scores, of ``folds`` by :func:`some_scores`, whose probabilities have the least error."""
     some = table.rows(_rows_to_choose_by(table))
     tables = np.empty((len(folds[0]), *some.targets.shape))
     for part, number in zip(folds, np.unique(table.folds), strict=True):
@@ -194,7 +190,6 @@ class EstimatorScorer(Scorer):
     """What a fitted estimator says of labels; a file keeps estimators of labelweave alone.
 
     response: the method that is asked, decision_function, or predict_proba for log-odds.
-    intercept_ (L,): is added.
     """
 
     estimator: Any

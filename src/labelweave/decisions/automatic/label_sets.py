@@ -78,7 +78,6 @@ def _f1_parts(positive: Array, predicted: Array) -> tuple[Array, Array]:
 
 
 def _row_parts(metric: str, positive: Array, predicted: Array, seen: Array) -> tuple[Array, Array]:
-    """Give a and b of rows."""
     hits = (positive * predicted).sum(axis=1)
     wrong = (positive.astype(np.float64) + predicted).sum(axis=1) - 2.0 * hits
     sizes, observed = positive.sum(axis=1) + predicted.sum(axis=1), seen.sum(axis=1)
@@ -98,7 +97,6 @@ def _row_parts(metric: str, positive: Array, predicted: Array, seen: Array) -> t
 
 
 def _macro(labels: LabelMatrix, sets: RowsByLabels, weights: PerRow, sums: Array) -> tuple[float, float]:
-    """Average the ratios of labels that are observed."""
     is_seen = labels.observed_counts() > 0
     scale = np.where(sums[1] > 0, is_seen / np.maximum(sums[1], 1e-300), 0.0) / max(1, is_seen.sum())
     ratios = np.where(sums[1] > 0, sums[0] / np.maximum(sums[1], 1e-300), 0.0)
@@ -117,17 +115,13 @@ def _error(moves: PerRow, weights: PerRow) -> float:
 @storable("KnownSets", {"sets": Numbers("s L", "f", 0, 1), "bonus": Numbers("s")})
 @dataclass(frozen=True)
 class KnownSets(StoredParameters):
-    """Label sets to choose from, and what is added to the log probability of each.
-
-    Shapes: sets (s, L), bonus (s,).
-    """
+    """Label sets (s, L) to choose from, and what is added to the log probability of each, (s,)."""
 
     sets: Array
     bonus: Array
 
     @property
     def n_labels(self) -> int:
-        """The number of labels."""
         return int(self.sets.shape[1])
 
     def choose(self, log_odds: RowsByLabels) -> RowsByLabels:

@@ -56,7 +56,6 @@ class Members:
     trees_a_task: ClassVar[int | None] = None
 
     def make(self, name: str) -> Member:
-        """Fit a member by its name, and score every row by fits to other folds."""
         return self.made(name, *self.begin(name))
 
     def begin(self, name: str) -> tuple[list[Any], Any]:
@@ -77,14 +76,12 @@ class Members:
         return [self.submit(forest_scores, *one) for one in folds], self.submit(forest_fit, forests[-1])
 
     def submit(self, function: Callable[..., Any], *given: Any, step: str = "") -> Any:
-        """Apply a function to the table and more, and tell of a step."""
         found = function(self.table, *given)
         if step:
             self.on_step(step)
         return found
 
     def made(self, name: str, folds: list[RowsByLabels], whole: tuple[Scorer, str]) -> Member:
-        """Put a member together."""
         scores = np.empty_like(self.table.targets)
         for part, (_, held) in zip(folds, self.table.splits(), strict=True):
             scores[held] = part
@@ -156,7 +153,6 @@ def choose_width(table: TrainingTable) -> Kernel:
 
 
 def margin_machines(table: TrainingTable) -> list[Any]:
-    """Give max-margin classifiers with the C that are tried."""
     from labelweave.estimators.max_margin import MaxMarginClassifier
 
     length = float(table.features.squared_norms().mean()) or 1.0  # of rows that are all zero, any
@@ -177,12 +173,10 @@ def squared_errors(table: TrainingTable, fold: int, scores: Array) -> Array:
 
 
 def least(_: TrainingTable, errors: list[Array]) -> int:
-    """Find the table of scores with the least error in all folds together."""
     return int(np.argmin(np.sum(errors, axis=0)))
 
 
 def picked(_: TrainingTable, scores: Array, best: int) -> RowsByLabels:
-    """Keep one of several tables of scores."""
     kept: RowsByLabels = scores[best].copy()
     return kept
 
@@ -209,7 +203,6 @@ def forest_scores(table: TrainingTable, fold: int, forest: Forest) -> RowsByLabe
 
 
 def forest_fit(table: TrainingTable, forest: Forest) -> tuple[Scorer, str]:
-    """Put the labels of all rows into the leaves of a forest; say how many trees it has."""
     return _leaves(forest, table), f"{table.n_trees} trees"
 
 
@@ -228,7 +221,6 @@ class KernelRidge:
         self.ridge = LeftOutFactorRidge(found.factor, table.weights)
 
     def _coefficients(self, penalty: float) -> tuple[Array, Array]:
-        """Give coefficients of the support rows, and intercepts."""
         found, intercepts = self.ridge.coefficients(self.table.targets, penalty)
         if self.triangle is not None:
             found = sl.solve_triangular(self.triangle, found, lower=True, trans="T")
@@ -241,24 +233,19 @@ class KernelRidge:
         return np.stack([block @ coefficients + intercepts for coefficients, intercepts in fits])
 
     def scorer(self, penalty: float) -> Scorer:
-        """Make what scores new rows."""
         coefficients, intercepts = self._coefficients(penalty)
         vectors = self.table.features.rows(self.support).data
         return kernel_scorer([self.kernel], intercepts, [coefficients], self.support, vectors)
 
 
 def filled_targets(table: TrainingTable) -> RowsByLabels:
-    """Put the labels' means where targets are missing."""
     known = ~np.isnan(table.targets)
     means = np.where(known, table.targets, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     return np.where(known, table.targets, means)
 
 
 def tree_targets(table: TrainingTable, fold: int | None) -> Array:
-    """Give what trees are grown on: all labels together, missing ones at their means, many projected to few.
-
-    fold: whose rows they are not to see.
-    """
+    """Give what trees are grown on: labels together, many projected to few, missing ones at their means."""
     table = _of_others(table, fold)
     targets = filled_targets(table)
     targets = targets - targets.mean(axis=0)
@@ -280,7 +267,6 @@ def grow(table: TrainingTable, targets: Array, fold: int | None, first: int, n_t
 
 
 def in_one_forest(_: TrainingTable, parts: list[Forest]) -> Forest:
-    """Put groups of trees together."""
     return Forest.joined(parts)
 
 

@@ -40,7 +40,6 @@ class Plan:
     seconds: float
 
     def steps(self) -> int:
-        """Count the steps that callbacks hear of."""
         ridges = sum(name != "forest" for name in self.members)  # and estimators that are given
         has_width = any(name.startswith("rbf") for name in self.members)
         has_trees = any(name.endswith("forest") for name in self.members)
@@ -50,6 +49,8 @@ class Plan:
 @dataclass(frozen=True)
 class Shape:
     """The shape of the data: rows, features, labels, and how many features of a row are stored.
+
+    Methods ``of_...`` foresee the seconds that a part of a plan takes.
 
     missing: the share of labels that are not observed.
     """
@@ -62,7 +63,6 @@ class Shape:
 
     @classmethod
     def of_data(cls, features: FeatureMatrix, labels: LabelMatrix) -> Shape:
-        """Look at the data."""
         n, d = features.shape
         filled = features.data.nnz / n if features.is_sparse else float(d)
         seen = float(labels.observed_counts().sum())
@@ -74,7 +74,6 @@ class Shape:
         return self.filled < self.d
 
     def of_ridge(self, pivots: int) -> float:
-        """Foresee the seconds of ridge regressions in all folds and for all rows."""
         m, fits = min(self.n, pivots), float(_PENALTIES * self.labels)
         work = _SPECTRUM * m**3 + 2.0 * self.n * m * (self.filled + m * (self.n > m) + fits)
         if self.missing > 0:  # solved for, by one system a label or by rounds of products
@@ -82,7 +81,6 @@ class Shape:
         return (_FOLDS + 1) * work / _MULTIPLICATIONS
 
     def of_width(self, pivots: int) -> float:
-        """Foresee the seconds of choosing a width."""
         m = min(self.n, pivots, ROWS_FOR_WIDTH)
         return (
             _WIDTHS
@@ -91,17 +89,14 @@ class Shape:
         )
 
     def of_forest(self, trees: int) -> float:
-        """Foresee the seconds of growing forests."""
         looks: float = self.n * max(1.0, log2(self.n)) * max(1.0, self.d**0.5) * (3 + min(self.labels, 16))
         return (_FOLDS + 1) * trees * (_TREE + looks / 10 / _SPLITS)
 
     def of_max_margin(self) -> float:
-        """Foresee the seconds of linear max-margin models."""
         products = _SWEEPS * self.n * self.labels * (self.filled + _LOOKS)
         return (_FOLDS + 1) * products / _MULTIPLICATIONS
 
     def of(self, plan: Plan) -> float:
-        """Foresee the seconds of a plan."""
         ridges = sum(name in MEMBERS and name not in ("forest", "max-margin") for name in plan.members)
         seconds = ridges * self.of_ridge(plan.pivots)
         if any(name.startswith("rbf") for name in plan.members):

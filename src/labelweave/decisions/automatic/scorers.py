@@ -39,7 +39,6 @@ def log_odds(shares: RowsByLabels) -> RowsByLabels:
 class ForestScorer(Scorer):
     """Log-odds of the mean over trees of what is known of the leaves in which a row ends.
 
-    forest: the trees.
     values (leaves, L): how much larger the share of positive rows is in a leaf than the intercept; CSR.
     """
 
@@ -93,7 +92,6 @@ class CombinedScorer(Scorer):
 
     slopes (m, L): of each member's scores.
     coupling (L, L): what the probability of one label adds to the log-odds of others.
-    Shapes: shift (L,).
     """
 
     members: tuple[Scorer, ...]

@@ -24,7 +24,6 @@ class TrainingTable:
     targets (n, L): 0 and 1, or targets that are not certain, NaN where not observed.
     folds (n,): the part of the rows that each is scored with.
     pivots: columns of a factor that stands for a kernel matrix of more rows.
-    Shapes: weights (n,).
     """
 
     features: FeatureMatrix
@@ -37,25 +36,20 @@ class TrainingTable:
     n_jobs: int | None = None
 
     def rows(self, which: Array) -> TrainingTable:
-        """Keep some rows."""
         changed = {name: getattr(self, name)[which] for name in ("targets", "weights", "folds")}
         return TrainingTable(**vars(self) | changed | {"features": self.features.rows(which)})
 
     def splits(self) -> Iterator[tuple[Array, Array]]:
-        """Give the rows to fit and those to score of every fold."""
         yield from map(self.split, np.unique(self.folds))
 
     def split(self, fold: int) -> tuple[Array, Array]:
-        """Give the rows to fit and those to score of a fold."""
         return np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
 
     def without_features(self) -> TrainingTable:
-        """Keep all but the features."""
         return replace(self, features=FeatureMatrix(np.empty((len(self.targets), 0))))
 
     @property
     def labels(self) -> LabelMatrix:
-        """The targets as labels."""
         seen = ~np.isnan(self.targets)
         shares = sp.csr_array(np.where(seen, self.targets, 0.0))
         return LabelMatrix._of_targets(shares, None if seen.all() else sp.csr_array(seen), None)
@@ -70,7 +64,6 @@ class TrainingTable:
         return self.squared_error(scores) / variance if variance > 0 else 1.0
 
     def squared_error(self, scores: RowsByLabels) -> float:
-        """Add up the squared errors of scores of observed labels."""
         known = ~np.isnan(self.targets)
         seen = np.where(known, self.weights[:, None], 0.0)
         return float((seen * np.square(np.where(known, self.targets, 0.0) - scores)).sum())
@@ -106,7 +99,6 @@ class TrainingTable:
         return not (np.abs(self.targets - 0.5) > 0.5).any()
 
     def bounded(self) -> TrainingTable:
-        """Bring targets between 0 and 1."""
         return replace(self, targets=np.clip(self.targets, 0.0, 1.0))
 
 
@@ -125,7 +117,6 @@ class Member(NamedTuple):
 
 
 def folds_of(labels: LabelMatrix, parts: int, seed: int) -> PerRow:
-    """Number the fold of every row."""
     folds = np.empty(len(labels), np.intp)
     splitter = IterativeStratifiedKFold(parts, shuffle=True, random_state=seed)
     for number, (_, held) in enumerate(splitter.split(np.arange(len(labels)), labels)):

@@ -11,12 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelweave.estimators.base import LabelClassifier
-from labelweave.estimators.binary_relevance.fit import (
-    LinearFits,
-    LinearProblem,
-    fit_liblinear,
-    fit_squared,
-)
+from labelweave.estimators.binary_relevance.fit import LinearFits, LinearProblem, fit_liblinear, fit_squared
 from labelweave.estimators.entry_weights import sure_weights
 from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress, warn_of_end
@@ -128,7 +123,6 @@ class BinaryRelevance(LabelClassifier):
         self._tell_end(fits, n_labels)
 
     def _solve(self, rows: SeenRows, labels: LabelMatrix) -> LinearFits:
-        """Fit the rows of positive weight."""
         features, weights = rows.features.astype(np.float64), rows.weights
         entries = rows.entries
         if self.loss == "squared_hinge":
@@ -146,7 +140,6 @@ class BinaryRelevance(LabelClassifier):
         return fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)
 
     def _tell_end(self, fits: LinearFits, n_labels: int) -> None:
-        """Keep how the fit ended, and warn where it ended early."""
         if fits.labels_fitted < n_labels:
             self.status_ = "interrupted"
             warn_of_end(

@@ -50,7 +50,6 @@ class LinearProblem(NamedTuple):
     entries: RowsByLabels | None = None
 
     def weights_of(self, label: int, rows: Any, is_positive: Array) -> PerRow:
-        """Return the weights of a label's entries."""
         weights = self.weights[rows]
         if self.entries is not None:
             weights = weights * self.entries[rows, label]
@@ -163,7 +162,6 @@ def _model(loss: str, penalty: float, tol: float, max_iter: int) -> Any:
 
 
 def _entries(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
-    """Return the rows where each label was observed, and whether it is positive there."""
     positives = sp.csc_array(labels.positives)
     observed = None if labels.observed is None else sp.csc_array(labels.observed)
     for label in range(labels.n_labels):
@@ -210,7 +208,6 @@ class Ridge(Protocol):
 
 
 def make_ridge(rows: Any, penalty: float) -> Ridge:
-    """Choose how to solve, for rows (n, d) that are an array or sparse."""
     n, d = rows.shape
     if penalty > 0 and min(n, d) <= _LARGEST_GRAM:
         try:

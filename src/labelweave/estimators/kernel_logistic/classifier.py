@@ -303,11 +303,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         progress.close()
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
-        """Warn of widths of many features that are learned, and of exact solves of many rows.
-
-        searches: the most evaluations of the search.
-        n_pairs: of rows that the search learns from together.
-        """
+        """Warn of widths of many features that are learned, and of exact solves of many rows."""
         speed, (n_rows, n_features) = MULTIPLICATIONS * n_threads, data.features.shape
         if self._has_widths:
             warn_of_time(
@@ -361,7 +357,6 @@ class KernelLogisticClassifier(KernelProbabilities):
     def _fit_with(
         self, task: LikelihoodFit, features: FeatureMatrix, found: Found, progress: FitProgress
     ) -> SolverResult:
-        """Fit with learned hyper-parameters, and keep what makes the scores."""
         learned, theta, start = found
         if learned is not None and learned.status == "interrupted":
             # a fit that goes on will find other hyper-parameters, and no use for this one

@@ -64,7 +64,6 @@ class LikelihoodData:
     weights: the weights of the rows; 0 where nothing was observed.
     partial (k,): rows whose class is known in part.
     allowed (k, n_labels): the classes these may have.
-    is_precomputed: whether the kernel matrix was given.
     entry_loss: that of a label; classes have the softmax loss.
     known (n, L): scores known a priori, from which those of the fit are counted.
     signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
@@ -105,11 +104,7 @@ class LikelihoodData:
         return (self.codes[:, None] == np.arange(self.n_labels)).astype(np.float64)
 
     def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
-        """Make the loss of several fits to the rows.
-
-        weights (n, fits): the weight of each row in each fit.
-        ties_labels: whether the labels of a fit are solved for together.
-        """
+        """Make the loss of several fits to the rows, of weights (n, fits)."""
         loss = self._own_loss(weights, is_separate=not ties_labels)
         if self.known is None:
             return loss
@@ -124,7 +119,6 @@ class LikelihoodData:
         )
 
     def with_loss(self, loss: str | EntryLoss) -> LikelihoodData:
-        """Give labels another loss; a ValueError for classes."""
         if self.signs is None and loss != "logistic":
             raise ValueError(
                 f"loss={loss!r} is one of labels, but y has one class a row, whose loss is the softmax; "
@@ -133,10 +127,6 @@ class LikelihoodData:
         return replace(self, entry_loss=loss)
 
     def weighted(self, entry_weight: Any, form: TargetForm) -> LikelihoodData:
-        """Weight the entries of the labels.
-
-        form: of the target, for the labels' names and for what cannot be weighted.
-        """
         if entry_weight is None:
             return self
         if self.signs is None or form.kind != "labels":
@@ -219,7 +209,6 @@ def read_likelihood_data(
 ) -> tuple[LikelihoodData, TargetForm]:
     """Read the labels of rows.
 
-    y (n,): one class a row, or many labels.
     taxonomy: the tree in which y may name inner nodes.
     is_flat: whether nothing ties labels together: two classes are then one label.
     flip_rates: see :func:`labelweave.estimators.entry_weights.corrected_by`.
@@ -284,10 +273,7 @@ class FittedLikelihood:
 
 @dataclass(frozen=True)
 class LikelihoodFit:
-    """One fit.
-
-    closed_form: makes the criterion of a search on a block of rows, in the place of the likelihood's.
-    """
+    """One fit; ``closed_form`` makes the criterion of a search, in the place of the likelihood's."""
 
     family: PriorFamily
     data: LikelihoodData
@@ -296,14 +282,10 @@ class LikelihoodFit:
 
     @property
     def ties_labels(self) -> bool:
-        """Whether labels are solved for together."""
         return self.family.ties_labels or self.data.codes is not None
 
     def fit(self, stage: str, theta: Array, start: Array | None) -> FittedLikelihood:
-        """Fit all rows, as a stage of the journal.
-
-        start: dual variables to start from, of shape (n, 1, L) or (n, L, 1).
-        """
+        """Fit all rows, as a stage of the journal, from dual variables (n, 1, L) or (n, L, 1)."""
         settings, prior = self.settings, self.family.prior(theta)
         gram = prior.operator(self._final_gram, settings.workers, ties_labels=self.ties_labels)
         loss = self.data.loss(self.data.weights[:, None], ties_labels=self.ties_labels)
@@ -352,7 +334,6 @@ class LikelihoodFit:
     ) -> tuple[LearnedParameters, Array, Array | None]:
         """Search for hyper-parameters, as a stage of the journal.
 
-        blocks: rows on which hyper-parameters are learned, and how they are cross-validated.
         last: hyper-parameters and dual variables of an earlier fit.
         Gives the end, theta, and dual variables for a fit of all rows to start from, if there are any.
         """

@@ -38,7 +38,6 @@ def prior_family(
 ) -> PriorFamily:
     """Make the family that the parameters of a classifier say.
 
-    features: the training rows, whose features may have widths of their own.
     kernel: the kernel to start from; None for a kernel matrix that was given.
     Raises ValueError if two label structures are given, or one that does not fit the labels.
     """
@@ -51,7 +50,6 @@ def prior_family(
 
 
 def _of_intercepts(model: Any) -> float:
-    """Return the variance of the intercepts, to start from where it is learned."""
     return _FIRST_INTERCEPT_VARIANCE if model.intercept_variance == "learn" else model.intercept_variance
 
 
@@ -62,10 +60,7 @@ def refuse_priors(model: Any) -> None:
 
 
 def _structure_of(tie: Any, taxonomy: Any, label_covariance: Any) -> str | None:
-    """Name the one structure of the labels that is given; None if there is none.
-
-    Raises ValueError if there are several, or one that does not go with the tie.
-    """
+    """Name the label structure given, or None; ValueError for several, or one that does not suit the tie."""
     structures = {"taxonomy": taxonomy, "label_covariance": label_covariance}
     given = [name for name, value in structures.items() if value is not None]
     if isinstance(label_covariance, str) and label_covariance == "identity":
@@ -129,7 +124,6 @@ def _tied(model: Any, kernel: Kernel | None, names: list[str], *, is_tree: bool)
 
 
 def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
-    """Say how scales and how shapes are tied."""
     pair = ("class", "shared") if tie == "scale" else (tie, tie) if isinstance(tie, str) else tuple(tie)
     if len(pair) != 2 or not all(part in _GROUPINGS for part in pair):
         raise ParameterError(

@@ -48,12 +48,10 @@ class LikelihoodScorer(KernelScorer):
 
     @property
     def dual_coef_(self) -> Array:
-        """The dual variables."""
         return self.dual
 
     @property
     def expansion_(self) -> list[KernelExpansion]:
-        """The sums."""
         return list(self.terms)
 
 
@@ -68,10 +66,7 @@ class LikelihoodWeights(LinearScorer):
     def of(
         cls, prior: ScorePrior, gram: CoupledGram, dual: RowsByLabels, intercepts: PerLabel
     ) -> LikelihoodWeights:
-        """Turn dual variables to weights; a ValueError if kernels differ.
-
-        Shapes: dual (n, L), intercepts (L,).
-        """
+        """Turn dual variables (n, L) to weights; a ValueError if kernels differ."""
         first = prior.terms[0].kernel
         assert first is not None, "explicit features are of a kernel"
         if any(term.kernel != first and repr(term.kernel) != repr(first) for term in prior.terms):
@@ -260,7 +255,6 @@ class KernelProbabilities(KernelClassifier):
         return kernel
 
     def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:
-        """Keep a model of some rows."""
         self.prior_ = fitted.prior
         self.kernel_products_ = fitted.gram.products
         intercepts = fitted.prior.intercept_variance * fitted.dual.sum(axis=0)

@@ -48,7 +48,7 @@ def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGrap
 
 
 def _tree(data: GraphData) -> CliqueGraph:
-    """Make the tree of Chow and Liu, of weights with mean 1: their scale does not count in the fit either."""
+    """The tree of Chow and Liu, of weights with mean 1: their scale does not count in the fit either."""
     n_labels, weights = data.labels.n_labels, data.weights
     pairs = n_labels * (n_labels - 1) / 2
     warn_of_memory(f"A tree of {n_labels} labels", _BYTES_A_PAIR * pairs, "give the tree's pairs as graph.")

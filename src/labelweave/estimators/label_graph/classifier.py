@@ -49,10 +49,7 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import (
-    costs_by_label,
-    weights_of_entries,
-)
+from labelweave.estimators.targets import costs_by_label, weights_of_entries
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import Workers
@@ -302,9 +299,8 @@ class LabelGraphClassifier(LabelGraphModel):
         self, features: FeatureMatrix, data: GraphData, kept: Array, marks: Mapping[str, Any],
         workers: Workers, progress: FitProgress,
     ) -> None:  # fmt: skip
-        """Make the inputs, fit the graph, and keep what is to be kept."""
         graph = None
-        if not self._learns_graph:
+        if self._growth is None:
             self.label_graph_ = graph = choose_graph(
                 self.graph, data, self._graph_names(data.labels.n_labels)
             )
@@ -346,12 +342,7 @@ class LabelGraphClassifier(LabelGraphModel):
         return GraphFit(self, growth, self.regularization_, inference, share, seed, workers, journal, earlier)
 
     @property
-    def _learns_graph(self) -> bool:
-        return self._growth is not None
-
-    @property
     def _growth(self) -> GraphGrowth | None:
-        """How the graph is learned; None where it is given."""
         if isinstance(self.graph, GraphGrowth):
             return self.graph
         return USUAL_GROWTH if isinstance(self.graph, str) and self.graph == "learn" else None
@@ -363,7 +354,6 @@ class LabelGraphClassifier(LabelGraphModel):
 
     @property
     def _measured_share(self) -> float | None:
-        """The share of the rows on which rounds are measured."""
         growth = self._growth
         if growth is None:
             return None

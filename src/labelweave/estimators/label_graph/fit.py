@@ -111,11 +111,7 @@ USUAL_GROWTH = GraphGrowth()
 
 
 class GraphData(NamedTuple):
-    """The rows to fit.
-
-    features (n, d): features, with the constant one.
-    costs (n, L): of errors.
-    """
+    """The rows to fit: features (n, d), with the constant one, and costs of errors (n, L)."""
 
     features: FeatureMatrix
     labels: LabelMatrix
@@ -123,7 +119,6 @@ class GraphData(NamedTuple):
     costs: RowsByLabels
 
     def rows(self, which: Array) -> GraphData:
-        """Keep some rows."""
         return type(self)(
             self.features.rows(which), self.labels[which], self.weights[which], self.costs[which]
         )
@@ -137,7 +132,6 @@ class FittedGraph(NamedTuple):
     """The end of a fit.
 
     weights (d, L + states): the weights of labels, then of the states of cliques.
-    rounds: every round of a learned graph.
     reason: why the graph stopped growing.
     relaxation_gap: the share of the objective by which other candidate cliques could lower it at most, of
         the fit that found the graph; NaN where that is not known.
@@ -152,11 +146,9 @@ class FittedGraph(NamedTuple):
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether this is the model so far."""
         return self.result.status is Status.INTERRUPTED
 
     def followed_by(self, later: FittedGraph) -> FittedGraph:
-        """Join the fit of the weights of this graph, or of the first of its rounds."""
         result = self.result.followed_by(later.result)
         return later._replace(result=result, rounds=self.rounds, reason=self.reason)
 
@@ -166,11 +158,9 @@ class GraphFit:
     """How to fit, beside the data.
 
     options: has the parameters of the classifier.
-    growth: how a graph is learned.
     inference: options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
     share: of the rows, to measure rounds on; None for none.
     seed: fixes the order of rows.
-    journal: keeps the states of all stages.
     earlier: the states of an earlier fit to start from.
     """
 
@@ -227,11 +217,7 @@ class GraphFit:
         return BlockFrankWolfe(tol, self.options.max_iter, self.seed, **sweeps)
 
     def learned(self, data: GraphData, on_round: Callable[[Any], bool]) -> FittedGraph:
-        """Learn a graph with its weights; an interrupt leaves the model so far.
-
-        With held-out rows the graph grows on the others, and its weights are fitted to all.
-        on_round: gets every record; a true result ends the fit.
-        """
+        """Learn a graph on rows not held out, then weights on all; an interrupt leaves the model so far."""
         if self.share is None:
             fitted = self._grown(data, on_round)
         else:
@@ -248,7 +234,6 @@ class GraphFit:
     def _grown(
         self, data: GraphData, on_round: Callable[[Any], bool], others: GraphData | None = None
     ) -> FittedGraph:
-        """Learn a graph, measured on other rows if there are any."""
         state_problem, told = self._problem(data), 0
 
         def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
@@ -324,7 +309,6 @@ def _interrupted(fitted: FittedGraph) -> FittedGraph:
 
 
 def _timed(state: GrowthState, result: SolverResult) -> tuple[GraphRecord, ...]:
-    """Look up in the trace when every round ended."""
     times = {record.iteration: record.time for record in result.trace}
     ends = np.cumsum([record.n_iter for record in state.records]).tolist()
     return tuple(

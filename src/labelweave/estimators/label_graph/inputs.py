@@ -61,11 +61,9 @@ class KernelInputs(StoredParameters):
     constant: PerLabel
 
     def takes(self, n_features: int) -> bool:
-        """Say whether inputs can be made of rows of so many features."""
         return takes_support(self.kernel, self.pivots, self.pivot_rows, n_features)
 
     def of(self, features: FeatureMatrix) -> FeatureMatrix:
-        """Make the inputs of some rows, in bounded memory."""
         inputs = np.empty((len(features), len(self.constant)))
         known = None if self.pivot_rows is None else FeatureMatrix(self.pivot_rows)
         for rows in panels(len(features), max(1, _NUMBERS_AT_ONCE // max(1, len(self.pivots)))):

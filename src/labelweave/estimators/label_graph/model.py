@@ -13,11 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.label_graph.fit import GraphGrowth
-from labelweave.estimators.label_graph.inputs import (
-    KernelInputs,
-    kernel_inputs,
-    learned_width,
-)
+from labelweave.estimators.label_graph.inputs import KernelInputs, kernel_inputs, learned_width
 from labelweave.estimators.scorers import Scorer
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram.sources import GramSource, KernelSource, RowsOfSource
@@ -30,17 +26,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_names import labels_of_columns
 from labelweave.model_files import ModelFileError, storable
-from labelweave.model_files.schema import (
-    MEASURED,
-    TEXT,
-    Field,
-    Items,
-    Made,
-    Maybe,
-    Numbers,
-    Optional,
-    count,
-)
+from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Numbers, Optional, count
 from labelweave.solvers.clique_generation import GraphRecord
 
 _NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states held at a time, 128 MB
@@ -95,7 +81,6 @@ class CliqueScorer(Scorer):
         return unary, inputs.matmul(self.clique_coef_.T) + self.clique_intercept_
 
     def parts(self, n_rows: int) -> list[slice]:
-        """Split rows so that their potentials fit into memory."""
         at_once = max(1, _NUMBERS_AT_ONCE // (len(self.intercept_) + len(self.clique_intercept_)))
         return list(panels(n_rows, at_once))
 
@@ -154,10 +139,7 @@ class LabelGraphModel(KernelClassifier):
         seed: int,
         workers: Workers,
     ) -> tuple[FeatureMatrix, KernelInputs | None]:
-        """Give the inputs of the rows that are kept, and what makes those of others.
-
-        targets: the labels and weights of the rows that are kept.
-        """
+        """Give the inputs of the rows that are kept, by their targets, and what makes those of others."""
         self.ridge_ = float("nan")
         self.__dict__.pop("kernel_", None)
         used = features if len(kept) == len(features) else features.rows(kept)

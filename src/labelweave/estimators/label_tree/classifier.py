@@ -232,7 +232,6 @@ class LabelTreeClassifier(LabelClassifier):
         return TreeRows(features, labels, weights, entries)
 
     def _learn(self, rows: RowsOfTrees, arguments: FitArguments) -> None:
-        """Fit to rows, in memory or elsewhere."""
         if (self.n_trees or 1) > 1 and self.negatives == "all":
             raise ParameterError(
                 f"`n_trees={self.n_trees}` with `negatives='all'` fits the same labels more than once; use "
@@ -419,7 +418,6 @@ class LabelTreeClassifier(LabelClassifier):
         return float(is_reached.mean()) if truth.nnz else np.nan
 
     def _positives(self, y: Any) -> sp.csr_array:
-        """Read labels or classes as the columns of the model."""
         if self._form.kind == "labels":
             names = [str(name) for name in self.classes_]
             known, columns = known_labels(tags_of_model(y, self), names, "ignore")

@@ -63,7 +63,6 @@ class RowsOfTrees(Protocol):
 class TreeRows:
     """Rows in memory, all of positive weight.
 
-    weights (n,): those of rows.
     entries (n, L): those of entries, which rows' are multiplied with; sparse where others are 1, or None.
     """
 
@@ -114,12 +113,9 @@ class TreeSettings:
 
     @property
     def solver(self) -> PrunedAscent:
-        """What fits blocks, and prunes them."""
         return PrunedAscent(self.tol, self.max_iter, self.seed, self.prune)
 
     def solve(self, problem: ForestBlocks) -> TreeFit:
-        """Fit all nodes."""
-
         def made(result: SolverResult, state: Any) -> TreeFit:
             trees = tuple(map(WeightedTree.of, problem.trees, result.answer))
             return TreeFit(result, trees, problem.cost(state.blocks))
@@ -134,7 +130,6 @@ def make_trees(
     """Make the trees: a given one, or of vectors, by default the sums of the features of positive rows.
 
     A row counts in the sums by its weight.
-
     Raises ValueError if vectors are not one a label, or the taxonomy is no tree over the labels.
     """
     if isinstance(given, Taxonomy):
@@ -163,7 +158,6 @@ def make_trees(
 
 
 def tree_problem(trees: list[LabelTree], rows: TreeRows, settings: TreeSettings) -> ForestBlocks:
-    """State the problem of all nodes."""
     upper, entries = settings.upper * rows.weights, rows.entries
     largest = upper.max(initial=0.0) * (1.0 if entries is None else max(1.0, entries.max()))
     is_single = settings.solver.block_tol >= max(_SINGLE_TOL, largest / _LARGEST_SINGLE)
@@ -186,7 +180,6 @@ def tree_problem(trees: list[LabelTree], rows: TreeRows, settings: TreeSettings)
 
 
 def warn_of_size(n_labels: int, n_trees: int, possible_weights: float) -> None:
-    """Warn of a model that will be large."""
     n_bytes = _KEPT_SHARE * _BYTES_A_WEIGHT * possible_weights
     fewer = "n_trees=1 takes less" if n_trees > 1 else "a larger prune= keeps fewer"
     warn_of_memory(f"A model of {n_labels} labels by {_counted(n_trees)}", n_bytes, f"{fewer}.")

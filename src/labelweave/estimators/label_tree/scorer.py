@@ -44,12 +44,10 @@ class LabelTreeScorer(Scorer):
 
     @classmethod
     def of(cls, trees: tuple[WeightedTree, ...], n_features: int, *, by_margin: bool) -> LabelTreeScorer:
-        """Make one, with the intercepts of the first tree's labels."""
         return cls(trees[0].label_intercepts, trees, n_features, by_margin)
 
     @property
     def label_trees_(self) -> tuple[LabelTree, ...]:
-        """The trees without their weights."""
         return tuple(one.tree for one in self.trees)
 
     @property
@@ -63,7 +61,6 @@ class LabelTreeScorer(Scorer):
 
     @property
     def is_linear(self) -> bool:
-        """Whether the scores of labels are their own margins."""
         return len(self.trees) == 1 and (self.by_margin or self.trees[0].tree.n_nodes == 1)
 
     def takes(self, n_features: int) -> bool:
@@ -141,10 +138,7 @@ class LabelTreeScorer(Scorer):
     def _best_of(
         self, features: FeatureMatrix, parts: list[tuple[Array, Array]], k: int
     ) -> tuple[Array, Array]:
-        """Choose the k best of labels (n, m) a tree, -1 for none, by the mean of all trees.
-
-        parts: labels and their scores in each tree.
-        """
+        """Choose the k best of labels (n, m) a tree, -1 for none, by the mean of all trees; with scores."""
         labels = np.sort(np.concatenate([part[0] for part in parts], axis=1), axis=1)
         is_new = labels >= 0
         is_new[:, 1:] &= labels[:, 1:] != labels[:, :-1]
@@ -166,10 +160,7 @@ class LabelTreeScorer(Scorer):
         return _log_odds(on, off)
 
     def positive(self, features: FeatureMatrix) -> tuple[Array, Array]:
-        """Find all entries with scores above 0: rows and labels.
-
-        The mean of probabilities is above a half only where one of them is.
-        """
+        """Find rows and labels of scores above 0: a mean probability passes 1/2 only where a tree's does."""
         parts = [self._positive_of(tree, features) for tree in self.trees]
         if len(parts) == 1:
             return parts[0]

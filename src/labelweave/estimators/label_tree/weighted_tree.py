@@ -98,16 +98,13 @@ class WeightedTree(StoredParameters):
 
     @classmethod
     def of(cls, tree: LabelTree, weights: TreeWeights) -> WeightedTree:
-        """Put a tree and its weights together."""
         return cls(tree, **vars(weights))
 
     @property
     def n_labels(self) -> int:
-        """The number of labels."""
         return self.tree.n_labels
 
     def takes(self, n_features: int) -> bool:
-        """Say whether rows of so many features can be scored."""
         return not len(self.features) or int(self.features.max()) < n_features
 
     @property
@@ -179,10 +176,7 @@ class WeightedTree(StoredParameters):
     def by_bound(
         self, features: FeatureMatrix, k: int, budget: int, *, by_margin: bool, above: float = -np.inf
     ) -> FoundLabels:
-        """Search until no other label can be better, in ``budget`` nodes a row at most.
-
-        above: the score that labels must be above.
-        """
+        """Search for labels above a score until no other can be better, in ``budget`` nodes a row at most."""
         from labelweave.foundation.loops.label_tree import search_by_bound, search_by_envelopes
 
         best, scores = _none_yet(len(features), k, above)

@@ -52,9 +52,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.sklearn_compat import (
-    StrOptions,
-)
+from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance import DenseCovariance
 from labelweave.labels.covariance.base import read_covariance
@@ -341,7 +339,6 @@ class LowRankClassifier(KernelClassifier):
         return 0 if self._ranks is None else RankChoice(self, self._ranks).most_fits()
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
-        """Give the rank and lambda to begin with."""
         if self._ranks is not None:
             return max(self._columns(rank, data) for rank in self._ranks._read_ranks()), 1.0
         return self._columns(self.rank, data), float(self.regularization)
@@ -349,7 +346,6 @@ class LowRankClassifier(KernelClassifier):
     def _choose(
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
     ) -> tuple[LowRankData, LowRankSettings, Start | None]:
-        """Choose from data what is to be chosen: kernel, rank and lambda; give a start, if there is one."""
         data, learned = self._learn(features, data, settings)
         if self._ranks is None:
             return data, learned, None
@@ -373,7 +369,6 @@ class LowRankClassifier(KernelClassifier):
         return min(columns_for_rank(wanted, data.labels.n_labels), most)
 
     def _covariance(self, n_labels: int) -> LabelCovariance | None:
-        """Read the covariance of the labels' factor; None where it is the identity."""
         if self.label_covariance is None:
             return None
         names = [str(name) for name in self.classes_]
@@ -447,7 +442,6 @@ class LowRankClassifier(KernelClassifier):
     def _learn(
         self, features: FeatureMatrix, data: LowRankData, settings: LowRankSettings
     ) -> tuple[LowRankData, LowRankSettings]:
-        """Learn the kernel and lambda, if asked."""
         kernel = None if self._is_precomputed else self.kernel_
         learned = None
         if (search := self._search) is not None:

@@ -57,7 +57,6 @@ class LowRankSettings:
     """How to fit.
 
     constant: the constant feature; 0 for none.
-    negative_weight: weight of entries that are not positive.
     tol: share of the objective by which a round must lower it for another one.
     kernel_rank: columns of an incomplete Cholesky factor that stands for a kernel matrix.
     memory_budget: megabytes for a kernel matrix.
@@ -87,7 +86,6 @@ class LowRankData:
     """The rows.
 
     explicit: features whose dot products are the kernel.
-    source: the kernel matrix, if there are no such features.
     factors: further factors of the entries' weights.
     covariance: of the labels' factor; None where labels are independent.
     known: factors of scores that are known before the fit, of rows (n, c) and of labels (L, c).
@@ -103,7 +101,6 @@ class LowRankData:
 
     @property
     def has_row_coefficients(self) -> bool:
-        """Whether the features' factor holds coefficients of rows."""
         return self.explicit is None
 
     @cached_property
@@ -127,7 +124,6 @@ class LowRankData:
         return first if self.root is None else np.asarray(self.root.T @ first)
 
     def rows(self, kept: Array) -> LowRankData:
-        """Keep some rows."""
         return replace(
             self,
             labels=self.labels[kept],
@@ -205,7 +201,6 @@ class ReadyRows:
 
     @cached_property
     def factor_map(self) -> FactorMap:
-        """The features' side."""
         settings = self.settings
         workers, dtype, constant = settings.workers, settings.dtype, settings.constant
         if self.explicit is None:
@@ -388,26 +383,19 @@ def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """Where the last fit ended, for another one to go on from.
-
-    rows: how many had coefficients; None where factors are of features.
-    """
+    """Where the last fit ended; so many ``rows`` had coefficients, None where factors are of features."""
 
     start: Start
     form: TargetForm
     rows: int | None
 
     def spread(self, kept: Array, n_rows: int) -> End:
-        """Say which of more rows these were."""
         if self.rows is None:
             return self
         return replace(self, start=self.start.spread(kept, n_rows), rows=n_rows)
 
     def carried(self, data: LowRankData, form: TargetForm, settings: LowRankSettings) -> Start | None:
-        """Give the start of a fit to other data; None if these have other labels.
-
-        New labels begin with a factor of 0, and coefficients of new rows too.
-        """
+        """Give the start of a fit to other data, new labels and rows at 0; None if labels are others."""
         columns, labels = carried_columns(self.form, form), self.start.labels
         size = data.labels.n_labels if data.root is None else data.root.shape[1]
         fits = len(labels) == size or (data.root is None and len(labels) < size)

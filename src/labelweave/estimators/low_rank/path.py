@@ -87,7 +87,6 @@ class PathFits:
         self._fold = -1
 
     def fold(self, number: int) -> None:
-        """Make ready what the fits to a fold share."""
         if number != self._fold:
             held_out = self.held_out.T[number]
             self.held, self.kept = np.flatnonzero(held_out), np.flatnonzero(~held_out)
@@ -105,7 +104,6 @@ class PathFits:
         return tuple(penalty_grid(self.ready, self.penalties, share, self.extra))
 
     def start(self, state: PathState, rank: int) -> Start:
-        """Give where a fit of some rank starts."""
         if self.first is None:
             self.first = self.ready.first_factor(self.settings.rank)
         known = state.widest if rank == self.settings.rank else state.last
@@ -178,11 +176,7 @@ def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None
 
 @dataclass(frozen=True)
 class ScoreSettings:
-    """What the scores depend on beside the model.
-
-    negative_weight: weight of entries that are not positive, in the loss.
-    threshold: labels of a higher score are predicted.
-    """
+    """What the scores depend on beside the model; negative entries have a weight of their own in the loss."""
 
     loss: str | EntryLoss
     negative_weight: float
@@ -205,12 +199,10 @@ class HeldOutRows:
     entry_factors: EntryWeights | None = None
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Score some rows at a time."""
         for rows in panels(len(self.labels), max(1, _SCORES_AT_ONCE // max(1, len(self.factor)))):
             yield rows, self.image[rows] @ self.factor.T
 
     def observed_counts(self) -> PerRow:
-        """Count the observed entries of every row."""
         if self.labels.observed is None:
             return np.full(len(self.labels), self.labels.n_labels)
         return np.diff(self.labels.observed.indptr)

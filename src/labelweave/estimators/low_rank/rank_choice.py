@@ -152,10 +152,7 @@ class RankSearch(ParameterGroup):
 
 @dataclass(frozen=True)
 class RankChoice:
-    """The choice of rank and lambda for one fit of a classifier.
-
-    model: the classifier, which keeps what was found.
-    """
+    """The choice of rank and lambda for one fit of a classifier, which keeps what was found."""
 
     model: Any
     search: RankSearch
@@ -261,7 +258,6 @@ class RankChoice:
             ) from None
 
     def _keep_path(self, path: PathState, tried: list[int], *, is_interrupted: bool) -> None:
-        """Keep the table of scores, and choose."""
         done = np.isfinite(path.scores).sum(axis=0)
         if not done.any():
             raise ValueError(

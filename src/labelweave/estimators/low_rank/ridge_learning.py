@@ -76,7 +76,6 @@ class RidgeSearch:
 
         features: the rows; the kernel matrix itself where it was given.
         kernel: the kernel to start from; None for a kernel matrix that was given.
-        kind: of the targets.
         """
         settings, n_labels = self.settings, rows.labels.n_labels
         data, held_out = self._drawn(features, rows, kernel, kind)
@@ -98,7 +97,6 @@ class RidgeSearch:
     def _drawn(
         self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, kind: str
     ) -> tuple[LikelihoodData | None, Array]:
-        """Draw the rows to learn on, and split them."""
         labels, seed, cv = rows.labels, self.settings.seed, reusable_splits(self.search.cv)
         n_observed = np.diff(labels.observed.indptr) if labels.observed is not None else np.ones(len(labels))
         candidates = np.flatnonzero((rows.weights > 0) & (n_observed > 0))

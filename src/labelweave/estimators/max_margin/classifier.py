@@ -19,7 +19,6 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
-from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, KernelClassifier
@@ -55,7 +54,7 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.costs import warn_of_hard_margins
 from labelweave.foundation.interrupts import was_interrupted
-from labelweave.foundation.sklearn_compat import StrOptions, _check_sample_weight
+from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.labels.covariance.base import read_covariances
 from labelweave.model_files import storable
@@ -278,13 +277,7 @@ class MaxMarginClassifier(KernelClassifier):
     add_labels = add_labels
     _fit_from = fit_from
     _couples_intercepts = True
-
-    def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
-        weights: Array = _check_sample_weight(
-            given_weights(sample_weight), features.data, ensure_non_negative=True
-        )
-        refuse_no_weight(weights)
-        return weights
+    _weight_type = None
 
     def _for_a_part(self) -> MaxMarginClassifier:
         """Give a classifier to fit to a part of the rows, from which :meth:`_fit_from` can go on."""
@@ -348,7 +341,6 @@ class MaxMarginClassifier(KernelClassifier):
     def _solve(
         self, data: MarginData, progress: FitProgress, journal: Journal, dual: Array | None
     ) -> SolverResult:
-        """Fit, and keep what makes the scores."""
         features, settings = data.features, self._settings(progress, journal)
         source, explicit, *others = self._read_kernels(features, settings.seed)
         factor = kernel_factor(self, source, explicit, features, settings) if self.kernel_rank else None
@@ -411,11 +403,9 @@ class MaxMarginClassifier(KernelClassifier):
 
     @property
     def _is_sum(self) -> bool:
-        """Whether there are kernels with covariances of their own."""
         return isinstance(self.kernel, list | tuple)
 
     def _read_kernels(self, features: FeatureMatrix, seed: int) -> list[Any]:
-        """Give the first kernel with its explicit features, then the others."""
         if self._search is not None and self.kernel != "precomputed":
             return [KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)]
         if not self._is_sum:

@@ -76,23 +76,18 @@ _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products l
 
 @dataclass(frozen=True)
 class DualVariables:
-    """The dual variables of a fit, for one that begins with them.
-
-    variables (n, L): signed, in float64.
-    """
+    """The dual variables (n, L) of a fit, signed and in float64, for one that begins with them."""
 
     variables: Array
     C: float
     form: TargetForm
 
     def spread(self, kept: Array, n_rows: int) -> DualVariables:
-        """Say which of more rows these were."""
         variables = np.zeros((n_rows, self.variables.shape[1]))
         variables[kept] = self.variables
         return replace(self, variables=variables)
 
     def rows(self, which: Array) -> DualVariables:
-        """Keep those of some rows."""
         return replace(self, variables=self.variables[which])
 
     def carried(self, shape: tuple[int, int], form: TargetForm, C: float) -> Array | None:
@@ -181,7 +176,6 @@ class MarginTask:
 
     @property
     def terms(self) -> tuple[tuple[GramSource, LabelCovariance], ...]:
-        """All kernel matrices with their label covariances."""
         return ((self.source, self.data.covariance), *self.further)
 
     def solve(self, dual: RowsByLabels | None = None) -> MarginFit:
@@ -248,7 +242,6 @@ class MarginTask:
 
     @property
     def walks_rows(self) -> bool:
-        """Whether the fit is by coordinate ascent, row after row."""
         return self._solver() == "coordinate_ascent"
 
     def _solver(self) -> str | Solver[Any, Any]:
@@ -285,10 +278,7 @@ class MarginTask:
         return d <= WIDEST and feature_bytes(n, d) <= budget
 
     def _is_by_blocks(self, solver: str | Solver[Any, Any]) -> bool:
-        """Tell whether labels are fitted block after block, with sparse weights.
-
-        Raises ValueError if they are to be and cannot.
-        """
+        """Tell whether to fit labels block by block, with sparse weights; ValueError where that cannot be."""
         explicit, covariance = self.explicit, self.data.covariance
         if self.data.mean is not None:
             return False
@@ -399,7 +389,6 @@ class _GramTask:
         """Take global steps, in double precision where rounding in single precision proves too coarse.
 
         trace: what a solver did before that got to the dual variables.
-        gram: the kernel matrix in the first precision, if it is at hand.
         """
         settings, dtype = self.settings, self.first_precision()
         coarse = dtype != np.float64 and settings.precision == "auto"
@@ -429,7 +418,6 @@ class _GramTask:
         return self.run(stage, solver, problem, start)
 
     def ascend_by_blocks(self, dual: RowsByLabels | None) -> SolverResult:
-        """Walk blocks of kernel rows."""
         settings = self.settings
         problem = BlockMargins(self.box, *self.parts, self.resources(self.first_precision()))
         solver = BlockAscent(settings.tol, settings.max_iter, settings.seed)

@@ -48,7 +48,6 @@ def learn_margins(
     """Learn from all rows, as the parameters of a max-margin classifier say.
 
     weights: of rows, and of entries, None where these have none of their own.
-    journal: notes the search and the fit of the surrogate, as stages of their own.
 
     Raises ValueError if there is more than one kernel.
     """

@@ -69,15 +69,7 @@ from labelweave.foundation.sklearn_compat import (
 )
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import ModelFileError, storable
-from labelweave.model_files.schema import (
-    MEASURED,
-    Field,
-    Made,
-    Number,
-    Numbers,
-    Record,
-    Sizes,
-)
+from labelweave.model_files.schema import MEASURED, Field, Made, Number, Numbers, Record, Sizes
 
 
 @storable(
@@ -112,10 +104,7 @@ class SignatureScorer(Scorer):
         return bool(self.estimator_.n_features_in_ == n_features and columns == len(self.mean_scores_))
 
     def scores(self, features: Any) -> Array:
-        """Score every class of every row.
-
-        features (n, d): the rows, as the estimator takes them.
-        """
+        """Score every class of every row; the rows (n, d) are as the estimator takes them."""
         with Workers().running():
             evidence = (attribute_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
         with np.errstate(over="ignore"):  # infinite evidence has no differences
@@ -437,7 +426,6 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
 
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
-        """Refuse a state that this class cannot have."""
         sizes: Sizes = {}
         fields: dict[str, Field] = {
             "settings": Parameters(cls),

@@ -47,10 +47,7 @@ def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Arr
 
 
 def class_names(signatures: Any) -> Array:
-    """Give the names of the classes: a frame's index, or their numbers.
-
-    Raises ValueError if two have one name.
-    """
+    """Give the names of the classes: a frame's index, or their numbers; ValueError if two have one name."""
     index = getattr(signatures, "index", None) if hasattr(signatures, "columns") else None
     if index is None:
         return np.arange(len(LabelMatrix.from_any(signatures)))

@@ -30,7 +30,6 @@ class TrainingRows(NamedTuple):
     weights: Array | None
 
     def part(self, rows: Array) -> TrainingRows:
-        """Keep some rows."""
         weights = None if self.weights is None else self.weights[rows]
         return TrainingRows(take_rows(self.X, rows), take_rows(self.y, rows), weights)
 
@@ -61,7 +60,6 @@ def weighted_rows(
 
 
 def take_rows(table: Any, rows: Array) -> Any:
-    """Take rows of a table of any kind."""
     return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
 
 
@@ -90,7 +88,6 @@ class ClassFold:
     signs (classes, L): the attributes of the classes left out, -1 or 1, 0 where unknown.
     prior (classes,): their shares of the rows left out.
     truth (rows left out,): the class of every row left out, as a row of ``signs``.
-    weights (rows left out,): their weights.
     every: all classes together, where rows of the other classes are left out too.
     """
 
@@ -107,7 +104,6 @@ class ClassFold:
 class EveryClass:
     """The rows left out of a fold, whatever their class, and all classes they may be of.
 
-    rows: those left out.
     signs (C, L): the attributes of all classes.
     truth (rows,): the class of every one of them.
     weights (rows,): their weights.

@@ -40,7 +40,6 @@ class CachedRows:
 
     budget_bytes: memory for rows, the block that is handed out last included.
     block_rows: the most rows asked for at once.
-    hits, misses: rows found in the cache, and rows computed.
     Raises ValueError if the budget is too small for a block, with the smallest that is not.
     """
 

@@ -74,8 +74,6 @@ def choose_gram(
 
     explicit_features: features whose dot products are the matrix, if there are such.
     n_columns: columns of a usual product.
-    budget_bytes: memory for the matrix, in whatever form.
-    dtype: the precision of entries that are kept.
     Returns A :class:`FeatureGram`, :class:`SparseFeatureGram`, :class:`StoredGram` or :class:`StreamedGram`;
         the module's text states the model of their costs.  A :class:`FactorGram` of features elsewhere.
     Raises ValueError if the budget is too small for any form, with the smallest that is not.

@@ -147,7 +147,6 @@ class _GrowingFactor:
         self.is_open[pivots] = False
 
     def finished(self) -> IncompleteFactor:
-        """Return the factor, with the diagonal that is left computed anew."""
         triangle = self.rows.known(self.active)
         features = self.rows.finished()
         left = self.rows.diagonal() - features.squared_norms()
@@ -279,10 +278,7 @@ class FactorGram(Gram):
 
 
 class LowRankGram(FactorGram):
-    """The matrix of an incomplete factor, with the true diagonal.
-
-    triangle (r, r): G at the active rows, lower triangular.
-    """
+    """The matrix of an incomplete factor, lower triangular at the active rows, with the true diagonal."""
 
     def __init__(
         self, incomplete: IncompleteFactor, constant: float, dtype: npt.DTypeLike, workers: Workers

@@ -124,10 +124,7 @@ def checked_kernel_matrix(matrix: RowsByRows) -> RowsByRows:
 
 
 def check_positive_semidefinite(source: GramSource, seed: int) -> None:
-    """Look for directions in which a kernel is negative, among a sample of the rows.
-
-    Raises ValueError if the kernel of the sample is not symmetric or has a negative eigenvalue.
-    """
+    """Look among a sample of rows for directions in which a kernel is negative; ValueError if there are."""
     chosen = np.random.default_rng(seed).permutation(source.n_rows)[:_SAMPLE]
     corner = source.block(chosen, chosen, np.float64)
     size = max(float(np.abs(corner).max(initial=0.0)), np.finfo(float).tiny)

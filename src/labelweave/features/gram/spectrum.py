@@ -28,7 +28,6 @@ class GramSpectrum:
     """The matrix ``U diag(e) U^T + rest I`` beside a kernel matrix.
 
     rest: the part of the identity; 0 when the spectrum is exact.
-    is_exact: whether the kernel matrix is ``U diag(e) U^T``.
     Shapes: vectors (n, r), values (r,).
     """
 

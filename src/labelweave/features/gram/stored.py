@@ -123,10 +123,7 @@ _BUILD_PANEL = 1024
 
 
 class StoredGram(Gram):
-    """A kernel matrix that is kept.
-
-    origin: the matrix in double precision, for products in double precision if the table has less.
-    """
+    """A kernel matrix that is kept; ``origin`` is it in double precision if the table has less."""
 
     def __init__(self, table: Array, workers: Workers, origin: Gram | None = None) -> None:
         self.table, self.workers, self.origin = table, workers, origin
@@ -261,7 +258,6 @@ _COPY_PANEL = 256  # rows, so that their pages stay known to the processor from 
 class SparseFeatureGram(Gram):
     """The dot products of sparse explicit features, never written out.
 
-    constant: added to every dot product.
     dtype: the precision of columns; a product is computed in the type of the vectors.
     Shapes: features (n, d).
     """
@@ -277,10 +273,7 @@ class SparseFeatureGram(Gram):
 
     @staticmethod
     def scratch_bytes(n_rows: int, n_features: int) -> float:
-        """Estimate the memory for vectors within a product in double precision.
-
-        n_rows, n_features: the size of the features.
-        """
+        """Estimate the memory for vectors within a product in double precision."""
         return 8.0 * TILE * (_TILES_AT_ONCE * n_rows + n_features)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
@@ -292,10 +285,7 @@ class SparseFeatureGram(Gram):
         return self.product(chosen)
 
     def product(self, vectors: Array) -> Array:
-        """Compute the product; see :meth:`Gram.product`.
-
-        It is fastest for multiples of 16 vectors whose rows are contiguous.
-        """
+        """Compute the product, fastest for multiples of 16 vectors whose rows are contiguous."""
         csr, table = self._table(vectors.dtype)
         if vectors.shape[1] <= _FEW:
             product = np.asarray(csr @ (csr.T @ vectors))

@@ -17,10 +17,7 @@ from labelweave.foundation.arrays import checked_csr, panels
 from labelweave.model_files import storable
 
 
-def make_kernel(
-    kernel: str | Kernel | Callable[[Any, Any], Any],
-    gamma: float | str = "scale",
-) -> Kernel:
+def make_kernel(kernel: str | Kernel | Callable[[Any, Any], Any], gamma: float | str = "scale") -> Kernel:
     """Make a kernel from its name, or take one.
 
     Parameters

@@ -119,7 +119,6 @@ def _taken(table: Array, which: Array, axis: int) -> Array:
 
 
 def inner_product(left: Array, right: Array) -> float:
-    """Multiply entry by entry and add in double precision."""
     xp = namespace(left)
     return float(xp.sum(left * right, dtype=xp.float64))
 
@@ -138,18 +137,15 @@ def group_products(left: Array, right: Array) -> Array:
 
 
 def dot(left: Array, right: Array) -> float:
-    """Multiply entry by entry and add, in NumPy's fast sums."""
     return float(np.vdot(left, right)) if is_numpy(left) else inner_product(left, right)
 
 
 def length(table: Array) -> float:
-    """Compute the Frobenius norm."""
     norm = np.linalg.norm if is_numpy(table) else namespace(table).linalg.vector_norm
     return float(norm(table))
 
 
 def add_to_diagonal(matrix: Array, amount: float) -> None:
-    """Add a number to every entry of the diagonal, in place."""
     if is_numpy(matrix):
         matrix[np.diag_indices(len(matrix))] += matrix.dtype.type(amount)
     else:
@@ -192,7 +188,6 @@ def largest_root(
 
 
 def panels(length: int, size: int = PANEL) -> list[slice]:
-    """Cut a range of a length into panels of at most a size."""
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
 
@@ -479,10 +474,7 @@ def is_collection(value: Any) -> bool:
 
 
 def refuse_lazy(value: Any, name: str) -> None:
-    """Refuse a collection of Dask, which NumPy and pandas would gather into memory without a word.
-
-    Raises ValueError if it is one.
-    """
+    """Refuse, by a ValueError, a Dask collection, which NumPy and pandas would gather into memory."""
     if hasattr(type(value), "__dask_graph__"):
         raise ValueError(
             f"{name} is a Dask {type(value).__name__}, which would be gathered into memory here; give "

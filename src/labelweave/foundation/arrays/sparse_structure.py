@@ -143,7 +143,6 @@ def to_gaps(indptr: Array, indices: Array, values: Array) -> tuple[Array, Array,
 
 
 def from_gaps(indptr: Array, gaps: Array) -> Array:
-    """Return the index of every entry, int32."""
     from labelweave.foundation.loops.sparse_scores import read_gaps
 
     indices = np.empty(len(gaps), np.int32)

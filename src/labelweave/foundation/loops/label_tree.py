@@ -83,7 +83,6 @@ def _find(feature, node, tree):
 
 @njit(**LOOP)
 def _margins(node, indices, values, tree, found):
-    """Write the margins of a node's columns for one row."""
     starts, columns, weights, scales, intercepts = tree[4], tree[5], tree[6], tree[7], tree[8]
     first, n_columns = tree[0][node], tree[0][node + 1] - tree[0][node]
     found[:n_columns] = 0

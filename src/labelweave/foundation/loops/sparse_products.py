@@ -247,10 +247,7 @@ class _EntryDots(_TableRows):
 
 @intrinsic
 def entry_dots(typing_context, left, table, indices, start, stop, dots, far):
-    """Compute dots[p] = left @ table[indices[p], :len(left)] for every p in [start, stop).
-
-    ``far`` tells whether to ask for rows ahead.
-    """
+    """Compute dots[p] = left @ table[indices[p], :len(left)] for every p in [start, stop)."""
     require_one_type(left, table, dots)
     signature = types.void(left, table, indices, types.int64, types.int64, dots, types.boolean)
 

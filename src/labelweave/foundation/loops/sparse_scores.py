@@ -52,7 +52,6 @@ def write_gaps(indptr, indices, values, largest, gaps, spread):
 
 @njit(**LOOP)
 def read_gaps(indptr, gaps, indices):
-    """Write the index of every entry."""
     for row in range(len(indptr) - 1):
         last = -1
         for entry in range(indptr[row], indptr[row + 1]):

@@ -33,10 +33,7 @@ def require_one_type(*kinds: Any) -> None:
 
 
 def require_signs(kind: Any) -> None:
-    """Refuse signs that are not int8.
-
-    Raises TypingError if it is not a C-contiguous array of int8.
-    """
+    """Refuse signs that are no C-contiguous array of int8, by a TypingError."""
     if not isinstance(kind, types.Array) or kind.dtype != types.int8 or kind.layout != "C":
         raise TypingError(f"signs must be a contiguous array of int8, not {kind}")
 
@@ -107,7 +104,6 @@ class Code:
         )
 
     def load_int8(self, pointer: Any) -> Vector:
-        """Load int8 numbers and convert them."""
         narrow = ir.VectorType(ir.IntType(8), WIDTH)
         loaded = self.builder.load(self.builder.bitcast(pointer, narrow.as_pointer()), align=1)
         return Vector(self, self.builder.sitofp(loaded, self.type))
@@ -156,7 +152,6 @@ class Vector:
         return Vector(self.code, self.code.builder.select(self.above(other), other.value, self.value))
 
     def widened(self, wide: Code) -> Vector:
-        """Convert float32 to float64; float64 stays as it is."""
         if self.code.number == wide.number:
             return self
         return Vector(wide, self.code.builder.fpext(self.value, wide.type))

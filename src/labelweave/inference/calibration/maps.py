@@ -180,7 +180,6 @@ class _Fit(NamedTuple):
 
 
 def _of_both_signs(lines: ScoreLines) -> tuple[Array, Array]:
-    """Say how much every entry counts as positive and as negative."""
     shares = np.clip(lines.shares, 0.0, 1.0)
     return shares, (lines.signs != 0) - shares
 

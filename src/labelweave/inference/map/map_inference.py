@@ -233,8 +233,6 @@ class MapInference:
     def _on_panels(
         self, work: Callable[[MapWorkspace, slice], None], n_rows: int, workers: Workers | None
     ) -> None:
-        """Do the work on panels of rows, each with a workspace of its own while it runs."""
-
         def one(rows: slice) -> None:
             try:
                 workspace = self._idle.pop()

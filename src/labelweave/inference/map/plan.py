@@ -42,10 +42,7 @@ class ComponentOrder(NamedTuple):
 
 
 def component_orders(graph: CliqueGraph, width: int | None) -> list[ComponentOrder]:
-    """Find min-fill orders of all components.
-
-    width: components of larger width get no order; None is no limit.
-    """
+    """Find min-fill orders of all components; those wider than ``width`` get none, None is no limit."""
     neighbors = graph.neighbors()
     found = []
     for labels in graph.components:
@@ -75,10 +72,7 @@ def expected_seconds(graph: CliqueGraph, orders: list[ComponentOrder], max_nodes
 
 
 def compile_plan(graph: CliqueGraph, orders: list[ComponentOrder], limits: Limits) -> MapPlan:
-    """Lay a graph out for the compiled loops.
-
-    limits: what may be spent where a component has no order.
-    """
+    """Lay a graph out for the compiled loops; ``limits`` are for components without an order."""
     buckets = BucketBuilder(graph)
     bucket_starts, directly = [0], []
     joined = [component for component in orders if len(component.labels) > 1]

@@ -40,7 +40,6 @@ class Objective:
 
     @property
     def of_nothing(self) -> float:
-        """What it is worth to predict nothing where something is positive."""
         return -np.inf if self.name == "recall" else 0.0
 
 

@@ -99,10 +99,7 @@ class LabelCuts(NamedTuple):
     positives: PerLabel
 
     def best(self, values: Array, without: float = 0.0) -> PerLabel:
-        """Find the cut of the greatest value of every label, the highest one among equals.
-
-        without: what it is worth to predict no row.
-        """
+        """Find each label's cut of the greatest value, the highest of equals, if above that of no row."""
         greatest = np.full(len(self.positives), without, dtype=np.float64)
         np.maximum.at(greatest, self.label, values)
         places = np.flatnonzero((values == greatest[self.label]) & (values > without))

@@ -73,7 +73,6 @@ def _shown(labels: Sequence[int], names: Array | None) -> str:
 
 
 def named_cliques(edges: Iterable[Any], n_labels: int, names: Array | None) -> list[tuple[int, ...]]:
-    """Turn names into indices."""
     if not isinstance(edges, Iterable) or getattr(edges, "ndim", 1) == 0:
         raise ValueError("edges is no list; give a list of edges, each two labels or more.")
     known = {} if names is None else {name: label for label, name in enumerate(names.tolist())}

@@ -346,7 +346,6 @@ def _places(
 
 
 def _collected(found: list[tuple[list[Any], dict[str, Any]]], key: str) -> list[Any] | None:
-    """Return an attribute of all cliques; None unless all have it."""
     values = [data.get(key) for _, data in found]
     return values if values and all(value is not None for value in values) else None
 

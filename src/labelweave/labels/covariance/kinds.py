@@ -24,10 +24,7 @@ _TIE = 1e-6
 
 @storable("DenseCovariance", {"matrix": Numbers("L L"), "label_names": Optional(Names("L"))})
 class DenseCovariance(LabelCovariance):
-    """Any positive semi-definite matrix.
-
-    Shapes: matrix (L, L).
-    """
+    """Any positive semi-definite matrix (L, L)."""
 
     kind = "dense"
 
@@ -38,10 +35,7 @@ class DenseCovariance(LabelCovariance):
 
     @classmethod
     def from_semidefinite(cls, matrix: LabelsByLabels, label_names: Array | None = None) -> DenseCovariance:
-        """Wrap a matrix that is known to be a covariance, without the cost of a check.
-
-        Shapes: label_names (L,).
-        """
+        """Wrap a matrix that is known to be a covariance, without the cost of a check."""
         made = cls.__new__(cls)
         made.matrix, made.n_labels = matrix, len(matrix)
         return made._named(label_names)
@@ -105,11 +99,7 @@ def _refuse_asymmetry(matrix: Array, allowed: float) -> None:
 
 
 def dense_spectrum(matrix: LabelsByLabels) -> tuple[Array, Array]:
-    """Compute the eigenvalues above rounding of a positive semi-definite matrix.
-
-    eigenvectors (L, r): orthonormal columns; the largest entry of each is positive.
-    Shapes: eigenvalues (r,).
-    """
+    """Compute the eigenvalues (r,) above rounding, and eigenvectors whose largest entries are positive."""
     values, vectors = np.linalg.eigh(matrix)
     # a negative eigenvalue shows how large the errors of the matrix are
     noise = max(0.0, -float(values.min(initial=0.0)))
@@ -117,12 +107,7 @@ def dense_spectrum(matrix: LabelsByLabels) -> tuple[Array, Array]:
 
 
 def factor_spectrum(factor: Array) -> tuple[Array, Array]:
-    """Compute the eigenvalues above rounding of a thin factor times its transpose.
-
-    factor (L, r): the factor F of F F^T.
-    eigenvectors (L, k): orthonormal columns; the largest entry of each is positive.
-    Shapes: eigenvalues (k,).
-    """
+    """Compute the same of the product ``F F^T`` of a thin factor F of shape (L, r) with its transpose."""
     vectors, roots, _ = np.linalg.svd(factor, full_matrices=False)
     return _largest_first(roots**2, vectors, 0.0)
 
@@ -300,7 +285,6 @@ def _factor_like(factor: Any, vectors: Array) -> Any:
 
 
 def _checked_factor(factor: Any) -> Any:
-    """Read a factor, without duplicates if sparse."""
     given = sp.csr_array(factor) if sp.issparse(factor) else numbers_of(factor, "The covariance factor")
     table: Any = given.astype(np.float64, copy=True)
     if table.ndim != 2:

@@ -24,10 +24,7 @@ _ROUNDING = 1e-12
 
 
 def check_writable(n_labels: int, what: str) -> None:
-    """Refuse to write out a matrix over more than 20,000 labels.
-
-    what: what needs the matrix, the start of the message.
-    """
+    """Refuse a matrix over more than 20,000 labels, which ``what``, where the message starts, needs."""
     if n_labels > _LARGEST_WRITTEN_OUT:
         raise ValueError(
             f"{what} needs a matrix over {n_labels} x {n_labels} labels; at most {_LARGEST_WRITTEN_OUT} "
@@ -126,10 +123,7 @@ def _checked_prior(class_prior: Any, classes: list[str] | None, n_classes: int) 
 
 
 def checked_class_weights(weights: Any, names: Sequence[str]) -> Array:
-    """Check weights of classes.
-
-    Raises ValueError if there are not as many, one is negative, infinite or NaN, or all are 0.
-    """
+    """Check weights, one a class, finite, from 0 on and not all 0; a ValueError says which are not."""
     found = numbers_of(weights, "class_prior").astype(np.float64)
     if found.shape != (len(names),):
         raise ValueError(

@@ -27,12 +27,7 @@ Embedding = Callable[[list[str]], npt.ArrayLike]
 
 @storable(
     "LabelText",
-    {
-        "names": Names("L"),
-        "texts": Items(TEXT, "L"),
-        "embeddings": Numbers("L k"),
-        "center": Numbers("k"),
-    },
+    {"names": Names("L"), "texts": Items(TEXT, "L"), "embeddings": Numbers("L k"), "center": Numbers("k")},
 )
 class LabelText:
     """Labels by what they are called and described by.
@@ -271,7 +266,6 @@ class TextScores(StoredParameters):
 
 
 def described(given: Any) -> dict[str, str]:
-    """Return the description of each label by its name, empty where there is none."""
     if isinstance(given, str | bytes):
         raise ValueError(f"descriptions is the text {given!r}; give names of labels, or a dict of theirs.")
     if is_frame(given):

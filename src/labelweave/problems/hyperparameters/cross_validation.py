@@ -50,7 +50,6 @@ class FoldedData:
 
     make_loss: makes the loss from the weights of the rows in each fit, of shape (n, folds).
     held_out (n, folds): which rows each fold holds out.
-    make_gram: makes the kernel matrix of the rows for a kernel.
     ties_labels: whether the labels of a fold are solved for together.
     """
 
@@ -237,15 +236,11 @@ class MeanCriterion:
         return tuple(part.inner_state for part in self.parts)
 
     def start_from(self, states: Sequence[Array | None]) -> None:
-        """Start the next evaluation from what ``inner_states`` gave for the same parts."""
         for part, state in zip(self.parts, states, strict=True):
             part.inner_state = state
 
     def __call__(self, theta: Array) -> CriterionValue:
-        """Evaluate value and gradient; where one part fails the value is not known.
-
-        The gap is the largest of all parts.
-        """
+        """Evaluate value and gradient, unknown where one part fails; the gap is the largest of all parts."""
         penalty, by_theta = self.family.penalty(theta)
         value, gradient = penalty / self.mass, by_theta / self.mass
         gap = products = seconds = 0.0

@@ -56,10 +56,7 @@ class LabelPrior:
 
 
 def base_rates(targets: RowsByLabels) -> PerLabel:
-    """Compute the share of positives of each label, (L,), drawn to that of all where few rows tell of it.
-
-    targets (n, L): 0 and 1, NaN where unobserved.
-    """
+    """Compute each label's share of positives, drawn to that of all where few rows tell; NaN is unknown."""
     known = ~np.isnan(targets)
     positives, counts = np.where(known, targets, 0.0).sum(axis=0), known.sum(axis=0)
     overall = (positives.sum() + 0.5) / (counts.sum() + 1.0)
@@ -69,7 +66,6 @@ def base_rates(targets: RowsByLabels) -> PerLabel:
 class LeftOutRows:
     """Rows that are left out one by one, with all of their labels.
 
-    gram (n, n): the kernel matrix.
     targets (n, L): 0 and 1, NaN where unobserved.
     known (n, L): s; None for no mean.
     """
@@ -102,10 +98,7 @@ class LeftOutRows:
         return of_labels, [vectors.T @ (table if back is None else table @ back) for table in self.tables]
 
     def scores(self, prior: LabelPrior, covariance: LabelCovariance, across: Array) -> RowsByLabels:
-        """Score other rows with the weights that these rows give, less what is the same for all of them.
-
-        across (m, n): the kernel between other rows and these.
-        """
+        """Score m other rows, less what is the same for all, by their kernel ``across`` (m, n) to these."""
         (values, back), turned = self._turned(covariance)
         eigenvalues, vectors, _ = self.spectrum
         dual = vectors @ (turned[0] / (1.0 + prior.scale * np.outer(eigenvalues, values)))
@@ -125,7 +118,6 @@ def ranks_better(
     """Say whether a choice ranks held-out rows better than another one; also where too few rows tell.
 
     data: what :class:`LeftOutRows` is made of.
-    seed: fixes the parts that are held out.
     """
     gram, targets, known = data
     folds = np.random.default_rng(seed).permutation(len(gram)) % _FOLDS
@@ -186,10 +178,7 @@ def _left_out(
 def _best_strength(
     residuals: list[Array], standardized: Array, rates: PerLabel, targets: Array
 ) -> tuple[float, float]:
-    """Return the least mean log loss over strengths of the mean, and the strength that has it.
-
-    standardized (n, L): t.
-    """
+    """Return the least mean log loss over strengths of the mean, and the strength; ``standardized`` is t."""
     observed, deviations = ~np.isnan(targets), np.sqrt(rates * (1.0 - rates))
     signs, base = np.where(targets > 0, 1.0, -1.0)[observed], np.log(rates / (1.0 - rates))
     own = (base + (standardized - residuals[0]) / deviations)[observed]

@@ -40,7 +40,6 @@ _LEAST = 1e-6  # of a residual that a row leaves to itself
 class LeftOutRidge:
     """Kernel ridge regressions of many targets on the same rows, for every penalty.
 
-    gram (n, n): the kernel matrix.
     weights (n,): of the rows' squared errors, above 0; None for 1.
     """
 
@@ -67,7 +66,6 @@ class LeftOutRidge:
 
         targets (n, L): numbers; NaN where missing, which is scored by the fit to all rows observed.
         folds (n,): numbers of parts that are left out together; None to leave out one row at a time.
-        Shapes: result (n, L).
         """
         found = np.empty_like(targets)
         known = ~np.isnan(targets)
@@ -80,10 +78,7 @@ class LeftOutRidge:
         return found
 
     def coefficients(self, targets: RowsByLabels, penalty: float) -> tuple[Floats, Floats]:
-        """Fit all rows: scores are ``K(x, rows) @ coefficients + intercepts``.
-
-        Shapes: coefficients (n, L), intercepts (L,).
-        """
+        """Fit all rows: scores are ``K(x, rows) @ coefficients + intercepts``, (n, L) and (L,)."""
         filled = self._completed(targets, penalty)
         weighted = self.roots[:, None] * filled
         centred = weighted - np.outer(self.unit, self.unit @ weighted)
@@ -142,10 +137,7 @@ class LeftOutRidge:
 
 
 class LeftOutFactorRidge(LeftOutRidge):
-    """The same with a kernel matrix ``F F^T``, of which few columns are enough.
-
-    factor (n, r): F, or features of which the regression is linear.
-    """
+    """The same with a kernel matrix ``F F^T`` of few columns: F (n, r), or features of a linear fit."""
 
     _last: tuple[Array, Array, Array] | None = None
 
@@ -163,10 +155,7 @@ class LeftOutFactorRidge(LeftOutRidge):
         return np.asarray(self._projected @ (self.right / np.sqrt(self.eigenvalues)))
 
     def coefficients(self, targets: RowsByLabels, penalty: float) -> tuple[Floats, Floats]:
-        """Fit all rows: scores are ``f @ coefficients + intercepts`` for the row f of the factor.
-
-        Shapes: coefficients (r, L), intercepts (L,).
-        """
+        """Fit all rows: scores are ``f @ coefficients + intercepts`` for the row f of F, (r, L) and (L,)."""
         moments, level = self._moments(self._completed(targets, penalty))
         found = self.right @ (moments / (self.eigenvalues + penalty)[:, None])
         return found, (level - self.center @ found) / np.linalg.norm(self.roots)
@@ -257,7 +246,6 @@ def _means(targets: Array, known: Array) -> Array:
 def left_out_loss(gram: Array, targets: Array) -> float:
     """Compute the least squared loss of left-out rows over a grid of penalties, as a share of the variance.
 
-    gram (n, n): the kernel matrix.
     targets (n, L): numbers; NaN is filled with the column's mean and adds no loss.
     """
     known = ~np.isnan(targets)

@@ -75,7 +75,6 @@ class PriorFamily(ABC):
     learns_covariance: bool = False
 
     def _lay_out(self, names: Sequence[str], start: Sequence[float] | Array) -> None:
-        """Set names, start and bounds of logarithms."""
         self.names, self.start = list(names), np.array(start, dtype=np.float64)
         self.bounds = self.start[:, None] + [-_WIDEST, _WIDEST]
 
@@ -88,7 +87,6 @@ class PriorFamily(ABC):
         """Turn the derivatives by the prior into those by theta."""
 
     def retreated(self, theta: Array) -> Floats:
-        """Lower all prior variances tenfold, which makes fits easier."""
         easier = np.array(theta)
         easier[self.log_scales] -= _TENFOLD
         return easier
@@ -109,7 +107,6 @@ class PriorFamily(ABC):
 
 
 def shape_names(kernel: Kernel | None) -> list[str]:
-    """Name the continuous parameters of a kernel; none for a given matrix."""
     return [] if kernel is None else kernel.parameter_names()
 
 
@@ -190,7 +187,6 @@ class NodeGroups:
 
     @classmethod
     def of_everything(cls, n_nodes: int) -> NodeGroups:
-        """Put all nodes into one group."""
         return cls(np.zeros(n_nodes, np.intp), [""])
 
 

@@ -86,7 +86,6 @@ class FoldedRidge:
     """Rows for a cross-validation.
 
     held_out (n, folds): which rows each fold holds out.
-    make_gram: makes the kernel matrix of the rows for a kernel.
     least (n,): the losses where every score is its target.
     """
 

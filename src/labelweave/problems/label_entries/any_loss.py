@@ -67,11 +67,7 @@ class EntryTable:
         return EntryTable(signs, self.lists_all, *weights, factors)
 
     def block(self, rows: slice) -> tuple[Array, Array]:
-        """Write out some rows.
-
-        weights (r, columns): the weights, 0 where unobserved.
-        Shapes: signs (r, columns).
-        """
+        """Write out signs and weights (r, columns) of some rows, the weights 0 where unobserved."""
         listed = self.signs[rows].toarray()
         signs = np.where(listed == 0, -1, listed).astype(self.row_weights.dtype)
         weights = np.multiply.outer(self.row_weights[rows], self.column_weights)
@@ -85,11 +81,7 @@ class EntryTable:
 
 
 class DenseEntries(WeighedColumns):
-    """The loss.
-
-    loss: the loss of an entry.
-    Shapes: table (rows, columns).
-    """
+    """The loss over a table (rows, columns)."""
 
     has_uniform_curvature = False
 
@@ -105,7 +97,6 @@ class DenseEntries(WeighedColumns):
         return DenseEntries(self.loss, self.table.turned(), self.workers, self.budget)
 
     def _block(self, block: slice, image: Array) -> tuple[Array, Array]:
-        """Write out signs and weights of some rows in the library of an image."""
         signs, weights = self.table.block(block)
         return like(signs, image), like(weights, image)
 
@@ -201,7 +192,6 @@ def _row_sums(table: Array, dtype: Any = None) -> Array:
 class SampledEntries(WeighedColumns):
     """The loss.
 
-    loss: the loss of an entry.
     signs (rows, columns): +1 or -1 at every observed entry; of a :class:`GradedEntryLoss` 2 q - 1.
     weights (nnz,): weights of the entries, in the order of ``signs``.
     """
@@ -276,7 +266,6 @@ class SampledEntries(WeighedColumns):
 class ShiftedEntries(WeighedColumns):
     """The loss.
 
-    entries: the loss of all scores.
     of_rows (rows, c), of_columns (columns, c): A and B.
     """
 

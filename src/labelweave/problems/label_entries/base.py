@@ -113,10 +113,7 @@ class GradientOperator:
 
 
 class LabelEntries(Protocol):
-    """The loss of all entries.
-
-    Shapes: image (rows, k), of the factor that moves, and fixed (columns, k).
-    """
+    """The loss of entries at an image (rows, k) of the factor that moves and a fixed one, (columns, k)."""
 
     shape: tuple[int, int]
     is_quadratic: bool

@@ -189,10 +189,7 @@ class SoftmaxLoss:
         return np.asarray(self.weights[rows][:, groups] * traces)
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
-        """Compute ``sqrt(w) diag(sqrt p) (I - sqrt(p) sqrt(p)^T)``; see :meth:`ScoreLoss.root`.
-
-        It is the paper's ``A D^(1/2)`` (section 5.1.1).
-        """
+        """The paper's ``A D^(1/2)``, ``sqrt(w) diag(sqrt p) (I - sqrt(p) sqrt(p)^T)`` (section 5.1.1)."""
         shares = np.sqrt(state)
         return Root(shares * np.sqrt(self.weights[rows][:, groups, None]), shares)
 

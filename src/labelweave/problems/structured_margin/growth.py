@@ -32,7 +32,6 @@ Problem = TypeVar("Problem", bound=Any)
 class GrowingMargin(Generic[Problem]):
     """What clique generation asks for: the problem of every graph, and the cliques that come next.
 
-    state_problem: makes the problem of a graph and its penalty.
     per_round: cliques to activate in a round (r in the paper).
     clique_size: the largest number of labels in a clique; those above pairs are grown from chosen ones.
     measure: gives the loss of a model on held-out rows.
@@ -57,7 +56,6 @@ class GrowingMargin(Generic[Problem]):
         return self.scored(self.at(rounds), point)
 
     def scored(self, problem: Any, point: Any) -> Proposal:
-        """Find them for a problem of the graph and a point of it."""
         moments, chosen = problem.moments(point), problem.graph.cliques
         scores = pair_scores(moments)
         for clique in chosen:
@@ -122,10 +120,7 @@ def violations(moments: DualMoments, cliques: Iterable[tuple[int, ...]]) -> Arra
 
 
 def grown_cliques(cliques: Iterable[tuple[int, ...]], size: int) -> list[tuple[int, ...]]:
-    """Grow the chosen cliques by a label that is joined to one of theirs.
-
-    Returns cliques of three labels or more that were not chosen, in order.
-    """
+    """Grow the chosen cliques by a label joined to one of theirs; those of three or more, not yet chosen."""
     chosen = set(cliques)
     near: dict[int, set[int]] = {}
     for clique in chosen:

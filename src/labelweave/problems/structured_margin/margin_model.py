@@ -238,10 +238,7 @@ class MarginModel:
         return float(columns[:n_labels].sum()), np.add.reduceat(columns[n_labels:], starts[:-1])
 
     def worst_labelings(self, point: StructuredPoint, rows: Array, products: Array) -> WorstLabelings:
-        """Find what maximises cost plus score.
-
-        products (rows, L + states): the rows' with z.
-        """
+        """Find what maximises cost plus score, from the products (rows, L + states) of the rows with z."""
         from labelweave.foundation.loops.structured import add_costs
 
         scores, n_labels = products * point.scales, self.data.n_labels
@@ -265,10 +262,7 @@ class MarginModel:
         return TraceRecord.of(primal, dual, n_cliques=self.graph.n_cliques)
 
     def complete(self, point: Any) -> bool:
-        """Put the best labels, given those observed, where nothing was observed.
-
-        Returns whether a target changed; if so, solve again.
-        """
+        """Put the best labels, given those observed, elsewhere; tell if one changed: solve again then."""
         if not self.data.has_missing:
             return False
         labels = self.best_targets(point)
@@ -297,10 +291,7 @@ def _numbers(part: slice) -> Array:
 
 
 def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
-    """List the components of two labels or more; say where every label is.
-
-    homes (L,): the component of every label, -1 where it is alone.
-    """
+    """List the components of two labels or more, and the component of every label, -1 where it is alone."""
     homes = np.full(graph.n_labels, -1, np.int64)
     wide = [labels for labels in graph.components if len(labels) > 1]
     for number, labels in enumerate(wide):
@@ -378,7 +369,6 @@ class RoundPenalty:
         return shares / (1.0 + shares / self.smoothness)
 
     def round_squares(self, squares: Array) -> Array:
-        """Sum over the cliques of rounds."""
         return np.bincount(self.rounds, squares, minlength=self.n_rounds)
 
     def primal(self, squares: Array, shares: Array) -> float:

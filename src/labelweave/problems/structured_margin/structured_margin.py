@@ -105,7 +105,6 @@ class StructuredMargin(MarginModel):
         return self._merged(point, alone, point.round_shares)
 
     def point_at(self, sums: Floats, round_shares: Floats, **of_rows: Array) -> DualMarginPoint:
-        """Return the point of weights and distributions that are known; see ``DualMarginPoint``."""
         point = DualMarginPoint(
             cliques=self.graph.cliques, sums=sums, scales=np.full(sums.shape[1], LABEL_SCALE),
             round_shares=round_shares, **of_rows,
@@ -142,7 +141,6 @@ class StructuredMargin(MarginModel):
         return DualMoments(self.data, point.targets, self.homes, point.dual, self.regularization)
 
     def _write_means(self, point: DualMarginPoint) -> None:
-        """Write the means of the labels of components."""
         for component, labels in enumerate(component_labels(self.layout)):
             means = np.zeros((self.n_rows, len(labels)))
             for vertex in range(self.capacity):

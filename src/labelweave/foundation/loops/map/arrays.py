@@ -178,7 +178,6 @@ class MapWorkspace(NamedTuple):
 
 
 def allocate_workspace(plan: MapPlan) -> MapWorkspace:
-    """Allocate what inference with a plan writes to."""
     sizes = 1 << plan.buckets.rows["width"]
     # components with little work are never searched
     searched = int(np.diff(plan.components.starts)[plan.components.directly == 0].max(initial=0))

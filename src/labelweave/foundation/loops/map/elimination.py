@@ -102,7 +102,6 @@ def pass_down(buckets, first, end, clamp, beliefs, messages, downward, margins):
 
 @njit(**INNER)
 def _popcount(word):
-    """Count the bits of a number below 2^32."""
     word -= (word >> 1) & 0x55555555
     word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
     word = (word + (word >> 4)) & 0x0F0F0F0F

@@ -280,7 +280,6 @@ def write_drops(residual, search):
 
 @njit(**INNER)
 def _score_part(residual, constant, labels):
-    """Score the labels of the part, ``constant`` included."""
     score = constant
     for number in range(residual.counts.labels):
         if labels[residual.labels[number]] > 0:

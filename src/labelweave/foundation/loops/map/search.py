@@ -149,10 +149,7 @@ def _add_factor(factor, search, residual):
 
 @njit(**INNER)
 def finest_difference(search, residual):
-    """Return the least difference of bounds and scores that matters.
-
-    Overwrites the drops of the labels in ``residual``.
-    """
+    """Return the least difference of bounds and scores that matters; overwrites the drops in ``residual``."""
     stake = size = 0.0
     for number in range(residual.counts.labels):
         label, own = residual.labels[number], residual.unary[number]
