@@ -270,7 +270,7 @@ class HierarchicalClassifier(DecisionClassifier):
     def _check_state(cls, state: dict[str, Any]) -> None:
         super()._check_state(state)
         taxonomy, names = state["fitted"]["taxonomy_"], [str(name) for name in state["classes"]]
-        if state["form"]["kind"] != "labels" or not set(names) <= set(taxonomy.nodes):
+        if state["form"]["kind"] != "labels" or not all(name in taxonomy for name in names):
             raise ModelFileError(f"its {cls.__name__} has labels that are no nodes of its taxonomy.")
 
     @classmethod

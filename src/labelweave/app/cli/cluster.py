@@ -28,6 +28,7 @@ from labelweave.app.cli.table_roles import column_words, cut_where_listed, requi
 from labelweave.app.report.label_numbers import Counts
 from labelweave.app.report.measured import OF_WHOLE_RANKINGS, class_notes, measure
 from labelweave.app.report.reported_rows import ReportedRows, all_labels, read_rows
+from labelweave.datasets import read_taxonomy
 from labelweave.decisions.comparison import Comparison, compare
 from labelweave.metrics.known_labels import Unknown, known_labels
 from labelweave.metrics.summary import TableSums
@@ -74,6 +75,9 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
     pairs, names = read.pairs, read.label_names or ()
     if request.one_class:
         pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
+    if request.tree_file:
+        tree = read_taxonomy(request.tree_file, request.flags.relations or ("is_a",))
+        request = replace(request, tree=tree)
     model = model_with_relations(request, names, read.columns, {"verbose": verbose})
     return read._replace(pairs=pairs, model=model)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from labelweave.app.cli.decision_flags import DECIDING, DECISIONS, Settings, ref
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import Exclusion, alternatives, excluded, flag_of, in_flags, is_given, refuse
 from labelweave.app.cli.model_flags import class_of, model_table, models_on_clusters
+
+if TYPE_CHECKING:
+    from labelweave import Taxonomy
 
 _TREES = ("taxonomy", "data_taxonomy", "class_paths")
 _COVARIANCES = ("covariance", "covariance_from", "signatures")
@@ -70,6 +73,7 @@ class FitRequest:
 
     one_class: whether every row has one class; None if no flag says it.
     why_this_model: what to say of the choice of a model that no flag names.
+    tree: the taxonomy of a file, when it is read.
     """
 
     data: str
@@ -78,6 +82,7 @@ class FitRequest:
     model: str
     one_class: bool | None
     why_this_model: str | None = None
+    tree: Taxonomy | None = None
 
     @classmethod
     def of(cls, data: str, out: str, options: Mapping[str, Any]) -> FitRequest:
@@ -117,9 +122,12 @@ class FitRequest:
         if self.flags.label_descriptions and not self.is_model_named:
             return replace(self, model=_OF_TEXTS)
         others = [flag for flag in self.given if not {_USUAL} & set(table.flags[flag])]
+        is_of_usual = any(_OTHERWISE not in table.flags[flag] for flag in self.given)
+        is_obeyed = is_of_usual or "enforce" in self.decisions  # which is all that a file is for then
+        sources = [name for name in (*_SOURCES, "shrink") if name != "taxonomy" or not is_obeyed]
         flags = [
             *(flag for flag in others if _OTHERWISE in table.flags[flag]),
-            *(flag for flag in (*_SOURCES, "shrink") if is_given(getattr(self.flags, flag))),
+            *(flag for flag in sources if is_given(getattr(self.flags, flag))),
         ]
         if flags:
             return self.otherwise(f"{flag_of(flags[0])} is a flag of {_OTHERWISE}")
@@ -147,7 +155,7 @@ class FitRequest:
         is_of_texts = self.flags.label_descriptions is not None
         if tree is not None and self.has("taxonomy") and not is_of_texts:
             found["taxonomy"] = Taxonomy([("a", "b"), ("a", "c")])
-        elif covariance is not None and not is_of_texts:
+        elif covariance is not None and self.has("label_covariance") and not is_of_texts:
             found["label_covariance"] = LabelCovariance.identity(2)
         model = self.classifier(found)
         try:
@@ -171,6 +179,12 @@ class FitRequest:
             for name, several in _LISTED.items():
                 parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
         return class_of(self.model, choosing=self.flags.dask is None and self.chooses_rank)(**parameters)
+
+    @property
+    def tree_file(self) -> str | None:
+        """The file of the taxonomy of the labels."""
+        path: str | None = self.flags.taxonomy or self.decisions.get("enforce", {}).get("taxonomy")
+        return path
 
     @property
     def relates_labels(self) -> bool:
@@ -202,6 +216,9 @@ def _why_not_together(request: FitRequest) -> Iterator[str]:
     covariances = _COVARIANCES if request.has("taxonomy") else _SOURCES
     if request.flags.dask is None and request.flags.more:
         yield f"{request.flags.more[0]} is a second data file; --dask takes several, without it give one."
+    for name in ("relations", "outside"):
+        if getattr(request.flags, name) and not request.tree_file:
+            yield f"{flag_of(name)} is of a taxonomy in a file; give --taxonomy FILE too."
     if request.flags.shrink is not None and not request.first(covariances):
         yield f"--shrink has no covariance to shrink; give one of {', '.join(map(flag_of, covariances))} too."
     if request.chooses_rank and set(_LISTED) <= set(request.given):
@@ -223,6 +240,8 @@ def _why_not_owners(request: FitRequest) -> Iterator[str]:
         yield f"--dask goes with --model {alternatives(models_on_clusters())}, not with {model}."
     owners = {flag: list(table.flags[flag]) for flag in request.given}
     owners |= {f: list(table.objects[p]) for f, p in _OWNERS.items() if request.first([f])}
+    if request.flags.dask is None:
+        owners.pop("taxonomy", None)  # which any model can obey
     for flag, models in owners.items():
         if model not in models and not (flag == "seed" and request.decisions):
             yield f"{flag_of(flag)} goes with --model {alternatives(models)}, not with {model}."

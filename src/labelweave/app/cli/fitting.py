@@ -14,10 +14,18 @@ import scipy.sparse as sp
 
 from labelweave.app.active.answers import with_answers
 from labelweave.app.cli.comparing import compared, models_to_compare, name_of
+from labelweave.app.cli.decision_flags import DECIDING
 from labelweave.app.cli.fit_request import RELATIONS, FitRequest
 from labelweave.app.cli.fit_words import End, ReadLines, endings, save_fit, show_progress
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.label_relations import Targets, hint_at_classes, model_of_targets, training_targets
+from labelweave.app.cli.label_relations import (
+    Targets,
+    hint_at_classes,
+    in_taxonomy,
+    model_of_targets,
+    training_targets,
+    with_obedience,
+)
 from labelweave.app.cli.messages import console, hint, metric_table, note, print_json, say
 from labelweave.app.cli.model_flags import class_of
 from labelweave.app.cli.table_roles import (
@@ -82,8 +90,12 @@ def prepared(request: FitRequest) -> Prepared:
     if request.flags.answers is not None:
         rows = _answered(rows, request.flags.answers)
     rows, means = _with_means(rows)
+    request, rows = in_taxonomy(request, rows)
     targets = training_targets(rows, request)
     request = _suited(request, targets)
+    if request.why_this_model is not None:
+        hint(request.why_this_model)
+    request = with_obedience(request, targets)
     hint_at_classes(targets, request)
     if (doubts := rows.Y.doubts) is not None:
         hint(f"{doubts.nnz} entries of the label columns are neither 0 nor 1, and taken as probabilities.")
@@ -93,8 +105,6 @@ def prepared(request: FitRequest) -> Prepared:
             "out, or give --many-labels."
         )
     model = model_of_targets(request, targets, columns)
-    if request.why_this_model is not None:
-        hint(request.why_this_model)
     return Prepared(request, rows, means, targets, model, columns, words)
 
 
@@ -149,7 +159,8 @@ def run_fit(request: FitRequest) -> int:
         say(repr(compared(request, targets, models)))
     watched = model if request.flags.quiet else show_progress(model, len(targets.y))
     started = time.perf_counter()
-    with endings() as said, config_context(on_interrupt="raise" if request.decisions else "keep"):
+    has_parts = any(name in DECIDING for name in request.decisions)
+    with endings() as said, config_context(on_interrupt="raise" if has_parts else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
         watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
     end = End(len(targets.y), time.perf_counter() - started, said)

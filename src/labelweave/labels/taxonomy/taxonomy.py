@@ -8,21 +8,33 @@ what a target at an inner node means (section 7.4.2).
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
+from labelweave.foundation.arguments import ParameterError
+from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy.constructors import TaxonomyConstructors
-from labelweave.labels.taxonomy.node_graph import Names, NodeGraph
+from labelweave.labels.taxonomy.node_graph import Names, NodeGraph, is_spelling
 from labelweave.labels.taxonomy.node_matrices import NodeMatrices
 from labelweave.model_files import storable
 from labelweave.model_files.schema import TEXT, Items, Optional
 
 _LINES = 30
+Outside = Literal["raise", "drop", "root"]
 
 
-@storable("Taxonomy", {"pairs": Items(Items(TEXT, "2")), "roots": Optional(Items(TEXT, kind=(list, tuple)))})
+_PAIRS = Items(Items(TEXT, "2"))
+
+
+@storable(
+    "Taxonomy",
+    {"pairs": _PAIRS, "roots": Optional(Items(TEXT, kind=(list, tuple))), "aliases": Optional(_PAIRS)},
+)
 class Taxonomy(TaxonomyConstructors, NodeMatrices):
     """A hierarchy over label names: nodes may have several parents, and there may be several roots.
 
@@ -156,7 +168,8 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         if self.is_tree:
             return self._part(stays)
         pairs = [(self.nodes[above], self.nodes[below]) for above, below in self._edges if stays[below]]
-        return Taxonomy(pairs, nodes=[self.nodes[k] for k in np.flatnonzero(stays)])
+        part = Taxonomy(pairs, nodes=[self.nodes[k] for k in np.flatnonzero(stays)])
+        return part.with_aliases(self.aliases)
 
     def _part(self, stays: npt.NDArray[np.bool_]) -> Taxonomy:
         """Keep some nodes of a tree, each under the lowest kept node above it."""
@@ -167,7 +180,65 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
                 above[k] = up if stays[up] else above[up]
             if stays[k] and above[k] >= 0:
                 pairs.append((self.nodes[above[k]], self.nodes[k]))
-        return Taxonomy(pairs, nodes=[self.nodes[k] for k in np.flatnonzero(stays)])
+        part = Taxonomy(pairs, nodes=[self.nodes[k] for k in np.flatnonzero(stays)])
+        return part.with_aliases(self.aliases)
+
+    def matched(self, labels: Any, outside: Outside = "raise") -> Matched:
+        """Bring labels and taxonomy together.
+
+        Labels by alternative or obsolete identifiers become the terms that these stand for, as do several
+        that stand for one node; other ways to write a node, such as whole addresses, stay as they are.
+
+        Parameters
+        ----------
+        labels : LabelMatrix, DataFrame or n lists of tags
+            Labels with names.
+        outside : {"raise", "drop", "root"}, default="raise"
+            What to do with labels that are no nodes: refuse them, leave them out, or take them for roots.
+
+        Returns
+        -------
+        Matched
+            ``labels`` and ``taxonomy``; ``renamed``, nodes by what labels were called; and ``outside``, the
+            labels that are no nodes.
+
+        Raises
+        ------
+        ValueError
+            If the labels have no names, none is a node, or one is no node and is to be refused.
+
+        Examples
+        --------
+        >>> tree = Taxonomy([("a", "b")]).with_aliases({"old": "b"})
+        >>> found = tree.matched([["old"], ["a", "z"]], outside="drop")
+        >>> found.labels.names.tolist(), found.renamed, found.outside
+        (['a', 'b'], {'old': 'b'}, ['z'])
+        """
+        if outside not in ("raise", "drop", "root"):
+            raise ValueError(f"outside is {outside!r}; it is 'raise', 'drop' or 'root'.")
+        Y = LabelMatrix.from_any(labels)
+        words = [str(name) for name in self._names_of(Y)]
+        nodes = {name: self.node_of(name) for name in words}
+        absent = [name for name, node in nodes.items() if node is None]
+        if absent and outside == "raise":
+            raise ParameterError(
+                f"The label {absent[0]!r} is not in the taxonomy ({len(absent)} of {len(words)} are not), "
+                f"whose nodes are such as {self.nodes[-1]!r}; leave such labels out with `outside='drop'`, or "
+                "keep them as roots with `outside='root'`."
+            )
+        if len(absent) == len(words):
+            self._numbers(words, "label")
+        several = Counter(nodes.values())
+        names = {
+            name: node if node and (several[node] > 1 or not is_spelling(name, node)) else name
+            for name, node in nodes.items()
+            if node is not None or outside == "root"
+        }
+        graph = self
+        if absent and outside == "root":
+            graph = Taxonomy(self.pairs(), [*self.nodes, *absent]).with_aliases(self.aliases)
+        renamed = {name: now for name, now in names.items() if name != now}
+        return Matched(merged_labels(Y, names), graph, renamed, absent)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Taxonomy):
@@ -186,12 +257,47 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
 
     def to_state(self) -> dict[str, Any]:
         """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        return {"pairs": [list(pair) for pair in self.pairs()], "roots": self.roots}
+        state = {"pairs": [list(pair) for pair in self.pairs()], "roots": self.roots}
+        return state | ({"aliases": [list(pair) for pair in self.aliases.items()]} if self.aliases else {})
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        return cls(state["pairs"], state.get("roots", ()))
+        found = cls(state["pairs"], state.get("roots", ()))
+        return found.with_aliases(dict(state.get("aliases", ())))
+
+
+class Matched(NamedTuple):
+    """Labels and the taxonomy that has them all, what labels were called before, and those that it lacked."""
+
+    labels: LabelMatrix
+    taxonomy: Taxonomy
+    renamed: dict[str, str]
+    outside: list[str]
+
+
+def merged_labels(Y: LabelMatrix, names: Mapping[str, str]) -> LabelMatrix:
+    """Call labels by other names, and leave out those that have none.
+
+    Where several get one name, a row has it that has one of them, and lacks it that lacks all.
+    """
+    words = Y.words
+    kept = [place for place, word in enumerate(words) if word in names]
+    called = [names[words[place]] for place in kept]
+    found = list(dict.fromkeys(called))
+    if len(found) == len(kept):
+        return LabelMatrix.from_any(Y.select_labels(kept), called)
+    found.sort()
+    place_of = {name: place for place, name in enumerate(found)}
+    to = sp.csr_array(
+        (np.ones(len(kept), np.int32), (kept, [place_of[name] for name in called])),
+        shape=(len(words), len(found)),
+    )
+    positives = sp.csr_array(Y.positives @ to > 0)
+    if Y.observed is None:
+        return LabelMatrix(positives, None, found)
+    seen = (abs(Y.observed) @ to).toarray() == np.asarray(to.sum(axis=0))
+    return LabelMatrix(positives, sp.csr_array(seen) + positives, found)
 
 
 def drawn(graph: NodeGraph, most: int = _LINES) -> str:
