@@ -52,6 +52,8 @@ class Targets:
 
 def in_taxonomy(request: FitRequest, rows: LabeledData) -> tuple[FitRequest, LabeledData]:
     """Read the taxonomy of a file, and call labels as it does; say which it replaces and which it lacks."""
+    if request.flags.data_taxonomy and not rows.parents:
+        raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
     path, are_classes = request.tree_file, _wants_classes(request)
     if path is None:
         return request, rows
@@ -178,8 +180,6 @@ def model_with_relations(
     relations, graph = request.flags, request.flags.graph
     given = request.tree if relations.taxonomy else None
     known = None if rows is None else rows.taxonomy
-    if relations.data_taxonomy and (rows is None or not rows.parents):
-        raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
     found = dict(more)
     if request.has("taxonomy"):
         tree = given or (known if relations.data_taxonomy else None)
