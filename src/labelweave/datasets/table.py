@@ -33,7 +33,7 @@ from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import as_text
 
-UnknownLabels = Literal["error", "ignore"]
+UnknownLabels = Literal["error", "ignore", "add"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
 _NAME = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?"""
 _LIST = re.compile(rf"\[\s*(?:(?:{_NAME})\s*(?:,\s*(?:{_NAME})\s*)*)?\]", re.ASCII | re.DOTALL)
@@ -167,8 +167,8 @@ def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
 def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: set[str]) -> LabelMatrix:
     """Read the labels of some rows; where their names are not known they are those of the rows, sorted."""
     label_names, unknown_labels = known
-    if unknown_labels not in ("error", "ignore"):
-        raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error' or 'ignore'.")
+    if unknown_labels not in ("error", "ignore", "add"):
+        raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error', 'ignore' or 'add'.")
     if columns.labels is None:
         n_labels = 0 if label_names is None else len(label_names)
         nothing = sp.csr_array((len(table), n_labels), dtype=np.int8)
@@ -182,6 +182,7 @@ def _binary_labels(table: RawTable, names: Sequence[str], known: Known, codings:
     label_names, unknown_labels = known
     chosen = list(names if label_names is None else label_names)
     unknown, absent = sorted(set(names) - set(chosen)), sorted(set(chosen) - set(names))
+    chosen += unknown if unknown_labels == "add" else []
     if absent or (unknown and unknown_labels == "error"):
         what = f"no label column {absent[0]!r}" if absent else f"the label column {unknown[0]!r}"
         raise DataFileError(table.path, None, what, "the label columns the model was trained with")
@@ -245,6 +246,7 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
     label_names, unknown_labels = known
     read = _read_labels(table, columns)
     names = sorted(read.names) if label_names is None else list(label_names)
+    names += sorted(set(read.names) - set(names)) if unknown_labels == "add" else []
     if not names:
         raise DataFileError(table.path, None, f"no label in column {columns.labels!r}", "at least one label")
     index = {name: position for position, name in enumerate(names)}

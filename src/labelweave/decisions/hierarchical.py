@@ -188,6 +188,10 @@ class HierarchicalClassifier(DecisionClassifier):
         inner = super()._completed(labels)
         return Taxonomy.from_any(self.taxonomy).closed(inner, incomplete=bool(self.incomplete))
 
+    @property
+    def _hierarchy(self) -> Taxonomy:
+        return vars(self).get("taxonomy_") or Taxonomy.from_any(self.taxonomy)
+
     @cached_property
     def _order(self) -> LabelOrder:
         return LabelOrder.of(self.taxonomy_, self.label_names_)

@@ -21,6 +21,7 @@ from labelweave.foundation.arrays import refuse_lazy
 from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.foundation.sklearn_compat import HasMethods, _fit_context
 from labelweave.foundation.views import html_with_facts
+from labelweave.metrics.known_labels import Unknown
 from labelweave.model_files import storable
 from labelweave.model_files.schema import TEXT, Items, Made, Maybe, OneOf, Optional, Record
 
@@ -299,9 +300,11 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         return found
 
     @where_rows_are
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed"
+    ) -> float:
         """Compute the share of rows whose labels are all right; see :meth:`MaxMarginClassifier.score`."""
-        return float(self._ask("score", X, y, sample_weight))
+        return float(self._ask("score", X, y, sample_weight, unknown_labels))
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""

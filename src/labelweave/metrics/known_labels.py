@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.frames import is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
+from labelweave.labels.taxonomy.taxonomy import merged_labels
 from labelweave.labels.tags import read_tags, tag_rows
-from labelweave.metrics._classes import as_text, read_values
+from labelweave.metrics._classes import NOT_A_CLASS, as_text, class_codes, one_column, read_values
 from labelweave.metrics._inputs import _check_names
 
-Unknown = Literal["error", "ignore"]
+Unknown = Literal["missed", "ignore", "raise", "error"]  # the last two are one
 
 _REMEDY = "drop them, or pass over them with `unknown_labels='ignore'`"
+_MOST_NAMED = 10
 
 
-def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatrix, Array]:
+class TruthWarning(UserWarning):
+    """True labels that the model does not know, which count as missed, or that a hierarchy completes."""
+
+
+def known_labels(
+    Y: Any, names: list[str], unknown: Unknown, tree: Taxonomy | None = None
+) -> tuple[LabelMatrix, Array]:
     """Keep the labels that data and model share, named, with their numbers in the model.
 
     Labels of data without names are those of the model, in order, unless there are more.
+    unknown: "missed" keeps positive labels that the model does not know too, after the others; it warns.
+    tree: of a model whose labels obey it: labels are found by it and completed, which is said by a warning.
     """
     labels = LabelMatrix.from_any(Y)
     words = _words(labels, names)
+    if tree is not None:
+        labels = _completed(LabelMatrix.from_any(labels, words), names, tree)
+        words = labels.words
     place = {name: column for column, name in enumerate(names)}
     columns = np.array([place.get(word, -1) for word in words], np.intp)
     strange = np.flatnonzero(columns < 0)
-    if len(strange) and unknown == "error":
+    if len(strange) and unknown in ("raise", "error"):
         raise ParameterError(
             f"The label {words[strange[0]]!r} is unknown to the model ({len(strange)} of {labels.n_labels} "
             f"are); {_REMEDY}."
@@ -38,8 +53,61 @@ def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatri
     known = np.flatnonzero(columns >= 0)
     if not len(known):
         raise ValueError("No label of the data is known to the model, so there is nothing to compare.")
-    kept = labels.select_labels(known)
-    return LabelMatrix.from_any(kept, [names[column] for column in columns[known]]), columns[known]
+    counts = labels.positive_counts()
+    missed = [k for k in strange.tolist() if counts[k] and unknown == "missed"]
+    warn_of_missed({words[k]: int(counts[k]) for k in missed})
+    kept = labels.select_labels([*known, *missed])
+    return LabelMatrix.from_any(kept, [words[k] for k in (*known, *missed)]), columns[known]
+
+
+def warn_of_missed(counts: dict[str, int], what: str = "label") -> None:
+    """Warn of labels or classes that the model does not know, with the rows that have them."""
+    if counts:
+        plural = what if len(counts) == 1 else f"{what}es" if what.endswith("s") else f"{what}s"
+        said = (
+            f"{len(counts)} {plural} that the model does not know count as missed, by the rows that have them: "
+            f"{listed_counts(counts)}; `unknown_labels='ignore'` leaves them out."
+        )
+        warnings.warn(TruthWarning(ParameterMessage(said)), stacklevel=3)
+
+
+def listed_counts(counts: dict[str, int]) -> str:
+    """Write names with their counts, the most frequent first."""
+    order = sorted(counts, key=lambda name: (-counts[name], name))
+    shown = [f"{name!r} ({counts[name]})" for name in order[:_MOST_NAMED]]
+    shown += [] if len(order) <= _MOST_NAMED else [f"and {len(order) - _MOST_NAMED} more"]
+    return ", ".join(shown)
+
+
+def _completed(labels: LabelMatrix, names: list[str], tree: Taxonomy) -> LabelMatrix:
+    """Call labels as a model does that calls the same node otherwise, and give rows what is above theirs."""
+    own = {tree.node_of(name): name for name in names}
+    labels = merged_labels(labels, {name: own.get(tree.node_of(name), name) for name in labels.words})
+    outside = [name for name in labels.words if name not in tree]
+    whole = tree if not outside else Taxonomy(tree.pairs(), [*tree.nodes, *outside])
+    closed = whole.with_aliases(tree.aliases).closed(labels)
+    more = np.diff(closed.positives.indptr) > np.diff(labels.positives.indptr)
+    if more.any():
+        warnings.warn(
+            f"{np.count_nonzero(more)} of {len(labels)} rows lack labels that are above theirs in the "
+            "hierarchy; the truth is completed by these.",
+            TruthWarning,
+            stacklevel=3,
+        )
+    return closed
+
+
+def with_missed(found: Any, n_labels: int, is_set: bool = True) -> Any:
+    """Give predicted sets, or scores, columns of further labels that are never predicted, or come last."""
+    if n_labels <= (np.shape(found)[1] if np.ndim(found) > 1 else 1):
+        return found
+    if is_set or sp.issparse(found):
+        wide = sp.csr_array(LabelMatrix.from_any(found).positives if is_set else found, copy=True)
+        wide.resize(wide.shape[0], n_labels)
+        return wide
+    table = np.asarray(found).reshape(len(found), -1)
+    last = min(0.0, float(table.min(initial=1.0)) - 1.0) if (table < 0).any() or (table > 1).any() else 0.0
+    return np.column_stack([table, np.full((len(table), n_labels - table.shape[1]), last)])
 
 
 def tags_of_model(y: Any, classifier: Any) -> Any:
@@ -47,7 +115,7 @@ def tags_of_model(y: Any, classifier: Any) -> Any:
     rows = tag_rows(y)
     if rows is None:
         return y
-    return LabelMatrix(*read_tags(rows, [str(name) for name in classifier.classes_], ignore_others=True))
+    return LabelMatrix(*read_tags(rows, [str(name) for name in classifier.classes_], others="ignore"))
 
 
 def fitted_inside(classifier: Any) -> Any:
@@ -56,16 +124,27 @@ def fitted_inside(classifier: Any) -> Any:
     return classifier
 
 
-def truth_for(y: Any, classifier: Any) -> Any:
+def truth_for(y: Any, classifier: Any, unknown: Unknown = "missed") -> Any:
     """Read labels as those of a fitted classifier, those left out that no row of its training showed.
 
+    unknown: what to do with further labels; "missed" has them after the others; see :func:`known_labels`.
     Raises ValueError if they are named in another order than those of the classifier.
     """
-    y, classifier = tags_of_model(y, classifier), fitted_inside(classifier)
+    rows, inner = tag_rows(y), fitted_inside(classifier)
+    if rows is not None:
+        own = [str(name) for name in classifier.classes_]
+        y = LabelMatrix(*read_tags(rows, own, others="add"))
+    classifier, tree = inner, getattr(inner, "_hierarchy", None)
     names = classifier.classes_ if hasattr(classifier, "label_names_") else None
+    if tree is not None and LabelMatrix.from_any(y).n_labels == len(names):
+        y = LabelMatrix.from_any(y) if is_frame(y) or isinstance(y, LabelMatrix) else LabelMatrix.from_any(y, names)
     if names is not None and names.dtype.kind in "UO" and (is_frame(y) or isinstance(y, LabelMatrix)):
         y = LabelMatrix.from_any(y)
         _check_names("The model", names, y)
+        ours, theirs = [str(name) for name in names], set(y.words)
+        if y.names is not None and (tree is not None or len(theirs) > len(ours)) and theirs >= set(ours):
+            y, columns = known_labels(y, ours, unknown, tree)
+            y = y.select_labels([*np.argsort(columns), *range(len(ours), y.n_labels)])
     never = getattr(classifier, "unobserved_labels_", ())
     return LabelMatrix.from_any(y).without_labels(never) if len(never) else y
 
@@ -95,18 +174,37 @@ def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: 
 
     strange = {entry for entry in given if not is_known(entry)}
     wrong = np.array([entry in strange for entry in classes], bool)
-    if wrong.any() and unknown == "error":
+    if wrong.any() and unknown in ("raise", "error"):
         row = int(np.flatnonzero(wrong)[0])
         raise ParameterError(
             f"The class {classes[row]!r} of row {row} (counted from 0) is unknown to the model, as in "
             f"{wrong.sum()} of {len(classes)} rows; {_REMEDY}."
         )
-    classes[wrong] = None
+    if unknown == "missed":
+        warn_of_missed(Counter(classes[wrong].tolist()), "class")
+    else:
+        classes[wrong] = None
     if not given - strange:
         raise ValueError(
             "No row of the data has a class that the model knows, so there is nothing to compare."
         )
     return classes
+
+
+def known_targets(y: Any, classes: Array, unknown: Unknown) -> Any:
+    """Give the class of every row, those that the model was not fitted to treated as asked for."""
+    values = read_values(one_column(y), "y")
+    strange = class_codes(values, classes) == NOT_A_CLASS
+    if not strange.any():
+        return y
+    if unknown == "missed":
+        warn_of_missed(Counter(str(as_text(value)) for value in values[strange]), "class")
+        return y
+    if unknown != "ignore":
+        row = int(np.flatnonzero(strange)[0])
+        raise ParameterError(f"The class {values[row]!r} of row {row} is unknown to the model; {_REMEDY}.")
+    values[strange] = None
+    return values
 
 
 def _as_classes(y: Any, names: list[str], taxonomy: Taxonomy | None) -> Array:

@@ -25,8 +25,10 @@ from labelweave.metrics.known_labels import (
     as_score_table,
     label_probabilities,
     label_scores,
+    fitted_inside,
     tags_of_model,
     truth_for,
+    with_missed,
 )
 
 _LABELS, _SCORES, _PROBABILITIES = "predict", ("decision_function", "predict_proba"), "predict_proba"
@@ -64,9 +66,12 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
 
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
         settings = self._kwargs | kwargs
+        unknown = settings.pop("unknown_labels", "missed")
         if probabilities.has_many_labels(y_true):
-            y_true = truth_for(y_true, estimator)
-            response = self._of_labels(method_caller, estimator, X, LabelMatrix.from_any(y_true).n_labels)
+            y_true = LabelMatrix.from_any(truth_for(y_true, estimator, unknown))
+            names = getattr(fitted_inside(estimator), "label_names_", y_true.words)
+            response = self._of_labels(method_caller, estimator, X, min(len(names), y_true.n_labels))
+            response = with_missed(response, y_true.n_labels, self._response_method == _LABELS)
         elif self._response_method == _PROBABILITIES:
             response = estimator.predict_proba(X)
             settings = {"classes": estimator.classes_} | settings
@@ -100,7 +105,9 @@ def get_scorer(name: str, **settings: Any) -> LabelScorer:
         error begins with ``neg_`` and is negated.
     **settings : object
         Parameters of the metric, such as k, propensity, taxonomy, seen_classes or zero_division.  Those of
-        hierarchies take a taxonomy, and targets whose labels have names.
+        hierarchies take a taxonomy, and targets whose labels have names.  unknown_labels says what to do with
+        labels that the estimator was not fitted to: "missed" counts them as missed and warns, "ignore" leaves
+        them out, "raise" refuses them.
 
     Returns
     -------

@@ -23,11 +23,25 @@ from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import chosen_classes, shown_thresholds, taxonomy_of, with_probabilities
 from labelweave.foundation.array_types import Array, RowsByLabels
-from labelweave.labels import LabelMatrix
-from labelweave.metrics import class_summary, expected_calibration_error, log_loss, score_table
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.metrics import (
+    average_precision_score,
+    class_summary,
+    expected_calibration_error,
+    fmax_score,
+    hierarchical_f1_score,
+    log_loss,
+    score_table,
+)
 from labelweave.metrics._classes import class_codes
 from labelweave.metrics._inputs import row_observed_counts
-from labelweave.metrics.known_labels import Unknown, known_classes, known_labels, label_probabilities
+from labelweave.metrics.known_labels import (
+    Unknown,
+    known_classes,
+    known_labels,
+    label_probabilities,
+    with_missed,
+)
 from labelweave.metrics.probabilities import CALIBRATION_FROM
 
 _WORDS = {
@@ -48,6 +62,9 @@ _WORDS = {
     "micro_f1": ("Micro-F1", "of all labels together, so frequent ones count most"),
     "macro_f1": ("Macro-F1", "mean over labels, so rare ones count as much"),
     "example_f1": ("Example-F1", "mean over rows"),
+    "au_prc": ("AU(PRC)", "area under the curve of precision and recall of all labels together"),
+    "fmax": ("Fmax", "best F1 of mean precision and recall of rows over thresholds"),
+    "hierarchical_f1": ("Hierarchical F1", "of label sets with all labels above theirs"),
     "auc_label": ("AUC of labels", "how well the scores of a label order the rows; 0.5 is chance"),
     "auc_example": ("AUC of rows", "how well the scores of a row order the labels"),
     "ranking_loss": ("Ranking loss", "share of pairs of a right and a wrong label in the wrong order"),
@@ -104,7 +121,12 @@ def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgres
 
 
 def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
-    truth, columns = known_labels(y, rows.label_names, unknown)
+    tree = taxonomy_of(rows.classifier)
+    whole, columns = known_labels(
+        y, rows.label_names, unknown, getattr(rows.classifier, "_hierarchy", None)
+    )
+    truth, width = whole.select_labels(np.arange(len(columns))), whole.n_labels
+    nodes = [] if tree is None else [k for k, name in enumerate(whole.words) if name in tree]
     _check_length(rows, len(truth))
     number, scores, predicted = all_labels(rows, columns, on_progress)
     on_progress("measuring")
@@ -115,12 +137,16 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
         probabilities = label_probabilities(source, rows.X, len(rows.label_names))[:, columns]
 
     def metrics_of(part: Any) -> dict[str, float]:
-        found = score_table(truth[part], scores[part], predicted[part])
+        own, sets = with_missed(scores[part], width, False), with_missed(predicted[part], width)
+        found = score_table(whole[part], own, sets)
         if sp.issparse(scores):
             return {name: value for name, value in found.items() if name not in OF_WHOLE_RANKINGS}
+        if nodes:
+            seen = None if probabilities is None else with_missed(probabilities[part], width, False)
+            found |= _of_hierarchy(whole[part].select_labels(nodes), own[:, nodes], sets[:, nodes], tree, seen)
         if probabilities is None:
             return found
-        found["log_loss"] = log_loss(truth[part], probabilities[part])
+        found["log_loss"] = log_loss(whole[part], with_missed(probabilities[part], width, False))
         return found | _calibration(truth[part], probabilities[part])
 
     metrics, limits = metrics_of(slice(None)), shown_thresholds(rows.classifier)
@@ -133,6 +159,16 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     seen = np.flatnonzero(row_observed_counts(truth))
     found = Measured(outcomes, metrics, notes, len(seen), lambda part: metrics_of(seen[part]))
     return replace(found, probabilities=probabilities)
+
+
+def _of_hierarchy(truth: LabelMatrix, scores: Any, sets: Any, tree: Any, probabilities: Any) -> dict[str, float]:
+    """Measure labels of a hierarchy as its field does; scores have no thresholds of CAFA, so that theirs are taken."""
+    levels = None if probabilities is not None else np.unique(np.quantile(scores, np.linspace(0, 1, 101)))
+    return {
+        "au_prc": float(average_precision_score(truth, scores, average="micro")),
+        "fmax": float(fmax_score(truth, scores, tree, thresholds=levels)),
+        "hierarchical_f1": float(hierarchical_f1_score(truth, sets, tree)),
+    }
 
 
 def _search_note(outcomes: Outcomes, n_labels: int) -> str:
@@ -205,6 +241,10 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     chosen = chosen_classes(kept.classifier, scores, lambda: kept.classifier.predict(kept.X))
     true = classes[known]
     exact = np.flatnonzero(np.isin(true, names))
+    above = [] if taxonomy is None else [name for name in taxonomy.nodes if taxonomy.under([name], names).nnz]
+    every = [*names, *sorted(set(true.tolist()) - {*names, *above})]  # and the classes that are missed
+    if taxonomy is not None and len(every) > len(names):
+        taxonomy = Taxonomy(taxonomy.pairs(), dict.fromkeys([*taxonomy.nodes, *every]))
     if not len(exact):
         raise ValueError(
             "No row of the data has a class of the model, only nodes above them, so there is nothing to "
@@ -221,14 +261,17 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
 
     def metrics_of(part: Any) -> dict[str, float]:
         if has_probabilities:
-            names_there = predicted_names[part]
-            found = class_summary(true[part], scores[part], names, taxonomy=taxonomy, y_pred=names_there)
+            names_there, shares = predicted_names[part], with_missed(scores[part], len(every), False)
+            found = class_summary(true[part], shares, every, taxonomy=taxonomy, y_pred=names_there)
             return found | _calibration(_as_labels(true[part], names), scores[part])
-        accuracy = outcomes.hits[part].nnz / max(1, outcomes.truth[part].positives.shape[0])
-        return {"accuracy": accuracy} | score_table(truth[part], outcomes.scores[part], predicted[part])
+        right = np.asarray(true[counted[part]] == predicted_names[counted[part]])
+        own, wide = with_missed(scores[counted[part]], len(every), False), _as_labels(true[counted[part]], every)
+        sets = _as_labels(predicted_names[counted[part]], every).positives
+        return {"accuracy": float(right.mean())} | score_table(wide, own, sets)
 
-    metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(truth)
-    notes = class_notes(len(classes), len(known), len(exact))
+    counted = np.flatnonzero(np.isin(true, every))
+    metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(counted)
+    notes = class_notes(len(classes), len(known), len(counted))
     nodes = (true.astype(str), predicted_names.astype(str))
     probabilities = outcomes.scores if has_probabilities else None
     return Measured(outcomes, metrics, notes, n_counted, metrics_of, *nodes, probabilities)
