@@ -50,7 +50,7 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     path : path-like
         The file, ``.gz`` or not.  By its name an ontology (``.obo``), whose terms are called by their
         identifiers; a thesaurus in RDF (``.ttl``, ``.nt``, ``.rdf``; needs rdflib), whose concepts are called
-        by the end of their address or by all of it; nested objects and lists (``.json``); else, between commas, semicolons or
+        by the end of their address; nested objects and lists (``.json``); else, between commas, semicolons or
         tabs, lines of parent and child, which may be any columns where the first line names them ``parent``
         and ``child``, then with no parent for a root, or one path a line, such as ``a/b/c``, by which nodes
         are named.
@@ -60,8 +60,8 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     Returns
     -------
     Taxonomy
-        The taxonomy.  Its ``aliases`` are further names that labels may have: whole addresses and notations of
-        concepts, alternative identifiers of terms, and obsolete ones that a term replaces.
+        The taxonomy.  Its ``aliases`` are further names that labels may have: whole addresses and notations
+        of concepts, alternative identifiers of terms, and obsolete ones that a term replaces.
 
     Raises
     ------
@@ -180,6 +180,7 @@ def _terms(path: PathLike, relations: frozenset[str]) -> tuple[list[str], list[E
     nodes = [name for name, above in found.items() if above is not None]
     if not nodes:
         raise DataFileError(path, None, "no term", "lines [Term], each followed by id: and is_a:")
+    aliases = {name: instead for name, instead in aliases.items() if found.get(name) is None}
     edges = [(_followed(above, aliases), name) for name in nodes for above in found[name] or ()]
     return nodes, edges, {name: _followed(name, aliases) for name in aliases}
 

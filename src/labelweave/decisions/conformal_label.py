@@ -154,9 +154,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         return self._fit_rows(self._read(X, y, sample_weight))
 
     @where_rows_are
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed"
-    ) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Compute the share of rows whose labels are all right, or whose set of classes has the true one.
 
         Parameters

@@ -20,7 +20,7 @@ from labelweave.labels.flip_rates import FlipRates
 from labelweave.labels.label_names import rows_by_name
 from labelweave.metrics import subset_accuracy
 from labelweave.metrics._classes import observed_rows, right_rows
-from labelweave.metrics.known_labels import Unknown, known_targets, tags_of_model, truth_for, with_missed
+from labelweave.metrics.known_labels import Unknown, known_targets, tags_of_model, truth_for, widened
 
 _BY_LABEL = ("false_negative_cost", "false_positive_cost", "flip_rates")
 
@@ -141,9 +141,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         return False
 
     @where_rows_are
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed"
-    ) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Compute the share of rows whose labels are all right.
 
         Unobserved entries and rows of unknown class do not count, nor do labels of which no training row said
@@ -172,7 +170,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
             rows = observed_rows(weights > 0, weights)
             return float(np.average(right[rows], weights=weights[rows]))
         truth = truth_for(y, self, unknown_labels)
-        predicted = with_missed(tags_of_model(self.predict(X), self), np.shape(truth)[1])
+        predicted = widened(tags_of_model(self.predict(X), self), np.shape(truth)[1])
         return float(subset_accuracy(truth, predicted, sample_weight=sample_weight))
 
     def _storable_parameters(self) -> dict[str, Any]:

@@ -67,8 +67,8 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         The shortest and the longest run of words that makes a feature.
     sublinear_tf : bool, default=False
         Whether to weigh counts of words by ``1 + log(count)``.
-    missing_numeric : {"error", "mean"}, default="error"
-        What to do with a missing number: refuse it, or put the training mean.
+    missing_numeric : {"error", "mean"}, default="mean"
+        What to do with a missing number: refuse it, or put the training mean, as ``labelweave fit`` does it.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         categorical: str | Sequence[str] | None = None, numeric: str | Sequence[str] | None = None,
         drop: str | Sequence[str] | None = None, min_df: int | float = 1,
         ngram_range: tuple[int, int] = (1, 1), sublinear_tf: bool = False,
-        missing_numeric: Literal["error", "mean"] = "error",
+        missing_numeric: Literal["error", "mean"] = "mean",
     ) -> None:  # fmt: skip
         self.classifier = classifier
         self.text = text
@@ -300,9 +300,7 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         return found
 
     @where_rows_are
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed"
-    ) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Compute the share of rows whose labels are all right; see :meth:`MaxMarginClassifier.score`."""
         return float(self._ask("score", X, y, sample_weight, unknown_labels))
 

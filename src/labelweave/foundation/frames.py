@@ -54,11 +54,25 @@ def only_column(table: Any) -> Any:
     return table.iloc[:, 0] if hasattr(table, "iloc") else table[labels[0]]
 
 
+def first_text(table: Any) -> str | None:
+    """Return the first text in rows, also one that reads as a number; None if there is none."""
+    if hasattr(table, "nnz") or getattr(getattr(table, "dtype", None), "kind", "O") in "biufc":
+        return None
+    try:
+        values = np.asarray(table)
+    except (TypeError, ValueError):  # rows of several lengths
+        return None
+    entries = values.ravel() if values.dtype.kind in "USO" else ()
+    return next((str(entry) for entry in entries if isinstance(entry, (str, bytes))), None)
+
+
 def first_entry_of_no_number(table: Any) -> tuple[Any, Any] | None:
     """Return the first column of a frame that holds other things than numbers, and what it holds."""
     for place, label in enumerate(column_labels(table) or ()):
         for entry in column_entries(table.iloc[:, place] if hasattr(table, "iloc") else table[label]):
             try:
+                if isinstance(entry, str):
+                    raise TypeError
                 float(0 if entry is None or type(entry).__name__ == "NAType" else entry)
             except (TypeError, ValueError):
                 return label, entry

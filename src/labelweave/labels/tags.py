@@ -53,7 +53,10 @@ def _are_empty(rows: Sequence[Any]) -> bool:
 
 
 def read_tags(
-    rows: Sequence[Any], tags: Sequence[Any] | None = None, *, others: Literal["raise", "ignore", "add"] = "raise"
+    rows: Sequence[Any],
+    tags: Sequence[Any] | None = None,
+    *,
+    others: Literal["raise", "ignore", "add"] = "raise",
 ) -> tuple[sp.csr_array, sp.csr_array | None, list[Any]]:
     """Turn lists of tags into positives, a mask of what is observed, and the tags.
 

@@ -13,8 +13,8 @@ from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.frames import is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
-from labelweave.labels.taxonomy.taxonomy import merged_labels
 from labelweave.labels.tags import read_tags, tag_rows
+from labelweave.labels.taxonomy.taxonomy import merged_labels
 from labelweave.metrics._classes import NOT_A_CLASS, as_text, class_codes, one_column, read_values
 from labelweave.metrics._inputs import _check_names
 
@@ -65,8 +65,8 @@ def warn_of_missed(counts: dict[str, int], what: str = "label") -> None:
     if counts:
         plural = what if len(counts) == 1 else f"{what}es" if what.endswith("s") else f"{what}s"
         said = (
-            f"{len(counts)} {plural} that the model does not know count as missed, by the rows that have them: "
-            f"{listed_counts(counts)}; `unknown_labels='ignore'` leaves them out."
+            f"{len(counts)} {plural} that the model does not know count as missed, by the rows that have "
+            f"them: {listed_counts(counts)}; `unknown_labels='ignore'` leaves them out."
         )
         warnings.warn(TruthWarning(ParameterMessage(said)), stacklevel=3)
 
@@ -83,21 +83,15 @@ def _completed(labels: LabelMatrix, names: list[str], tree: Taxonomy) -> LabelMa
     """Call labels as a model does that calls the same node otherwise, and give rows what is above theirs."""
     own = {tree.node_of(name): name for name in names}
     labels = merged_labels(labels, {name: own.get(tree.node_of(name), name) for name in labels.words})
-    outside = [name for name in labels.words if name not in tree]
-    whole = tree if not outside else Taxonomy(tree.pairs(), [*tree.nodes, *outside])
-    closed = whole.with_aliases(tree.aliases).closed(labels)
-    more = np.diff(closed.positives.indptr) > np.diff(labels.positives.indptr)
-    if more.any():
-        warnings.warn(
-            f"{np.count_nonzero(more)} of {len(labels)} rows lack labels that are above theirs in the "
-            "hierarchy; the truth is completed by these.",
-            TruthWarning,
-            stacklevel=3,
-        )
+    closed = tree.with_roots(labels.words).closed(labels)
+    more = np.count_nonzero(np.diff(closed.positives.indptr) > np.diff(labels.positives.indptr))
+    if more:
+        said = f"{more} of {len(labels)} rows lack labels above theirs in the hierarchy"
+        warnings.warn(f"{said}, and count as having them.", TruthWarning, stacklevel=3)
     return closed
 
 
-def with_missed(found: Any, n_labels: int, is_set: bool = True) -> Any:
+def widened(found: Any, n_labels: int, is_set: bool = True) -> Any:
     """Give predicted sets, or scores, columns of further labels that are never predicted, or come last."""
     if n_labels <= (np.shape(found)[1] if np.ndim(found) > 1 else 1):
         return found
@@ -110,12 +104,12 @@ def with_missed(found: Any, n_labels: int, is_set: bool = True) -> Any:
     return np.column_stack([table, np.full((len(table), n_labels - table.shape[1]), last)])
 
 
-def tags_of_model(y: Any, classifier: Any) -> Any:
+def tags_of_model(y: Any, classifier: Any, others: Literal["ignore", "add"] = "ignore") -> Any:
     """Read lists of tags as the labels of a classifier, others left out; give other targets as they are."""
     rows = tag_rows(y)
     if rows is None:
         return y
-    return LabelMatrix(*read_tags(rows, [str(name) for name in classifier.classes_], others="ignore"))
+    return LabelMatrix(*read_tags(rows, [str(name) for name in classifier.classes_], others=others))
 
 
 def fitted_inside(classifier: Any) -> Any:
@@ -130,14 +124,11 @@ def truth_for(y: Any, classifier: Any, unknown: Unknown = "missed") -> Any:
     unknown: what to do with further labels; "missed" has them after the others; see :func:`known_labels`.
     Raises ValueError if they are named in another order than those of the classifier.
     """
-    rows, inner = tag_rows(y), fitted_inside(classifier)
-    if rows is not None:
-        own = [str(name) for name in classifier.classes_]
-        y = LabelMatrix(*read_tags(rows, own, others="add"))
-    classifier, tree = inner, getattr(inner, "_hierarchy", None)
+    y, classifier = tags_of_model(y, classifier, others="add"), fitted_inside(classifier)
+    tree: Taxonomy | None = getattr(classifier, "_hierarchy", None)
     names = classifier.classes_ if hasattr(classifier, "label_names_") else None
-    if tree is not None and LabelMatrix.from_any(y).n_labels == len(names):
-        y = LabelMatrix.from_any(y) if is_frame(y) or isinstance(y, LabelMatrix) else LabelMatrix.from_any(y, names)
+    if tree is not None and not is_frame(y) and not isinstance(y, LabelMatrix):
+        y = LabelMatrix.from_any(y, names)
     if names is not None and names.dtype.kind in "UO" and (is_frame(y) or isinstance(y, LabelMatrix)):
         y = LabelMatrix.from_any(y)
         _check_names("The model", names, y)
@@ -194,17 +185,15 @@ def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: 
 def known_targets(y: Any, classes: Array, unknown: Unknown) -> Any:
     """Give the class of every row, those that the model was not fitted to treated as asked for."""
     values = read_values(one_column(y), "y")
-    strange = class_codes(values, classes) == NOT_A_CLASS
-    if not strange.any():
-        return y
+    strange = np.flatnonzero(class_codes(values, classes) == NOT_A_CLASS)
+    if len(strange) and unknown == "raise":
+        found = f"The class {values[strange[0]]!r} of row {strange[0]} is unknown to the model"
+        raise ParameterError(f"{found}; {_REMEDY}.")
     if unknown == "missed":
         warn_of_missed(Counter(str(as_text(value)) for value in values[strange]), "class")
         return y
-    if unknown != "ignore":
-        row = int(np.flatnonzero(strange)[0])
-        raise ParameterError(f"The class {values[row]!r} of row {row} is unknown to the model; {_REMEDY}.")
     values[strange] = None
-    return values
+    return values if len(strange) else y
 
 
 def _as_classes(y: Any, names: list[str], taxonomy: Taxonomy | None) -> Array:

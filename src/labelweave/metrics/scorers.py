@@ -23,12 +23,12 @@ from labelweave.metrics import (
 )
 from labelweave.metrics.known_labels import (
     as_score_table,
+    fitted_inside,
     label_probabilities,
     label_scores,
-    fitted_inside,
     tags_of_model,
     truth_for,
-    with_missed,
+    widened,
 )
 
 _LABELS, _SCORES, _PROBABILITIES = "predict", ("decision_function", "predict_proba"), "predict_proba"
@@ -71,7 +71,7 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
             y_true = LabelMatrix.from_any(truth_for(y_true, estimator, unknown))
             names = getattr(fitted_inside(estimator), "label_names_", y_true.words)
             response = self._of_labels(method_caller, estimator, X, min(len(names), y_true.n_labels))
-            response = with_missed(response, y_true.n_labels, self._response_method == _LABELS)
+            response = widened(response, y_true.n_labels, self._response_method == _LABELS)
         elif self._response_method == _PROBABILITIES:
             response = estimator.predict_proba(X)
             settings = {"classes": estimator.classes_} | settings

@@ -55,7 +55,10 @@ def test_unknown_labels(run, table_model, matrix_files, tmp_path):
     done = run("evaluate d.lw d.arff --unknown-labels raise", code=2)
     assert "The label 'new' is unknown to the model (1 of 5 are)" in done.err
     done = run("evaluate d.lw d.arff --json")
-    assert "1 label that the model does not know count as missed, by the rows that have them: 'new' (" in done.err
+    assert (
+        "1 label that the model does not know count as missed, by the rows that have them: 'new' ("
+        in done.err
+    )
     assert "--ignore-unknown-labels leaves them out" in done.err
     done = run("evaluate d.lw d.arff --ignore-unknown-labels --json")
     assert done.json["labels"] == 4
@@ -83,7 +86,10 @@ def test_labels_nobody_has_in_an_svmlight_file(run, matrix_files, tmp_path):
     done = run("evaluate d.lw t.svm --zero-based --json")
     assert done.json["labels"] == 5
     (tmp_path / "t.svm").write_text("9 0:1\n")
-    assert "is unknown to the model" in run("evaluate d.lw t.svm --zero-based --unknown-labels raise", code=2).err
+    assert (
+        "is unknown to the model"
+        in run("evaluate d.lw t.svm --zero-based --unknown-labels raise", code=2).err
+    )
     assert "'9' (1)" in run("evaluate d.lw t.svm --zero-based").err
 
 

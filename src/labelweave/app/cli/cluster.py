@@ -19,7 +19,7 @@ from labelweave.app.cli.comparing import models_to_compare, name_of, on_folds
 from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.fit_words import End, endings, save_fit
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.label_relations import is_graph_file, model_with_relations
+from labelweave.app.cli.label_relations import in_taxonomy, is_graph_file, model_with_relations
 from labelweave.app.cli.messages import hint, say
 from labelweave.app.cli.model_flags import class_of, models_on_clusters
 from labelweave.app.cli.model_rows import read_labeled_rows, truth_of
@@ -28,7 +28,6 @@ from labelweave.app.cli.table_roles import column_words, cut_where_listed, requi
 from labelweave.app.report.label_numbers import Counts
 from labelweave.app.report.measured import OF_WHOLE_RANKINGS, class_notes, measure
 from labelweave.app.report.reported_rows import ReportedRows, all_labels, read_rows
-from labelweave.datasets import read_taxonomy
 from labelweave.decisions.comparison import Comparison, compare
 from labelweave.metrics.known_labels import Unknown, known_labels
 from labelweave.metrics.summary import TableSums
@@ -75,9 +74,7 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
     pairs, names = read.pairs, read.label_names or ()
     if request.one_class:
         pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
-    if request.tree_file:
-        tree = read_taxonomy(request.tree_file, request.flags.relations or ("is_a",))
-        request = replace(request, tree=tree)
+    request, _ = in_taxonomy(request, None)
     model = model_with_relations(request, names, read.columns, {"verbose": verbose})
     return read._replace(pairs=pairs, model=model)
 

@@ -118,21 +118,17 @@ def _graph(text: str) -> str:
     )
 
 
-def _names(text: str) -> list[str]:
-    return [name for name in map(str.strip, text.split(",")) if name]
-
-
 _structure_options = with_options(
     option("--graph learn|chow-liu|full|none|FILE", "label-graph: which labels are scored together: learned "
            "pairs, the tree of largest mutual information, all pairs, none, or those of a file of lines "
            "label,label[,...] [learn].", callback=reading(_graph)),
-    option("--taxonomy FILE", "Labels obey this hierarchy, with any model, and share what they learn along it "
-           "where the model can: lines parent,child (.csv, .tsv), lines a/b/c, nested JSON (.json), an "
+    option("--taxonomy FILE", "Labels obey this hierarchy, with any model, and share what they learn along "
+           "it where the model can: lines parent,child (.csv, .tsv), lines a/b/c, nested JSON (.json), an "
            "ontology (.obo), or a thesaurus in SKOS (.ttl, .nt, .rdf)."),
     option("--relations NAME,...", "Which relations of an ontology lead from a term to those above it, such "
-           "as is_a,part_of [is_a].", callback=reading(_names)),
-    option("--outside-taxonomy outside", "What to do with labels that the taxonomy lacks: refuse them, leave them "
-           "out, or keep them as roots [raise].", type=click.Choice(["raise", "drop", "root"])),
+           "as is_a,part_of [is_a].", callback=reading(lambda text: text.replace(",", " ").split())),
+    option("--outside-taxonomy outside", "What to do with labels that the taxonomy lacks: refuse them, "
+           "leave them out, or keep them as roots [raise].", type=click.Choice(["raise", "drop", "root"])),
     switch("--data-taxonomy", "The same with the hierarchy that DATA itself holds."),
     option("--covariance FILE", "Prior covariance of the labels: .npy, or .csv with label names."),
     option("--covariance-from FILE", "Labels vary together as they do in this data file."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,6 @@ from labelweave.app.cli.decision_flags import DECIDING, DECISIONS, Settings, ref
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import Exclusion, alternatives, excluded, flag_of, in_flags, is_given, refuse
 from labelweave.app.cli.model_flags import class_of, model_table, models_on_clusters
-
-if TYPE_CHECKING:
-    from labelweave import Taxonomy
 
 _TREES = ("taxonomy", "data_taxonomy", "class_paths")
 _COVARIANCES = ("covariance", "covariance_from", "signatures")
@@ -82,7 +79,7 @@ class FitRequest:
     model: str
     one_class: bool | None
     why_this_model: str | None = None
-    tree: Taxonomy | None = None
+    tree: Any = None
 
     @classmethod
     def of(cls, data: str, out: str, options: Mapping[str, Any]) -> FitRequest:

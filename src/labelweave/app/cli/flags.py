@@ -283,8 +283,8 @@ answers_option = option(
     "labelweave queries and labelweave label.",
 )  # fmt: skip
 unknown_label_option = with_options(
-    option("--unknown-labels unknown", "What to do with labels of DATA that the model does not know: count them "
-           "as missed, pass over them, or refuse DATA [missed].",
+    option("--unknown-labels unknown", "What to do with labels of DATA that the model does not know: count "
+           "them as missed, pass over them, or refuse DATA [missed].",
            type=click.Choice(["missed", "ignore", "raise"])),
     switch("--ignore-unknown-labels", "The same as --unknown-labels ignore."),
 )  # fmt: skip

@@ -27,9 +27,9 @@ from labelweave.datasets import (
 )
 from labelweave.estimators.label_graph.choice import GRAPHS
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix
+from labelweave.labels.taxonomy.node_graph import listed
 from labelweave.metrics.known_labels import classes_of_labels
 
-_MOST_NAMED = 5
 Pairs = tuple[tuple[str, str], ...]
 Columns = TableColumns | None  # what the columns of the training table were; None for other formats
 
@@ -50,36 +50,30 @@ class Targets:
         return not isinstance(self.y, LabelMatrix)
 
 
-def in_taxonomy(request: FitRequest, rows: LabeledData) -> tuple[FitRequest, LabeledData]:
-    """Read the taxonomy of a file, and call labels as it does; say which it replaces and which it lacks."""
+def in_taxonomy(request: FitRequest, rows: Any) -> tuple[FitRequest, Any]:
+    """Read the taxonomy of a file, and call the labels of rows in memory as it does; say which it lacks."""
     if request.flags.data_taxonomy and not rows.parents:
         raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
     path, are_classes = request.tree_file, _wants_classes(request)
     if path is None:
         return request, rows
     given = read_taxonomy(path, request.flags.relations or ("is_a",))
-    outside, names = request.flags.outside, rows.label_names
-    are_refused = are_classes and outside is None and not all(name in given for name in rows.Y.words)
-    if request.flags.label_descriptions or names is None or are_refused:  # by what reads them
+    outside = request.flags.outside
+    if rows is None or rows.label_names is None or request.flags.label_descriptions:
         return replace(request, tree=given), rows
+    if are_classes and outside is None and not all(name in given for name in rows.Y.words):
+        return replace(request, tree=given), rows  # what reads classes refuses them
     found = given.matched(rows.Y, outside or "raise")
     if found.renamed:
         hint(
-            f"{len(found.renamed)} of {rows.Y.n_labels} labels are other names of terms in {path}, and taken for "
-            f"these: {_some([f'{old} is {new}' for old, new in found.renamed.items()])}."
+            f"{len(found.renamed)} of {rows.Y.n_labels} labels are other names of terms in {path}, and taken "
+            f"for these: {listed([f'{old} is {new}' for old, new in found.renamed.items()])}."
         )
     if found.outside:
         done = "left out" if outside == "drop" else "kept as roots"
-        hint(
-            f"{len(found.outside)} of {rows.Y.n_labels} labels are not in {path}, and {done}: "
-            f"{_some(found.outside)}."
-        )
+        n = rows.Y.n_labels
+        hint(f"{len(found.outside)} of {n} labels are not in {path}, and {done}: {listed(found.outside)}.")
     return replace(request, tree=found.taxonomy), replace(rows, Y=found.labels)
-
-
-def _some(names: list[str]) -> str:
-    more = [f"and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
-    return ", ".join([*(name[:80] for name in names[:_MOST_NAMED]), *more])
 
 
 def with_obedience(request: FitRequest, targets: Targets) -> FitRequest:

@@ -246,9 +246,7 @@ def _read_label_columns(
     needed = [name for name in names if name not in untold or name in there]
     late = [name for name in needed if name in untold and name not in listed]
     read = (*(name for name in listed if name not in untold or name in there), *late)
-    rows = read_table_columns(
-        path, replace(columns, labels=read), label_names=needed, unknown_labels=unknown
-    )
+    rows = read_table_columns(path, replace(columns, labels=read), label_names=needed, unknown_labels=unknown)
     every = [*rows.Y.words, *(name for name in names if name not in needed)]
     Y = with_unobserved(rows.Y, np.array(every)) if len(every) > rows.Y.n_labels else rows.Y
     order = [*names, *rows.Y.words[len(needed) :]]

@@ -24,25 +24,13 @@ from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import chosen_classes, shown_thresholds, taxonomy_of, with_probabilities
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.metrics import (
-    average_precision_score,
-    class_summary,
-    expected_calibration_error,
-    fmax_score,
-    hierarchical_f1_score,
-    log_loss,
-    score_table,
-)
+from labelweave.metrics import class_summary, expected_calibration_error, log_loss, score_table
 from labelweave.metrics._classes import class_codes
 from labelweave.metrics._inputs import row_observed_counts
-from labelweave.metrics.known_labels import (
-    Unknown,
-    known_classes,
-    known_labels,
-    label_probabilities,
-    with_missed,
-)
+from labelweave.metrics.hierarchies import fmax_score, hierarchical_f1_score
+from labelweave.metrics.known_labels import Unknown, known_classes, known_labels, label_probabilities, widened
 from labelweave.metrics.probabilities import CALIBRATION_FROM
+from labelweave.metrics.rankings import average_precision_score
 
 _WORDS = {
     "accuracy": ("Accuracy", "share of rows whose class is right"),
@@ -121,10 +109,8 @@ def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgres
 
 
 def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
-    tree = taxonomy_of(rows.classifier)
-    whole, columns = known_labels(
-        y, rows.label_names, unknown, getattr(rows.classifier, "_hierarchy", None)
-    )
+    tree, hierarchy = taxonomy_of(rows.classifier), getattr(rows.classifier, "_hierarchy", None)
+    whole, columns = known_labels(y, rows.label_names, unknown, hierarchy)
     truth, width = whole.select_labels(np.arange(len(columns))), whole.n_labels
     nodes = [] if tree is None else [k for k, name in enumerate(whole.words) if name in tree]
     _check_length(rows, len(truth))
@@ -136,20 +122,21 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     elif source is not None:
         probabilities = label_probabilities(source, rows.X, len(rows.label_names))[:, columns]
 
+    own, sets = widened(scores, width, False), widened(predicted, width)
+    shares = None if probabilities is None else widened(probabilities, width, False)
+
     def metrics_of(part: Any) -> dict[str, float]:
-        own, sets = with_missed(scores[part], width, False), with_missed(predicted[part], width)
-        found = score_table(whole[part], own, sets)
+        found = score_table(whole[part], own[part], sets[part])
         if sp.issparse(scores):
             return {name: value for name, value in found.items() if name not in OF_WHOLE_RANKINGS}
-        if nodes:
-            seen = None if probabilities is None else with_missed(probabilities[part], width, False)
-            found |= _of_hierarchy(whole[part].select_labels(nodes), own[:, nodes], sets[:, nodes], tree, seen)
-        if probabilities is None:
+        if shares is None or probabilities is None:
             return found
-        found["log_loss"] = log_loss(whole[part], with_missed(probabilities[part], width, False))
+        found["log_loss"] = log_loss(whole[part], shares[part])
         return found | _calibration(truth[part], probabilities[part])
 
     metrics, limits = metrics_of(slice(None)), shown_thresholds(rows.classifier)
+    if tree is not None and nodes and not sp.issparse(scores):
+        metrics |= _of_hierarchy(whole.select_labels(nodes), own[:, nodes], sets[:, nodes], tree)
     limits = None if limits is None else limits[columns]
     outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns, number, limits)
     notes = _label_notes(truth, len(rows.label_names))
@@ -161,9 +148,10 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     return replace(found, probabilities=probabilities)
 
 
-def _of_hierarchy(truth: LabelMatrix, scores: Any, sets: Any, tree: Any, probabilities: Any) -> dict[str, float]:
-    """Measure labels of a hierarchy as its field does; scores have no thresholds of CAFA, so that theirs are taken."""
-    levels = None if probabilities is not None else np.unique(np.quantile(scores, np.linspace(0, 1, 101)))
+def _of_hierarchy(truth: LabelMatrix, scores: Any, sets: Any, tree: Taxonomy) -> dict[str, float]:
+    """Measure labels of a hierarchy as its field does; scores that are no shares have other thresholds."""
+    is_share = scores.min(initial=0.0) >= 0 and scores.max(initial=0.0) <= 1
+    levels = None if is_share else np.unique(np.quantile(scores, np.linspace(0, 1, 101)))
     return {
         "au_prc": float(average_precision_score(truth, scores, average="micro")),
         "fmax": float(fmax_score(truth, scores, tree, thresholds=levels)),
@@ -243,8 +231,8 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     exact = np.flatnonzero(np.isin(true, names))
     above = [] if taxonomy is None else [name for name in taxonomy.nodes if taxonomy.under([name], names).nnz]
     every = [*names, *sorted(set(true.tolist()) - {*names, *above})]  # and the classes that are missed
-    if taxonomy is not None and len(every) > len(names):
-        taxonomy = Taxonomy(taxonomy.pairs(), dict.fromkeys([*taxonomy.nodes, *every]))
+    taxonomy = None if taxonomy is None else taxonomy.with_roots(every)
+    own, counted = widened(scores, len(every), False), np.flatnonzero(np.isin(true, every))
     if not len(exact):
         raise ValueError(
             "No row of the data has a class of the model, only nodes above them, so there is nothing to "
@@ -261,15 +249,14 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
 
     def metrics_of(part: Any) -> dict[str, float]:
         if has_probabilities:
-            names_there, shares = predicted_names[part], with_missed(scores[part], len(every), False)
-            found = class_summary(true[part], shares, every, taxonomy=taxonomy, y_pred=names_there)
+            names_there = predicted_names[part]
+            found = class_summary(true[part], own[part], every, taxonomy=taxonomy, y_pred=names_there)
             return found | _calibration(_as_labels(true[part], names), scores[part])
-        right = np.asarray(true[counted[part]] == predicted_names[counted[part]])
-        own, wide = with_missed(scores[counted[part]], len(every), False), _as_labels(true[counted[part]], every)
-        sets = _as_labels(predicted_names[counted[part]], every).positives
-        return {"accuracy": float(right.mean())} | score_table(wide, own, sets)
+        some = counted[part]
+        sets = _as_labels(predicted_names[some], every).positives
+        accuracy = float(np.mean(true[some] == predicted_names[some]))
+        return {"accuracy": accuracy} | score_table(_as_labels(true[some], every), own[some], sets)
 
-    counted = np.flatnonzero(np.isin(true, every))
     metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(counted)
     notes = class_notes(len(classes), len(known), len(counted))
     nodes = (true.astype(str), predicted_names.astype(str))

@@ -89,7 +89,7 @@ class ReportOptions:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be 0 or more.")
         if self.unknown_labels not in ("missed", "ignore", "raise"):
-            raise ValueError(f"unknown_labels is {self.unknown_labels!r}; it is 'missed', 'ignore' or 'raise'.")
+            raise ValueError(f"unknown_labels is {self.unknown_labels!r}; it is 'missed', 'ignore', 'raise'.")
 
 
 def rendered(content: Mapping[str, Any]) -> str:

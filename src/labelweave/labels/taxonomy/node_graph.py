@@ -28,7 +28,9 @@ Edge = tuple[str, str]
 _NUMBERS = {2: "two", 3: "three"}
 _SHOWN = 5
 _LONGEST_CYCLE = 12
-_OF_ONTOLOGY = re.compile(r"(?:\w+://.*[/#])?([A-Za-z]\w*?)[_:](\d+)")  # GO:1, GO_1, http://host/obo/GO_1
+_OF_ONTOLOGY = re.compile(
+    r"(?:\w+://.*[/#])?([A-Za-z]\w*?)[_:](\d+)"
+)  # GO:1, or an address that ends in GO_1
 
 
 class NodeGraph:
@@ -67,43 +69,22 @@ class NodeGraph:
         return self.node_of(name) is not None
 
     def node_of(self, name: Any) -> str | None:
-        """Find the node that a name stands for: its own, an alias, or another way to write one.
+        """Return the node that a name stands for: its own, an alias, or another way to write one, or None.
 
-        Parameters
-        ----------
-        name : str
-            The name.  An address may stand in angle brackets and begin with http or https; of an ontology
-            GO:0000001, GO_0000001 and addresses that end so are one.
-
-        Returns
-        -------
-        str or None
-            The node; None where there is none.
+        Addresses may stand in angle brackets and begin with http or https; GO_1 is GO:1; see :meth:`path`.
         """
         written = str(name)
         if written in self._number:
             return written
         bare = written[1:-1] if written.startswith("<") and written.endswith(">") else written
-        scheme, colon, rest = bare.partition("://")
-        ways = [written, bare, f"{'http' if scheme == 'https' else 'https'}://{rest}"] if colon else [written]
+        ways = [written, bare, bare.replace("https:", "http:"), bare.replace("http:", "https:")]
         of_ontology = _OF_ONTOLOGY.fullmatch(bare)
         ways += [f"{of_ontology[1]}{mark}{of_ontology[2]}" for mark in ":_"] if of_ontology else []
         found = (way if way in self._number else self.aliases.get(way) for way in ways)
         return next((node for node in found if node is not None), None)
 
     def with_aliases(self, aliases: Mapping[str, str]) -> Self:
-        """Give nodes further names, by which labels are found; those of no node here are left out.
-
-        Parameters
-        ----------
-        aliases : mapping of str to str
-            Nodes by their further names.
-
-        Returns
-        -------
-        Taxonomy
-            The taxonomy itself.
-        """
+        """Give nodes further names, by which labels are found; return the taxonomy; see :meth:`path`."""
         known = self._number
         self.aliases = {name: node for name, node in aliases.items() if node in known and name not in known}
         return self
@@ -337,12 +318,6 @@ class NodeGraph:
             if self._depths[k] > depth:
                 heads[k] = heads[self._above[k]]
         return heads
-
-
-def is_spelling(name: str, node: str) -> bool:
-    """Say whether a name is another way to write a node: an address that ends so, or GO_1 for GO:1."""
-    ends = (re.split("[/#]", word.strip("<>"))[-1].replace("_", ":") for word in (name, node))
-    return len(set(ends)) == 1
 
 
 def _is_one(names: Any) -> bool:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from labelweave.foundation.arguments import ParameterError
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy.constructors import TaxonomyConstructors
-from labelweave.labels.taxonomy.node_graph import Names, NodeGraph, is_spelling
+from labelweave.labels.taxonomy.node_graph import Names, NodeGraph
 from labelweave.labels.taxonomy.node_matrices import NodeMatrices
 from labelweave.model_files import storable
 from labelweave.model_files.schema import TEXT, Items, Optional
@@ -199,18 +199,12 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         Returns
         -------
         Matched
-            ``labels`` and ``taxonomy``; ``renamed``, nodes by what labels were called; and ``outside``, the
-            labels that are no nodes.
-
-        Raises
-        ------
-        ValueError
-            If the labels have no names, none is a node, or one is no node and is to be refused.
+            The ``labels`` and the ``taxonomy``; ``renamed``, nodes by what labels were called; and those
+            ``outside``.
 
         Examples
         --------
-        >>> tree = Taxonomy([("a", "b")]).with_aliases({"old": "b"})
-        >>> found = tree.matched([["old"], ["a", "z"]], outside="drop")
+        >>> found = Taxonomy([("a", "b")]).with_aliases({"old": "b"}).matched([["old"], ["a", "z"]], "drop")
         >>> found.labels.names.tolist(), found.renamed, found.outside
         (['a', 'b'], {'old': 'b'}, ['z'])
         """
@@ -223,22 +217,26 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         if absent and outside == "raise":
             raise ParameterError(
                 f"The label {absent[0]!r} is not in the taxonomy ({len(absent)} of {len(words)} are not), "
-                f"whose nodes are such as {self.nodes[-1]!r}; leave such labels out with `outside='drop'`, or "
-                "keep them as roots with `outside='root'`."
+                f"whose nodes are such as {self.nodes[-1]!r}; leave them out with `outside='drop'`, or keep "
+                "them as roots with `outside='root'`."
             )
         if len(absent) == len(words):
             self._numbers(words, "label")
         several = Counter(nodes.values())
         names = {
-            name: node if node and (several[node] > 1 or not is_spelling(name, node)) else name
+            name: node if node and (several[node] > 1 or "://" not in name) else name
             for name, node in nodes.items()
             if node is not None or outside == "root"
         }
-        graph = self
-        if absent and outside == "root":
-            graph = Taxonomy(self.pairs(), [*self.nodes, *absent]).with_aliases(self.aliases)
         renamed = {name: now for name, now in names.items() if name != now}
-        return Matched(merged_labels(Y, names), graph, renamed, absent)
+        return Matched(merged_labels(Y, names), self.with_roots(names), renamed, absent)
+
+    def with_roots(self, names: Names) -> Taxonomy:
+        """Return the taxonomy with the names that are no nodes as further roots; see :meth:`restricted`."""
+        further = [name for name in names if name not in self]
+        if not further:
+            return self
+        return Taxonomy(self.pairs(), [*self.nodes, *further]).with_aliases(self.aliases)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Taxonomy):
@@ -258,7 +256,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
     def to_state(self) -> dict[str, Any]:
         """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         state = {"pairs": [list(pair) for pair in self.pairs()], "roots": self.roots}
-        return state | ({"aliases": [list(pair) for pair in self.aliases.items()]} if self.aliases else {})
+        return state | ({"aliases": [*map(list, self.aliases.items())]} if self.aliases else {})
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -268,7 +266,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
 
 
 class Matched(NamedTuple):
-    """Labels and the taxonomy that has them all, what labels were called before, and those that it lacked."""
+    """Labels and the taxonomy that has them; what labels were called before, and those it lacked."""
 
     labels: LabelMatrix
     taxonomy: Taxonomy
@@ -288,11 +286,8 @@ def merged_labels(Y: LabelMatrix, names: Mapping[str, str]) -> LabelMatrix:
     if len(found) == len(kept):
         return LabelMatrix.from_any(Y.select_labels(kept), called)
     found.sort()
-    place_of = {name: place for place, name in enumerate(found)}
-    to = sp.csr_array(
-        (np.ones(len(kept), np.int32), (kept, [place_of[name] for name in called])),
-        shape=(len(words), len(found)),
-    )
+    entries = np.ones(len(kept), np.int32), (kept, np.searchsorted(found, called))
+    to = sp.csr_array(entries, shape=(len(words), len(found)))
     positives = sp.csr_array(Y.positives @ to > 0)
     if Y.observed is None:
         return LabelMatrix(positives, None, found)
