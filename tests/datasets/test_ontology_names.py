@@ -114,7 +114,8 @@ def test_relations_are_those_asked_for(tmp_path, ontology):
 @pytest.mark.parametrize(
     ("name", "node"),
     [
-        ("p1", "p1"), ("http://a.org/y#p1", "p1"), ("<http://a.org/y#p3>", "p3"), ("https://a.org/y#p2", "p2"),
+        ("p1", "p1"), ("http://a.org/y#p1", "p1"), ("<http://a.org/y#p3>", "p3"),
+        ("https://a.org/y#p2", "p2"),
         ("old", "p2"), ("http://a.org/y#old", "p2"), ("001", "p1"), ("002", "p2"), ("2", None),
         ("same", None), ("http://a.org/y#same", "http://a.org/y#same"), ("http://b.org/p1", None),
     ],

@@ -37,5 +37,5 @@ def test_numbers_of_all_kinds_are_read_as_before():
     fitted = MaxMarginClassifier().fit(X, Y)
     for same in (X.tolist(), X.astype(object), pd.DataFrame(X), X.astype(np.float32), X.astype(int)):
         np.testing.assert_allclose(MaxMarginClassifier().fit(same, Y).coef_, fitted.coef_, rtol=1e-5)
-    with pytest.raises(ValueError, match="the text '1.0'"):
+    with pytest.raises(ValueError, match=r"the text '1\.0'"):
         fitted.predict(X.astype(str))

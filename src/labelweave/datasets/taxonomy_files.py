@@ -243,9 +243,8 @@ def thesaurus_terms(path: PathLike, suffix: str) -> tuple[list[str], list[Edge],
     known = sorted(map(str, found))
     names = _short_names(known)
     kept = [name for name in known if names.get(_followed(name, instead), name) == names[name]]
-    also = [(str(called), str(node)) for node, called in pairs(_ALSO_CALLED)]
-    counts = Counter(called for called, _ in also)
-    aliases = {called: node for called, node in also if counts[called] == 1}
+    counts = Counter(str(called) for _, called in pairs(_ALSO_CALLED))
+    aliases = {str(called): str(node) for node, called in pairs(_ALSO_CALLED) if counts[str(called)] == 1}
     aliases |= {name: name for name in {*known, *instead}} | {names[name]: name for name in known}
     places = {name: names.get(_followed(node, instead), "") for name, node in aliases.items()}
     above = {(places[str(up)], places[str(below)]) for up, below in edges}

@@ -259,9 +259,12 @@ def compare(
     models = named_models(estimators, reference)
     rows = _read_rows(X, y)
     trees = (getattr(getattr(model, "classifier", model), "_hierarchy", None) for model in models.values())
-    tree = next(filter(None, trees), None)
-    if tree is not None and rows.labels is not None and rows.labels.names is not None:
-        truth, _ = known_labels(rows.labels, rows.labels.words, "missed", tree)  # the same for all models
+    if (
+        (tree := next(filter(None, trees), None))
+        and rows.labels is not None
+        and rows.labels.names is not None
+    ):
+        truth = known_labels(rows.labels, rows.labels.words, "missed", tree)[0]  # the same for all models
         rows = rows._replace(labels=truth)
     splits = splits_of(rows, cv, random_state)
     pairs = [(name, fold) for fold in range(len(splits)) for name in models]

@@ -302,7 +302,8 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
     @where_rows_are
     def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Compute the share of rows whose labels are all right; see :meth:`MaxMarginClassifier.score`."""
-        return float(self._ask("score", X, y, sample_weight, unknown_labels))
+        further = [] if unknown_labels == "missed" else [unknown_labels]  # of classifiers that have a policy
+        return float(self._ask("score", X, y, sample_weight, *further))
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelweave.foundation.array_types import Array
 
@@ -56,12 +58,9 @@ def only_column(table: Any) -> Any:
 
 def first_text(table: Any) -> str | None:
     """Return the first text in rows, also one that reads as a number; None if there is none."""
-    if hasattr(table, "nnz") or getattr(getattr(table, "dtype", None), "kind", "O") in "biufc":
-        return None
-    try:
-        values = np.asarray(table)
-    except (TypeError, ValueError):  # rows of several lengths
-        return None
+    values: Any = np.empty(0)
+    with suppress(TypeError, ValueError):  # rows of several lengths
+        values = values if sp.issparse(table) else np.asarray(table)
     entries = values.ravel() if values.dtype.kind in "USO" else ()
     return next((str(entry) for entry in entries if isinstance(entry, (str, bytes))), None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,17 +53,14 @@ def _are_empty(rows: Sequence[Any]) -> bool:
 
 
 def read_tags(
-    rows: Sequence[Any],
-    tags: Sequence[Any] | None = None,
-    *,
-    others: Literal["raise", "ignore", "add"] = "raise",
+    rows: Sequence[Any], tags: Sequence[Any] | None = None, *, others: str = "raise"
 ) -> tuple[sp.csr_array, sp.csr_array | None, list[Any]]:
     """Turn lists of tags into positives, a mask of what is observed, and the tags.
 
     rows: collections of text or numbers; None, NaN or pandas.NA where nothing is known of a row.  Blanks
         around text do not count, nor do blank tags and repeated ones.
     tags: those there are; by default those of the rows, sorted.
-    others: what to do with tags that are not among those given; those that are added come last.
+    others: what to do with tags that are not among those given: "raise", "ignore", or "add" them as the last.
     Raises ValueError if a row is something else, or has a tag that is not among those given.
     """
     lists = _known_tags(rows)
@@ -71,8 +68,7 @@ def read_tags(
         _refuse_table(lists)
     found = _sorted({tag for row in lists if row is not None for tag in row}) if tags is None else list(tags)
     if others == "add":
-        known = set(map(str, found))
-        found += _sorted({str(tag) for row in lists for tag in row or ()} - known)
+        found += _sorted({str(tag) for row in lists for tag in row or ()} - set(map(str, found)))
     place = {str(tag): column for column, tag in enumerate(found)}
     if len(place) < len(found):
         same = next(tag for column, tag in enumerate(found) if place[str(tag)] != column)

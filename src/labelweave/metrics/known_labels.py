@@ -63,20 +63,19 @@ def known_labels(
 def warn_of_missed(counts: dict[str, int], what: str = "label") -> None:
     """Warn of labels or classes that the model does not know, with the rows that have them."""
     if counts:
-        plural = what if len(counts) == 1 else f"{what}es" if what.endswith("s") else f"{what}s"
+        words = what if len(counts) == 1 else f"{what}es" if what.endswith("s") else f"{what}s"
         said = (
-            f"{len(counts)} {plural} that the model does not know count as missed, by the rows that have "
-            f"them: {listed_counts(counts)}; `unknown_labels='ignore'` leaves them out."
+            f"{len(counts)} {words} that the model does not know count as missed, by the rows that have them"
         )
-        warnings.warn(TruthWarning(ParameterMessage(said)), stacklevel=3)
+        more = f"{said}: {listed_counts(counts)}; `unknown_labels='ignore'` leaves them out."
+        warnings.warn(TruthWarning(ParameterMessage(more)), stacklevel=3)
 
 
 def listed_counts(counts: dict[str, int]) -> str:
     """Write names with their counts, the most frequent first."""
     order = sorted(counts, key=lambda name: (-counts[name], name))
     shown = [f"{name!r} ({counts[name]})" for name in order[:_MOST_NAMED]]
-    shown += [] if len(order) <= _MOST_NAMED else [f"and {len(order) - _MOST_NAMED} more"]
-    return ", ".join(shown)
+    return ", ".join(shown + [f"and {len(order) - len(shown)} more"] * (len(order) > len(shown)))
 
 
 def _completed(labels: LabelMatrix, names: list[str], tree: Taxonomy) -> LabelMatrix:

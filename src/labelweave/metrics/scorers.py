@@ -105,9 +105,8 @@ def get_scorer(name: str, **settings: Any) -> LabelScorer:
         error begins with ``neg_`` and is negated.
     **settings : object
         Parameters of the metric, such as k, propensity, taxonomy, seen_classes or zero_division.  Those of
-        hierarchies take a taxonomy, and targets whose labels have names.  unknown_labels says what to do with
-        labels that the estimator was not fitted to: "missed" counts them as missed and warns, "ignore" leaves
-        them out, "raise" refuses them.
+        hierarchies take a taxonomy, and targets whose labels have names.  unknown_labels ("missed", "ignore"
+        or "raise") is of labels that the estimator was not fitted to, which count as missed.
 
     Returns
     -------

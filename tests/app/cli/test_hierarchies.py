@@ -1,4 +1,4 @@
-"""Labels that come with a hierarchy: obeyed by default, found by other names, completed in what is measured."""
+"""Labels that come with a hierarchy: obeyed by default, found by other names, completed where measured."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ y:p1 a skos:Concept .
 y:p2 a skos:Concept ; skos:broader y:p1 .
 y:p3 a skos:Concept ; skos:broader y:p1 .
 """
+_IRI = "http://purl.obolibrary.org/obo/GO_3"
+_Y = "http://a.org/y/"
 _NOTE = "labels lie below others in the hierarchy of"
 
 
@@ -73,9 +75,8 @@ def labels_of(run, path="d.csv"):
         ("t.obo", "GO:5", "GO:1", ["GO:1", "GO:4"], "GO:5 is GO:4"),
         ("t.obo", "GO:19|GO:5", "GO:1", ["GO:1", "GO:3", "GO:4"], "2 of 3 labels are other names of terms"),
         ("t.obo", "GO_3", "GO:1", ["GO:1", "GO:3"], "GO_3 is GO:3"),
-        ("t.obo", "http://purl.obolibrary.org/obo/GO_3", "GO:1",
-         ["GO:1", "http://purl.obolibrary.org/obo/GO_3"], _NOTE),
-        ("t.ttl", "http://a.org/y/p2", "http://a.org/y/p1", ["http://a.org/y/p1", "http://a.org/y/p2"], _NOTE),
+        ("t.obo", _IRI, "GO:1", ["GO:1", _IRI], _NOTE),
+        ("t.ttl", f"{_Y}p2", f"{_Y}p1", [f"{_Y}p1", f"{_Y}p2"], _NOTE),
         ("t.ttl", "<http://a.org/y/p2>", "p1", ["<http://a.org/y/p2>", "p1"], _NOTE),
         ("t.ttl", "p2", "p1", ["p1", "p2"], _NOTE),
         ("t.ttl", "https://a.org/y/p2", "p1", ["https://a.org/y/p2", "p1"], _NOTE),
@@ -173,8 +174,8 @@ def test_the_truth_is_completed_and_found_by_other_names(run, fit, tmp_path, tes
     assert ("12 of 24 rows lack labels above theirs" in done.err) == ("GO:1" not in test[0].split("|"))
     run("report m.lw test.csv --out r.html")
     assert "Fmax" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "12 of 24" in run("cross-validate d.csv --labels tags --text text --many-labels --model max-margin "
-                             "--taxonomy t.obo --folds 2").err  # fmt: skip
+    assert "12 of 24" in run("cross-validate d.csv --labels tags --text text --many-labels "
+                             "--model max-margin --taxonomy t.obo --folds 2").err  # fmt: skip
 
 
 def test_labels_that_training_lacked_count_as_missed(run, fit):

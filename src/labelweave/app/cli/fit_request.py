@@ -119,9 +119,12 @@ class FitRequest:
         if self.flags.label_descriptions and not self.is_model_named:
             return replace(self, model=_OF_TEXTS)
         others = [flag for flag in self.given if not {_USUAL} & set(table.flags[flag])]
-        is_of_usual = any(_OTHERWISE not in table.flags[flag] for flag in self.given)
-        is_obeyed = is_of_usual or "enforce" in self.decisions  # which is all that a file is for then
-        sources = [name for name in (*_SOURCES, "shrink") if name != "taxonomy" or not is_obeyed]
+        is_usual = "enforce" in self.decisions or any(
+            _OTHERWISE not in table.flags[one] for one in self.given
+        )
+        sources = [
+            one for one in (*_SOURCES, "shrink") if one != "taxonomy" or not is_usual
+        ]  # but obeyed then
         flags = [
             *(flag for flag in others if _OTHERWISE in table.flags[flag]),
             *(flag for flag in sources if is_given(getattr(self.flags, flag))),
@@ -178,10 +181,9 @@ class FitRequest:
         return class_of(self.model, choosing=self.flags.dask is None and self.chooses_rank)(**parameters)
 
     @property
-    def tree_file(self) -> str | None:
-        """The file of the taxonomy of the labels."""
-        path: str | None = self.flags.taxonomy or self.decisions.get("enforce", {}).get("taxonomy")
-        return path
+    def tree_file(self) -> Any:
+        """The file of the taxonomy of the labels, or None."""
+        return self.flags.taxonomy or self.decisions.get("enforce", {}).get("taxonomy")
 
     @property
     def relates_labels(self) -> bool:

@@ -152,8 +152,8 @@ def run_fit(request: FitRequest) -> int:
         say(repr(compared(request, targets, models)))
     watched = model if request.flags.quiet else show_progress(model, len(targets.y))
     started = time.perf_counter()
-    has_parts = any(name in DECIDING for name in request.decisions)
-    with endings() as said, config_context(on_interrupt="raise" if has_parts else "keep"):
+    fits = {*DECIDING} & {*request.decisions}
+    with endings() as said, config_context(on_interrupt="raise" if fits else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
         watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
     end = End(len(targets.y), time.perf_counter() - started, said)

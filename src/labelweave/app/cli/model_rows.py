@@ -179,10 +179,9 @@ def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData
         rows = table.rows(_read_labeled_table(model, path, table.columns, source))
     counts = _unknown_counts(model, rows) if source.unknown_labels == "ignore" else {}
     if counts:
-        listed = listed_counts(counts)
         note(
             f"passed over {_counted(len(counts), 'label')} that the model does not know, with "
-            f"{_counted(sum(counts.values()), 'positive')}: {listed}."
+            f"{_counted(sum(counts.values()), 'positive')}: {listed_counts(counts)}."
         )
     return rows
 

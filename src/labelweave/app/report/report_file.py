@@ -69,8 +69,7 @@ class ReportOptions:
     examples : int, default=6
         The most rows to show with all their labels.
     unknown_labels : {"missed", "ignore", "raise"}, default="missed"
-        What to do with labels or classes that the model does not know: count them as missed, with a warning
-        that names them; leave them out; or refuse them.
+        What to do with labels or classes that the model does not know; those that are missed are named.
 
     Raises
     ------

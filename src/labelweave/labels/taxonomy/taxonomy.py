@@ -28,13 +28,10 @@ _LINES = 30
 Outside = Literal["raise", "drop", "root"]
 
 
-_PAIRS = Items(Items(TEXT, "2"))
+_PAIRS, _ROOTS = Items(Items(TEXT, "2")), Optional(Items(TEXT, kind=(list, tuple)))
 
 
-@storable(
-    "Taxonomy",
-    {"pairs": _PAIRS, "roots": Optional(Items(TEXT, kind=(list, tuple))), "aliases": Optional(_PAIRS)},
-)
+@storable("Taxonomy", {"pairs": _PAIRS, "roots": _ROOTS, "aliases": Optional(_PAIRS)})
 class Taxonomy(TaxonomyConstructors, NodeMatrices):
     """A hierarchy over label names: nodes may have several parents, and there may be several roots.
 
@@ -168,8 +165,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         if self.is_tree:
             return self._part(stays)
         pairs = [(self.nodes[above], self.nodes[below]) for above, below in self._edges if stays[below]]
-        part = Taxonomy(pairs, nodes=[self.nodes[k] for k in np.flatnonzero(stays)])
-        return part.with_aliases(self.aliases)
+        return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)]).with_aliases(self.aliases)
 
     def _part(self, stays: npt.NDArray[np.bool_]) -> Taxonomy:
         """Keep some nodes of a tree, each under the lowest kept node above it."""
@@ -180,14 +176,13 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
                 above[k] = up if stays[up] else above[up]
             if stays[k] and above[k] >= 0:
                 pairs.append((self.nodes[above[k]], self.nodes[k]))
-        part = Taxonomy(pairs, nodes=[self.nodes[k] for k in np.flatnonzero(stays)])
-        return part.with_aliases(self.aliases)
+        return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)]).with_aliases(self.aliases)
 
     def matched(self, labels: Any, outside: Outside = "raise") -> Matched:
         """Bring labels and taxonomy together.
 
-        Labels by alternative or obsolete identifiers become the terms that these stand for, as do several
-        that stand for one node; other ways to write a node, such as whole addresses, stay as they are.
+        Alternative and obsolete identifiers become the terms that they stand for, as do several labels that
+        stand for one node; whole addresses stay as they are.
 
         Parameters
         ----------
@@ -201,12 +196,6 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         Matched
             The ``labels`` and the ``taxonomy``; ``renamed``, nodes by what labels were called; and those
             ``outside``.
-
-        Examples
-        --------
-        >>> found = Taxonomy([("a", "b")]).with_aliases({"old": "b"}).matched([["old"], ["a", "z"]], "drop")
-        >>> found.labels.names.tolist(), found.renamed, found.outside
-        (['a', 'b'], {'old': 'b'}, ['z'])
         """
         if outside not in ("raise", "drop", "root"):
             raise ValueError(f"outside is {outside!r}; it is 'raise', 'drop' or 'root'.")
@@ -221,7 +210,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
                 "them as roots with `outside='root'`."
             )
         if len(absent) == len(words):
-            self._numbers(words, "label")
+            self._numbers(words, "label")  # which refuses them
         several = Counter(nodes.values())
         names = {
             name: node if node and (several[node] > 1 or "://" not in name) else name
@@ -233,10 +222,8 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
 
     def with_roots(self, names: Names) -> Taxonomy:
         """Return the taxonomy with the names that are no nodes as further roots; see :meth:`restricted`."""
-        further = [name for name in names if name not in self]
-        if not further:
-            return self
-        return Taxonomy(self.pairs(), [*self.nodes, *further]).with_aliases(self.aliases)
+        nodes = [*self.nodes, *(name for name in names if name not in self)]
+        return self if len(nodes) == len(self) else Taxonomy(self.pairs(), nodes).with_aliases(self.aliases)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Taxonomy):
