@@ -241,6 +241,8 @@ def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) ->
 
 
 def _sums_of(model: Any, path: str, source: DataFlags) -> FileSums | Exception:
+    if source.unknown_labels == "missed":  # labels that are in one file alone cannot be added up
+        source = DataFlags(**vars(source) | {"unknown": "raise"})
     try:
         data = read_labeled_rows(model, path, source)
         rows = read_rows(model, as_taken(model, data.X), None)
@@ -255,7 +257,8 @@ def _silent(words: str) -> None:
 
 
 def _label_sums(rows: ReportedRows, y: Any, unknown: Unknown) -> FileSums:
-    truth, columns = known_labels(y, rows.label_names, unknown)
+    hierarchy = getattr(rows.classifier, "_hierarchy", None)
+    truth, columns = known_labels(y, rows.label_names, unknown, hierarchy)
     _, scores, predicted = all_labels(rows, columns, _silent)
     sums = TableSums.of(truth, scores, predicted, _SIZES, np.ones(len(truth)))
     if sp.issparse(scores):  # of the best labels alone
