@@ -135,11 +135,26 @@ def test_labels_a_model_calls_otherwise_are_its_own():
 
 
 def test_columns_of_missed_labels_come_last():
-    assert widened(np.array([[0.2, 0.3]]), 3, False).tolist() == [[0.2, 0.3, 0.0]]
-    assert widened(np.array([[-2.0, 5.0]]), 3, False).tolist() == [[-2.0, 5.0, -3.0]]
-    assert widened(np.array([[-1, 1]]), 3).toarray().tolist() == [[0, 1, 0]]
+    truth = LabelMatrix.from_any([[0, 1, 1]], ["a", "b", "new"])
+    assert widened(np.array([[0.2, 0.3]]), truth, False).tolist() == [[0.2, 0.3, 0.0]]
+    assert widened(np.array([[-2.0, 5.0]]), truth, False).tolist() == [[-2.0, 5.0, -3.0]]
+    assert widened(np.array([[-1, 1]]), truth).toarray().tolist() == [[0, 1, 0]]
     same = np.array([[0.1]])
-    assert widened(same, 1, False) is same
+    for unnamed in (np.array([[0, 1]]), LabelMatrix.from_any([[0, 1]])):
+        assert widened(same, unnamed, False) is same
+
+
+def test_further_columns_without_names_are_refused_as_before():
+    model = MaxMarginClassifier().fit(X, FRAME)
+    for wide in (np.ones((60, 4)), LabelMatrix.from_any(np.ones((60, 4)))):
+        with pytest.raises(ValueError, match="shape"):
+            model.score(X, wide)
+
+
+def test_labels_above_that_only_completion_adds_are_not_missed():
+    tree = Taxonomy([("top", "a"), ("top", "b")])
+    model = HierarchicalClassifier(MaxMarginClassifier(), tree).fit(X, FRAME[["a", "b"]])
+    assert model.score(X, FRAME[["a", "b"]].assign(top=0)) == model.score(X, FRAME[["a", "b"]])
 
 
 def test_unknown_labels_without_a_positive_are_not_missed():

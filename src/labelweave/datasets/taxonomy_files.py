@@ -24,6 +24,7 @@ from labelweave.datasets.table_files import distinct_names, json_fault
 from labelweave.foundation.arguments import checked
 from labelweave.labels import Taxonomy
 
+_LONGEST_CHAIN = 20  # of names that replace each other
 _TAB_SUFFIXES = (".tsv", ".tab")
 _SEPARATOR = "/"
 _WANTED = "a parent and a child, or on every line a path such as a/b/c"
@@ -170,8 +171,7 @@ def _terms(path: PathLike, relations: frozenset[str]) -> tuple[list[str], list[E
         is_obsolete = ("is_obsolete", "true") in tags
         found[names[0]] = None if is_obsolete else [above for tag, above in tags if tag in relations]
         kinds |= {tag for tag, _ in tags}
-        named = [value for tag, value in tags if tag == "alt_id"]
-        aliases |= dict.fromkeys(named, names[0])
+        aliases |= {value: names[0] for tag, value in tags if tag == "alt_id"}
         instead = {value for tag, value in tags if tag == "replaced_by"}
         if is_obsolete and len(instead) == 1:
             aliases[names[0]] = instead.pop()
@@ -187,10 +187,8 @@ def _terms(path: PathLike, relations: frozenset[str]) -> tuple[list[str], list[E
 
 def _followed(name: str, aliases: Mapping[str, str]) -> str:
     """Go from a name that is replaced to the last one that replaces it."""
-    for _ in range(len(aliases)):
-        if name not in aliases:
-            break
-        name = aliases[name]
+    for _ in range(_LONGEST_CHAIN):
+        name = aliases.get(name, name)
     return name
 
 

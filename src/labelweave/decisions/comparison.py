@@ -259,13 +259,9 @@ def compare(
     models = named_models(estimators, reference)
     rows = _read_rows(X, y)
     trees = (getattr(getattr(model, "classifier", model), "_hierarchy", None) for model in models.values())
-    if (
-        (tree := next(filter(None, trees), None))
-        and rows.labels is not None
-        and rows.labels.names is not None
-    ):
-        truth = known_labels(rows.labels, rows.labels.words, "missed", tree)[0]  # the same for all models
-        rows = rows._replace(labels=truth)
+    truth: Any = rows.labels
+    if (tree := next(filter(None, trees), None)) and getattr(truth, "names", None) is not None:
+        rows = rows._replace(labels=known_labels(truth, truth.words, "missed", tree)[0])  # of all models
     splits = splits_of(rows, cv, random_state)
     pairs = [(name, fold) for fold in range(len(splits)) for name in models]
 

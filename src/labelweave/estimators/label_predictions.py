@@ -170,7 +170,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
             rows = observed_rows(weights > 0, weights)
             return float(np.average(right[rows], weights=weights[rows]))
         truth = truth_for(y, self, unknown_labels)
-        predicted = widened(tags_of_model(self.predict(X), self), np.shape(truth)[1])
+        predicted = widened(tags_of_model(self.predict(X), self), truth)
         return float(subset_accuracy(truth, predicted, sample_weight=sample_weight))
 
     def _storable_parameters(self) -> dict[str, Any]:

@@ -81,7 +81,9 @@ def listed_counts(counts: dict[str, int]) -> str:
 def _completed(labels: LabelMatrix, names: list[str], tree: Taxonomy) -> LabelMatrix:
     """Call labels as a model does that calls the same node otherwise, and give rows what is above theirs."""
     own = {tree.node_of(name): name for name in names}
-    labels = merged_labels(labels, {name: own.get(tree.node_of(name), name) for name in labels.words})
+    called = {name: own.get(tree.node_of(name), name) for name in labels.words}
+    there = {*names, *(name for name, n in zip(called, labels.positive_counts(), strict=True) if n)}
+    labels = merged_labels(labels, {name: now for name, now in called.items() if {name, now} & there})
     closed = tree.with_roots(labels.words).closed(labels)
     more = np.count_nonzero(np.diff(closed.positives.indptr) > np.diff(labels.positives.indptr))
     if more:
@@ -90,8 +92,9 @@ def _completed(labels: LabelMatrix, names: list[str], tree: Taxonomy) -> LabelMa
     return closed
 
 
-def widened(found: Any, n_labels: int, is_set: bool = True) -> Any:
-    """Give predicted sets, or scores, columns of further labels that are never predicted, or come last."""
+def widened(found: Any, truth: Any, is_set: bool = True) -> Any:
+    """Give predicted sets, or scores, columns of further labels of a named truth: not predicted, or last."""
+    n_labels = 0 if getattr(truth, "names", None) is None else truth.n_labels
     if n_labels <= (np.shape(found)[1] if np.ndim(found) > 1 else 1):
         return found
     if is_set or sp.issparse(found):

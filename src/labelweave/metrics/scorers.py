@@ -71,7 +71,7 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
             y_true = LabelMatrix.from_any(truth_for(y_true, estimator, unknown))
             names = getattr(fitted_inside(estimator), "label_names_", y_true.words)
             response = self._of_labels(method_caller, estimator, X, min(len(names), y_true.n_labels))
-            response = widened(response, y_true.n_labels, self._response_method == _LABELS)
+            response = widened(response, y_true, self._response_method == _LABELS)
         elif self._response_method == _PROBABILITIES:
             response = estimator.predict_proba(X)
             settings = {"classes": estimator.classes_} | settings

@@ -111,7 +111,7 @@ def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgres
 def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
     tree, hierarchy = taxonomy_of(rows.classifier), getattr(rows.classifier, "_hierarchy", None)
     whole, columns = known_labels(y, rows.label_names, unknown, hierarchy)
-    truth, width = whole.select_labels(np.arange(len(columns))), whole.n_labels
+    truth = whole.select_labels(np.arange(len(columns)))
     nodes = [] if tree is None else [k for k, name in enumerate(whole.words) if name in tree]
     _check_length(rows, len(truth))
     number, scores, predicted = all_labels(rows, columns, on_progress)
@@ -122,8 +122,8 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     elif source is not None:
         probabilities = label_probabilities(source, rows.X, len(rows.label_names))[:, columns]
 
-    own, sets = widened(scores, width, False), widened(predicted, width)
-    shares = None if probabilities is None else widened(probabilities, width, False)
+    own, sets = widened(scores, whole, False), widened(predicted, whole)
+    shares = None if probabilities is None else widened(probabilities, whole, False)
 
     def metrics_of(part: Any) -> dict[str, float]:
         found = score_table(whole[part], own[part], sets[part])
@@ -232,7 +232,7 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     above = [] if taxonomy is None else [name for name in taxonomy.nodes if taxonomy.under([name], names).nnz]
     every = [*names, *sorted(set(true.tolist()) - {*names, *above})]  # and the classes that are missed
     taxonomy = None if taxonomy is None else taxonomy.with_roots(every)
-    own, counted = widened(scores, len(every), False), np.flatnonzero(np.isin(true, every))
+    own, counted = widened(scores, _as_labels(true, every), False), np.flatnonzero(np.isin(true, every))
     if not len(exact):
         raise ValueError(
             "No row of the data has a class of the model, only nodes above them, so there is nothing to "

@@ -179,23 +179,11 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)]).with_aliases(self.aliases)
 
     def matched(self, labels: Any, outside: Outside = "raise") -> Matched:
-        """Bring labels and taxonomy together.
+        """Bring labels and taxonomy together, and say what was done; see :meth:`closed`.
 
         Alternative and obsolete identifiers become the terms that they stand for, as do several labels that
-        stand for one node; whole addresses stay as they are.
-
-        Parameters
-        ----------
-        labels : LabelMatrix, DataFrame or n lists of tags
-            Labels with names.
-        outside : {"raise", "drop", "root"}, default="raise"
-            What to do with labels that are no nodes: refuse them, leave them out, or take them for roots.
-
-        Returns
-        -------
-        Matched
-            The ``labels`` and the ``taxonomy``; ``renamed``, nodes by what labels were called; and those
-            ``outside``.
+        stand for one node; whole addresses stay as they are.  Labels that are no nodes are refused ("raise"),
+        left out ("drop") or taken for roots ("root").
         """
         if outside not in ("raise", "drop", "root"):
             raise ValueError(f"outside is {outside!r}; it is 'raise', 'drop' or 'root'.")
