@@ -92,7 +92,7 @@ def ontology(tmp_path):
     ],
 )  # fmt: skip
 def test_identifiers_of_an_ontology(ontology, name, node):
-    assert ontology.node_of(name) == node
+    assert ontology._node_of(name) == node
 
 
 def test_parents_by_other_names_are_the_terms(ontology):
@@ -124,6 +124,6 @@ def test_addresses_of_a_thesaurus(tmp_path, name, node):
     pytest.importorskip("rdflib")
     (tmp_path / "t.ttl").write_text(_TURTLE)
     found = read_taxonomy(tmp_path / "t.ttl")
-    assert found.node_of(name) == node
+    assert found._node_of(name) == node
     assert found.parents["p3"] == ("p2",)
     assert "old" not in found.nodes

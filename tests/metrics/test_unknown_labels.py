@@ -125,7 +125,7 @@ def test_the_truth_of_a_hierarchy_is_completed():
 
 
 def test_labels_a_model_calls_otherwise_are_its_own():
-    tree = Taxonomy([("top", "GO:1")]).with_aliases({"old": "GO:1"})
+    tree = Taxonomy([("top", "GO:1")])._with_aliases({"old": "GO:1"})
     truth = LabelMatrix.from_any(np.array([[1, 0], [0, 0]]), ["old", "top"])
     with pytest.warns(TruthWarning, match="1 of 2 rows lack"):
         labels, columns = known_labels(truth, ["GO:1", "top"], "missed", tree)

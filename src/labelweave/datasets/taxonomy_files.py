@@ -108,7 +108,7 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
                 [pair for pair in pairs if pair[0]],
             )
     try:
-        return (make(source, nodes) if nodes else make(source)).with_aliases(aliases)
+        return (make(source, nodes) if nodes else make(source))._with_aliases(aliases)
     except (TypeError, ValueError) as error:
         raise DataFileError(path, None, "no taxonomy", f"one ({str(error).rstrip('.')})") from None
 

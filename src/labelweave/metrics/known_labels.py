@@ -80,11 +80,11 @@ def listed_counts(counts: dict[str, int]) -> str:
 
 def _completed(labels: LabelMatrix, names: list[str], tree: Taxonomy) -> LabelMatrix:
     """Call labels as a model does that calls the same node otherwise, and give rows what is above theirs."""
-    own = {tree.node_of(name): name for name in names}
-    called = {name: own.get(tree.node_of(name), name) for name in labels.words}
+    own = {tree._node_of(name): name for name in names}
+    called = {name: own.get(tree._node_of(name), name) for name in labels.words}
     there = {*names, *(name for name, n in zip(called, labels.positive_counts(), strict=True) if n)}
     labels = merged_labels(labels, {name: now for name, now in called.items() if {name, now} & there})
-    closed = tree.with_roots(labels.words).closed(labels)
+    closed = tree._with_roots(labels.words).closed(labels)
     more = np.count_nonzero(np.diff(closed.positives.indptr) > np.diff(labels.positives.indptr))
     if more:
         said = f"{more} of {len(labels)} rows lack labels above theirs in the hierarchy"

@@ -231,7 +231,7 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     exact = np.flatnonzero(np.isin(true, names))
     above = [] if taxonomy is None else [name for name in taxonomy.nodes if taxonomy.under([name], names).nnz]
     every = [*names, *sorted(set(true.tolist()) - {*names, *above})]  # and the classes that are missed
-    taxonomy = None if taxonomy is None else taxonomy.with_roots(every)
+    taxonomy = None if taxonomy is None else taxonomy._with_roots(every)
     own, counted = widened(scores, _as_labels(true, every), False), np.flatnonzero(np.isin(true, every))
     if not len(exact):
         raise ValueError(

@@ -66,9 +66,9 @@ class NodeGraph:
         return len(self.nodes)
 
     def __contains__(self, name: object) -> bool:
-        return self.node_of(name) is not None
+        return self._node_of(name) is not None
 
-    def node_of(self, name: Any) -> str | None:
+    def _node_of(self, name: Any) -> str | None:
         """Return the node that a name stands for: its own, an alias, or another way to write one, or None.
 
         Addresses may stand in angle brackets and begin with http or https; GO_1 is GO:1; see :meth:`path`.
@@ -83,7 +83,7 @@ class NodeGraph:
         found = (way if way in self._number else self.aliases.get(way) for way in ways)
         return next((node for node in found if node is not None), None)
 
-    def with_aliases(self, aliases: Mapping[str, str]) -> Self:
+    def _with_aliases(self, aliases: Mapping[str, str]) -> Self:
         """Give nodes further names, by which labels are found; return the taxonomy; see :meth:`path`."""
         known = self._number
         self.aliases = {name: node for name, node in aliases.items() if node in known and name not in known}
@@ -299,7 +299,7 @@ class NodeGraph:
 
     def _numbers(self, names: Any, what: str = "name") -> npt.NDArray[np.int64]:
         asked = [str(name) for name in ([names] if _is_one(names) else names)]
-        nodes = [name if name in self._number else self.node_of(name) for name in asked]
+        nodes = [name if name in self._number else self._node_of(name) for name in asked]
         absent = [name for name, node in zip(asked, nodes, strict=True) if node is None]
         if absent:
             raise ValueError(

@@ -165,7 +165,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         if self.is_tree:
             return self._part(stays)
         pairs = [(self.nodes[above], self.nodes[below]) for above, below in self._edges if stays[below]]
-        return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)]).with_aliases(self.aliases)
+        return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)])._with_aliases(self.aliases)
 
     def _part(self, stays: npt.NDArray[np.bool_]) -> Taxonomy:
         """Keep some nodes of a tree, each under the lowest kept node above it."""
@@ -176,7 +176,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
                 above[k] = up if stays[up] else above[up]
             if stays[k] and above[k] >= 0:
                 pairs.append((self.nodes[above[k]], self.nodes[k]))
-        return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)]).with_aliases(self.aliases)
+        return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)])._with_aliases(self.aliases)
 
     def matched(self, labels: Any, outside: Outside = "raise") -> Matched:
         """Bring labels and taxonomy together, and say what was done; see :meth:`closed`.
@@ -189,7 +189,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
             raise ValueError(f"outside is {outside!r}; it is 'raise', 'drop' or 'root'.")
         Y = LabelMatrix.from_any(labels)
         words = [str(name) for name in self._names_of(Y)]
-        nodes = {name: self.node_of(name) for name in words}
+        nodes = {name: self._node_of(name) for name in words}
         absent = [name for name, node in nodes.items() if node is None]
         if absent and outside == "raise":
             raise ParameterError(
@@ -206,12 +206,12 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
             if node is not None or outside == "root"
         }
         renamed = {name: now for name, now in names.items() if name != now}
-        return Matched(merged_labels(Y, names), self.with_roots(names), renamed, absent)
+        return Matched(merged_labels(Y, names), self._with_roots(names), renamed, absent)
 
-    def with_roots(self, names: Names) -> Taxonomy:
+    def _with_roots(self, names: Names) -> Taxonomy:
         """Return the taxonomy with the names that are no nodes as further roots; see :meth:`restricted`."""
         nodes = [*self.nodes, *(name for name in names if name not in self)]
-        return self if len(nodes) == len(self) else Taxonomy(self.pairs(), nodes).with_aliases(self.aliases)
+        return self if len(nodes) == len(self) else Taxonomy(self.pairs(), nodes)._with_aliases(self.aliases)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Taxonomy):
@@ -237,7 +237,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         found = cls(state["pairs"], state.get("roots", ()))
-        return found.with_aliases(dict(state.get("aliases", ())))
+        return found._with_aliases(dict(state.get("aliases", ())))
 
 
 class Matched(NamedTuple):
