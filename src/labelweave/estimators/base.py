@@ -27,11 +27,11 @@ from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.targets import check_lengths, read_entry_weights, read_targets, taxonomy_of
 from labelweave.features import FeatureMatrix, FeatureScaling
-from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, refuse_times
+from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, numbers_of, panels, refuse_lazy, unmasked
-from labelweave.foundation.frames import first_entry_of_no_number, first_text, is_frame
+from labelweave.foundation.frames import first_entry_of_no_number, is_frame
 from labelweave.foundation.sklearn_compat import (
     CallbackSupportMixin,
     Interval,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelweave.foundation.array_types import Array
 
@@ -54,15 +52,6 @@ def only_column(table: Any) -> Any:
     if labels is None or len(labels) != 1:
         return None
     return table.iloc[:, 0] if hasattr(table, "iloc") else table[labels[0]]
-
-
-def first_text(table: Any) -> str | None:
-    """Return the first text in rows, also one that reads as a number; None if there is none."""
-    values: Any = np.empty(0)
-    with suppress(TypeError, ValueError):  # rows of several lengths
-        values = values if sp.issparse(table) else np.asarray(table)
-    entries = values.ravel() if values.dtype.kind in "USO" else ()
-    return next((str(entry) for entry in entries if isinstance(entry, (str, bytes))), None)
 
 
 def first_entry_of_no_number(table: Any) -> tuple[Any, Any] | None:
