@@ -132,8 +132,8 @@ def test_what_is_no_such_frame_is_refused():
         _model().predict(FRAME)
     holes = FRAME.assign(size=[None, *FRAME["size"][1:]])
     with pytest.raises(ValueError, match="missing_numeric='mean'"):
-        _model(numeric="size").fit(holes, TAGS)
-    filled = _model(numeric="size", missing_numeric="mean").fit(holes, TAGS)
+        _model(numeric="size", missing_numeric="error").fit(holes, TAGS)
+    filled = _model(numeric="size").fit(holes, TAGS)
     assert filled.predict(FRAME).shape == (40,)
 
 

@@ -294,7 +294,7 @@ def tags_in(y: Any) -> set[Any]:
 
 def with_labels(rows: ReadRows, y: Any, names: Sequence[Any], form: TargetForm) -> ReadRows:
     """Give rows the labels of lists, a column each of these names; others do not count."""
-    positives, observed, tags = read_tags(_lists(y), list(names), ignore_others=True)
+    positives, observed, tags = read_tags(_lists(y), list(names), others="ignore")
     return replace(rows, targets=LabelMatrix(positives, observed, tags), form=form)
 
 

@@ -58,7 +58,7 @@ from labelweave.labels.written_labels import (
 )
 from labelweave.labels.written_labels import names_in as names_in_text
 
-UnknownLabels = Literal["error", "ignore"]
+UnknownLabels = Literal["error", "ignore", "add"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
 
 
@@ -193,8 +193,8 @@ def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
 def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: set[str]) -> LabelMatrix:
     """Read the labels of some rows; where their names are not known they are those of the rows, sorted."""
     label_names, unknown_labels = known
-    if unknown_labels not in ("error", "ignore"):
-        raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error' or 'ignore'.")
+    if unknown_labels not in ("error", "ignore", "add"):
+        raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error', 'ignore' or 'add'.")
     if columns.labels is None:
         n_labels = 0 if label_names is None else len(label_names)
         nothing = sp.csr_array((len(table), n_labels), dtype=np.int8)
@@ -225,6 +225,7 @@ def _binary_labels(table: RawTable, columns: TableColumns, known: Known, codings
     names, (label_names, unknown_labels) = columns.labels, known
     chosen = list(names if label_names is None else label_names)
     unknown, absent = sorted(set(names) - set(chosen)), sorted(set(chosen) - set(names))
+    chosen += unknown if unknown_labels == "add" else []
     if absent or (unknown and unknown_labels == "error"):
         what = f"no label column {absent[0]!r}" if absent else f"the label column {unknown[0]!r}"
         raise DataFileError(table.path, None, what, "the label columns the model was trained with")
@@ -374,6 +375,7 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
         return LabelMatrix.from_any(values, label_names or place_names(columns, values.shape[1]))
     read = _read_labels(table, columns)
     names = sorted(read.names) if label_names is None else list(label_names)
+    names += sorted(set(read.names) - set(names)) if unknown_labels == "add" else []
     if not names:
         raise DataFileError(table.path, None, f"no label in column {columns.labels!r}", "at least one label")
     index = {name: position for position, name in enumerate(names)}

@@ -61,8 +61,8 @@ def read_table(
         the text, categorical and numeric columns.
     label_names : sequence of str or None, default=None
         The labels there are; by default those of the file, sorted.
-    unknown_labels : {"error", "ignore"}, default="error"
-        What to do with a label that is not among them.
+    unknown_labels : {"error", "ignore", "add"}, default="error"
+        What to do with a label that is not among them: refuse it, pass over it, or take it for a further one.
     block_rows : int or None, default=None
         None holds all cells while the features are made.  A number reads the file twice, so many rows at a
         time, and finds the kinds of columns, where none is named, in the first of them; of JSON lines, where

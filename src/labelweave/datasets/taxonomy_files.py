@@ -1,7 +1,8 @@
 """Files of taxonomies: tables of parents and children, paths, nested JSON, ontologies (OBO) and thesauri.
 
 OBO is the format of the Gene Ontology (https://owlcollab.github.io/oboformat/doc/GO.format.obo-1_4.html);
-of its terms those are read that are not obsolete, with the relations that are asked for.  Thesauri are RDF:
+of its terms those are read that are not obsolete, with the relations that are asked for.  Alternative
+identifiers, and obsolete ones that a term replaces, are further names of terms.  Thesauri are RDF:
 concepts of SKOS (https://www.w3.org/TR/skos-reference/) and classes of RDF Schema, under broader ones; rdflib
 reads Turtle, N-Triples and RDF/XML.
 """
@@ -12,7 +13,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from labelweave.datasets.table_files import distinct_names, json_fault
 from labelweave.foundation.arguments import checked
 from labelweave.labels import Taxonomy
 
+_LONGEST_CHAIN = 20  # of names that replace each other
 _TAB_SUFFIXES = (".tsv", ".tab")
 _SEPARATOR = "/"
 _WANTED = "a parent and a child, or on every line a path such as a/b/c"
@@ -36,6 +38,8 @@ _SKOS, _RDFS = "http://www.w3.org/2004/02/skos/core#", "http://www.w3.org/2000/0
 _UP = (f"{_SKOS}broader", f"{_SKOS}broaderTransitive", f"{_RDFS}subClassOf")
 _DOWN = (f"{_SKOS}narrower", f"{_SKOS}narrowerTransitive")
 _KINDS = (f"{_SKOS}Concept", f"{_RDFS}Class", "http://www.w3.org/2002/07/owl#Class")
+_REPLACED = ("http://purl.org/dc/terms/isReplacedBy", "http://purl.obolibrary.org/obo/IAO_0100001")
+_ALSO_CALLED = (f"{_SKOS}notation", "http://www.geneontology.org/formats/oboInOwl#hasAlternativeId")
 
 
 @checked
@@ -57,7 +61,8 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     Returns
     -------
     Taxonomy
-        The taxonomy.
+        The taxonomy.  Its ``aliases`` are further names that labels may have: whole addresses and notations
+        of concepts, alternative identifiers of terms, and obsolete ones that a term replaces.
 
     Raises
     ------
@@ -78,15 +83,18 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     source: Any
     make: Callable[..., Taxonomy] = Taxonomy
     nodes: Sequence[str] = ()
+    aliases = dict[str, str]()
     relations = relations if isinstance(relations, str) else tuple(relations)
     if isinstance(relations, str) or not relations:
         raise ValueError(f"relations is {relations!r}; give a list such as ['is_a', 'part_of'].")
+    if suffix_of(path) != ".obo" and relations != ("is_a",):
+        raise ValueError(f"relations is {list(relations)}, but {path} is no ontology (.obo); leave it out.")
     if suffix_of(path) == ".json":
         source, make = _json(path), Taxonomy.from_any
     elif suffix_of(path) == ".obo":
-        nodes, source = _terms(path, frozenset(relations))
+        nodes, source, aliases = _terms(path, frozenset(relations))
     elif suffix_of(path) in FORMATS:
-        nodes, source = thesaurus_terms(path, suffix_of(path))
+        nodes, source, aliases = thesaurus_terms(path, suffix_of(path))
     else:
         lines = list(lines_of_cells(path))
         if lines and len(lines[0][1]) == 1 and _SEPARATOR not in lines[0][1][0]:
@@ -100,7 +108,7 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
                 [pair for pair in pairs if pair[0]],
             )
     try:
-        return make(source, nodes) if nodes else make(source)
+        return (make(source, nodes) if nodes else make(source))._with_aliases(aliases)
     except (TypeError, ValueError) as error:
         raise DataFileError(path, None, "no taxonomy", f"one ({str(error).rstrip('.')})") from None
 
@@ -150,9 +158,10 @@ def _json(path: PathLike) -> Any:
     return found
 
 
-def _terms(path: PathLike, relations: frozenset[str]) -> tuple[list[str], list[Edge]]:
-    """Read the terms of an ontology that are not obsolete, and the edges above them."""
+def _terms(path: PathLike, relations: frozenset[str]) -> tuple[list[str], list[Edge], dict[str, str]]:
+    """Read the terms of an ontology that are not obsolete, the edges above them, and other names of terms."""
     found: dict[str, list[str] | None] = {}
+    aliases, kinds = dict[str, str](), {"is_a"}
     for line, tags in _stanzas(path):
         names = [value for tag, value in tags if tag == "id"]
         if len(names) != 1:
@@ -161,10 +170,26 @@ def _terms(path: PathLike, relations: frozenset[str]) -> tuple[list[str], list[E
             raise DataFileError(path, line, f"the term {names[0][:40]!r} again", "every term once")
         is_obsolete = ("is_obsolete", "true") in tags
         found[names[0]] = None if is_obsolete else [above for tag, above in tags if tag in relations]
+        kinds |= {tag for tag, _ in tags}
+        aliases |= {value: names[0] for tag, value in tags if tag == "alt_id"}
+        instead = {value for tag, value in tags if tag == "replaced_by"}
+        if is_obsolete and len(instead) == 1:
+            aliases[names[0]] = instead.pop()
+    if strange := sorted(relations - kinds):
+        raise DataFileError(path, None, f"no relation {strange[0]!r}", "relations such as is_a and part_of")
     nodes = [name for name, above in found.items() if above is not None]
     if not nodes:
         raise DataFileError(path, None, "no term", "lines [Term], each followed by id: and is_a:")
-    return nodes, [(above, name) for name in nodes for above in found[name] or ()]
+    aliases = {name: instead for name, instead in aliases.items() if found.get(name) is None}
+    edges = [(_followed(above, aliases), name) for name in nodes for above in found[name] or ()]
+    return nodes, edges, {name: _followed(name, aliases) for name in aliases}
+
+
+def _followed(name: str, aliases: Mapping[str, str]) -> str:
+    """Go from a name that is replaced to the last one that replaces it."""
+    for _ in range(_LONGEST_CHAIN):
+        name = aliases.get(name, name)
+    return name
 
 
 def _stanzas(path: PathLike) -> Iterator[tuple[int, list[Edge]]]:
@@ -193,26 +218,35 @@ def _stanzas(path: PathLike) -> Iterator[tuple[int, list[Edge]]]:
         yield start, tags
 
 
-def thesaurus_terms(path: PathLike, suffix: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Read the concepts of a thesaurus, and the pairs of a broader one and one below it.
+def thesaurus_terms(path: PathLike, suffix: str) -> tuple[list[str], list[Edge], dict[str, str]]:
+    """Read the concepts of a thesaurus, the pairs of a broader one and one below it, and other names.
 
     Concepts are called by the end of their address, after the last # or /, where that is distinct in the
-    file, else by the whole.
+    file, else by the whole.  Those that others replace are names of these.
     Raises DataFileError if the file is malformed or has no concept.
     """
     graph = _graph(path, FORMATS[suffix])
     from rdflib import RDF, URIRef
 
-    edges = {(up, below) for name in _UP for below, up in graph.subject_objects(URIRef(name))}
-    edges |= {(up, below) for name in _DOWN for up, below in graph.subject_objects(URIRef(name))}
+    def pairs(names: Sequence[str]) -> list[tuple[Any, Any]]:
+        return [pair for name in names for pair in graph.subject_objects(URIRef(name))]
+
+    edges = {(up, below) for below, up in pairs(_UP)} | set(pairs(_DOWN))
     edges = {edge for edge in edges if all(isinstance(end, URIRef) for end in edge)}  # no unnamed classes
     found = {node for name in _KINDS for node in graph.subjects(RDF.type, URIRef(name))}
     found = {node for node in found if isinstance(node, URIRef)} | {node for edge in edges for node in edge}
     if not found:
         raise DataFileError(path, None, "no concept", "skos:Concept, skos:broader or rdfs:subClassOf")
-    names = _short_names(sorted(map(str, found)))
-    pairs = sorted((names[str(up)], names[str(below)]) for up, below in edges)
-    return list(names.values()), pairs
+    instead = {str(old): str(new) for old, new in pairs(_REPLACED) if old != new}
+    known = sorted(map(str, found))
+    names = _short_names(known)
+    kept = [name for name in known if names.get(_followed(name, instead), name) == names[name]]
+    counts = Counter(str(called) for _, called in pairs(_ALSO_CALLED))
+    aliases = {str(called): str(node) for node, called in pairs(_ALSO_CALLED) if counts[str(called)] == 1}
+    aliases |= {name: name for name in {*known, *instead}} | {names[name]: name for name in known}
+    places = {name: names.get(_followed(node, instead), "") for name, node in aliases.items()}
+    above = {(places[str(up)], places[str(below)]) for up, below in edges}
+    return [names[name] for name in kept], sorted(pair for pair in above if pair[0] != pair[1]), places
 
 
 def _graph(path: PathLike, format: str) -> Any:

@@ -352,6 +352,11 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
         return map(self._obeying, map(self._decisions, self._inner_blocks(X)))
 
+    @property
+    def _hierarchy(self) -> Taxonomy | None:
+        """The hierarchy that labels are completed by, of a classifier that is fitted or not."""
+        return getattr(vars(self).get("estimator_", self.estimator), "_hierarchy", None)
+
     def _completed(self, labels: LabelMatrix) -> LabelMatrix:
         """Complete labels by the hierarchy of a classifier inside, if there is one."""
         inner = self.estimator

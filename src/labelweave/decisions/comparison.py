@@ -36,7 +36,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics import class_summary, score_table
 from labelweave.metrics._classes import read_values
-from labelweave.metrics.known_labels import label_scores, truth_for
+from labelweave.metrics.known_labels import known_labels, label_scores, truth_for
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.splitters import splits_by
 
@@ -220,7 +220,7 @@ def compare(
         The rows.
     y : array-like of shape (n, L) or (n,), list, sparse matrix, DataFrame or LabelMatrix
         Labels 0/1 or -1/1 with NaN where unobserved, which no metric counts, lists of tags, or one class a
-        row.
+        row.  Where a model obeys a hierarchy, all are measured on labels that are completed by it.
     cv : int, splitter or iterable of (train, test), default=5
         The folds; a number draws stratified ones (iterative stratification for labels).  One pair of
         row lists is a single split.
@@ -258,6 +258,10 @@ def compare(
         return answer
     models = named_models(estimators, reference)
     rows = _read_rows(X, y)
+    trees = (getattr(getattr(model, "classifier", model), "_hierarchy", None) for model in models.values())
+    truth: Any = rows.labels
+    if (tree := next(filter(None, trees), None)) and getattr(truth, "names", None) is not None:
+        rows = rows._replace(labels=known_labels(truth, truth.words, "missed", tree)[0])  # of all models
     splits = splits_of(rows, cv, random_state)
     pairs = [(name, fold) for fold in range(len(splits)) for name in models]
 

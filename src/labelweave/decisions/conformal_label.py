@@ -21,6 +21,7 @@ from labelweave.inference.conformal import check_control
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import UNOBSERVED, class_codes, observed_rows, one_column, read_values
 from labelweave.metrics._inputs import read_weights
+from labelweave.metrics.known_labels import Unknown, known_targets
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Number, Optional, count
 
@@ -153,7 +154,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         return self._fit_rows(self._read(X, y, sample_weight))
 
     @where_rows_are
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Compute the share of rows whose labels are all right, or whose set of classes has the true one.
 
         Parameters
@@ -164,6 +165,8 @@ class ConformalLabelClassifier(DecisionClassifier):
             The true labels or classes; unobserved entries, and rows of unknown class, do not count.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
+        unknown_labels : {"missed", "ignore", "raise"}, default="missed"
+            See :meth:`MaxMarginClassifier.score`.
 
         Returns
         -------
@@ -171,8 +174,8 @@ class ConformalLabelClassifier(DecisionClassifier):
             Subset accuracy, or where a row has one of three classes or more the coverage of their sets.
         """
         if self._one_of is None:
-            return super().score(X, y, sample_weight)
-        values = read_values(one_column(y), "y")
+            return super().score(X, y, sample_weight, unknown_labels)
+        values = read_values(one_column(known_targets(y, self._one_of, unknown_labels)), "y")
         codes, weights = class_codes(values, self._one_of), read_weights(sample_weight, values)
         rows, sets = np.flatnonzero(observed_rows(codes != UNOBSERVED, weights)), self.predict(X)
         check_lengths(len(sets), len(values))

@@ -188,6 +188,10 @@ class HierarchicalClassifier(DecisionClassifier):
         inner = super()._completed(labels)
         return Taxonomy.from_any(self.taxonomy).closed(inner, incomplete=bool(self.incomplete))
 
+    @property
+    def _hierarchy(self) -> Taxonomy:
+        return vars(self).get("taxonomy_") or Taxonomy.from_any(self.taxonomy)
+
     @cached_property
     def _order(self) -> LabelOrder:
         return LabelOrder.of(self.taxonomy_, self.label_names_)
@@ -270,7 +274,7 @@ class HierarchicalClassifier(DecisionClassifier):
     def _check_state(cls, state: dict[str, Any]) -> None:
         super()._check_state(state)
         taxonomy, names = state["fitted"]["taxonomy_"], [str(name) for name in state["classes"]]
-        if state["form"]["kind"] != "labels" or not set(names) <= set(taxonomy.nodes):
+        if state["form"]["kind"] != "labels" or not all(name in taxonomy for name in names):
             raise ModelFileError(f"its {cls.__name__} has labels that are no nodes of its taxonomy.")
 
     @classmethod

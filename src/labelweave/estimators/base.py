@@ -27,7 +27,7 @@ from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.targets import check_lengths, read_entry_weights, read_targets, taxonomy_of
 from labelweave.features import FeatureMatrix, FeatureScaling
-from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, refuse_times
+from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, numbers_of, panels, refuse_lazy, unmasked
@@ -284,6 +284,11 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         elif is_frame(X):
             refuse_times(X[:1])
         try:
+            if (reset or isinstance(X, np.ndarray)) and (text := first_text(X)) is not None:
+                raise ValueError(
+                    f"X has the text {text[:40]!r}, which is no number; TableModel takes frames with texts, "
+                    "and a pipeline with a vectorizer takes lists of them."
+                )
             checked = validate_data(
                 self, unmasked(X), reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
                 ensure_all_finite=False, accept_large_sparse=True,

@@ -20,7 +20,7 @@ from labelweave.labels.flip_rates import FlipRates
 from labelweave.labels.label_names import rows_by_name
 from labelweave.metrics import subset_accuracy
 from labelweave.metrics._classes import observed_rows, right_rows
-from labelweave.metrics.known_labels import tags_of_model, truth_for
+from labelweave.metrics.known_labels import Unknown, known_targets, tags_of_model, truth_for, widened
 
 _BY_LABEL = ("false_negative_cost", "false_positive_cost", "flip_rates")
 
@@ -141,11 +141,11 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         return False
 
     @where_rows_are
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Compute the share of rows whose labels are all right.
 
         Unobserved entries and rows of unknown class do not count, nor do labels of which no training row said
-        anything.
+        anything.  Where labels obey a hierarchy, those of y are completed by it first.
 
         Parameters
         ----------
@@ -155,6 +155,9 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
             The true labels or classes.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
+        unknown_labels : {"missed", "ignore", "raise"}, default="missed"
+            What to do with labels or classes that the model was not fitted to: count them as missed, with a
+            warning that names them; leave them out; or refuse them.
 
         Returns
         -------
@@ -162,10 +165,12 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
             Subset accuracy.
         """
         if self._form.kind != "labels":
+            y = known_targets(y, self.classes_, unknown_labels)
             right, weights = right_rows(y, self.predict(X), self.classes_, sample_weight)
             rows = observed_rows(weights > 0, weights)
             return float(np.average(right[rows], weights=weights[rows]))
-        truth, predicted = truth_for(y, self), tags_of_model(self.predict(X), self)
+        truth = truth_for(y, self, unknown_labels)
+        predicted = widened(tags_of_model(self.predict(X), self), truth)
         return float(subset_accuracy(truth, predicted, sample_weight=sample_weight))
 
     def _storable_parameters(self) -> dict[str, Any]:

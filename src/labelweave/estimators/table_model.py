@@ -21,6 +21,7 @@ from labelweave.foundation.arrays import refuse_lazy
 from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.foundation.sklearn_compat import HasMethods, _fit_context
 from labelweave.foundation.views import html_with_facts
+from labelweave.metrics.known_labels import Unknown
 from labelweave.model_files import storable
 from labelweave.model_files.schema import FLAG, TEXT, Items, Made, Maybe, OneOf, Optional, Record
 
@@ -67,8 +68,8 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         The shortest and the longest run of words that makes a feature.
     sublinear_tf : bool, default=False
         Whether to weigh counts of words by ``1 + log(count)``.
-    missing_numeric : {"error", "mean"}, default="error"
-        What to do with a missing number: refuse it, or put the training mean.
+    missing_numeric : {"error", "mean"}, default="mean"
+        What to do with a missing number: refuse it, or put the training mean, as ``labelweave fit`` does it.
 
     Attributes
     ----------
@@ -116,7 +117,7 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         categorical: str | Sequence[str] | None = None, numeric: str | Sequence[str] | None = None,
         drop: str | Sequence[str] | None = None, min_df: int | float = 1,
         ngram_range: tuple[int, int] = (1, 1), sublinear_tf: bool = False,
-        missing_numeric: Literal["error", "mean"] = "error",
+        missing_numeric: Literal["error", "mean"] = "mean",
     ) -> None:  # fmt: skip
         self.classifier = classifier
         self.text = text
@@ -300,9 +301,10 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         return found
 
     @where_rows_are
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Compute the share of rows whose labels are all right; see :meth:`MaxMarginClassifier.score`."""
-        return float(self._ask("score", X, y, sample_weight))
+        further = [] if unknown_labels == "missed" else [unknown_labels]  # of classifiers that have a policy
+        return float(self._ask("score", X, y, sample_weight, *further))
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -237,6 +238,15 @@ def _as_csr(X: Any) -> sp.csr_array:
         csr = csr.copy()
         csr.sum_duplicates()
     return csr
+
+
+def first_text(table: Any) -> str | None:
+    """Return the first text in rows, also one that reads as a number; None if there is none."""
+    values: Any = np.empty(0)
+    with suppress(TypeError, ValueError):  # rows of several lengths
+        values = values if sp.issparse(table) else np.asarray(table)
+    entries = values.ravel() if values.dtype.kind in "USO" else ()
+    return next((str(entry) for entry in entries if isinstance(entry, (str, bytes))), None)
 
 
 def refuse_times(entries: Any) -> None:

@@ -70,6 +70,8 @@ def first_entry_of_no_number(table: Any) -> tuple[Any, Any] | None:
     for place, label in enumerate(column_labels(table) or ()):
         for entry in column_entries(table.iloc[:, place] if hasattr(table, "iloc") else table[label]):
             try:
+                if isinstance(entry, str):
+                    raise TypeError
                 float(0 if entry is None or type(entry).__name__ == "NAType" else entry)
             except (TypeError, ValueError):
                 return label, entry

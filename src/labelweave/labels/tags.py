@@ -111,27 +111,29 @@ def _are_empty(rows: Sequence[Any]) -> bool:
 
 
 def read_tags(
-    rows: Sequence[Any], tags: Sequence[Any] | None = None, *, ignore_others: bool = False
+    rows: Sequence[Any], tags: Sequence[Any] | None = None, *, others: str = "raise"
 ) -> tuple[sp.csr_array, sp.csr_array | None, list[Any]]:
     """Turn lists of tags into positives, a mask of what is observed, and the tags.
 
     rows: collections of text or numbers; None, NaN or pandas.NA where nothing is known of a row.  Blanks
         around text do not count, nor do blank tags and repeated ones.
     tags: those there are; by default those of the rows, sorted.
-    ignore_others: whether to pass over tags that are not among those given.
+    others: what to do with tags that are not among those given: "raise", "ignore", or "add" them as the last.
     Raises ValueError if a row is something else, or has a tag that is not among those given.
     """
     lists = _known_tags(rows)
     if tags is None or _have_a_column_each(rows, len(tags)):
         _refuse_table(lists)
     found = _sorted({tag for row in lists if row is not None for tag in row}) if tags is None else list(tags)
+    if others == "add":
+        found += _sorted({str(tag) for row in lists for tag in row or ()} - set(map(str, found)))
     place = {str(tag): column for column, tag in enumerate(found)}
     if len(place) < len(found):
         same = next(tag for column, tag in enumerate(found) if place[str(tag)] != column)
         raise ValueError(f"Two tags are written {str(same)!r}, one as text and one not; write both alike.")
     pairs = [(number, tag) for number, row in enumerate(lists) for tag in row or ()]
     strange = next(((number, tag) for number, tag in pairs if str(tag) not in place), None)
-    if ignore_others:
+    if others == "ignore":
         pairs = [(number, tag) for number, tag in pairs if str(tag) in place]
     elif strange is not None:
         raise ValueError(

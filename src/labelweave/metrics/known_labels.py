@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.frames import is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.tags import read_tags, tag_rows, tags_of_texts
-from labelweave.metrics._classes import as_text, read_values
+from labelweave.labels.taxonomy.taxonomy import merged_labels
+from labelweave.metrics._classes import NOT_A_CLASS, as_text, class_codes, one_column, read_values
 from labelweave.metrics._inputs import _check_names
 
-Unknown = Literal["error", "ignore"]
+Unknown = Literal["missed", "ignore", "raise", "error"]  # the last two are one
 
 _REMEDY = "drop them, or pass over them with `unknown_labels='ignore'`"
+_MOST_NAMED = 10
 
 
-def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatrix, Array]:
+class TruthWarning(UserWarning):
+    """True labels that the model does not know, which count as missed, or that a hierarchy completes."""
+
+
+def known_labels(
+    Y: Any, names: list[str], unknown: Unknown, tree: Taxonomy | None = None
+) -> tuple[LabelMatrix, Array]:
     """Keep the labels that data and model share, named, with their numbers in the model.
 
     Labels of data without names are those of the model, in order, unless there are more.
+    unknown: "missed" keeps positive labels that the model does not know too, after the others; it warns.
+    tree: of a model whose labels obey it: labels are found by it and completed, which is said by a warning.
     """
     labels = LabelMatrix.from_any(Y)
     words = _words(labels, names)
+    if tree is not None:
+        labels = _completed(LabelMatrix.from_any(labels, words), names, tree)
+        words = labels.words
     place = {name: column for column, name in enumerate(names)}
     columns = np.array([place.get(word, -1) for word in words], np.intp)
     strange = np.flatnonzero(columns < 0)
-    if len(strange) and unknown == "error":
+    if len(strange) and unknown in ("raise", "error"):
         raise ParameterError(
             f"The label {words[strange[0]]!r} is unknown to the model ({len(strange)} of {labels.n_labels} "
             f"are); {_REMEDY}."
@@ -38,18 +53,67 @@ def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatri
     known = np.flatnonzero(columns >= 0)
     if not len(known):
         raise ValueError("No label of the data is known to the model, so there is nothing to compare.")
-    kept = labels.select_labels(known)
-    return LabelMatrix.from_any(kept, [names[column] for column in columns[known]]), columns[known]
+    counts = labels.positive_counts()
+    missed = [k for k in strange.tolist() if counts[k] and unknown == "missed"]
+    warn_of_missed({words[k]: int(counts[k]) for k in missed})
+    kept = labels.select_labels([*known, *missed])
+    return LabelMatrix.from_any(kept, [words[k] for k in (*known, *missed)]), columns[known]
 
 
-def tags_of_model(y: Any, classifier: Any) -> Any:
+def warn_of_missed(counts: dict[str, int], what: str = "label") -> None:
+    """Warn of labels or classes that the model does not know, with the rows that have them."""
+    if counts:
+        words = what if len(counts) == 1 else f"{what}es" if what.endswith("s") else f"{what}s"
+        said = (
+            f"{len(counts)} {words} that the model does not know count as missed, by the rows that have them"
+        )
+        more = f"{said}: {listed_counts(counts)}; `unknown_labels='ignore'` leaves them out."
+        warnings.warn(TruthWarning(ParameterMessage(more)), stacklevel=3)
+
+
+def listed_counts(counts: dict[str, int]) -> str:
+    """Write names with their counts, the most frequent first."""
+    order = sorted(counts, key=lambda name: (-counts[name], name))
+    shown = [f"{name!r} ({counts[name]})" for name in order[:_MOST_NAMED]]
+    return ", ".join(shown + [f"and {len(order) - len(shown)} more"] * (len(order) > len(shown)))
+
+
+def _completed(labels: LabelMatrix, names: list[str], tree: Taxonomy) -> LabelMatrix:
+    """Call labels as a model does that calls the same node otherwise, and give rows what is above theirs."""
+    own = {tree._node_of(name): name for name in names}
+    called = {name: own.get(tree._node_of(name), name) for name in labels.words}
+    there = {*names, *(name for name, n in zip(called, labels.positive_counts(), strict=True) if n)}
+    labels = merged_labels(labels, {name: now for name, now in called.items() if {name, now} & there})
+    closed = tree._with_roots(labels.words).closed(labels)
+    more = np.count_nonzero(np.diff(closed.positives.indptr) > np.diff(labels.positives.indptr))
+    if more:
+        said = f"{more} of {len(labels)} rows lack labels above theirs in the hierarchy"
+        warnings.warn(f"{said}, and count as having them.", TruthWarning, stacklevel=3)
+    return closed
+
+
+def widened(found: Any, truth: Any, is_set: bool = True) -> Any:
+    """Give predicted sets, or scores, columns of further labels of a named truth: not predicted, or last."""
+    n_labels = 0 if getattr(truth, "names", None) is None else truth.n_labels
+    if n_labels <= (np.shape(found)[1] if np.ndim(found) > 1 else 1):
+        return found
+    if is_set or sp.issparse(found):
+        wide = sp.csr_array(LabelMatrix.from_any(found).positives if is_set else found, copy=True)
+        wide.resize(wide.shape[0], n_labels)
+        return wide
+    table = np.asarray(found).reshape(len(found), -1)
+    last = min(0.0, float(table.min(initial=1.0)) - 1.0) if (table < 0).any() or (table > 1).any() else 0.0
+    return np.column_stack([table, np.full((len(table), n_labels - table.shape[1]), last)])
+
+
+def tags_of_model(y: Any, classifier: Any, others: Literal["ignore", "add"] = "ignore") -> Any:
     """Read lists of tags as the labels of a classifier, others left out; give other targets as they are."""
     names = [str(name) for name in getattr(classifier, "classes_", ())]
     form = getattr(fitted_inside(classifier), "_form", None)
     rows = tags_of_texts(y, names) if getattr(form, "container", None) == "tags" else tag_rows(y)
     if rows is None:
         return y
-    return LabelMatrix(*read_tags(rows, names, ignore_others=True))
+    return LabelMatrix(*read_tags(rows, names, others=others))
 
 
 def fitted_inside(classifier: Any) -> Any:
@@ -58,16 +122,24 @@ def fitted_inside(classifier: Any) -> Any:
     return classifier
 
 
-def truth_for(y: Any, classifier: Any) -> Any:
+def truth_for(y: Any, classifier: Any, unknown: Unknown = "missed") -> Any:
     """Read labels as those of a fitted classifier, those left out that no row of its training showed.
 
+    unknown: what to do with further labels; "missed" has them after the others; see :func:`known_labels`.
     Raises ValueError if they are named in another order than those of the classifier.
     """
-    y, classifier = tags_of_model(y, classifier), fitted_inside(classifier)
+    y, classifier = tags_of_model(y, classifier, others="add"), fitted_inside(classifier)
+    tree: Taxonomy | None = getattr(classifier, "_hierarchy", None)
     names = classifier.classes_ if hasattr(classifier, "label_names_") else None
+    if tree is not None and not is_frame(y) and not isinstance(y, LabelMatrix):
+        y = LabelMatrix.from_any(y, names)
     if names is not None and names.dtype.kind in "UO" and (is_frame(y) or isinstance(y, LabelMatrix)):
         y = LabelMatrix.from_any(y)
         _check_names("The model", names, y)
+        ours, theirs = [str(name) for name in names], set(y.words)
+        if y.names is not None and (tree is not None or len(theirs) > len(ours)) and theirs >= set(ours):
+            y, columns = known_labels(y, ours, unknown, tree)
+            y = y.select_labels([*np.argsort(columns), *range(len(ours), y.n_labels)])
     never = getattr(classifier, "unobserved_labels_", ())
     return LabelMatrix.from_any(y).without_labels(never) if len(never) else y
 
@@ -97,18 +169,35 @@ def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: 
 
     strange = {entry for entry in given if not is_known(entry)}
     wrong = np.array([entry in strange for entry in classes], bool)
-    if wrong.any() and unknown == "error":
+    if wrong.any() and unknown in ("raise", "error"):
         row = int(np.flatnonzero(wrong)[0])
         raise ParameterError(
             f"The class {classes[row]!r} of row {row} (counted from 0) is unknown to the model, as in "
             f"{wrong.sum()} of {len(classes)} rows; {_REMEDY}."
         )
-    classes[wrong] = None
+    if unknown == "missed":
+        warn_of_missed(Counter(classes[wrong].tolist()), "class")
+    else:
+        classes[wrong] = None
     if not given - strange:
         raise ValueError(
             "No row of the data has a class that the model knows, so there is nothing to compare."
         )
     return classes
+
+
+def known_targets(y: Any, classes: Array, unknown: Unknown) -> Any:
+    """Give the class of every row, those that the model was not fitted to treated as asked for."""
+    values = read_values(one_column(y), "y")
+    strange = np.flatnonzero(class_codes(values, classes) == NOT_A_CLASS)
+    if len(strange) and unknown == "raise":
+        found = f"The class {values[strange[0]]!r} of row {strange[0]} is unknown to the model"
+        raise ParameterError(f"{found}; {_REMEDY}.")
+    if unknown == "missed":
+        warn_of_missed(Counter(str(as_text(value)) for value in values[strange]), "class")
+        return y
+    values[strange] = None
+    return values if len(strange) else y
 
 
 def _as_classes(y: Any, names: list[str], taxonomy: Taxonomy | None) -> Array:

@@ -16,10 +16,12 @@ from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_metrics, hierarchies, label_sets, probabilities, rankings, top_k
 from labelweave.metrics.known_labels import (
     as_score_table,
+    fitted_inside,
     label_probabilities,
     label_scores,
     tags_of_model,
     truth_for,
+    widened,
 )
 
 _LABELS, _SCORES, _PROBABILITIES = "predict", ("decision_function", "predict_proba"), "predict_proba"
@@ -57,9 +59,12 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
 
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
         settings = self._kwargs | kwargs
+        unknown = settings.pop("unknown_labels", "missed")
         if probabilities.has_many_labels(y_true):
-            y_true = truth_for(y_true, estimator)
-            response = self._of_labels(method_caller, estimator, X, LabelMatrix.from_any(y_true).n_labels)
+            y_true = LabelMatrix.from_any(truth_for(y_true, estimator, unknown))
+            names = getattr(fitted_inside(estimator), "label_names_", y_true.words)
+            response = self._of_labels(method_caller, estimator, X, min(len(names), y_true.n_labels))
+            response = widened(response, y_true, self._response_method == _LABELS)
         elif self._response_method == _PROBABILITIES:
             response = estimator.predict_proba(X)
             settings = {"classes": estimator.classes_} | settings
@@ -93,7 +98,8 @@ def get_scorer(name: str, **settings: Any) -> LabelScorer:
         error begins with ``neg_`` and is negated.
     **settings : object
         Parameters of the metric, such as k, propensity, taxonomy, seen_classes or zero_division.  Those of
-        hierarchies take a taxonomy, and targets whose labels have names.
+        hierarchies take a taxonomy, and targets whose labels have names.  unknown_labels ("missed", "ignore"
+        or "raise") is of labels that the estimator was not fitted to, which count as missed.
 
     Returns
     -------

@@ -42,7 +42,7 @@ def test_other_columns_of_labels(run, table_model, tmp_path):
 def test_unknown_labels(run, table_model, matrix_files, tmp_path):
     text = (tmp_path / "a.csv").read_text()
     (tmp_path / "u.csv").write_text(text.replace("game,x11", "game,x11,toy"))
-    done = run("evaluate", table_model, "u.csv", code=2)
+    done = run("evaluate", table_model, "u.csv", "--unknown-labels", "raise", code=2)
     assert "u.csv:2: found the unknown label 'toy'" in done.err
     assert "--ignore-unknown-labels" in done.err
     ignored = run("evaluate", table_model, "u.csv", "--ignore-unknown-labels")
@@ -52,7 +52,14 @@ def test_unknown_labels(run, table_model, matrix_files, tmp_path):
     run("fit d.arff --model max-margin --out d.lw -q")
     for name in ("d.arff", "d.xml"):
         (tmp_path / name).write_text((tmp_path / name).read_text().replace("l0", "new"))
-    assert "The label 'new' is unknown to the model (1 of 5 are)" in run("evaluate d.lw d.arff", code=2).err
+    done = run("evaluate d.lw d.arff --unknown-labels raise", code=2)
+    assert "The label 'new' is unknown to the model (1 of 5 are)" in done.err
+    done = run("evaluate d.lw d.arff --json")
+    assert (
+        "1 label that the model does not know count as missed, by the rows that have them: 'new' ("
+        in done.err
+    )
+    assert "--ignore-unknown-labels leaves them out" in done.err
     done = run("evaluate d.lw d.arff --ignore-unknown-labels --json")
     assert done.json["labels"] == 4
     assert "1 of the model's 5 labels are not in the data" in done.err
@@ -79,7 +86,11 @@ def test_labels_nobody_has_in_an_svmlight_file(run, matrix_files, tmp_path):
     done = run("evaluate d.lw t.svm --zero-based --json")
     assert done.json["labels"] == 5
     (tmp_path / "t.svm").write_text("9 0:1\n")
-    assert "is unknown to the model" in run("evaluate d.lw t.svm --zero-based", code=2).err
+    assert (
+        "is unknown to the model"
+        in run("evaluate d.lw t.svm --zero-based --unknown-labels raise", code=2).err
+    )
+    assert "'9' (1)" in run("evaluate d.lw t.svm --zero-based").err
 
 
 def test_no_labels_and_undefined_metrics(run, table_model, tmp_path):
@@ -171,7 +182,8 @@ def test_bad_places_and_unknown_labels(run, table_model, tmp_path):
     assert "--out" in run("report", table_model, "a.csv", code=2).err
     text = (tmp_path / "a.csv").read_text()
     (tmp_path / "u.csv").write_text(text.replace("game,x11", "game,x11,toy"))
-    assert "unknown label 'toy'" in run("report", table_model, "u.csv", "--out", "r.html", code=2).err
+    refused = run("report", table_model, "u.csv", "--out", "r.html", "--unknown-labels", "raise", code=2)
+    assert "unknown label 'toy'" in refused.err
     run("report", table_model, "u.csv", "--out", "r.html", "--ignore-unknown-labels")
 
 

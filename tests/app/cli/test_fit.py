@@ -98,7 +98,7 @@ def test_the_tree_of_the_data(run, tmp_path):
         "@relation h\n@attribute x numeric\n@attribute class hierarchical 1,1/1,2\n@data\n1,1/1\n2,2\n"
     )
     run("fit h.arff --model max-margin --data-taxonomy --out m.lw -q")
-    covariance = labelweave.load("m.lw").label_covariance.to_dense()
+    covariance = labelweave.load("m.lw").estimator_.label_covariance.to_dense()
     np.testing.assert_array_equal(covariance, [[1, 1, 0], [1, 2, 0], [0, 0, 1]])
 
 

@@ -140,7 +140,10 @@ def test_classes_that_are_unknown_or_known_in_part(run, model, tmp_path):
     assert done.json["rows"] == 24
     assert "6 of 30 rows have no known class and are not counted" in done.err
     (tmp_path / "u.csv").write_text(text.replace(",rock", ",cloud"))
-    done = run("evaluate m.lw u.csv", code=2)
+    missed = run("evaluate m.lw u.csv --json")
+    assert "1 class that the model does not know count as missed" in missed.err
+    assert missed.json["rows"] == 30
+    done = run("evaluate m.lw u.csv --unknown-labels raise", code=2)
     assert "The class 'cloud' of row 4 (counted from 0) is unknown to the model, as in 6 of 30" in done.err
     assert done.err.count("\n") == 1
     assert run("evaluate m.lw u.csv --json --ignore-unknown-labels").json["rows"] == 24

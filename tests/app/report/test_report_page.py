@@ -162,7 +162,7 @@ def test_kernels_have_no_contributions(report, data):
 def test_labels_that_do_not_fit(model, rows, tmp_path, change, message):
     X, Y = rows
     with pytest.raises(ValueError, match=re.escape(message)):
-        write_report(model, X, change(Y), tmp_path / "r.html")
+        write_report(model, X, change(Y), tmp_path / "r.html", options=ReportOptions(unknown_labels="raise"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -125,7 +125,7 @@ def _matched(given: LabelMatrix | None, names: list[str] | None, n_labels: int, 
             raise ValueError(
                 f"known has {what}, but the model has the {n_labels} labels {shown(names)}; give these."
             )
-        found, columns = known_labels(given, names, "error")
+        found, columns = known_labels(given, names, "raise")
         if len(columns) == n_labels and (np.diff(columns) > 0).all():
             return LabelMatrix(found.positives, found.observed, names)
         entries = np.ones(len(columns), np.int8), (np.arange(len(columns)), columns)

@@ -19,7 +19,7 @@ from labelweave.app.cli.comparing import models_to_compare, name_of, on_folds
 from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.fit_words import End, endings, save_fit
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.label_relations import is_graph_file, model_with_relations
+from labelweave.app.cli.label_relations import in_taxonomy, is_graph_file, model_with_relations
 from labelweave.app.cli.messages import hint, say
 from labelweave.app.cli.model_flags import class_of, models_on_clusters
 from labelweave.app.cli.model_rows import read_labeled_rows, truth_of
@@ -72,6 +72,7 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
     pairs, names = read.pairs, read.label_names or ()
     if request.one_class:
         pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
+    request, _ = in_taxonomy(request, None)
     model = model_with_relations(request, names, read.columns, {"verbose": verbose})
     return read._replace(pairs=pairs, model=model)
 
@@ -238,6 +239,8 @@ def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) ->
 
 
 def _sums_of(model: Any, path: str, source: DataFlags) -> FileSums | Exception:
+    if source.unknown_labels == "missed":  # labels that are in one file alone cannot be added up
+        source = DataFlags(**vars(source) | {"unknown": "raise"})
     try:
         data = read_labeled_rows(model, path, source)
         rows = read_rows(model, as_taken(model, data.X), None)
@@ -252,7 +255,8 @@ def _silent(words: str) -> None:
 
 
 def _label_sums(rows: ReportedRows, y: Any, unknown: Unknown) -> FileSums:
-    truth, columns = known_labels(y, rows.label_names, unknown)
+    hierarchy = getattr(rows.classifier, "_hierarchy", None)
+    truth, columns = known_labels(y, rows.label_names, unknown, hierarchy)
     _, scores, predicted = all_labels(rows, columns, _silent)
     sums = TableSums.of(truth, scores, predicted, _SIZES, np.ones(len(truth)))
     if sp.issparse(scores):  # of the best labels alone

@@ -117,7 +117,7 @@ def with_decisions(
             from labelweave.datasets import read_taxonomy
 
             file = own.pop("taxonomy", None)
-            own["taxonomy"] = taxonomy if file is None else read_taxonomy(file)
+            own["taxonomy"] = read_taxonomy(file) if isinstance(file, str) else file or taxonomy
             if own["taxonomy"] is None:
                 raise click.UsageError(
                     "--enforce: the data hold no taxonomy; give one with --enforce max,taxonomy=FILE."
@@ -131,7 +131,8 @@ def with_decisions(
 decision_options = with_options(
     option("--enforce HOW[,PARAMETER=VALUE...]", "Complete labels by the hierarchy of DATA, --taxonomy or "
            "taxonomy=FILE, and let predictions obey it: a label has the greatest score at or below it "
-           "(max), or scores are the nearest that obey (projection), or neither (none): "
+           "(max, as without the flag where labels lie below others), or scores are the nearest that obey "
+           "(projection), or neither (none): "
            "HierarchicalClassifier, whose other parameters are incomplete, conditional, decision "
            "(threshold, h_loss or stepwise) and confidence.", callback=_settings),
     option("--tune-threshold OBJECTIVE[,PARAMETER=VALUE...]", "Choose thresholds on held-out rows that are "

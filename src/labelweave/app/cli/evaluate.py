@@ -164,7 +164,8 @@ def _classes(model: Model, rows: LabeledData, source: DataFlags) -> Array:
 def _truth(model: Model, rows: LabeledData, source: DataFlags) -> LabelMatrix:
     """Give the labels of the data in the order of the model, which must all be there."""
     names = names_of(model)
-    truth, columns = known_labels(rows.Y, names, source.unknown_labels)
+    hierarchy = getattr(classifier_of(model), "_hierarchy", None)
+    truth, columns = known_labels(rows.Y, names, source.unknown_labels, hierarchy)
     absent = sorted(set(range(len(names))) - set(columns.tolist()))
     if absent:
         raise ValueError(

@@ -33,7 +33,7 @@ _MANY = 4  # models that share a flag: it is of all
 _SECTIONS = {
     "How labels go together": (
         "graph", "taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures", "shrink",
-        "label_descriptions", "one_class", "class_paths", "path_separator",
+        "label_descriptions", "one_class", "class_paths", "path_separator", "relations", "outside",
     ),
     "From scores to decisions": ("enforce", "calibrate", "tune_threshold", "conformal"),
     "Comparing": ("compare", "compare_folds"),
@@ -123,9 +123,13 @@ _structure_options = with_options(
     option("--graph learn|chow-liu|full|none|FILE", "label-graph: which labels are scored together: learned "
            "pairs, the tree of largest mutual information, all pairs, none, or those of a file of lines "
            "label,label[,...] [learn].", callback=reading(_graph)),
-    option("--taxonomy FILE", "Labels share what they learn along this hierarchy: lines parent,child (.csv, "
-           ".tsv), lines a/b/c, nested JSON (.json), an ontology (.obo), or a thesaurus in SKOS (.ttl, .nt, "
-           ".rdf)."),
+    option("--taxonomy FILE", "Labels obey this hierarchy, with any model, and share what they learn along "
+           "it where the model can: lines parent,child (.csv, .tsv), lines a/b/c, nested JSON (.json), an "
+           "ontology (.obo), or a thesaurus in SKOS (.ttl, .nt, .rdf)."),
+    option("--relations NAME,...", "Which relations of an ontology lead from a term to those above it, such "
+           "as is_a,part_of [is_a].", callback=reading(lambda text: text.replace(",", " ").split())),
+    option("--outside-taxonomy outside", "What to do with labels that the taxonomy lacks: refuse them, "
+           "leave them out, or keep them as roots [raise].", type=click.Choice(["raise", "drop", "root"])),
     switch("--data-taxonomy", "The same with the hierarchy that DATA itself holds."),
     option("--covariance FILE", "Prior covariance of the labels: .npy, or .csv with label names."),
     option("--covariance-from FILE", "Labels vary together as they do in this data file."),

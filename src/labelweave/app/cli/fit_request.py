@@ -62,6 +62,7 @@ class FitRequest:
 
     one_class: whether every row has one class; None if no flag says it.
     why_this_model: what to say of the choice of a model that no flag names.
+    tree: the taxonomy of a file, when it is read.
     """
 
     data: str
@@ -70,6 +71,7 @@ class FitRequest:
     model: str
     one_class: bool | None
     why_this_model: str | None = None
+    tree: Any = None
 
     @classmethod
     def of(cls, data: str, out: str, options: Mapping[str, Any]) -> FitRequest:
@@ -109,9 +111,15 @@ class FitRequest:
         if self.flags.label_descriptions and not self.is_model_named:
             return replace(self, model=_OF_TEXTS)
         others = [flag for flag in self.given if not {_USUAL} & set(table.flags[flag])]
+        is_usual = "enforce" in self.decisions or any(
+            _OTHERWISE not in table.flags[one] for one in self.given
+        )
+        sources = [
+            one for one in (*_SOURCES, "shrink") if one != "taxonomy" or not is_usual
+        ]  # but obeyed then
         flags = [
             *(flag for flag in others if _OTHERWISE in table.flags[flag]),
-            *(flag for flag in (*_SOURCES, "shrink") if is_given(getattr(self.flags, flag))),
+            *(flag for flag in sources if is_given(getattr(self.flags, flag))),
         ]
         if flags:
             return self.otherwise(f"{flag_of(flags[0])} is a flag of {_OTHERWISE}")
@@ -140,7 +148,7 @@ class FitRequest:
         is_of_texts = self.flags.label_descriptions is not None
         if tree is not None and self.has("taxonomy") and not is_of_texts:
             found["taxonomy"] = Taxonomy([("a", "b"), ("a", "c")])
-        elif covariance is not None and not is_of_texts:
+        elif covariance is not None and self.has("label_covariance") and not is_of_texts:
             found["label_covariance"] = LabelCovariance.identity(2)
         model = self.classifier(found)
         try:
@@ -163,6 +171,11 @@ class FitRequest:
         found: what further flags say about labels, as keywords of its constructor.
         """
         return class_of(self.model)(**model_table().keywords(self.model, self.given, found))
+
+    @property
+    def tree_file(self) -> Any:
+        """The file of the taxonomy of the labels, or None."""
+        return self.flags.taxonomy or self.decisions.get("enforce", {}).get("taxonomy")
 
     @property
     def relates_labels(self) -> bool:
@@ -198,6 +211,9 @@ def _why_not_together(request: FitRequest) -> Iterator[str]:
         yield "--path-separator divides the classes of --class-paths; give that too."
     if request.flags.path_separator == "":
         yield "--path-separator is empty; give what stands between the names of a path, such as ' > '."
+    for name in ("relations", "outside"):
+        if getattr(request.flags, name) and not request.tree_file:
+            yield f"{flag_of(name)} is of a taxonomy in a file; give --taxonomy FILE too."
     if request.flags.shrink is not None and not request.first(covariances):
         yield f"--shrink has no covariance to shrink; give one of {', '.join(map(flag_of, covariances))} too."
     if request.first(covariances) and "label_covariance" in request.given:
@@ -221,6 +237,8 @@ def _why_not_owners(request: FitRequest) -> Iterator[str]:
         yield f"--dask goes with --model {alternatives(models_on_clusters())}, not with {model}."
     owners = {flag: list(table.flags[flag]) for flag in request.given}
     owners |= {f: list(table.objects[p]) for f, p in _OWNERS.items() if request.first([f])}
+    if request.flags.dask is None:
+        owners.pop("taxonomy", None)  # which any model can obey
     for flag, models in owners.items():
         if model not in models and not (flag == "seed" and request.decisions):
             yield f"{flag_of(flag)} goes with --model {alternatives(models)}, not with {model}."

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
 from labelweave.estimators.held_out import count_parts
 from labelweave.estimators.progress_lines import GapCallback, GapLines
+from labelweave.foundation.frames import FrameForm
 
 _INTERRUPTED = 130
 _MOST_TIES = 20
@@ -135,6 +137,9 @@ def save_fit(
 
     vectorizer, columns: of a table; known: what the classifier keeps of rows of other formats.
     """
+    if columns is not None and isinstance(columns.labels, str) and model._form.kind == "labels":
+        for layer in layers(model):  # in Python too its predictions are lists, as the cells were
+            layer._form = replace(layer._form, container="tags", frame=FrameForm("builtins"))
     whole = model if vectorizer is None else TableModel.of_fitted(vectorizer, model, columns)
     if vectorizer is None:
         for layer in layers(model) if feature_names is not None else ():

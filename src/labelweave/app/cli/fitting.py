@@ -13,11 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.app.active.answers import with_answers
+from labelweave.app.cli import label_relations as relations
 from labelweave.app.cli.comparing import compared, models_to_compare, name_of
+from labelweave.app.cli.decision_flags import DECIDING
 from labelweave.app.cli.fit_request import RELATIONS, FitRequest
 from labelweave.app.cli.fit_words import End, ReadLines, endings, save_fit, show_progress
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.label_relations import Targets, hint_at_classes, model_of_targets, training_targets
 from labelweave.app.cli.messages import console, hint, metric_table, note, print_json, print_lines, say
 from labelweave.app.cli.model_flags import class_of
 from labelweave.app.cli.table_roles import (
@@ -62,7 +63,7 @@ class Prepared(NamedTuple):
     rows: LabeledData
     means: Floats | None
     has_gaps: bool
-    targets: Targets
+    targets: relations.Targets
     model: Any
     columns: TableColumns | None
     words: ColumnWords | None
@@ -91,9 +92,13 @@ def prepared(request: FitRequest) -> Prepared:
     if request.flags.answers is not None:
         rows = _answered(rows, request.flags.answers)
     rows, means, has_gaps = _with_means(rows)
-    targets = training_targets(rows, request)
+    request, rows = relations.in_taxonomy(request, rows)
+    targets = relations.training_targets(rows, request)
     request = _suited(request, targets)
-    hint_at_classes(targets, request)
+    if request.why_this_model is not None:
+        hint(request.why_this_model)
+    request = relations.with_obedience(request, targets)
+    relations.hint_at_classes(targets, request)
     if (doubts := rows.Y.doubts) is not None:
         hint(f"{doubts.nnz} entries of the label columns are neither 0 nor 1, and taken as probabilities.")
     if targets.are_classes and len(targets.names) > 2 and "tune_threshold" in request.decisions:
@@ -101,9 +106,7 @@ def prepared(request: FitRequest) -> Prepared:
             "--tune-threshold is for many labels a row, but rows have one of several classes here; leave it "
             "out, or give --many-labels."
         )
-    model = model_of_targets(request, targets, columns)
-    if request.why_this_model is not None:
-        hint(request.why_this_model)
+    model = relations.model_of_targets(request, targets, columns)
     return Prepared(request, rows, means, has_gaps, targets, model, columns, words)
 
 
@@ -135,7 +138,7 @@ def _answered(rows: LabeledData, path: str) -> LabeledData:
     return replace(rows, Y=found)
 
 
-def _suited(request: FitRequest, targets: Targets) -> FitRequest:
+def _suited(request: FitRequest, targets: relations.Targets) -> FitRequest:
     """Take another model than the usual one where the data are too large for it, or too few."""
     n_rows, n_entries = len(targets.y), len(targets.y) * len(targets.names)
     if request.model == "auto" and n_rows < 2:
@@ -183,7 +186,8 @@ def run_fit(request: FitRequest) -> int:
         say(repr(compared(request, targets, models)))
     watched = model if request.flags.quiet else show_progress(model, len(targets.y))
     started = time.perf_counter()
-    with endings() as said, config_context(on_interrupt="raise" if request.decisions else "keep"):
+    fits = {*DECIDING} & {*request.decisions}
+    with endings() as said, config_context(on_interrupt="raise" if fits else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
         watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
     end = End(len(targets.y), time.perf_counter() - started, said, has_gaps)

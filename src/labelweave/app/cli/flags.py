@@ -129,8 +129,8 @@ class DataFlags(SimpleNamespace):
         return {name: value for name, value in found.items() if value is not None}
 
     @property
-    def unknown_labels(self) -> Literal["error", "ignore"]:
-        return "ignore" if self.ignore_unknown_labels else "error"
+    def unknown_labels(self) -> Literal["missed", "ignore", "raise"]:
+        return "ignore" if self.ignore_unknown_labels else self.unknown or "missed"
 
     def columns(self) -> TableColumns:
         """Say what the columns of a table are; refuse flags of other formats."""
@@ -285,4 +285,9 @@ answers_option = option(
     "--answers FILE", "Take these answers about single labels for known: lines id,label,answer (.csv), as of "
     "labelweave queries and labelweave label.",
 )  # fmt: skip
-unknown_label_option = switch("--ignore-unknown-labels", "Pass over labels that the model does not know.")
+unknown_label_option = with_options(
+    option("--unknown-labels unknown", "What to do with labels of DATA that the model does not know: count "
+           "them as missed, pass over them, or refuse DATA [missed].",
+           type=click.Choice(["missed", "ignore", "raise"])),
+    switch("--ignore-unknown-labels", "The same as --unknown-labels ignore."),
+)  # fmt: skip

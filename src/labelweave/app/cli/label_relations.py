@@ -12,6 +12,7 @@ import numpy as np
 from labelweave import LabelText, LabelTextClassifier, Taxonomy
 from labelweave.app.cli.decision_flags import with_decisions
 from labelweave.app.cli.fit_request import FitRequest
+from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import hint
 from labelweave.app.cli.relation_files import read_covariance, read_descriptions, read_graph, read_signatures
 from labelweave.datasets import (
@@ -27,6 +28,7 @@ from labelweave.datasets.any_file import NUMBERED
 from labelweave.datasets.csr_parts import label_numbers
 from labelweave.estimators.label_graph.choice import GRAPHS
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix
+from labelweave.labels.taxonomy.node_graph import listed
 from labelweave.labels.written_labels import path_divider
 from labelweave.metrics.known_labels import classes_of_labels
 
@@ -50,16 +52,54 @@ class Targets:
         return not isinstance(self.y, LabelMatrix)
 
 
+def in_taxonomy(request: FitRequest, rows: Any) -> tuple[FitRequest, Any]:
+    """Read the taxonomy of a file, and call the labels of rows in memory as it does; say which it lacks."""
+    if request.flags.data_taxonomy and not rows.parents:
+        raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
+    path, are_classes = request.tree_file, _wants_classes(request)
+    if path is None:
+        return request, rows
+    given = read_taxonomy(path, request.flags.relations or ("is_a",))
+    outside = request.flags.outside
+    is_apart = rows is None or rows.label_names is None or request.flags.label_descriptions
+    if is_apart or (are_classes and outside is None and not all(name in given for name in rows.Y.words)):
+        return replace(request, tree=given), rows  # what reads classes refuses them
+    found = given.matched(rows.Y, outside or "raise")
+    if found.renamed:
+        hint(
+            f"{len(found.renamed)} of {rows.Y.n_labels} labels are other names of terms in {path}, and taken "
+            f"for these: {listed([f'{old} is {new}' for old, new in found.renamed.items()])}."
+        )
+    if found.outside:
+        done = "left out" if outside == "drop" else "kept as roots"
+        n = rows.Y.n_labels
+        hint(f"{len(found.outside)} of {n} labels are not in {path}, and {done}: {listed(found.outside)}.")
+    return replace(request, tree=found.taxonomy), replace(rows, Y=found.labels)
+
+
+def with_obedience(request: FitRequest, targets: Targets) -> FitRequest:
+    """Let labels obey the hierarchy that they come with, where no flag says how, and say so."""
+    tree, flags = request.tree or targets.rows.taxonomy, request.flags
+    if tree is None or targets.are_classes or flags.label_descriptions or "enforce" in request.decisions:
+        return request
+    below = tree.at_or_above(targets.names)
+    n_below = int(np.count_nonzero(np.diff(below.indptr) > 1))
+    source = flags.taxonomy or request.data
+    if n_below:
+        hint(
+            f"{n_below} of {len(targets.names)} labels lie below others in the hierarchy of {source}: rows "
+            "are completed by it, and predictions obey it (--enforce max; with none they need not)."
+        )
+        return replace(request, flags=DataFlags(**vars(flags) | {"enforce": {"enforce": "max"}}))
+    if flags.taxonomy and not request.has("label_covariance") and not request.has("taxonomy"):
+        hint(f"no label lies below another in {source}, so that it says nothing to {request.model}.")
+    return request
+
+
 def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
     """Say what to fit a model to; refuse one class a row where rows have several."""
     knows_trees = request.has("taxonomy")
-    wanted = request.one_class
-    if wanted is None:
-        wanted = request.flags.class_paths or (knows_trees and request.flags.data_taxonomy)
-    if not wanted:
-        if request.value("decision") not in (None, "most_probable"):
-            said = f"--decision {request.value('decision')} chooses one class a row; give --one-class too."
-            raise click.UsageError(said)
+    if not _wants_classes(request):
         return Targets(rows, rows.Y, rows.Y.words)
     is_tree = rows.parents is not None
     if is_tree and request.one_class is None and (why := _why_no_class(rows)):
@@ -74,6 +114,16 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
         ids = None if rows.row_ids is None else rows.row_ids[known]
         rows, classes = replace(rows, X=rows.X[known], Y=rows.Y[known], row_ids=ids), classes[known]
     return Targets(rows, classes, names)
+
+
+def _wants_classes(request: FitRequest) -> bool:
+    wanted = request.one_class
+    if wanted is None:
+        wanted = request.flags.class_paths or (request.has("taxonomy") and request.flags.data_taxonomy)
+    if not wanted and request.value("decision") not in (None, "most_probable"):
+        said = f"--decision {request.value('decision')} chooses one class a row; give --one-class too."
+        raise click.UsageError(said)
+    return bool(wanted)
 
 
 def _why_no_class(rows: LabeledData) -> str | None:
@@ -123,10 +173,8 @@ def model_with_relations(
     more: further keywords of its constructor; rows: where they are in memory.
     """
     relations, graph = request.flags, request.flags.graph
-    given = read_taxonomy(relations.taxonomy) if relations.taxonomy else None
+    given = request.tree if relations.taxonomy else None
     known = None if rows is None else rows.taxonomy
-    if relations.data_taxonomy and (rows is None or not rows.parents):
-        raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
     found = dict(more)
     if request.has("taxonomy"):
         tree = given or (known if relations.data_taxonomy else None)
@@ -137,9 +185,11 @@ def model_with_relations(
         found["label_covariance"] = covariance if shrink is None else covariance.shrink(shrink)
     if request.has("graph") and graph is not None:
         found["graph"] = graph if graph in GRAPHS else read_graph(graph, names)
+    decisions = request.decisions
+    if request.tree is not None and "enforce" in decisions and not relations.taxonomy:
+        decisions["enforce"] = {**decisions["enforce"], "taxonomy": request.tree}
     decided_by = given if given is not None else known
-    model = request.classifier(found)
-    return with_decisions(model, request.decisions, decided_by, random_state=request.seed)
+    return with_decisions(request.classifier(found), decisions, decided_by, random_state=request.seed)
 
 
 def _tree_of_paths(names: Sequence[str], separator: str | None) -> Taxonomy:
@@ -236,8 +286,7 @@ def _model_of_texts(request: FitRequest, targets: Targets) -> Any:
     for words in notes:
         hint(words)
     tree = rows.taxonomy if relations.data_taxonomy else None
-    if relations.taxonomy:
-        tree = read_taxonomy(relations.taxonomy)
+    tree = tree if request.tree is None else request.tree
     estimator = request.classifier({}) if request.given or request.is_model_named else None
     names = None if features is None else np.asarray(features, dtype=object)
     text = LabelText({name: given.get(name, "") for name in [*targets.names, *more]})

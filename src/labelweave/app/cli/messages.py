@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 KEY_FILE = "labelweave.key"
 """Where a context of click has the path of the file of --key."""
-_RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
+_RENAMED = {"n_jobs": "jobs", "random_state": "seed", "outside": "outside_taxonomy"}
 _CALLED = {
     "zero_based": "--zero-based or --one-based",
     "label_covariance": "the covariance of labels",

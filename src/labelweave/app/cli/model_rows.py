@@ -36,6 +36,7 @@ from labelweave.decisions.layers import taxonomy_of
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
 from labelweave.labels import LabelMatrix
+from labelweave.metrics.known_labels import listed_counts
 
 Classifier = LabelClassifier | DecisionClassifier
 Model: TypeAlias = Any
@@ -43,7 +44,6 @@ Model: TypeAlias = Any
 
 _SCORES_AT_ONCE = 4_000_000
 _MOST_ROWS_AT_ONCE = 10_000
-_MOST_NAMED = 10  # labels that are passed over
 
 
 def open_model(path: str, key: bytes | None) -> Model:
@@ -186,14 +186,11 @@ def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData
         raise click.UsageError("Name the column of the labels with --labels or --label-column.")
     else:
         rows = table.rows(_read_labeled_table(model, path, table.columns, source))
-    counts = _unknown_counts(model, rows) if source.ignore_unknown_labels else {}
+    counts = _unknown_counts(model, rows) if source.unknown_labels == "ignore" else {}
     if counts:
-        order = sorted(counts, key=lambda name: (-counts[name], name))
-        words = [f"{name!r} ({counts[name]})" for name in order[:_MOST_NAMED]]
-        more = [] if len(order) <= _MOST_NAMED else [f"and {len(order) - _MOST_NAMED} more"]
         note(
-            f"passed over {_counted(len(order), 'label')} that the model does not know, with "
-            f"{_counted(sum(counts.values()), 'positive')}: {', '.join(words + more)}."
+            f"passed over {_counted(len(counts), 'label')} that the model does not know, with "
+            f"{_counted(sum(counts.values()), 'positive')}: {listed_counts(counts)}."
         )
     return rows
 
@@ -205,7 +202,8 @@ def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
         columns, there = table.columns, column_names(path, table.columns.no_header)
         wanted = [columns.labels] if isinstance(columns.labels, str) else list(columns.labels or ())
         if any(name in there for name in wanted):
-            return table.rows(_read_labeled_table(model, path, columns, source))
+            rows = table.rows(_read_labeled_table(model, path, columns, source))
+            return replace(rows, Y=rows.Y.select_labels(np.arange(len(names_of(model)))))
         columns = replace(columns, labels=None)
         return table.rows(read_table_columns(path, columns, label_names=names_of(model)))
     if source.format_of(path) == "mulan":
@@ -238,15 +236,15 @@ def _read_labeled_table(model: Model, path: str, columns: TableColumns, source: 
     if has_one_class_a_row(model):  # classes may be inner nodes, which are no labels
         return read_table_columns(path, columns)
     names = names_of(model)
-    if source.ignore_unknown_labels:  # these are read to be named, and dropped by whoever compares
-        found = read_table_columns(path, columns).Y.names
-        names += sorted(set([] if found is None else found.tolist()) - set(names))
+    unknown: Any = "error" if source.unknown_labels == "raise" else "add"  # for whoever compares
     if columns.labels is None or isinstance(columns.labels, str):
-        return read_table_columns(path, columns, label_names=names)
-    return _read_label_columns(model, path, columns, names)
+        return read_table_columns(path, columns, label_names=names, unknown_labels=unknown)
+    return _read_label_columns(model, path, columns, names, unknown)
 
 
-def _read_label_columns(model: Model, path: str, columns: TableColumns, names: list[str]) -> LabeledData:
+def _read_label_columns(
+    model: Model, path: str, columns: TableColumns, names: list[str], unknown: Any
+) -> LabeledData:
     """Read a column a label; labels that no column of the training table told of may have one or not."""
     there, listed, classifier = (
         column_names(path, columns.no_header),
@@ -260,10 +258,11 @@ def _read_label_columns(model: Model, path: str, columns: TableColumns, names: l
     needed = [name for name in names if name not in untold or name in there]
     late = [name for name in needed if name in untold and name not in listed]
     read = (*(name for name in listed if name not in untold or name in there), *late)
-    rows = read_table_columns(path, replace(columns, labels=read), label_names=needed)
-    every = [*needed, *(name for name in names if name not in needed)]
-    Y = with_unobserved(rows.Y, np.array(every)) if len(every) > len(needed) else rows.Y
-    return replace(rows, Y=Y.select_labels([every.index(name) for name in names]))
+    rows = read_table_columns(path, replace(columns, labels=read), label_names=needed, unknown_labels=unknown)
+    every = [*rows.Y.words, *(name for name in names if name not in needed)]
+    Y = with_unobserved(rows.Y, np.array(every)) if len(every) > rows.Y.n_labels else rows.Y
+    order = [*names, *rows.Y.words[len(needed) :]]
+    return replace(rows, Y=Y.select_labels([every.index(name) for name in order]))
 
 
 def truth_of(model: Model, rows: LabeledData) -> Any:

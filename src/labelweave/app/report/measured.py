@@ -23,12 +23,14 @@ from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import chosen_classes, shown_thresholds, taxonomy_of, with_probabilities
 from labelweave.foundation.array_types import Array, RowsByLabels
-from labelweave.labels import LabelMatrix
+from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics import class_summary, expected_calibration_error, log_loss, score_table
 from labelweave.metrics._classes import class_codes
 from labelweave.metrics._inputs import row_observed_counts
-from labelweave.metrics.known_labels import Unknown, known_classes, known_labels, label_probabilities
+from labelweave.metrics.hierarchies import fmax_score, hierarchical_f1_score
+from labelweave.metrics.known_labels import Unknown, known_classes, known_labels, label_probabilities, widened
 from labelweave.metrics.probabilities import CALIBRATION_FROM
+from labelweave.metrics.rankings import average_precision_score
 
 _WORDS = {
     "accuracy": ("Accuracy", "share of rows whose class is right"),
@@ -48,6 +50,9 @@ _WORDS = {
     "micro_f1": ("Micro-F1", "of all labels together, so frequent ones count most"),
     "macro_f1": ("Macro-F1", "mean over labels, so rare ones count as much"),
     "example_f1": ("Example-F1", "mean over rows"),
+    "au_prc": ("AU(PRC)", "area under the curve of precision and recall of all labels together"),
+    "fmax": ("Fmax", "best F1 of mean precision and recall of rows over thresholds"),
+    "hierarchical_f1": ("Hierarchical F1", "of label sets with all labels above theirs"),
     "auc_label": ("AUC of labels", "how well the scores of a label order the rows; 0.5 is chance"),
     "auc_example": ("AUC of rows", "how well the scores of a row order the labels"),
     "ranking_loss": ("Ranking loss", "share of pairs of a right and a wrong label in the wrong order"),
@@ -104,7 +109,10 @@ def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgres
 
 
 def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
-    truth, columns = known_labels(y, rows.label_names, unknown)
+    tree, hierarchy = taxonomy_of(rows.classifier), getattr(rows.classifier, "_hierarchy", None)
+    whole, columns = known_labels(y, rows.label_names, unknown, hierarchy)
+    truth = whole.select_labels(np.arange(len(columns)))
+    nodes = [] if tree is None else [k for k, name in enumerate(whole.words) if name in tree]
     _check_length(rows, len(truth))
     number, scores, predicted = all_labels(rows, columns, on_progress)
     on_progress("measuring")
@@ -114,16 +122,21 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     elif source is not None:
         probabilities = label_probabilities(source, rows.X, len(rows.label_names))[:, columns]
 
+    own, sets = widened(scores, whole, False), widened(predicted, whole)
+    shares = None if probabilities is None else widened(probabilities, whole, False)
+
     def metrics_of(part: Any) -> dict[str, float]:
-        found = score_table(truth[part], scores[part], predicted[part])
+        found = score_table(whole[part], own[part], sets[part])
         if sp.issparse(scores):
             return {name: value for name, value in found.items() if name not in OF_WHOLE_RANKINGS}
-        if probabilities is None:
+        if shares is None or probabilities is None:
             return found
-        found["log_loss"] = log_loss(truth[part], probabilities[part])
+        found["log_loss"] = log_loss(whole[part], shares[part])
         return found | _calibration(truth[part], probabilities[part])
 
     metrics, limits = metrics_of(slice(None)), shown_thresholds(rows.classifier)
+    if tree is not None and nodes and not sp.issparse(scores):
+        metrics |= _of_hierarchy(whole.select_labels(nodes), own[:, nodes], sets[:, nodes], tree)
     limits = None if limits is None else limits[columns]
     outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns, number, limits)
     notes = _label_notes(truth, len(rows.label_names))
@@ -133,6 +146,17 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     seen = np.flatnonzero(row_observed_counts(truth))
     found = Measured(outcomes, metrics, notes, len(seen), lambda part: metrics_of(seen[part]))
     return replace(found, probabilities=probabilities)
+
+
+def _of_hierarchy(truth: LabelMatrix, scores: Any, sets: Any, tree: Taxonomy) -> dict[str, float]:
+    """Measure labels of a hierarchy as its field does; scores that are no shares have other thresholds."""
+    is_share = scores.min(initial=0.0) >= 0 and scores.max(initial=0.0) <= 1
+    levels = None if is_share else np.unique(np.quantile(scores, np.linspace(0, 1, 101)))
+    return {
+        "au_prc": float(average_precision_score(truth, scores, average="micro")),
+        "fmax": float(fmax_score(truth, scores, tree, thresholds=levels)),
+        "hierarchical_f1": float(hierarchical_f1_score(truth, sets, tree)),
+    }
 
 
 def _search_note(outcomes: Outcomes, n_labels: int) -> str:
@@ -205,6 +229,10 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     chosen = chosen_classes(kept.classifier, scores, lambda: kept.classifier.predict(kept.X))
     true = classes[known]
     exact = np.flatnonzero(np.isin(true, names))
+    above = [] if taxonomy is None else [name for name in taxonomy.nodes if taxonomy.under([name], names).nnz]
+    every = [*names, *sorted(set(true.tolist()) - {*names, *above})]  # and the classes that are missed
+    taxonomy = None if taxonomy is None else taxonomy._with_roots(every)
+    own, counted = widened(scores, _as_labels(true, every), False), np.flatnonzero(np.isin(true, every))
     if not len(exact):
         raise ValueError(
             "No row of the data has a class of the model, only nodes above them, so there is nothing to "
@@ -222,13 +250,15 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     def metrics_of(part: Any) -> dict[str, float]:
         if has_probabilities:
             names_there = predicted_names[part]
-            found = class_summary(true[part], scores[part], names, taxonomy=taxonomy, y_pred=names_there)
+            found = class_summary(true[part], own[part], every, taxonomy=taxonomy, y_pred=names_there)
             return found | _calibration(_as_labels(true[part], names), scores[part])
-        accuracy = outcomes.hits[part].nnz / max(1, outcomes.truth[part].positives.shape[0])
-        return {"accuracy": accuracy} | score_table(truth[part], outcomes.scores[part], predicted[part])
+        some = counted[part]
+        sets = _as_labels(predicted_names[some], every).positives
+        accuracy = float(np.mean(true[some] == predicted_names[some]))
+        return {"accuracy": accuracy} | score_table(_as_labels(true[some], every), own[some], sets)
 
-    metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(truth)
-    notes = class_notes(len(classes), len(known), len(exact))
+    metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(counted)
+    notes = class_notes(len(classes), len(known), len(counted))
     nodes = (true.astype(str), predicted_names.astype(str))
     probabilities = outcomes.scores if has_probabilities else None
     return Measured(outcomes, metrics, notes, n_counted, metrics_of, *nodes, probabilities)

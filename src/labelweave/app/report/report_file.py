@@ -68,8 +68,8 @@ class ReportOptions:
         The most weak labels to look into.
     examples : int, default=6
         The most rows to show with all their labels.
-    unknown_labels : {"error", "ignore"}, default="error"
-        What to do with labels or classes that the model does not know.
+    unknown_labels : {"missed", "ignore", "raise"}, default="missed"
+        What to do with labels or classes that the model does not know; those that are missed are named.
 
     Raises
     ------
@@ -81,14 +81,14 @@ class ReportOptions:
     facts: Mapping[str, str] = field(default_factory=dict)
     weakest: int = 20
     examples: int = 6
-    unknown_labels: Literal["error", "ignore"] = "error"
+    unknown_labels: Literal["missed", "ignore", "raise"] = "missed"
 
     def __post_init__(self) -> None:
         for name in ("weakest", "examples"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be 0 or more.")
-        if self.unknown_labels not in ("error", "ignore"):
-            raise ValueError(f"unknown_labels is {self.unknown_labels!r}; it is 'error' or 'ignore'.")
+        if self.unknown_labels not in ("missed", "ignore", "raise"):
+            raise ValueError(f"unknown_labels is {self.unknown_labels!r}; it is 'missed', 'ignore', 'raise'.")
 
 
 def rendered(content: Mapping[str, Any]) -> str:

@@ -8,9 +8,11 @@ the order in which their names were first given.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, overload
+from types import MappingProxyType
+from typing import Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,9 @@ Edge = tuple[str, str]
 _NUMBERS = {2: "two", 3: "three"}
 _SHOWN = 5
 _LONGEST_CYCLE = 12
+_OF_ONTOLOGY = re.compile(
+    r"(?:\w+://.*[/#])?([A-Za-z]\w*?)[_:](\d+)"
+)  # GO:1, or an address that ends in GO_1
 
 
 class NodeGraph:
@@ -34,7 +39,10 @@ class NodeGraph:
     pairs: one (parent, child) pair an edge.
     root: the node above all others, if there must be one.
     nodes: all names, every parent before its children.
+    aliases: further names of nodes, such as alternative identifiers and whole addresses.
     """
+
+    aliases: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, pairs: Iterable[Any], nodes: Iterable[Any] = (), root: Any | None = None) -> None:
         self.nodes, self._edges = ordered_nodes(pairs, nodes, root)
@@ -58,7 +66,28 @@ class NodeGraph:
         return len(self.nodes)
 
     def __contains__(self, name: object) -> bool:
-        return str(name) in self._number
+        return self._node_of(name) is not None
+
+    def _node_of(self, name: Any) -> str | None:
+        """Return the node that a name stands for: its own, an alias, or another way to write one, or None.
+
+        Addresses may stand in angle brackets and begin with http or https; GO_1 is GO:1; see :meth:`path`.
+        """
+        written = str(name)
+        if written in self._number:
+            return written
+        bare = written[1:-1] if written.startswith("<") and written.endswith(">") else written
+        ways = [written, bare, bare.replace("https:", "http:"), bare.replace("http:", "https:")]
+        of_ontology = _OF_ONTOLOGY.fullmatch(bare)
+        ways += [f"{of_ontology[1]}{mark}{of_ontology[2]}" for mark in ":_"] if of_ontology else []
+        found = (way if way in self._number else self.aliases.get(way) for way in ways)
+        return next((node for node in found if node is not None), None)
+
+    def _with_aliases(self, aliases: Mapping[str, str]) -> Self:
+        """Give nodes further names, by which labels are found; return the taxonomy; see :meth:`path`."""
+        known = self._number
+        self.aliases = {name: node for name, node in aliases.items() if node in known and name not in known}
+        return self
 
     @property
     def is_tree(self) -> bool:
@@ -270,13 +299,14 @@ class NodeGraph:
 
     def _numbers(self, names: Any, what: str = "name") -> npt.NDArray[np.int64]:
         asked = [str(name) for name in ([names] if _is_one(names) else names)]
-        absent = [name for name in asked if name not in self._number]
+        nodes = [name if name in self._number else self._node_of(name) for name in asked]
+        absent = [name for name, node in zip(asked, nodes, strict=True) if node is None]
         if absent:
             raise ValueError(
                 f"The {what} {absent[0]!r} is not in the taxonomy ({len(absent)} of {len(asked)} are not); "
-                f"every {what} must be one of its nodes."
+                f"every {what} must be one of its nodes, such as {self.nodes[-1]!r}."
             )
-        return np.array([self._number[name] for name in asked], np.int64)
+        return np.array([self._number[str(node)] for node in nodes], np.int64)
 
     def _is_leaf(self) -> npt.NDArray[np.bool_]:
         return np.asarray(np.bincount(self._edges[:, 0], minlength=len(self)) == 0)

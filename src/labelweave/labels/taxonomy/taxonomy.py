@@ -8,11 +8,16 @@ what a target at an inner node means (section 7.4.2).
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
+from labelweave.foundation.arguments import ParameterError
+from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy.constructors import TaxonomyConstructors
 from labelweave.labels.taxonomy.node_graph import Names, NodeGraph
 from labelweave.labels.taxonomy.node_matrices import NodeMatrices
@@ -20,9 +25,13 @@ from labelweave.model_files import storable
 from labelweave.model_files.schema import TEXT, Items, Optional
 
 _LINES = 30
+Outside = Literal["raise", "drop", "root"]
 
 
-@storable("Taxonomy", {"pairs": Items(Items(TEXT, "2")), "roots": Optional(Items(TEXT, kind=(list, tuple)))})
+_PAIRS, _ROOTS = Items(Items(TEXT, "2")), Optional(Items(TEXT, kind=(list, tuple)))
+
+
+@storable("Taxonomy", {"pairs": _PAIRS, "roots": _ROOTS, "aliases": Optional(_PAIRS)})
 class Taxonomy(TaxonomyConstructors, NodeMatrices):
     """A hierarchy over label names: nodes may have several parents, and there may be several roots.
 
@@ -156,7 +165,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         if self.is_tree:
             return self._part(stays)
         pairs = [(self.nodes[above], self.nodes[below]) for above, below in self._edges if stays[below]]
-        return Taxonomy(pairs, nodes=[self.nodes[k] for k in np.flatnonzero(stays)])
+        return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)])._with_aliases(self.aliases)
 
     def _part(self, stays: npt.NDArray[np.bool_]) -> Taxonomy:
         """Keep some nodes of a tree, each under the lowest kept node above it."""
@@ -167,7 +176,42 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
                 above[k] = up if stays[up] else above[up]
             if stays[k] and above[k] >= 0:
                 pairs.append((self.nodes[above[k]], self.nodes[k]))
-        return Taxonomy(pairs, nodes=[self.nodes[k] for k in np.flatnonzero(stays)])
+        return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)])._with_aliases(self.aliases)
+
+    def matched(self, labels: Any, outside: Outside = "raise") -> Matched:
+        """Bring labels and taxonomy together, and say what was done; see :meth:`closed`.
+
+        Alternative and obsolete identifiers become the terms that they stand for, as do several labels that
+        stand for one node; whole addresses stay as they are.  Labels that are no nodes are refused ("raise"),
+        left out ("drop") or taken for roots ("root").
+        """
+        if outside not in ("raise", "drop", "root"):
+            raise ValueError(f"outside is {outside!r}; it is 'raise', 'drop' or 'root'.")
+        Y = LabelMatrix.from_any(labels)
+        words = [str(name) for name in self._names_of(Y)]
+        nodes = {name: self._node_of(name) for name in words}
+        absent = [name for name, node in nodes.items() if node is None]
+        if absent and outside == "raise":
+            raise ParameterError(
+                f"The label {absent[0]!r} is not in the taxonomy ({len(absent)} of {len(words)} are not), "
+                f"whose nodes are such as {self.nodes[-1]!r}; leave them out with `outside='drop'`, or keep "
+                "them as roots with `outside='root'`."
+            )
+        if len(absent) == len(words):
+            self._numbers(words, "label")  # which refuses them
+        several = Counter(nodes.values())
+        names = {
+            name: node if node and (several[node] > 1 or "://" not in name) else name
+            for name, node in nodes.items()
+            if node is not None or outside == "root"
+        }
+        renamed = {name: now for name, now in names.items() if name != now}
+        return Matched(merged_labels(Y, names), self._with_roots(names), renamed, absent)
+
+    def _with_roots(self, names: Names) -> Taxonomy:
+        """Return the taxonomy with the names that are no nodes as further roots; see :meth:`restricted`."""
+        nodes = [*self.nodes, *(name for name in names if name not in self)]
+        return self if len(nodes) == len(self) else Taxonomy(self.pairs(), nodes)._with_aliases(self.aliases)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Taxonomy):
@@ -186,12 +230,44 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
 
     def to_state(self) -> dict[str, Any]:
         """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        return {"pairs": [list(pair) for pair in self.pairs()], "roots": self.roots}
+        state = {"pairs": [list(pair) for pair in self.pairs()], "roots": self.roots}
+        return state | ({"aliases": [*map(list, self.aliases.items())]} if self.aliases else {})
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        return cls(state["pairs"], state.get("roots", ()))
+        found = cls(state["pairs"], state.get("roots", ()))
+        return found._with_aliases(dict(state.get("aliases", ())))
+
+
+class Matched(NamedTuple):
+    """Labels and the taxonomy that has them; what labels were called before, and those it lacked."""
+
+    labels: LabelMatrix
+    taxonomy: Taxonomy
+    renamed: dict[str, str]
+    outside: list[str]
+
+
+def merged_labels(Y: LabelMatrix, names: Mapping[str, str]) -> LabelMatrix:
+    """Call labels by other names, and leave out those that have none.
+
+    Where several get one name, a row has it that has one of them, and lacks it that lacks all.
+    """
+    words = Y.words
+    kept = [place for place, word in enumerate(words) if word in names]
+    called = [names[words[place]] for place in kept]
+    found = list(dict.fromkeys(called))
+    if len(found) == len(kept):
+        return LabelMatrix.from_any(Y.select_labels(kept), called)
+    found.sort()
+    entries = np.ones(len(kept), np.int32), (kept, np.searchsorted(found, called))
+    to = sp.csr_array(entries, shape=(len(words), len(found)))
+    positives = sp.csr_array(Y.positives @ to > 0)
+    if Y.observed is None:
+        return LabelMatrix(positives, None, found)
+    seen = (abs(Y.observed) @ to).toarray() == np.asarray(to.sum(axis=0))
+    return LabelMatrix(positives, sp.csr_array(seen) + positives, found)
 
 
 def drawn(graph: NodeGraph, most: int = _LINES) -> str:
