@@ -88,11 +88,7 @@ class TextPrior(StoredParameters):
 
 @dataclass(frozen=True)
 class PriorTask:
-    """What a prior is chosen from.
-
-    text: of the columns that are scored.
-    scores: how near rows are to texts; None for no mean.
-    """
+    """What a prior is chosen from: texts of the columns that are scored; ``scores`` None for no mean."""
 
     features: FeatureMatrix
     data: TrainingRows

@@ -31,11 +31,7 @@ _PARTS = 5
 
 @dataclass(frozen=True)
 class LearningBlock:
-    """Rows that are cross-validated together.
-
-    held_out (m, folds): which of them each fold holds out.
-    Shapes: rows (m,).
-    """
+    """Rows (m,) that are cross-validated together, and which of them each fold holds out, (m, folds)."""
 
     rows: Array
     held_out: Array

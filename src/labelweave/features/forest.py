@@ -115,10 +115,7 @@ class Forest(StoredParameters):
         return int(self.leaf_numbers[-1]) + 1
 
     def leaves(self, data: Any) -> Array:
-        """Find the leaf in which each row ends, tree by tree, numbered over all trees: shape (n, t).
-
-        data (n, d): dense or CSR; NaN is a missing feature.
-        """
+        """Find the leaf, of all trees', where each row (n, d) ends: (n, t); NaN is a missing feature."""
         from labelweave.foundation.loops.trees import find_leaves
 
         if data.shape[1] != self.n_features:

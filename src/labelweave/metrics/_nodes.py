@@ -66,10 +66,7 @@ class NodeScores:
         return type(self)(self.graph, targets[rows], self.scores[np.ix_(rows, kept)], self.weights[rows])
 
     def by_threshold(self, thresholds: Floats, values: Floats | None) -> tuple[Floats, Floats, Floats]:
-        """Add the values of classes that are hit and that are predicted, (n, thresholds), and true, (n,).
-
-        values: of the columns; ones by default.
-        """
+        """Sum values of classes, 1 by default, that are hit and predicted (n, thresholds), and true (n,)."""
         n, width = len(self.targets), len(thresholds) + 1
         values = np.ones(self.scores.shape[1]) if values is None else values
         sums = np.zeros((2, n, width))

@@ -200,10 +200,7 @@ def area_under_curve(groups: ScoreGroups) -> Floats:
 def per_line(
     targets: LabelMatrix, scores: Scores, *statistics: Statistic, weights: Floats | None = None
 ) -> list[Floats]:
-    """Compute statistics of every row, block by block, from one sort.
-
-    weights (columns,): what an entry of each column counts; 1 by default.
-    """
+    """Compute statistics of rows, by blocks, from one sort; entries count by their column's weight, or 1."""
     build = _sparse_groups if sp.issparse(scores) else _dense_groups
     blocks = (build(targets[rows], scores[rows], weights) for rows in row_blocks(scores))
     columns = zip(*([statistic(groups) for statistic in statistics] for groups in blocks), strict=True)

@@ -183,10 +183,7 @@ FLAG = OneOf((True, False))
 
 @dataclass(frozen=True)
 class Made:
-    """An object of a class that was made before.
-
-    lengths: attributes of the object that are lengths, by their letters.
-    """
+    """An object of a class that was made before; some of its attributes are lengths, by their letters."""
 
     kind: type | tuple[type, ...]
     lengths: Mapping[str, str] = field(default_factory=dict)

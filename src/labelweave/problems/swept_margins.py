@@ -84,10 +84,7 @@ State.plain_with(Moves)
 
 
 class IndependentMargins(MarginDual):
-    """The dual with R the identity; blocks can be swept at the same time.
-
-    keeps_zeros: whether sweeps leave weights at 0 that are 0.
-    """
+    """The dual with R the identity; blocks can be swept at once, and may keep weights at 0 that are 0."""
 
     blocks_are_independent = True
     keeps_zeros = False

@@ -47,10 +47,7 @@ class ForestScorer(Scorer):
 
     @classmethod
     def of_rows(cls, forest: Forest, data: Any, targets: RowsByLabels, weights: Array) -> ForestScorer:
-        """Fill the leaves with the labels of rows that end in them; a leaf without any has the label's mean.
-
-        targets (n, L): 0 and 1, NaN where missing.
-        """
+        """Fill leaves with the labels (n, L) of rows, NaN if missing; empty ones have the label's mean."""
         known = ~np.isnan(targets)
         seen = np.where(known, weights[:, None], 0.0)
         means = np.where(known, targets * seen, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-300)

@@ -118,10 +118,7 @@ class EveryClass:
 
 
 def read_groups(groups: Any, n_rows: int) -> PerRow | None:
-    """Read the classes of the rows, (n,), or None.
-
-    Raises ValueError if there is not one class a row, or they are not all texts or all numbers.
-    """
+    """Read one class a row, all texts or all numbers, (n,), or None; anything else is a ValueError."""
     if groups is None:
         return None
     classes = np.asarray(groups)

@@ -25,10 +25,7 @@ class GramSource(Protocol):
     n_rows: int
 
     def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
-        """Compute the entries of some rows and columns, slices or ndarrays of int.
-
-        Returns (rows, columns): the entries, a fresh array.
-        """
+        """Compute a fresh array of the entries of some rows and columns, slices or ndarrays of int."""
 
     def diagonal(self) -> npt.NDArray[np.float64]:
         """Compute the diagonal, shape (n,)."""

@@ -256,11 +256,7 @@ _COPY_PANEL = 256  # rows, so that their pages stay known to the processor from 
 
 
 class SparseFeatureGram(Gram):
-    """The dot products of sparse explicit features, never written out.
-
-    dtype: the precision of columns; a product is computed in the type of the vectors.
-    Shapes: features (n, d).
-    """
+    """The dot products of sparse features (n, d), never written out; ``dtype`` is that of columns alone."""
 
     def __init__(
         self, features: FeatureMatrix, constant: float, dtype: npt.DTypeLike, workers: Workers

@@ -455,10 +455,7 @@ def numbers_of(values: Any, name: str) -> Array:
 
 
 def unmasked(table: Any) -> Any:
-    """Return a masked array as numbers, NaN where it is masked, or if of no numbers as objects, None there.
-
-    Anything else is given as it is.
-    """
+    """Return masked numbers with NaN, and other masked entries as objects with None; others as they are."""
     if not isinstance(table, np.ma.MaskedArray):
         return table
     is_number = table.dtype.kind in "iufb"

@@ -46,10 +46,7 @@ def greatest_below(scores, starts, parents):
 
 @njit(**LOOP)
 def project(scores, weights, parents, owners):
-    """Project every row onto the hierarchy, in place.
-
-    parents, owners: the edges up, and whose they are, in the order of labels, as uint32.
-    """
+    """Project every row onto the hierarchy in place; its edges up and their owners, by label, are uint32."""
     n_labels, n_edges = scores.shape[1], len(parents)
     numbers, links = np.empty((13, n_labels), np.uint32), np.empty((6, n_edges), np.uint32)
     values, flow, side = np.empty((8, n_labels)), np.empty(n_edges), np.empty(n_labels, np.uint8)

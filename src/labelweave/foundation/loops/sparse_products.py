@@ -357,9 +357,6 @@ def cut_rows(indptr, indices, size, cuts):
 
 @njit(nogil=True, cache=True)
 def sample_dots(indptr, indices, left, right, dots, far):
-    """Compute ``dots[p] = left[i] @ right[indices[p]]`` for every entry p of every sparse row i.
-
-    Only as many columns of ``right`` count as ``left`` has.
-    """
+    """Compute ``dots[p] = left[i] @ right[indices[p], :len(left[i])]`` for entries p of sparse rows i."""
     for row in range(len(left)):
         entry_dots(left[row], right, indices, indptr[row], indptr[row + 1], dots, far)

@@ -209,10 +209,7 @@ class SoftmaxCalibration(LabelCalibration):
 
 
 def fit_softmax(table: LabeledScores, *, pooled: bool) -> SoftmaxCalibration:
-    """Fit slope and intercepts to the rows whose class is known, or its probabilities.
-
-    pooled: whether intercepts have a normal prior of variance 1 around 0.
-    """
+    """Fit slope and intercepts, pooled ones with a prior N(0, 1), to rows of known class or probabilities."""
     rows, shares = known_classes(table)
     scores, size = _of_size_one(table.scores[rows].astype(np.float64))
     weights = table.weights[rows]

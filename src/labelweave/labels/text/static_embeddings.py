@@ -62,10 +62,7 @@ _PREFIX = re.compile(r"^[^:=]*(?:__|[:=])(?=.)", re.DOTALL)
 
 
 def label_words(name: str) -> str:
-    """Split a name into its words, such as ``role::shared-lib`` or ``sharedLib``.
-
-    Returns what is left of it in lower case, the name itself if that is nothing.
-    """
+    """Split names such as ``role::shared-lib`` or ``sharedLib`` into lower-case words; else leave them."""
     return " ".join(part for part in _JOINS.split(name) if part).lower() or name
 
 

@@ -83,11 +83,7 @@ class RidgePriors(PriorFamily):
 
 @dataclass(frozen=True)
 class FoldedRidge:
-    """Rows for a cross-validation.
-
-    held_out (n, folds): which rows each fold holds out.
-    least (n,): the losses where every score is its target.
-    """
+    """Rows of a cross-validation, held out by (n, folds); ``least`` (n,) is the loss of perfect scores."""
 
     features: FeatureMatrix
     targets: RowsByLabels

@@ -264,10 +264,7 @@ class SampledEntries(WeighedColumns):
 
 @dataclass
 class ShiftedEntries(WeighedColumns):
-    """The loss.
-
-    of_rows (rows, c), of_columns (columns, c): A and B.
-    """
+    """The loss of scores plus ``A B^T``, A ``of_rows`` (rows, c) and B ``of_columns`` (columns, c)."""
 
     entries: LabelEntries
     of_rows: Array

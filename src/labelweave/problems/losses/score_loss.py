@@ -78,11 +78,7 @@ class ScoreLoss(Protocol):
 
 
 class ShiftedLoss:
-    """A loss of scores that are counted from ones known a priori.
-
-    known (n, L): the known scores.
-    is_separate: whether the groups of the loss count labels within fits.
-    """
+    """A loss of scores counted from ones known a priori (n, L); separate groups count labels within fits."""
 
     def __init__(self, loss: ScoreLoss, known: RowsByLabels, *, is_separate: bool) -> None:
         self.loss, self.known, self.is_separate, self.shape = loss, known, is_separate, loss.shape

@@ -224,10 +224,7 @@ class StructuredMargin(MarginModel):
 
 
 def _merged_dual(dual: DualPoint, old: tuple[Layout, Array], layout: Layout) -> DualPoint:
-    """Return a dual point with the same means for a graph whose components are unions of the old ones.
-
-    old: the layout that it has, and the homes of its labels.
-    """
+    """Return a dual point with the same means for a graph whose components are unions of the ``old`` ones."""
     old_labels, homes = component_labels(old[0]), old[1]
     n, capacity, n_labels = dual.vertices.shape
     wide = component_labels(layout)
