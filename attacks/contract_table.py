@@ -221,6 +221,7 @@ USUAL: dict[str, Values] = {
     "text": _of("words"),
     "numeric": _of("size"),
     "missing_numeric": _of("error", "mean"),
+    "no_header": _of(False),
     "min_df": _of(1, 0.1),
     "ngram_range": _of((1, 1), (1, 2)),
     "on_interrupt": _of("raise", "keep"),
