@@ -5,21 +5,7 @@ from attacks.small_fits import grouped
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import labelweave
-from labelweave import (
-    AutoLabelClassifier,
-    BinaryRelevance,
-    CalibratedLabelClassifier,
-    ConformalLabelClassifier,
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    RankSearch,
-    TunedThresholdClassifier,
-    decisions,
-    estimators,
-)
+import labelweave as lw
 
 WEIGHTS = (
     "check_sample_weight_equivalence_on_dense_data",
@@ -104,12 +90,12 @@ SLOW = {
 
 def _public():
     """Make every public estimator; those that decide get a simple one to decide on."""
-    homes = (labelweave, estimators, decisions)
+    homes = (lw, lw.estimators, lw.decisions)
     found = {name: getattr(home, name) for home in homes for name in home.__all__ if name[0].isupper()}
     kinds = [kind for _, kind in sorted(found.items()) if hasattr(kind, "fit")]
     kinds = [kind for kind in kinds if kind.__name__ not in TAKES_FRAMES]
-    around = decisions.base.DecisionClassifier
-    return [kind(labelweave.BinaryRelevance()) if issubclass(kind, around) else kind() for kind in kinds]
+    around = lw.decisions.base.DecisionClassifier
+    return [kind(lw.BinaryRelevance()) if issubclass(kind, around) else kind() for kind in kinds]
 
 
 def _checks(is_slow):
@@ -129,7 +115,10 @@ OF_ONE_THRESHOLD = "labels have thresholds of their own, which may or may not ag
 
 
 def _skip_where_luck_decides(estimator, check):
-    if isinstance(estimator, AutoLabelClassifier) and check.func.__name__ == "check_classifier_multioutput":
+    if (
+        isinstance(estimator, lw.AutoLabelClassifier)
+        and check.func.__name__ == "check_classifier_multioutput"
+    ):
         pytest.skip(OF_ONE_THRESHOLD)
 
 
@@ -153,27 +142,27 @@ OWN_LEVEL = {"check_classifiers_train": "probabilities are not compared with 1/2
 INACCURATE = {"check_classifiers_train": "sets that may miss half of the labels are not accurate"}
 FIXED = {"hyperparameters": "fixed"}
 OTHERS = [
-    (MaxMarginClassifier(kernel="rbf", gamma=0.1), STOPS_EARLY),
-    (MaxMarginClassifier(kernel="precomputed"), STOPS_EARLY | NO_KERNEL_MATRIX),
-    (KernelLogisticClassifier(**FIXED), STOPS_EARLY),
-    (KernelLogisticClassifier(kernel="precomputed", **FIXED), STOPS_EARLY | NO_KERNEL_MATRIX | NO_SQUARE),
-    (LowRankClassifier(tol=1e-14, max_iter=3000), {}),
-    (LowRankClassifier(penalty="ridge"), {}),
-    (LowRankClassifier(loss="logistic", tol=1e-14, max_iter=3000), {}),
-    (LowRankClassifier(kernel="rbf", gamma=0.1, tol=1e-14, max_iter=3000), {}),
-    (LowRankClassifier(kernel="precomputed"), NO_KERNEL_MATRIX),
-    (LabelGraphClassifier(regularization=0.02, tol=0.01, max_iter=200), STOPS_EARLY),
-    (LabelGraphClassifier("full", regularization=0.02, tol=0.01, max_iter=200), STOPS_EARLY),
-    (BinaryRelevance("logistic"), {}),
-    (BinaryRelevance("squared_hinge"), {}),
-    (AutoLabelClassifier(members=["rbf"], time_budget=1e-3), FOLDS),
-    (AutoLabelClassifier(members=["forest"], time_budget=1e-3), FOLDS),
-    (TunedThresholdClassifier(LogisticRegression()), OWN_LEVEL),
-    (TunedThresholdClassifier(BinaryRelevance(), "macro_f1", scope="global", cv=2), {}),
-    (CalibratedLabelClassifier(BinaryRelevance(), "sigmoid"), {}),
-    (CalibratedLabelClassifier(LogisticRegression()), {}),
+    (lw.MaxMarginClassifier(kernel="rbf", gamma=0.1), STOPS_EARLY),
+    (lw.MaxMarginClassifier(kernel="precomputed"), STOPS_EARLY | NO_KERNEL_MATRIX),
+    (lw.KernelLogisticClassifier(**FIXED), STOPS_EARLY),
+    (lw.KernelLogisticClassifier(kernel="precomputed", **FIXED), STOPS_EARLY | NO_KERNEL_MATRIX | NO_SQUARE),
+    (lw.LowRankClassifier(tol=1e-14, max_iter=3000), {}),
+    (lw.LowRankClassifier(penalty="ridge"), {}),
+    (lw.LowRankClassifier(loss="logistic", tol=1e-14, max_iter=3000), {}),
+    (lw.LowRankClassifier(kernel="rbf", gamma=0.1, tol=1e-14, max_iter=3000), {}),
+    (lw.LowRankClassifier(kernel="precomputed"), NO_KERNEL_MATRIX),
+    (lw.LabelGraphClassifier(regularization=0.02, tol=0.01, max_iter=200), STOPS_EARLY),
+    (lw.LabelGraphClassifier("full", regularization=0.02, tol=0.01, max_iter=200), STOPS_EARLY),
+    (lw.BinaryRelevance("logistic"), {}),
+    (lw.BinaryRelevance("squared_hinge"), {}),
+    (lw.AutoLabelClassifier(members=["rbf"], time_budget=1e-3), FOLDS),
+    (lw.AutoLabelClassifier(members=["forest"], time_budget=1e-3), FOLDS),
+    (lw.TunedThresholdClassifier(LogisticRegression()), OWN_LEVEL),
+    (lw.TunedThresholdClassifier(lw.BinaryRelevance(), "macro_f1", scope="global", cv=2), {}),
+    (lw.CalibratedLabelClassifier(lw.BinaryRelevance(), "sigmoid"), {}),
+    (lw.CalibratedLabelClassifier(LogisticRegression()), {}),
     (
-        ConformalLabelClassifier(
+        lw.ConformalLabelClassifier(
             LogisticRegression(), level=0.5, guarantee="expectation", validation_fraction=0.5
         ),
         INACCURATE | SETS | SPLITS,
@@ -181,13 +170,13 @@ OTHERS = [
 ]
 # with rows repeated or left out the folds are others, which may or may not matter
 LEARNING = [
-    grouped(LowRankClassifier, penalty="ridge", kernel="rbf", max_learning_iter=2),
-    LowRankClassifier(RankSearch([1.0, 0.5], 2, cv=2)),
+    grouped(lw.LowRankClassifier, penalty="ridge", kernel="rbf", max_learning_iter=2),
+    lw.LowRankClassifier(lw.RankSearch([1.0, 0.5], 2, cv=2)),
 ]
 EXACT = [
-    MaxMarginClassifier(tol=1e-15, max_iter=3000),
-    MaxMarginClassifier(kernel="rbf", gamma=0.1, tol=1e-15, max_iter=3000),
-    KernelLogisticClassifier(**FIXED, gamma=0.1, tol=1e-15),
+    lw.MaxMarginClassifier(tol=1e-15, max_iter=3000),
+    lw.MaxMarginClassifier(kernel="rbf", gamma=0.1, tol=1e-15, max_iter=3000),
+    lw.KernelLogisticClassifier(**FIXED, gamma=0.1, tol=1e-15),
 ]
 
 

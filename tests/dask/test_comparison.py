@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
+import labelweave as lw
 import partitioned
-from labelweave import (
-    AutoLabelClassifier,
-    BinaryRelevance,
-    ConformalLabelClassifier,
-    KernelLogisticClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TunedThresholdClassifier,
-    compare,
-)
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +36,22 @@ def require_equal(found, expected):
 def test_labels_are_compared_as_in_memory(client, table, tuned):
     X, Y = table
     fitted = []
-    models = {C: MaxMarginClassifier(C=C, tol=1e-6) for C in (0.01, 1.0)}
+    models = {C: lw.MaxMarginClassifier(C=C, tol=1e-6) for C in (0.01, 1.0)}
     if tuned:
-        models[1.0] = TunedThresholdClassifier(models[1.0])
-    found = compare(models, chunks(X), chunks(Y), 2, reference="1.0", on_fit=lambda *one: fitted.append(one))
-    require_equal(found, compare(models, X, Y, 2, reference="1.0"))
+        models[1.0] = lw.TunedThresholdClassifier(models[1.0])
+    found = lw.compare(
+        models, chunks(X), chunks(Y), 2, reference="1.0", on_fit=lambda *one: fitted.append(one)
+    )
+    require_equal(found, lw.compare(models, X, Y, 2, reference="1.0"))
     assert fitted == [(name, fold) for name in ("0.01", "1.0") for fold in range(2)]
 
 
-@pytest.mark.parametrize("kind", [MaxMarginClassifier, KernelLogisticClassifier])
+@pytest.mark.parametrize("kind", [lw.MaxMarginClassifier, lw.KernelLogisticClassifier])
 def test_classes_are_compared_as_in_memory(client, table, kind):
     X, _ = table
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
     model = kind(kernel="linear")
-    require_equal(compare(model, chunks(X), chunks(y), KFold(2)), compare(model, X, y, KFold(2)))
+    require_equal(lw.compare(model, chunks(X), chunks(y), KFold(2)), lw.compare(model, X, y, KFold(2)))
 
 
 @pytest.mark.parametrize("of_classes", [False, True], ids=["labels", "classes"])
@@ -66,18 +59,18 @@ def test_the_one_call_is_compared_as_in_memory(client, table, of_classes):
     X, y = table
     if of_classes:
         y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    models = {"one call": AutoLabelClassifier(members=["linear"]), "margins": MaxMarginClassifier()}
-    require_equal(compare(models, chunks(X), chunks(y), 2), compare(models, X, y, 2))
+    models = {"one call": lw.AutoLabelClassifier(members=["linear"]), "margins": lw.MaxMarginClassifier()}
+    require_equal(lw.compare(models, chunks(X), chunks(y), 2), lw.compare(models, X, y, 2))
 
 
 def test_sets_of_classes_are_compared_as_in_memory(client, table):
     X = table[0]
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
     given = {"level": 0.3, "guarantee": "expectation"}
-    model = ConformalLabelClassifier(MaxMarginClassifier(), **given)
-    expected = compare(model, X, y, KFold(2))
+    model = lw.ConformalLabelClassifier(lw.MaxMarginClassifier(), **given)
+    expected = lw.compare(model, X, y, KFold(2))
     assert expected.metrics[:2] == ["coverage", "set_size"]
-    require_equal(compare(model, chunks(X), chunks(y), KFold(2)), expected)
+    require_equal(lw.compare(model, chunks(X), chunks(y), KFold(2)), expected)
     model.fit(chunks(X), chunks(y))
     assert model.score(chunks(X), chunks(y)) == pytest.approx(model.score(X, y))
     unknown = np.where(np.arange(90) % 5 == 0, None, y)
@@ -87,12 +80,12 @@ def test_sets_of_classes_are_compared_as_in_memory(client, table):
 def test_what_makes_no_sense_is_refused(client, table):
     X, Y = map(chunks, table)
     with pytest.raises(ValueError, match="BinaryRelevance is fitted to data in memory"):
-        compare(BinaryRelevance(), X, Y)
+        lw.compare(lw.BinaryRelevance(), X, Y)
     with pytest.raises(ValueError, match="checkpoint keeps one fit"):
-        compare(MaxMarginClassifier(checkpoint="somewhere"), X, Y)
+        lw.compare(lw.MaxMarginClassifier(checkpoint="somewhere"), X, Y)
     with pytest.raises(ValueError, match="reference is 'b'"):
-        compare({"a": LowRankClassifier()}, X, Y, reference="b")
+        lw.compare({"a": lw.LowRankClassifier()}, X, Y, reference="b")
     y = np.where(table[0][:, 0] > 0, "a", "b").astype(object)
     y[40] = None
     with pytest.raises(ValueError, match="A row of y has no class"):
-        compare(MaxMarginClassifier(), X, chunks(y), 2)
+        lw.compare(lw.MaxMarginClassifier(), X, chunks(y), 2)

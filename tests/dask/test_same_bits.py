@@ -13,16 +13,6 @@ from distributed import Client, LocalCluster
 
 import labelweave as lw
 import partitioned
-from labelweave import (
-    CalibratedLabelClassifier,
-    GraphGrowth,
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LabelTreeClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TableModel,
-)
 from labelweave.dask.rows import read_rows
 from labelweave.solvers.alternating_minimization import AlternatingMinimization
 from labelweave.solvers.newton import NewtonConjugateGradient
@@ -35,21 +25,21 @@ Y = (X @ RANDOM.normal(size=(8, 12)) > 0.5).astype(float)
 
 
 def calibrated(**settings):
-    return CalibratedLabelClassifier(MaxMarginClassifier(**settings), cv=2)
+    return lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(**settings), cv=2)
 
 
 MODELS = {
     "calibrated": (calibrated, {"C": 0.1}),
-    "coupled": (MaxMarginClassifier, {"C": 0.1, "label_covariance": 0.5 + 0.5 * np.eye(12), "tol": 0.05}),
-    "kernel logistic": (KernelLogisticClassifier, {"kernel_rank": 30, "hyperparameters": "fixed"}),
-    "linear logistic": (KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
-    "low rank": (LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
-    "max margin": (MaxMarginClassifier, {"kernel": "rbf", "kernel_rank": 30}),
+    "coupled": (lw.MaxMarginClassifier, {"C": 0.1, "label_covariance": 0.5 + 0.5 * np.eye(12), "tol": 0.05}),
+    "kernel logistic": (lw.KernelLogisticClassifier, {"kernel_rank": 30, "hyperparameters": "fixed"}),
+    "linear logistic": (lw.KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
+    "low rank": (lw.LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
+    "max margin": (lw.MaxMarginClassifier, {"kernel": "rbf", "kernel_rank": 30}),
     "label graph": (
-        LabelGraphClassifier,
-        {"regularization": 1.0, "tol": 0.1, "graph": GraphGrowth(max_rounds=1)},
+        lw.LabelGraphClassifier,
+        {"regularization": 1.0, "tol": 0.1, "graph": lw.GraphGrowth(max_rounds=1)},
     ),
-    "label tree": (LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
+    "label tree": (lw.LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
 }
 
 
@@ -101,7 +91,7 @@ def test_rows_are_read_to_even_addresses(kind):
 
 def test_columns_of_frames_give_the_same_bits(clusters):
     rows = pd.DataFrame({"text": [f"a{a:.0f} b{b:.0f}" for a, b in X[:, :2]], "size": X[:, 2]})
-    model = TableModel(MaxMarginClassifier(C=0.1), text="text", numeric="size")
+    model = lw.TableModel(lw.MaxMarginClassifier(C=0.1), text="text", numeric="size")
     frame = dd.from_pandas(rows, npartitions=3)
     one, *others = (on(client, model, frame).decision_function(rows) for client in clusters)
     assert all(np.array_equal(one, other) for other in others)

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from labelweave.features import CallableKernel, FeatureMatrix, Kernel, LinearKernel, RBFKernel
-from labelweave.features.gram.sources import (
-    KernelSource,
-    PrecomputedSource,
-    check_positive_semidefinite,
-    checked_kernel_matrix,
-    is_known_semidefinite,
-)
+from labelweave.features.gram import sources
 
 X = np.random.default_rng(0).normal(size=(700, 3))
 K = RBFKernel(0.3).block(FeatureMatrix(X), FeatureMatrix(X))
@@ -25,10 +19,10 @@ class _Own(Kernel):
 
 
 def test_kernels_of_the_library_are_known():
-    assert is_known_semidefinite(RBFKernel(0.3) * 2.0 + LinearKernel())
-    assert not is_known_semidefinite(CallableKernel(np.dot))
-    assert not is_known_semidefinite(RBFKernel(0.3) + CallableKernel(np.dot))
-    assert not is_known_semidefinite((RBFKernel(0.3) + LinearKernel() * _Own()) * 2.0)
+    assert sources.is_known_semidefinite(RBFKernel(0.3) * 2.0 + LinearKernel())
+    assert not sources.is_known_semidefinite(CallableKernel(np.dot))
+    assert not sources.is_known_semidefinite(RBFKernel(0.3) + CallableKernel(np.dot))
+    assert not sources.is_known_semidefinite((RBFKernel(0.3) + LinearKernel() * _Own()) * 2.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -36,15 +30,15 @@ def test_kernels_of_the_library_are_known():
 def test_a_kernel_matrix_passes_as_it_is(dtype, scale):
     matrix = (K * scale).astype(dtype)
     before = matrix.copy()
-    assert checked_kernel_matrix(matrix) is matrix
-    check_positive_semidefinite(PrecomputedSource(matrix), 0)
+    assert sources.checked_kernel_matrix(matrix) is matrix
+    sources.check_positive_semidefinite(sources.PrecomputedSource(matrix), 0)
     np.testing.assert_array_equal(matrix, before)
 
 
 def test_rounding_in_single_precision_passes():
     noise = 1e-7 * np.random.default_rng(0).normal(size=K.shape)
-    checked_kernel_matrix(K + noise)
-    check_positive_semidefinite(PrecomputedSource(K + noise), 0)
+    sources.checked_kernel_matrix(K + noise)
+    sources.check_positive_semidefinite(sources.PrecomputedSource(K + noise), 0)
 
 
 @pytest.mark.parametrize(("i", "j"), [(0, 699), (600, 3), (699, 698)])
@@ -52,7 +46,7 @@ def test_an_asymmetric_entry_is_named(i, j):
     spoiled = K.copy()
     spoiled[i, j] += 0.5
     with pytest.raises(ValueError, match="not symmetric") as error:
-        checked_kernel_matrix(spoiled)
+        sources.checked_kernel_matrix(spoiled)
     assert f"({i}, {j})" in str(error.value)
     assert f"({j}, {i})" in str(error.value)
     assert f"{spoiled[i, j]:g}" in str(error.value)
@@ -61,22 +55,22 @@ def test_an_asymmetric_entry_is_named(i, j):
 @pytest.mark.parametrize("shape", [(3, 4), (4, 3), (0, 2)])
 def test_a_matrix_that_is_not_square_is_refused(shape):
     with pytest.raises(ValueError, match="square"):
-        checked_kernel_matrix(np.ones(shape))
+        sources.checked_kernel_matrix(np.ones(shape))
 
 
 def test_negative_eigenvalues_are_found():
     with pytest.raises(ValueError, match=r"not positive semi-definite.*smallest eigenvalue is -"):
-        check_positive_semidefinite(PrecomputedSource(K - 0.1 * np.eye(700)), 0)
+        sources.check_positive_semidefinite(sources.PrecomputedSource(K - 0.1 * np.eye(700)), 0)
     with pytest.raises(ValueError, match="not positive semi-definite"):
-        check_positive_semidefinite(PrecomputedSource(-np.ones((1, 1))), 0)
+        sources.check_positive_semidefinite(sources.PrecomputedSource(-np.ones((1, 1))), 0)
 
 
 def test_a_function_that_is_not_symmetric_is_found():
-    source = KernelSource(CallableKernel(lambda a, b: a[:, :1] - b[:, 0]), FeatureMatrix(X))
+    source = sources.KernelSource(CallableKernel(lambda a, b: a[:, :1] - b[:, 0]), FeatureMatrix(X))
     with pytest.raises(ValueError, match="The kernel is not symmetric"):
-        check_positive_semidefinite(source, 0)
+        sources.check_positive_semidefinite(source, 0)
 
 
 def test_zeros_pass():
-    checked_kernel_matrix(np.zeros((4, 4)))
-    check_positive_semidefinite(PrecomputedSource(np.zeros((4, 4))), 0)
+    sources.checked_kernel_matrix(np.zeros((4, 4)))
+    sources.check_positive_semidefinite(sources.PrecomputedSource(np.zeros((4, 4))), 0)
