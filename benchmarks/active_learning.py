@@ -27,7 +27,6 @@ from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, next_queries
 from labelweave.app.active.expected_error import micro_f1_cut
-from labelweave.datasets import load_debtags
 
 PROBLEMS = ["scene", "yeast", "emotions", "enron", "bibtex", "debtags"]
 STRATEGIES = [
@@ -44,7 +43,6 @@ NAMES = {
     "random": "random entries",
 }
 ROWS, TEST_ROWS, FIRST_ROWS, LEAST_POSITIVES, SHARE = 1000, 2000, 10, 5, 0.3
-PLOT = frame.IMAGES / "active_learning.png"
 
 
 class Draw(NamedTuple):
@@ -57,15 +55,11 @@ class Draw(NamedTuple):
 
 
 def read(name: str, data: Path) -> Draw:
-    if name == "debtags":
-        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
-    else:
-        parts = read_parts(name, data)
-        X, X_test = (part.X for part in parts)
-        Y, Y_test = (part.Y.positives for part in parts)
-        if not sp.issparse(X) and np.count_nonzero(X) < X.size / 2:
-            X, X_test = sp.csr_array(X), sp.csr_array(X_test)
-    return Draw(X, Y.toarray().astype(float), X_test, Y_test.toarray().astype(int))
+    train, test = read_parts(name, data)
+    X, X_test, Y, Y_test = train.X, test.X, train.Y.positives.toarray(), test.Y.positives.toarray()
+    if not sp.issparse(X) and np.count_nonzero(X) < X.size / 2:
+        X, X_test = sp.csr_array(X), sp.csr_array(X_test)
+    return Draw(X, Y.astype(float), X_test, Y_test.astype(int))
 
 
 def draw(whole: Draw, number: int, training_alone: bool = False) -> Draw:

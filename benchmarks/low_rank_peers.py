@@ -74,15 +74,9 @@ def _measure(name: str, data: Path, repeats: int) -> dict[str, Any]:
 def _read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
     from sklearn.preprocessing import normalize
 
-    from labelweave.datasets import load_debtags
-
-    if name == "debtags":
-        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
-    else:
-        train, test = read_parts(name, data)
-        X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
-    X, X_test = (sp.csr_array(normalize(sp.csr_array(table))) for table in (X, X_test))
-    Y, Y_test = (sp.csr_array(table, dtype=np.int8) for table in (Y, Y_test))
+    parts = read_parts(name, data)
+    X, X_test = (sp.csr_array(normalize(sp.csr_array(part.X))) for part in parts)
+    Y, Y_test = (sp.csr_array(part.Y.positives, dtype=np.int8) for part in parts)
     for table in (X, Y, X_test, Y_test):
         table.sort_indices()
     return X, Y, X_test, Y_test

@@ -17,7 +17,6 @@ Example: ``python -m benchmarks.low_rank_scaling --repeats 5``.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -111,18 +110,15 @@ class StepProblem:
 
     def _timed(self, part: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any, **options: Any) -> Any:
-            start = time.process_time()
-            result = work(*arguments, **options)
-            self.seconds[part] += time.process_time() - start
+            result, seconds = frame.timed(work, *arguments, **options)
+            self.seconds[part] += seconds
             return result
 
         return run
 
     def run(self, iterations: int) -> dict[str, float]:
         self.seconds.clear()
-        start = time.process_time()
-        found = truncated_gradients(self.step, self.point, self.start, 0.0, iterations)
-        total = time.process_time() - start
+        found, total = frame.timed(truncated_gradients, self.step, self.point, self.start, 0.0, iterations)
         if found.n_iter != iterations:
             raise RuntimeError(f"{found.n_iter} iterations instead of {iterations}: nothing was left to do.")
         curvature = self.seconds["curvature"] - self.seconds["scores"]  # which are computed within

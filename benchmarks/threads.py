@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import command, flag, write_json
+from benchmarks.frame import command, flag, timed, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.problems import DEFAULT_DATA, load_problem
 
@@ -24,9 +24,9 @@ from benchmarks.problems import DEFAULT_DATA, load_problem
 def _fit(X: Any, Y: Any, jobs: int, arguments: argparse.Namespace) -> tuple[float, Any]:
     from labelweave import MaxMarginClassifier
 
-    start = time.perf_counter()
-    model = MaxMarginClassifier(C=arguments.penalty / 2, tol=arguments.tol, n_jobs=jobs).fit(X, Y)
-    return time.perf_counter() - start, model.coef_
+    model = MaxMarginClassifier(C=arguments.penalty / 2, tol=arguments.tol, n_jobs=jobs)
+    _, seconds = timed(model.fit, X, Y, clock=time.perf_counter)
+    return seconds, model.coef_
 
 
 @command(

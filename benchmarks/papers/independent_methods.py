@@ -119,10 +119,7 @@ def table(runs: list[Run]) -> str:
     return "\n".join(lines)
 
 
-@command(
-    seeds=flag(5, "draws of training rows"),
-    records=RESULTS / "papers" / "independent_methods.json",
-)
+@command(seeds=flag(5, "draws of training rows"), records=RESULTS / "papers" / "independent_methods.json")
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments, paper=_PAPER)
     for name, rule in _CASES if record.measures else ():
