@@ -303,7 +303,7 @@ ESTIMATORS: dict[str, Callable[[Draw], Fit]] = {
 def violations(fit: Fit, tol: float) -> Iterator[str]:
     model, last, gap = fit.model, fit.model.trace_[-1], fit.model.duality_gap_
     slack = _ROUNDING * abs(fit.objective)
-    is_learned = isinstance(model, lw.LabelGraphClassifier) and model.graph == "learn"
+    is_learned = isinstance(getattr(model, "graph", None), lw.GraphGrowth)
     if is_learned:
         gap = model.relaxation_gap_
     if not gap >= -_ROUNDING:

@@ -91,16 +91,9 @@ class Machines:
         self.thread.start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [
-            sys.executable,
-            "-m",
-            "distributed.cli.dask_worker",
-            self.address,
-            "--no-nanny",
-            "--nthreads=1",
-        ]
-        more = ["--no-dashboard", "--death-timeout=60"]
-        return subprocess.Popen(command + more, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--no-nanny"]
+        command += ["--nthreads=1", "--no-dashboard", "--death-timeout=60"]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _watch(self) -> None:
         while self.is_open:
