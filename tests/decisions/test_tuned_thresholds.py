@@ -167,8 +167,10 @@ def test_two_rows_are_needed(data):
 @pytest.mark.parametrize("scope", ["global", "label"])
 def test_probable_labels_count_as_far_as_they_are_expected(objective, scope, data):
     X, Y = data
-    P = lw.LabelMatrix.from_probabilities(np.where(Y > 0, 0.9, 0.2)[:60])
-    model = lw.TunedThresholdClassifier(max_margin(), objective, scope=scope).fit(X[:60], P)
+    P = np.where(Y > 0, 0.9, 0.2)[:60]
+    P[0], P[7, 1] = 0.5, np.nan
+    model = lw.TunedThresholdClassifier(max_margin(), objective, scope=scope)
+    model.fit(X[:60], lw.LabelMatrix.from_probabilities(P))
     assert np.isfinite(model.thresholds_).all()
 
 

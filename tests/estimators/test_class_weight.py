@@ -16,19 +16,7 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 4))
 SCORES = X[:, :3] + 0.7 * RANDOM.normal(size=(90, 3))
 Y = (SCORES > [0.2, 1.0, -0.8]).astype(float)
-GAPS = np.where(RANDOM.random(Y.shape) < 0.15, np.nan, Y)
 CLASSES = np.array(["a", "b", "c"])[(SCORES + np.array([0.0, -0.8, 0.6])).argmax(axis=1)]
-
-
-def _balanced(y, weights):
-    """Give the weight of every entry as scikit-learn has it, label by label, by hand."""
-    table = np.ones(y.shape)
-    for label in range(y.shape[1]):
-        for value in (0, 1):
-            others = weights[y[:, label] == 1 - value].sum()
-            own = weights[y[:, label] == value].sum()
-            table[y[:, label] == value, label] = (own + others) / (2 * own)
-    return table
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"b": 4.0}], ids=["balanced", "dict"])
@@ -54,16 +42,6 @@ def test_models_with_one_weight_a_row_refuse_weights_of_entries():
         model.set_params(class_weight={"a": 0.0, "b": 0.0, "c": 0.0}).fit(X, CLASSES)
     model.set_params(class_weight={"a": 0.0}).fit(X, CLASSES)
     assert np.isfinite(model.decision_function(X)).all()
-
-
-@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
-def test_binary_relevance_weights_labels_one_by_one(loss):
-    table = _balanced(GAPS, np.ones(90))
-    found = lw.BinaryRelevance(loss, class_weight="balanced", tol=1e-8).fit(X, GAPS)
-    for label in range(3):
-        seen = ~np.isnan(GAPS[:, label])
-        alone = lw.BinaryRelevance(loss, tol=1e-8).fit(X[seen], GAPS[seen][:, [label]], table[seen, label])
-        np.testing.assert_allclose(found.coef_[label], alone.coef_[0], atol=1e-5)
 
 
 def test_like_linear_svc():
@@ -123,13 +101,6 @@ def test_partial_fit_counts_all_rows_seen():
     parts = lw.MaxMarginClassifier(class_weight="balanced", tol=1e-6)
     parts.partial_fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
     np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), atol=2e-3)
-
-
-def test_learned_hyper_parameters_see_the_weights():
-    settings = {"kernel": "rbf", "hyperparameters": "learn", "tol": 1e-5}
-    found = lw.MaxMarginClassifier(class_weight={1: 9.0}, **settings).fit(X, Y)
-    by_hand = lw.MaxMarginClassifier(**settings).fit(X, Y, None, np.where(Y == 1, 9.0, 1.0))
-    np.testing.assert_allclose(found.decision_function(X), by_hand.decision_function(X), atol=2e-3)
 
 
 def test_sparse_labels_and_label_matrices():

@@ -327,7 +327,7 @@ def test_as_many_columns_as_rows_are_the_kernel(solver):
     assert model.trace_[-1].primal == pytest.approx(whole.trace_[-1].primal, rel=1e-6)
 
 
-def test_few_columns_are_the_linear_model_of_a_factor(tmp_path):
+def test_few_columns_are_the_linear_model_of_a_factor():
     X, Y = table()
     kernel = RBFKernel(0.4)
     model = lw.MaxMarginClassifier(kernel=kernel, kernel_rank=20, tol=1e-6).fit(X, Y)
@@ -336,8 +336,6 @@ def test_few_columns_are_the_linear_model_of_a_factor(tmp_path):
     np.testing.assert_array_equal(found.active_rows, model.support_)
     linear = lw.MaxMarginClassifier(tol=1e-6).fit(found.factor, Y)
     np.testing.assert_allclose(model.decision_function(X), linear.decision_function(found.factor), atol=1e-6)
-    model.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(lw.load(tmp_path / "m.lw").predict(X), model.predict(X))
 
 
 def _seed():
@@ -364,7 +362,6 @@ def test_a_given_matrix_learned_parameters_and_more_rows():
         ({"kernel": ["rbf", "laplacian"]}, "kernel_rank takes one kernel"),
         ({"kernel": "rbf", "label_mean": np.ones((3, 4))}, "label_mean is of weights of features"),
         ({"kernel": "rbf", "prune": "small"}, "prune is of weights of features"),
-        ({"kernel": "rbf", "kernel_rank": 0}, "kernel_rank"),
     ],
 )
 def test_what_makes_no_sense_is_refused(settings, said):

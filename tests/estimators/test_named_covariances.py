@@ -19,8 +19,7 @@ def test_some_names_of_y_among_others_are_refused():
     for what, given in (("label_covariance", R), ("label_mean", mean)):
         for model in (lw.MaxMarginClassifier(), lw.KernelLogisticClassifier(hyperparameters="fixed")):
             with pytest.raises(
-                ValueError,
-                match=f"{what} has 'fog', .* not the label 'rain', while other names",
+                ValueError, match=f"{what} has 'fog', .* not the label 'rain', while other names"
             ):
                 model.set_params(**{what: given}).fit(X, Y)
     numbered = Y.set_axis([1, 2, 3], axis=1)

@@ -45,13 +45,6 @@ def test_more_classes_are_refused(model, rows):
         model.fit(rows[0], np.arange(300) % 3)
 
 
-@pytest.mark.parametrize("rule", ["f1", "macro_f1"])
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-def test_rules_are_refused(model, rule, rows):
-    with pytest.raises(ValueError, match="The 'threshold' parameter"):
-        type(model)(threshold=rule).fit(*rows)
-
-
 @pytest.mark.parametrize(
     ("n_rows", "share", "parts"), [(57, "auto", 5), (3, "auto", 3), (5001, "auto", 1), (57, 0.1, 1)]
 )
