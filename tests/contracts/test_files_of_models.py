@@ -23,7 +23,7 @@ ROWS, CLASSES = draw_classes(40)
 NAMED = pd.DataFrame(Y, columns=list("abcd"))
 TREE = lw.Taxonomy.from_nested({"x": ["a", "b"], "y": ["c", "d"]})
 GRAPH = lw.Taxonomy([("x", "a"), ("x", "b"), ("y", "b"), ("y", "c"), ("y", "d")])  # b has two parents
-GRAM, GRAM_OF_CLASSES = rbf_kernel(X), rbf_kernel(ROWS)
+GRAM = rbf_kernel(X)
 TIES = np.eye(4) + 1.0
 MEAN = lw.LabelMean(np.ones((4, 2)), np.arange(8.0).reshape(4, 2) / 10, np.ones(4))
 COSTS = pd.Series([1.0, 5.0, 0.2, 1.0], list("dbca"))

@@ -228,8 +228,7 @@ def test_rows_and_groups_are_chosen_alike_everywhere(loss_and_twin):
     assert np.array_equal(part.state, whole.state[ROWS][:, GROUPS])
     some = vectors[ROWS][:, GROUPS]
     assert np.array_equal(
-        loss.curve(part.state, some, ROWS, GROUPS),
-        loss.curve(whole.state, vectors, *every)[ROWS][:, GROUPS],
+        loss.curve(part.state, some, ROWS, GROUPS), loss.curve(whole.state, vectors, *every)[ROWS][:, GROUPS]
     )
     assert np.array_equal(
         loss.row_curvatures(part.state, ROWS, GROUPS),

@@ -1,5 +1,6 @@
 """Models other than linear max-margin ones have the same bits for any number of workers, and go on."""
 
+import pickle
 from contextlib import ExitStack
 from functools import partial
 
@@ -13,7 +14,8 @@ from distributed import Client, LocalCluster
 
 import labelweave as lw
 import partitioned
-from labelweave.dask.rows import read_rows
+from labelweave.dask.rows import Sized, aligned, read_rows
+from labelweave.features import FeatureMatrix
 from labelweave.solvers.alternating_minimization import AlternatingMinimization
 from labelweave.solvers.newton import NewtonConjugateGradient
 from labelweave.solvers.passes import BlockFrankWolfe
@@ -139,3 +141,39 @@ def test_a_fit_whose_client_was_killed_goes_on(client, request, tmp_path, monkey
     assert mark(again, X) == mark(whole, X)
     assert 0 < rounds[1] < rounds[2]
     assert not path.exists()
+
+
+def _misaligned(array):
+    moved = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    moved[:] = array
+    return moved
+
+
+class Kept(Sized):
+    def __init__(self, table):
+        self.features = FeatureMatrix._unchecked(table)
+
+
+def test_arrays_are_aligned_inside_of_what_workers_keep():
+    table = np.arange(12.0).reshape(3, 4)
+    moved = _misaligned(table)
+    assert not moved.flags.aligned
+    assert aligned(moved).flags.aligned
+    assert aligned(table) is table
+    kept = Kept(table)
+    kept.__setstate__({"features": FeatureMatrix._unchecked(moved)})
+    assert kept.features.data.flags.aligned
+    np.testing.assert_array_equal(kept.features.data, table)
+
+
+def test_sparse_parts_are_aligned():
+    csr = sp.csr_array(np.eye(3))
+    csr.data = _misaligned(csr.data)
+    found = aligned(csr)
+    assert found.data.flags.aligned
+    np.testing.assert_array_equal(found.toarray(), np.eye(3))
+
+
+def test_what_was_pickled_is_as_it_was():
+    again = pickle.loads(pickle.dumps(Kept(np.eye(2))))
+    np.testing.assert_array_equal(again.features.data, np.eye(2))

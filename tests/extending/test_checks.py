@@ -352,10 +352,7 @@ class ColdOnly(Fista):
         (ColdOnly(), "takes 2 positional arguments but 3 were given"),
         (Remembers(), "ends elsewhere when it goes on from a state"),
         (NoNumber(), "an answer with numbers that are not finite"),
-        (
-            AlternatingDirections(1e-3, 10),
-            "failed: 'SmallDual' object has no attribute 'first_penalty'",
-        ),
+        (AlternatingDirections(1e-3, 10), "failed: 'SmallDual' object has no attribute 'first_penalty'"),
     ],
 )
 def test_what_a_solver_gives_wrong_is_said(solver, message):

@@ -138,12 +138,7 @@ def test_float32_comes_close(loss):
         ENTRY_LOSSES[loss](), sp.csr_array(y[:, None]), np.ones(len(y), np.float32), 1.0, workers
     )
     single = FactorStep(
-        entries,
-        DenseMap(X.astype(np.float32), workers),
-        np.ones((1, 1), np.float32),
-        1.0,
-        "whole",
-        workers,
+        entries, DenseMap(X.astype(np.float32), workers), np.ones((1, 1), np.float32), 1.0, "whole", workers
     )
     found = _solved(single, factor.astype(np.float32), trust_region_newton.TrustRegionNewton(1e-5, 50, 100))
     assert found.factor.dtype == np.float32
