@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, command, flag, read_json, several, write_json
+from benchmarks.frame import RESULTS, command, flag, markdown, read_json, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.peers.top_labels import RankingProblem, write_ranking
 from benchmarks.problems import DEFAULT_DATA, read_parts
@@ -92,15 +92,12 @@ def _run(program: Program, problem: Path, answer: Path, Y_test: Any) -> dict[str
 
 def _table(name: str, found: dict[str, Any]) -> str:
     sizes = "{rows} rows, {features} features, {labels} labels, {test_rows} test rows".format(**found)
-    lines = [
-        f"\n{name}: {sizes}\n",
-        "| program | training, s | P@1 | P@3 | P@5 | MB |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for title, one in found["programs"].items():
-        places = " | ".join(f"{100 * one[f'P@{place}']:.2f}" for place in _PLACES)
-        lines.append(f"| {title} | {one['seconds']:.2f} | {places} | {one['bytes'] / 1e6:.2f} |")
-    return "\n".join(lines)
+        places = (f"{100 * one[f'P@{place}']:.2f}" for place in _PLACES)
+        rows.append([title, f"{one['seconds']:.2f}", *places, f"{one['bytes'] / 1e6:.2f}"])
+    table = markdown(["program", "training, s", "P@1", "P@3", "P@5", "MB"], rows)
+    return "\n".join([f"\n{name}: {sizes}\n", *table])
 
 
 @command(

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import command, flag, timed, write_json
-from benchmarks.machine import describe_machine
+from benchmarks.frame import command, flag, save, timed
 from benchmarks.problems import DEFAULT_DATA, load_problem
 
 
@@ -51,7 +50,6 @@ def main(arguments: argparse.Namespace) -> None:
     ratio = statistics.median(ratios)
     medians = {jobs: statistics.median(times) for jobs, times in seconds.items()}
     print(f"one thread {medians[1]:.2f} s, two threads {medians[2]:.2f} s, ratio {ratio:.2f}, same bits")
-    if arguments.out is not None:
-        results = {"problem": arguments.problem, "tol": arguments.tol, "ratio": ratio, "ratios": ratios}
-        times = {str(jobs): values for jobs, values in seconds.items()}
-        write_json(arguments.out, results | {"seconds": times} | describe_machine())
+    times = {str(jobs): values for jobs, values in seconds.items()}
+    results = {"problem": arguments.problem, "tol": arguments.tol, "ratio": ratio, "ratios": ratios}
+    save(arguments.out, results | {"seconds": times})
