@@ -77,5 +77,3 @@ def test_what_an_own_solver_does_not_take_is_refused():
         MaxMarginClassifier(solver=Fista(), prune="small").fit(X, Y)
     with pytest.raises(TypeError, match=r"NoAnswer.certify must give \(record, status, answer\)"):
         MaxMarginClassifier(solver=NoAnswer(), max_iter=2).fit(X, Y)
-    with pytest.raises(ValueError, match="'solver' parameter"):
-        MaxMarginClassifier(solver=3).fit(X, Y)

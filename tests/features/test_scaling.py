@@ -219,8 +219,6 @@ def test_scaling_is_refused_where_it_makes_no_sense(table):
         lw.MaxMarginClassifier(kernel="precomputed", scaling="unit").fit(X @ X.T, Y)
     with pytest.raises(ValueError, match="'quantile' is for dense features, but X is sparse"):
         lw.MaxMarginClassifier(scaling="quantile").fit(sp.csr_array(X), Y)
-    with pytest.raises(ValueError, match="scaling"):
-        lw.MaxMarginClassifier(scaling="minmax").fit(X, Y)
 
 
 def test_a_kernel_that_tells_no_rows_apart_warns(table):
