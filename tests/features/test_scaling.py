@@ -178,7 +178,7 @@ def test_missing_targets_add_no_loss():
 def test_a_model_that_scales_is_one_of_scaled_rows_and_so_is_its_file(model, scaling, table, tmp_path):
     X, Y = table
     model.set_params(scaling=scaling).fit(X, Y)
-    other = type(model)(**model.get_params()).set_params(scaling="none")
+    other = type(model)(**model.get_params(deep=False)).set_params(scaling="none")
     other.fit(model.scaling_(FeatureMatrix(X)).data, Y)
     scores = model.decision_function(X[:9])
     assert_array_equal(scores, other.decision_function(model.scaling_(FeatureMatrix(X[:9])).data))
