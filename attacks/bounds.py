@@ -136,16 +136,8 @@ def products_of_tables(world: World) -> None:
     rows = sp.vstack([rows, sp.csr_array((1, 9))]).tocsr()
     parts = rows.indptr[:-1].astype(np.int64), rows.indptr[1:].astype(np.int64)
     for dtype in (np.float64, np.float32):
-        for width in (
-            1,
-            WIDTH,
-            WIDTH + 1,
-            2 * WIDTH + 1,
-            3 * WIDTH + 1,
-            4 * WIDTH,
-            9 * WIDTH + 3,
-            24 * WIDTH + 3,
-        ):
+        for panels, more in ((0, 1), (1, 0), (1, 1), (2, 1), (3, 1), (4, 0), (9, 3), (24, 3)):
+            width = panels * WIDTH + more
             table, left = random.normal(size=(9, width)).astype(dtype), random.normal(size=(5, width))
             values, products = rows.data.astype(dtype), np.ones((5, width), dtype)
             for far, adds in ((False, False), (False, True), (True, True)):

@@ -232,19 +232,9 @@ USUAL: dict[str, Values] = {
 
 # what shapes a picture, or is told of progress
 _LEFT_ALONE = {
-    *(
-        "on_iteration",
-        "callback",
-        "callbacks",
-        "on_progress",
-        "on_fit",
-        "cmap",
-        "colorbar",
-        "limit",
-        "panels",
-    ),
+    *("on_iteration", "callback", "callbacks", "on_progress", "on_fit", "cmap", "colorbar", "limit"),
     *("against", "relative", "max_rejected", "max_labels", "legend", "n_named", "leaf_height", "max_levels"),
-    *("measures", "counts", "block_rows", "decimal_marks"),
+    *("measures", "counts", "block_rows", "decimal_marks", "panels"),
 }
 
 
@@ -288,9 +278,7 @@ ESTIMATORS = {
         lw.AutoLabelClassifier, {"members": ["linear"]}, {"metric": ("micro_f1", "hamming_loss")}
     ),
     "MaxMarginClassifier": Estimator(
-        lw.MaxMarginClassifier,
-        {"tol": 0.1},
-        {"kernel": _KERNELS, "scaling": _SCALINGS, "C": (1.0, 0.1, 10)},
+        lw.MaxMarginClassifier, {"tol": 0.1}, {"kernel": _KERNELS, "scaling": _SCALINGS, "C": (1.0, 0.1, 10)}
     ),
     "KernelLogisticClassifier": Estimator(
         lw.KernelLogisticClassifier,

@@ -22,54 +22,13 @@ _TYPES = {
         "U64": "<u8", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
     }.items()
 }  # fmt: skip
-_NUMBERS = [
-    0,
-    1,
-    -1,
-    2,
-    3,
-    7,
-    2**31,
-    -(2**31),
-    2**63,
-    10**30,
-    10**1000,
-    0.0,
-    -0.0,
-    0.5,
-    -0.5,
-    1e-300,
-    1e300,
-    -1e300,
-]
+_NUMBERS = [0, 1, -1, 2, 3, 7, 2**31, -(2**31), 2**63, 10**30, 10**1000, 0.0, -0.0, 0.5, -0.5]
+_NUMBERS += [1e-300, 1e300, -1e300]
 _FLOATS = [{"__float__": text} for text in ("nan", "inf", "-inf")]
-_TEXTS = [
-    "",
-    "x",
-    "é",
-    "a" * 1000,
-    "nan",
-    "linear",
-    "rbf",
-    "precomputed",
-    "labels",
-    "multiclass",
-    "auto",
-    "\ud800",
-]
-_NAMES = [
-    "predict",
-    "__class__",
-    "__dict__",
-    "_form",
-    "coef_",
-    "scorer_",
-    "classes_",
-    "fit",
-    "x",
-    "",
-    "_states",
-]
+_TEXTS = ["", "x", "é", "a" * 1000, "nan", "linear", "rbf", "precomputed", "labels", "multiclass"]
+_TEXTS += ["auto", "\ud800"]
+_NAMES = ["predict", "__class__", "__dict__", "_form", "coef_", "scorer_", "classes_", "fit", "x"]
+_NAMES += ["", "_states"]
 _OTHERS = [
     None,
     True,
@@ -85,23 +44,8 @@ _OTHERS = [
     {"__slice__": [0, 1, None]},
     {"__type__": "|O"},
 ]
-_EXTREMES = [
-    np.nan,
-    np.inf,
-    -np.inf,
-    1e300,
-    -1e300,
-    1e38,
-    -1e38,
-    1e18,
-    -1.0,
-    0.0,
-    0.5,
-    2.0,
-    255.0,
-    2.0**31,
-    2.0**62,
-]
+_EXTREMES = [np.nan, np.inf, -np.inf, 1e300, -1e300, 1e38, -1e38, 1e18, -1.0, 0.0, 0.5, 2.0, 255.0]
+_EXTREMES += [2.0**31, 2.0**62]
 
 Random = np.random.Generator
 Place = tuple[Any, Any]  # a list or dict of the state, and an index or key
@@ -342,30 +286,9 @@ def _some_tensor(random: Random, parts: Parts) -> tuple[str, np.ndarray]:
     return name, parts.tensors[name]
 
 
-_EDITS = [
-    *(
-        _set_value,
-        _set_value,
-        _set_value,
-        _drop,
-        _rename,
-        _add,
-        _add,
-        _swap,
-        _transplant,
-        _nest,
-        _change_kind,
-    ),
-    *(
-        _change_layout,
-        _change_numbers,
-        _change_numbers,
-        _change_type,
-        _change_shape,
-        _swap_tensors,
-        _drop_tensor,
-    ),
-]
+_EDITS = [_set_value, _set_value, _set_value, _drop, _rename, _add, _add, _swap, _transplant]
+_EDITS += [_nest, _change_kind, _change_layout, _change_numbers, _change_numbers, _change_type]
+_EDITS += [_change_shape, _swap_tensors, _drop_tensor]
 
 
 def edited(random: Random, data: bytes, other: bytes) -> bytes:

@@ -42,19 +42,10 @@ from benchmarks.frame import command, flag
 from distributed import Client, LocalCluster
 
 import dask
+import labelweave as lw
 import labelweave.dask.data
 from attacks import small_fits
 from dask import array as da
-from labelweave import (
-    AutoLabelClassifier,
-    CalibratedLabelClassifier,
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LabelTreeClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TableModel,
-)
 
 _RANK = {"rank": 4, "tol": 1e-5, "max_iter": 20, "random_state": 0}
 _C, _TOL = 0.02, 5e-2
@@ -100,16 +91,9 @@ class Machines:
         self.thread.start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [
-            sys.executable,
-            "-m",
-            "distributed.cli.dask_worker",
-            self.address,
-            "--no-nanny",
-            "--nthreads=1",
-        ]
-        more = ["--no-dashboard", "--death-timeout=60"]
-        return subprocess.Popen(command + more, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--no-nanny"]
+        command += ["--nthreads=1", "--no-dashboard", "--death-timeout=60"]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _watch(self) -> None:
         while self.is_open:
@@ -181,16 +165,16 @@ def quarters(table: Any) -> Any:
     return da.from_array(table, chunks=(len(table) // 4, table.shape[1]))
 
 
-def fit(client: Client, X: Any, Y: Any, make: Any = MaxMarginClassifier, **parameters: Any) -> Any:
+def fit(client: Client, X: Any, Y: Any, make: Any = lw.MaxMarginClassifier, **parameters: Any) -> Any:
     """Fit on the cluster, in four partitions; max-margin models by default."""
-    own = {"C": _C, "tol": _TOL} if make is MaxMarginClassifier else {}
+    own = {"C": _C, "tol": _TOL} if make is lw.MaxMarginClassifier else {}
     return make(**own, **parameters).fit(quarters(X), quarters(Y))
 
 
-def fit_calibrated(client: Client, X: Any, Y: Any) -> CalibratedLabelClassifier:
+def fit_calibrated(client: Client, X: Any, Y: Any) -> lw.CalibratedLabelClassifier:
     """Fit two halves of the rows and all of them, in four partitions, and calibrate."""
-    inner = MaxMarginClassifier(C=_C, tol=_TOL)
-    return CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(quarters(X), quarters(Y))
+    inner = lw.MaxMarginClassifier(C=_C, tol=_TOL)
+    return lw.CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(quarters(X), quarters(Y))
 
 
 def covariance() -> Any:
@@ -201,8 +185,8 @@ def texts(X: Any) -> pd.DataFrame:
     return pd.DataFrame({"text": [" ".join(f"w{word}" for word in np.flatnonzero(row)) for row in X]})
 
 
-def fit_texts(client: Client, X: Any, Y: Any) -> TableModel:
-    model = TableModel(MaxMarginClassifier(C=_C, tol=_TOL), text="text")
+def fit_texts(client: Client, X: Any, Y: Any) -> lw.TableModel:
+    model = lw.TableModel(lw.MaxMarginClassifier(C=_C, tol=_TOL), text="text")
     return model.fit(dd.from_pandas(texts(X), npartitions=4), quarters(Y))
 
 
@@ -210,19 +194,19 @@ _FITS: dict[str, Any] = {
     "max-margin": fit,
     "coupled": partial(fit, label_covariance=covariance()),
     "kernel-margins": partial(fit, **_KERNEL_MARGINS),
-    "low-rank": partial(fit, make=LowRankClassifier, **_RANK),
-    "kernel-logistic": partial(fit, make=KernelLogisticClassifier, **_KERNEL),
-    "label-graph": partial(fit, make=LabelGraphClassifier, **_GRAPH),
+    "low-rank": partial(fit, make=lw.LowRankClassifier, **_RANK),
+    "kernel-logistic": partial(fit, make=lw.KernelLogisticClassifier, **_KERNEL),
+    "label-graph": partial(fit, make=lw.LabelGraphClassifier, **_GRAPH),
     "calibrated": fit_calibrated,
     "texts": fit_texts,
-    "label-tree": partial(fit, make=LabelTreeClassifier, **_TREE),
-    "auto": partial(fit, make=AutoLabelClassifier, **_MEMBERS),
+    "label-tree": partial(fit, make=lw.LabelTreeClassifier, **_TREE),
+    "auto": partial(fit, make=lw.AutoLabelClassifier, **_MEMBERS),
 }
 
 
 _AS_IN_MEMORY: dict[str, Any] = {
-    "label-tree": LabelTreeClassifier(**_TREE),
-    "auto": AutoLabelClassifier(**_MEMBERS),
+    "label-tree": lw.LabelTreeClassifier(**_TREE),
+    "auto": lw.AutoLabelClassifier(**_MEMBERS),
 }
 
 
@@ -267,7 +251,7 @@ def attack_memory() -> Outcome:
     ):
         warnings.filterwarnings("error", "No task of the fit has ended")  # said while it waits for workers
         try:
-            MaxMarginClassifier(C=1e-3, tol=0.5, max_iter=5).fit(rows, labels)
+            lw.MaxMarginClassifier(C=1e-3, tol=0.5, max_iter=5).fit(rows, labels)
         except (RuntimeError, UserWarning) as error:
             said = str(error)
             is_sentence = said.count(". ") == 0 and ("memory" in said or "worker" in said)
@@ -288,7 +272,7 @@ def compare(model: Any, expected: Expected, X: Any) -> str | None:
 
 
 def _bits(model: Any, X: Any) -> str:
-    return small_fits.mark(model, texts(X) if isinstance(model, TableModel) else X)
+    return small_fits.mark(model, texts(X) if isinstance(model, lw.TableModel) else X)
 
 
 def run(n_runs: int, n_others: int, seed: int = 0, model: str = "max-margin") -> list[Outcome]:

@@ -13,27 +13,8 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+import labelweave as lw
 from attacks.own_solver import Fista
-from labelweave import (
-    AutoLabelClassifier,
-    BinaryRelevance,
-    CalibratedLabelClassifier,
-    ConformalLabelClassifier,
-    GraphGrowth,
-    HierarchicalClassifier,
-    HyperparameterSearch,
-    KernelLogisticClassifier,
-    LabelCovariance,
-    LabelGraphClassifier,
-    LabelMatrix,
-    LabelTextClassifier,
-    LabelTreeClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    RankSearch,
-    TunedThresholdClassifier,
-    ZeroShotClassifier,
-)
 
 N_LABELS = 5
 _TIES = 0.6 * np.eye(N_LABELS) + 0.4
@@ -41,43 +22,45 @@ _TREE = {"x": ["a", "b"], "y": ["c", "d"]}
 ONE_CLASS = "logistic, tree", "logistic, classes"  # kinds whose rows have one class
 
 CHECKPOINTED: dict[str, Any] = {
-    "margins, coordinates": MaxMarginClassifier(solver="coordinate_ascent"),
-    "margins, coupled": MaxMarginClassifier(solver="coordinate_ascent", label_covariance=_TIES),
-    "margins, rbf": MaxMarginClassifier(kernel="rbf", solver="alternating_directions"),
-    "margins, rbf blocks": MaxMarginClassifier(kernel="rbf", solver="block_ascent"),
-    "margins, rbf pairs": MaxMarginClassifier(kernel="rbf", solver="working_set"),
-    "margins, own solver": MaxMarginClassifier(kernel="rbf", solver=Fista(), max_iter=3000),
-    "margins, learned": MaxMarginClassifier(kernel="rbf", hyperparameters="learn", label_covariance=2),
-    "logistic, fixed": KernelLogisticClassifier(hyperparameters="fixed"),
-    "logistic, learned": KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=7)),
-    "logistic, tree": KernelLogisticClassifier(
-        taxonomy=_TREE, tie="level", hyperparameters=HyperparameterSearch(max_learning_iter=7)
+    "margins, coordinates": lw.MaxMarginClassifier(solver="coordinate_ascent"),
+    "margins, coupled": lw.MaxMarginClassifier(solver="coordinate_ascent", label_covariance=_TIES),
+    "margins, rbf": lw.MaxMarginClassifier(kernel="rbf", solver="alternating_directions"),
+    "margins, rbf blocks": lw.MaxMarginClassifier(kernel="rbf", solver="block_ascent"),
+    "margins, rbf pairs": lw.MaxMarginClassifier(kernel="rbf", solver="working_set"),
+    "margins, own solver": lw.MaxMarginClassifier(kernel="rbf", solver=Fista(), max_iter=3000),
+    "margins, learned": lw.MaxMarginClassifier(kernel="rbf", hyperparameters="learn", label_covariance=2),
+    "logistic, fixed": lw.KernelLogisticClassifier(hyperparameters="fixed"),
+    "logistic, learned": lw.KernelLogisticClassifier(
+        hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
-    "logistic, pivots": KernelLogisticClassifier(
-        kernel_rank=30, hyperparameters=HyperparameterSearch(max_learning_iter=7)
+    "logistic, tree": lw.KernelLogisticClassifier(
+        taxonomy=_TREE, tie="level", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
-    "low rank": LowRankClassifier(3),
-    "low rank, logistic": LowRankClassifier(3, loss="logistic", kernel="rbf"),
-    "low rank, learned": LowRankClassifier(
-        3, penalty="ridge", kernel="rbf", hyperparameters=HyperparameterSearch(max_learning_iter=6)
+    "logistic, pivots": lw.KernelLogisticClassifier(
+        kernel_rank=30, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
-    "low rank, path": LowRankClassifier(RankSearch([2, 4], 3, cv=3)),
-    "tree": LabelTreeClassifier(leaf_size=2, branching=2),
-    "graph, learned": LabelGraphClassifier(GraphGrowth(max_rounds=3), regularization=0.05),
-    "graph, given": LabelGraphClassifier(graph="full", regularization=0.05, tol=0.02),
-    "graph, proximal": LabelGraphClassifier(
+    "low rank": lw.LowRankClassifier(3),
+    "low rank, logistic": lw.LowRankClassifier(3, loss="logistic", kernel="rbf"),
+    "low rank, learned": lw.LowRankClassifier(
+        3, penalty="ridge", kernel="rbf", hyperparameters=lw.HyperparameterSearch(max_learning_iter=6)
+    ),
+    "low rank, path": lw.LowRankClassifier(lw.RankSearch([2, 4], 3, cv=3)),
+    "tree": lw.LabelTreeClassifier(leaf_size=2, branching=2),
+    "graph, learned": lw.LabelGraphClassifier(lw.GraphGrowth(max_rounds=3), regularization=0.05),
+    "graph, given": lw.LabelGraphClassifier(graph="full", regularization=0.05, tol=0.02),
+    "graph, proximal": lw.LabelGraphClassifier(
         graph="chow-liu", solver="proximal", regularization=0.05, max_iter=200
     ),
-    "graph, scores": LabelGraphClassifier(graph="chow-liu", kernel="rbf", inputs="scores", tol=0.02),
+    "graph, scores": lw.LabelGraphClassifier(graph="chow-liu", kernel="rbf", inputs="scores", tol=0.02),
 }
 """Every solver of the estimators that take a checkpoint."""
 
 OTHERS: dict[str, Any] = {
-    "ridge of labels": BinaryRelevance(),
-    "LIBLINEAR of labels": BinaryRelevance("logistic"),
-    "tuned": TunedThresholdClassifier(MaxMarginClassifier(), cv=3),
-    "calibrated": CalibratedLabelClassifier(MaxMarginClassifier(kernel="rbf"), cv=3),
-    "conformal": ConformalLabelClassifier(LowRankClassifier(3), validation_fraction=0.6),
+    "ridge of labels": lw.BinaryRelevance(),
+    "LIBLINEAR of labels": lw.BinaryRelevance("logistic"),
+    "tuned": lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), cv=3),
+    "calibrated": lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(kernel="rbf"), cv=3),
+    "conformal": lw.ConformalLabelClassifier(lw.LowRankClassifier(3), validation_fraction=0.6),
 }
 
 KINDS = CHECKPOINTED | OTHERS
@@ -91,63 +74,63 @@ def embedding(texts: list[str]) -> np.ndarray:
 
 
 SETTINGS: dict[str, Any] = {
-    "margins, features": MaxMarginClassifier(solver="alternating_directions"),
-    "margins, features later": MaxMarginClassifier(C=10.0),
-    "margins, rbf coupled": MaxMarginClassifier(kernel="rbf", label_covariance=_TIES),
-    "margins, rbf columns": MaxMarginClassifier(kernel="rbf", solver="incomplete_cholesky"),
-    "margins, pruned": MaxMarginClassifier(prune="certified", tol=0.05),
-    "margins, factor of labels": MaxMarginClassifier(
-        label_covariance=LabelCovariance.low_rank(np.ones((N_LABELS, 1)), 0.3)
+    "margins, features": lw.MaxMarginClassifier(solver="alternating_directions"),
+    "margins, features later": lw.MaxMarginClassifier(C=10.0),
+    "margins, rbf coupled": lw.MaxMarginClassifier(kernel="rbf", label_covariance=_TIES),
+    "margins, rbf columns": lw.MaxMarginClassifier(kernel="rbf", solver="incomplete_cholesky"),
+    "margins, pruned": lw.MaxMarginClassifier(prune="certified", tol=0.05),
+    "margins, factor of labels": lw.MaxMarginClassifier(
+        label_covariance=lw.LabelCovariance.low_rank(np.ones((N_LABELS, 1)), 0.3)
     ),
-    "tuned, by label": TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1", random_state=3),
-    "logistic, related": KernelLogisticClassifier(hyperparameters="fixed", label_covariance=_TIES),
-    "logistic, symmetrized": KernelLogisticClassifier(
+    "tuned, by label": lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), "macro_f1", random_state=3),
+    "logistic, related": lw.KernelLogisticClassifier(hyperparameters="fixed", label_covariance=_TIES),
+    "logistic, symmetrized": lw.KernelLogisticClassifier(
         hyperparameters="fixed", solver="symmetrized_gradients", tol=1e-8
     ),
-    "logistic, apart": KernelLogisticClassifier(
-        tie="class", intercept_variance="learn", hyperparameters=HyperparameterSearch(max_learning_iter=7)
+    "logistic, apart": lw.KernelLogisticClassifier(
+        tie="class", intercept_variance="learn", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
-    "logistic, widths": KernelLogisticClassifier(
-        "ard", hyperparameters=HyperparameterSearch(max_learning_iter=7)
+    "logistic, widths": lw.KernelLogisticClassifier(
+        "ard", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
-    "logistic, coupled": KernelLogisticClassifier(
-        label_covariance=2, hyperparameters=HyperparameterSearch(max_learning_iter=7)
+    "logistic, coupled": lw.KernelLogisticClassifier(
+        label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
-    "tuned, probabilities": TunedThresholdClassifier(
-        KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=6)), "macro_f1"
+    "tuned, probabilities": lw.TunedThresholdClassifier(
+        lw.KernelLogisticClassifier(hyperparameters=lw.HyperparameterSearch(max_learning_iter=6)), "macro_f1"
     ),
-    "logistic, classes": KernelLogisticClassifier(hyperparameters="fixed", taxonomy=_TREE),
-    "low rank, linear logistic": LowRankClassifier(3, loss="logistic"),
-    "low rank, ridge": LowRankClassifier(3, penalty="ridge"),
-    "low rank, pivots": LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
-    "low rank, path of kernels": LowRankClassifier(
-        RankSearch([2, 3], [1.0, 0.1], cv=2), kernel="rbf", loss="logistic"
+    "logistic, classes": lw.KernelLogisticClassifier(hyperparameters="fixed", taxonomy=_TREE),
+    "low rank, linear logistic": lw.LowRankClassifier(3, loss="logistic"),
+    "low rank, ridge": lw.LowRankClassifier(3, penalty="ridge"),
+    "low rank, pivots": lw.LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
+    "low rank, path of kernels": lw.LowRankClassifier(
+        lw.RankSearch([2, 3], [1.0, 0.1], cv=2), kernel="rbf", loss="logistic"
     ),
-    "low rank, exact path": LowRankClassifier(RankSearch([2, 4], 3, cv=3), penalty="ridge"),
-    "squared hinge of labels": BinaryRelevance("squared_hinge"),
-    "tree of one node": LabelTreeClassifier(),
-    "graph, none": LabelGraphClassifier("none", regularization=0.05, tol=0.02),
-    "graph, measured": LabelGraphClassifier(
-        GraphGrowth(max_rounds=2, early_stopping=True, refit=True), regularization=0.05, tol=0.02
+    "low rank, exact path": lw.LowRankClassifier(lw.RankSearch([2, 4], 3, cv=3), penalty="ridge"),
+    "squared hinge of labels": lw.BinaryRelevance("squared_hinge"),
+    "tree of one node": lw.LabelTreeClassifier(),
+    "graph, none": lw.LabelGraphClassifier("none", regularization=0.05, tol=0.02),
+    "graph, measured": lw.LabelGraphClassifier(
+        lw.GraphGrowth(max_rounds=2, early_stopping=True, refit=True), regularization=0.05, tol=0.02
     ),
 }
 """Other settings of these estimators."""
 
 COMPOSED: dict[str, Any] = {
-    "calibrated, steps": CalibratedLabelClassifier(LowRankClassifier(3), "isotonic", cv=3),
-    "calibrated, sets": CalibratedLabelClassifier(MaxMarginClassifier(), decision="expected_f1", cv=3),
-    "tuned for all labels": TunedThresholdClassifier(
-        KernelLogisticClassifier(hyperparameters="fixed"), "macro_f1", scope="global", cv=3
+    "calibrated, steps": lw.CalibratedLabelClassifier(lw.LowRankClassifier(3), "isotonic", cv=3),
+    "calibrated, sets": lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(), decision="expected_f1", cv=3),
+    "tuned for all labels": lw.TunedThresholdClassifier(
+        lw.KernelLogisticClassifier(hyperparameters="fixed"), "macro_f1", scope="global", cv=3
     ),
-    "tuned, top": TunedThresholdClassifier(MaxMarginClassifier(), scope="top_k", cv=3),
-    "automatic": AutoLabelClassifier(members=["rbf"], time_budget=1e-3),
-    "hierarchy": HierarchicalClassifier(
-        KernelLogisticClassifier("linear", hyperparameters="fixed"), {"a": ["b", "c"], "d": ["e"]}
+    "tuned, top": lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), scope="top_k", cv=3),
+    "automatic": lw.AutoLabelClassifier(members=["rbf"], time_budget=1e-3),
+    "hierarchy": lw.HierarchicalClassifier(
+        lw.KernelLogisticClassifier("linear", hyperparameters="fixed"), {"a": ["b", "c"], "d": ["e"]}
     ),
-    "texts of labels": LabelTextClassifier(
-        KernelLogisticClassifier(hyperparameters="fixed"), embedding=embedding
+    "texts of labels": lw.LabelTextClassifier(
+        lw.KernelLogisticClassifier(hyperparameters="fixed"), embedding=embedding
     ),
-    "zero-shot": ZeroShotClassifier(None, np.eye(N_LABELS, dtype=int), temperature=1.0),
+    "zero-shot": lw.ZeroShotClassifier(None, np.eye(N_LABELS, dtype=int), temperature=1.0),
 }
 """What decides, combines or prepares around models inside."""
 
@@ -180,7 +163,7 @@ class AtSubtask:
 
 
 _GROUPS = {
-    "rank": RankSearch, "hyperparameters": HyperparameterSearch, "graph": GraphGrowth,
+    "rank": lw.RankSearch, "hyperparameters": lw.HyperparameterSearch, "graph": lw.GraphGrowth,
 }  # fmt: skip
 
 
@@ -235,7 +218,7 @@ def _meaning(value: Any) -> Any:
         return {name: _meaning(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return list(map(_meaning, value))
-    if isinstance(value, LabelMatrix):
+    if isinstance(value, lw.LabelMatrix):
         return value.to_dense()
     return value.toarray() if sp.issparse(value) else value
 

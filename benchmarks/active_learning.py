@@ -22,22 +22,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import f1_score
 
-from benchmarks.frame import (
-    IMAGES,
-    RESULTS,
-    begin_picture,
-    command,
-    flag,
-    mean_and_error,
-    several,
-    standard_error,
-    write_picture,
-)
+from benchmarks import frame
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, next_queries
 from labelweave.app.active.expected_error import micro_f1_cut
-from labelweave.datasets import load_debtags
 
 PROBLEMS = ["scene", "yeast", "emotions", "enron", "bibtex", "debtags"]
 STRATEGIES = [
@@ -54,7 +43,6 @@ NAMES = {
     "random": "random entries",
 }
 ROWS, TEST_ROWS, FIRST_ROWS, LEAST_POSITIVES, SHARE = 1000, 2000, 10, 5, 0.3
-PLOT = IMAGES / "active_learning.png"
 
 
 class Draw(NamedTuple):
@@ -67,15 +55,11 @@ class Draw(NamedTuple):
 
 
 def read(name: str, data: Path) -> Draw:
-    if name == "debtags":
-        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
-    else:
-        parts = read_parts(name, data)
-        X, X_test = (part.X for part in parts)
-        Y, Y_test = (part.Y.positives for part in parts)
-        if not sp.issparse(X) and np.count_nonzero(X) < X.size / 2:
-            X, X_test = sp.csr_array(X), sp.csr_array(X_test)
-    return Draw(X, Y.toarray().astype(float), X_test, Y_test.toarray().astype(int))
+    train, test = read_parts(name, data)
+    X, X_test, Y, Y_test = train.X, test.X, train.Y.positives.toarray(), test.Y.positives.toarray()
+    if not sp.issparse(X) and np.count_nonzero(X) < X.size / 2:
+        X, X_test = sp.csr_array(X), sp.csr_array(X_test)
+    return Draw(X, Y.astype(float), X_test, Y_test.astype(int))
 
 
 def draw(whole: Draw, number: int, training_alone: bool = False) -> Draw:
@@ -192,12 +176,12 @@ def table(runs: list[dict[str, Any]]) -> str:
             if len(found) != len(random):
                 continue
             gap = found - random
-            errors = np.maximum(standard_error(gap), 1e-9)
+            errors = np.maximum(frame.standard_error(gap), 1e-9)
             t = (gap.mean(axis=0) / errors)[1:].min() if strategy != "random" else 0.0
             means = gap.mean(axis=1)
             share, spread = share_of_entries(grid, found, random)
-            last = mean_and_error(found[:, -1], 3, between=" +- ")
-            more = mean_and_error(means, 3, "+", " +- ")
+            last = frame.mean_and_error(found[:, -1], 3, between=" +- ")
+            more = frame.mean_and_error(means, 3, "+", " +- ")
             words = f"{last}   {more}   {t:+6.1f}   {share:.2f} +- {spread:.2f}"
             lines.append(f"{problem:10} {NAMES[strategy]:25} {words}")
     return "\n".join(lines)
@@ -206,7 +190,7 @@ def table(runs: list[dict[str, Any]]) -> str:
 def plot(runs: list[dict[str, Any]], path: Path) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    figure, axes = begin_picture(2, 3, figsize=(12, 7))
+    figure, axes = frame.begin_picture(2, 3, figsize=(12, 7))
     colors = {"expected_error": "#0b6e4f", "uncertainty": "#c2571a", "uncertain_rows": "#8a4fbf",
               "modal_avg_score_rows": "#d81b60", "modal_max_score_rows": "#b08900",
               "random_rows": "#8d99ae", "random": "#1d3557"}  # fmt: skip
@@ -221,7 +205,7 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
             found = curves(own, problem, strategy, grid)
             if len(found) < 2:
                 continue
-            mean, error = found.mean(axis=0), standard_error(found)
+            mean, error = found.mean(axis=0), frame.standard_error(found)
             style = "--" if strategy.startswith("random") else "-"
             axis.plot(grid, mean, style, color=colors[strategy], label=NAMES[strategy])
             axis.fill_between(grid, mean - error, mean + error, color=colors[strategy], alpha=0.15, lw=0)
@@ -234,18 +218,18 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
         axis.grid(alpha=0.25)
     lines, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(lines, names, loc="outside lower center", ncol=4, frameon=False)
-    write_picture(figure, path, dpi=110)
+    frame.write_picture(figure, path, dpi=110)
 
 
-@command(
-    problems=several(PROBLEMS),
-    strategies=several(STRATEGIES),
+@frame.command(
+    problems=frame.several(PROBLEMS),
+    strategies=frame.several(STRATEGIES),
     draws=5,
     rounds=14,
     data=DEFAULT_DATA,
-    training_rows_alone=flag(False, "measure on training rows that are set aside, as choices are made"),
-    plot=flag(help="draw the curves to this file", type=Path),
-    records=RESULTS / "active_learning.json",
+    training_rows_alone=frame.flag(False, "measure on training rows that are set aside, as choices are made"),
+    plot=frame.flag(help="draw the curves to this file", type=Path),
+    records=frame.RESULTS / "active_learning.json",
 )
 def main(arguments: Any) -> None:
     recorded = RecordedRuns(arguments)

@@ -34,14 +34,7 @@ def make_rows(n: int, n_features: int, n_labels: int, seed: int = 0) -> tuple[An
     return X, (scores > levels * np.sqrt(1.73)).astype(np.int8)
 
 
-@command(
-    rows=200_000,
-    features=500,
-    labels=50,
-    jobs=2,
-    time_budget=flag(type=float),
-    out=flag(type=Path),
-)
+@command(rows=200_000, features=500, labels=50, jobs=2, time_budget=flag(type=float), out=flag(type=Path))
 def main(flags: Any) -> None:
     sizes = flags.features, flags.labels
     X_test, Y_test = make_rows(_TEST_ROWS, *sizes, seed=1)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -30,10 +29,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
-from benchmarks.auto_quality import rank_measures, set_measures, splits
+from benchmarks.auto_quality import dense, rank_measures, set_measures, splits
 from benchmarks.frame import command, flag, save
-from labelweave import AutoLabelClassifier, KernelLogisticClassifier, TunedThresholdClassifier, datasets
-from labelweave.labels import LabelMatrix
+from labelweave import AutoLabelClassifier, KernelLogisticClassifier, TunedThresholdClassifier
 
 FLAML = "FLAML, one against rest"
 _SHOWN = ("MICRO_F1", "MACRO_F1", "HAMMING_LOSS_example_based", "AUPRC_MICRO", "LABEL_RANKING_LOSS")
@@ -98,11 +96,7 @@ _TAKES_SPARSE = {"linear SVM, C tuned by label", "LIBLINEAR, tuned", "KernelLogi
 
 def parts_of(name: str, count: int = 0) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Give training and test rows of a set of Mulan's, as given or in stratified splits, or of debtags."""
-    if name != "debtags":
-        yield from splits(name, count)
-        return
-    X, Y, X_test, Y_test = datasets.load_debtags(return_X_y=True)
-    yield X, LabelMatrix.from_any(Y), X_test, LabelMatrix.from_any(Y_test)
+    return splits(name, 0 if name == "debtags" else count)
 
 
 def measure(parts: tuple[Any, Any, Any, Any], method: str | None, seconds: float = 120.0) -> dict[str, float]:
@@ -111,20 +105,16 @@ def measure(parts: tuple[Any, Any, Any, Any], method: str | None, seconds: float
     begin = time.perf_counter()
     if method is None:
         model = AutoLabelClassifier(n_jobs=2).fit(X, Y)
-        scores, sets = model.predict_proba(X_test), np.asarray(_dense(model.predict(X_test)))
+        scores, sets = model.predict_proba(X_test), np.asarray(dense(model.predict(X_test)))
     else:
-        rows, test = (part if method in _TAKES_SPARSE else _dense(part) for part in (X, X_test))
+        rows, test = (part if method in _TAKES_SPARSE else dense(part) for part in (X, X_test))
         given = _flaml(seconds, Y.n_labels) if method == FLAML else PEERS[method]()
         if isinstance(given, GridSearchCV):  # once, and not in every fold of the thresholds
             given = given.fit(rows, table).best_estimator_
         model = TunedThresholdClassifier(given, "micro_f1", cv=5).fit(rows, table)
-        scores, sets = _scores(model.estimator_, test), np.asarray(_dense(model.predict(test)))
+        scores, sets = _scores(model.estimator_, test), np.asarray(dense(model.predict(test)))
     found = rank_measures(truth, scores) | set_measures(truth, sets)
     return {name: found[name] for name in _SHOWN} | {"seconds": time.perf_counter() - begin}
-
-
-def _dense(table: Any) -> Any:
-    return table.toarray() if sp.issparse(table) else table
 
 
 def _scores(model: Any, X: Any) -> Any:

@@ -74,7 +74,7 @@ def all_measures(model: AutoLabelClassifier, X: Any, truth: Any) -> dict[str, fl
     """Measure a fitted model, with the label sets that suit each measure."""
     found = rank_measures(truth, model.predict_proba(X))
     for measure, metric in _DECIDED.items():
-        predicted = np.asarray(_dense(model.with_metric(metric).predict(X)))
+        predicted = np.asarray(dense(model.with_metric(metric).predict(X)))
         found[measure] = set_measures(truth, predicted)[measure]
     return found
 
@@ -89,7 +89,7 @@ def left_out_measures(model: AutoLabelClassifier) -> dict[str, float]:
     return found
 
 
-def _dense(table: Any) -> Any:
+def dense(table: Any) -> Any:
     return table.toarray() if sp.issparse(table) else table
 
 
@@ -135,7 +135,7 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
         of_processor.append(time.process_time() - busy)
         truth = Y_test.positives.toarray().astype(int)
         runs.append(left_out_measures(model) if is_left_out else all_measures(model, X_test, truth))
-        value, error = value_of_sets(Y_test, np.asarray(_dense(model.predict(X_test))), "micro_f1")
+        value, error = value_of_sets(Y_test, np.asarray(dense(model.predict(X_test))), "micro_f1")
         models.append({"members": model.members_, "left_out_micro_f1": model.left_out_value_,
                        "error": model.left_out_error_, "loss": model.left_out_loss_,
                        "test_micro_f1": value, "test_error": error})  # fmt: skip

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn import metrics as sk
 
 from benchmarks.auto_quality import load
-from benchmarks.frame import command, flag, write_json
+from benchmarks.frame import begin_picture, command, flag, write_json, write_picture
 from benchmarks.machine import describe_machine
 from labelweave import AutoLabelClassifier, metrics
 from labelweave.decisions.automatic.plan import Shape, make_plan
@@ -53,9 +53,7 @@ def measure(name: str, n_jobs: int) -> list[dict[str, Any]]:
 
 
 def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(results), figsize=(4.6 * len(results), 3.4), layout="compressed")
+    figure, axes = begin_picture(1, len(results), figsize=(4.6 * len(results), 3.4))
     for ax, (name, found) in zip([axes] if len(results) == 1 else axes, results.items(), strict=True):
         budgets = [one["budget"] for one in found]
         for measure_name, words, color in (
@@ -69,8 +67,7 @@ def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
         ax.minorticks_off()
         ax.grid(alpha=0.3)
         ax.legend(fontsize="small", loc="center right")
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 @command(sets=["scene", "yeast"], jobs=2, out=flag(type=Path), figure=flag(type=Path))

@@ -8,22 +8,14 @@ Example: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.check_cost --problems rcv
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from benchmarks.frame import command
+from benchmarks.frame import command, timed
 from benchmarks.problems import load_problem
 from labelweave import MaxMarginClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arrays import checked_csr
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    begin = time.process_time()
-    call()
-    return time.process_time() - begin
 
 
 @command(problems=["debtags"], rounds=15)
@@ -32,7 +24,7 @@ def main(options: Any) -> None:
         X, Y = load_problem(name)
         model = MaxMarginClassifier().fit(X, Y)
         calls = (lambda: model.predict(X), lambda: checked_csr(X, "X"), lambda: FeatureMatrix(X))  # noqa: B023
-        runs = [[_seconds(call) for call in calls] for _ in range(options.rounds)]
+        runs = [[timed(call)[1] for call in calls] for _ in range(options.rounds)]
         predict, structure, everything = (median(column) for column in zip(*runs, strict=True))
         print(
             f"{name}, {X.shape[0]} rows, {X.nnz} non-zeros: predict {1e3 * predict:.1f} ms, "

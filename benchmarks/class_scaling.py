@@ -24,17 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import (
-    IMAGES,
-    RESULTS,
-    begin_picture,
-    command,
-    draw_growth,
-    in_turns,
-    save,
-    slopes,
-    write_picture,
-)
+from benchmarks import frame
 from benchmarks.logistic_fits import Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem
 
@@ -88,33 +78,35 @@ class _FixedIterations:
 
 def _product_seconds(gram: Any, n_rows: int, n_classes: int) -> float:
     vectors = np.random.default_rng(0).normal(size=(n_rows, n_classes))
-    return median(in_turns({"": lambda: gram.product(vectors)}, 5, time.perf_counter)[""])
+    return median(frame.in_turns({"": lambda: gram.product(vectors)}, 5, time.perf_counter)[""])
 
 
 def _draw(
     arguments: argparse.Namespace, medians: dict[str, list[float]], growth: dict[str, dict[str, float]]
 ) -> None:
-    figure, axes = begin_picture(1, 2, figsize=(9.5, 3.8), sharex=True)
+    figure, axes = frame.begin_picture(1, 2, figsize=(9.5, 3.8), sharex=True)
     legends = {
         name: f"{title}: slope {growth[name]['all']:.2f} ({growth[name]['upper half']:.2f})"
         for name, title in _MEASURES.items()
     }
     for axis, names in zip(axes, (("product", "iteration"), ("fixed_fit", "fit")), strict=True):
-        draw_growth(axis, "classes", arguments.classes, {legends[name]: medians[name] for name in names})
+        frame.draw_growth(
+            axis, "classes", arguments.classes, {legends[name]: medians[name] for name in names}
+        )
         axis.set_ylabel("seconds, one thread")
     figure.suptitle(
         f"{arguments.rows:,} rows, stored RBF kernel (slope of the upper half in brackets)", size=10
     )
-    write_picture(figure, arguments.figure)
+    frame.write_picture(figure, arguments.figure)
 
 
-@command(
+@frame.command(
     rows=2000,
     classes=_CLASSES,
     scale=10.0,
     repeats=3,
-    out=RESULTS / "class_scaling.json",
-    figure=IMAGES / "logistic_class_scaling.png",
+    out=frame.RESULTS / "class_scaling.json",
+    figure=frame.IMAGES / "logistic_class_scaling.png",
 )
 def main(arguments: argparse.Namespace) -> None:
     runs: dict[int, list[dict[str, float]]] = {size: [] for size in arguments.classes}
@@ -129,11 +121,11 @@ def main(arguments: argparse.Namespace) -> None:
         name: [median(run[name] for run in made) for made in runs.values()]
         for name in (*_MEASURES, "fit_products")
     }
-    growth = {name: slopes(arguments.classes, medians[name]) for name in _MEASURES}
+    growth = {name: frame.slopes(arguments.classes, medians[name]) for name in _MEASURES}
     settings = {"rows": arguments.rows, "scale": arguments.scale, "repeats": arguments.repeats}
     results = {"threads": 1, "classes": arguments.classes, "medians": medians, "slopes": growth}
     results["runs"] = {str(size): made for size, made in runs.items()}
-    save(arguments.out, settings | results)
+    frame.save(arguments.out, settings | results)
     _draw(arguments, medians, growth)
     for name, found in growth.items():
         print(f"{_MEASURES[name]}: classes ^ {found['all']:.2f}; upper half ^ {found['upper half']:.2f}")

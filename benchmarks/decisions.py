@@ -8,7 +8,6 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.decisions`
 
 from __future__ import annotations
 
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.svm import LinearSVC
 
-from benchmarks.frame import RESULTS, command, save
+from benchmarks.frame import RESULTS, command, save, timed
 from benchmarks.problems import read_parts
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
-from labelweave.datasets import load_debtags, make_text_like
+from labelweave.datasets import make_text_like
 from labelweave.inference import choose_thresholds
 
 _LABELS = 100
@@ -43,17 +42,14 @@ _PROGRAMS: dict[str, Any] = {
 
 def read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
     """Read a set: sparse rows in unit length, dense columns standardised; labels as CSR."""
-    if name == "debtags":
-        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
-    else:
-        train, test = read_parts(name, data)
-        X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
+    train, test = read_parts(name, data)
+    X, X_test = train.X, test.X
     if sp.issparse(X):
         X, X_test = (sp.csr_array(normalize(table)) for table in (X, X_test))
     else:
         scaler = StandardScaler().fit(X)
         X, X_test = scaler.transform(X), scaler.transform(X_test)
-    return X, sp.csr_array(Y), X_test, sp.csr_array(Y_test)
+    return X, sp.csr_array(train.Y.positives), X_test, sp.csr_array(test.Y.positives)
 
 
 @command(text_rows=20_000, out=RESULTS / "decisions.json")
@@ -64,9 +60,8 @@ def main(arguments: Any) -> None:
     warnings.simplefilter("ignore")
     found: dict[str, Any] = {}
     for title, program in _PROGRAMS.items():
-        started = time.process_time()
-        fitted = program.fit(X, Y)
-        seconds, predicted = time.process_time() - started, fitted.predict(X_test)
+        fitted, seconds = timed(program.fit, X, Y)
+        predicted = fitted.predict(X_test)
         if "CV" in title:  # one against the rest looks at decision_function, which knows no thresholds
             predicted = np.column_stack([one.predict(X_test) for one in fitted.estimators_])
         found[title] = {"seconds": seconds, "micro_f1": metrics.f1_score(Y_test, predicted)}

@@ -13,13 +13,12 @@ is scikit-learn's but for the intercepts.
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import command, flag, several
+from benchmarks.frame import command, flag, several, timed
 from benchmarks.problems import read_parts
 
 _ROWS, _WIDTH = 20_000, 384
@@ -38,18 +37,14 @@ def _log_loss(probabilities: Any, Y: Any) -> float:
 def _data(name: str, n_labels: int) -> tuple[Any, Any, Any, Any]:
     if name == "synthetic":
         return made_rows(n_labels)
-    from labelweave.datasets import load_debtags
-
+    train, test = read_parts(name)
+    X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
     if name == "debtags":
         from sklearn.decomposition import TruncatedSVD
         from sklearn.preprocessing import normalize
 
-        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
         axes = TruncatedSVD(_WIDTH, random_state=0).fit(X)
         X, X_test = (normalize(axes.transform(part)) for part in (X, X_test))
-    else:
-        train, test = read_parts("delicious")
-        X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
     X, Y, X_test, Y_test = (
         np.asarray(a.toarray() if hasattr(a, "toarray") else a) for a in (X, Y, X_test, Y_test)
     )
@@ -126,9 +121,8 @@ def main(arguments: Any) -> None:
         losses = {}
         for _ in range(arguments.runs):
             for model in arguments.models:
-                start = time.process_time()
-                predict = _MODELS[model](*data[:2])
-                seconds[model].append(time.process_time() - start)
+                predict, spent = timed(_MODELS[model], *data[:2])
+                seconds[model].append(spent)
                 losses[model] = _log_loss(predict(data[2]), data[3])
         for model in arguments.models:
             median = statistics.median(seconds[model])

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, write_json, write_picture
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, timed, write_json, write_picture
 from benchmarks.kernel_problems import load_kernel_problem, with_labels
 from benchmarks.kernel_runs import peer_runs
 from benchmarks.machine import describe_machine
@@ -80,9 +80,7 @@ def _fit(problem: PeerProblem, n_rows: int | None, solver: str, tol: float) -> t
         C=problem.penalty / 2, kernel="rbf", gamma=problem.gamma, tol=tol, solver=solver,
         max_iter=1_000_000, n_jobs=1,
     )  # fmt: skip
-    start = time.perf_counter()
-    model.fit(problem.X[:n_rows], problem.Y[:n_rows])
-    return model, time.perf_counter() - start
+    return timed(model.fit, problem.X[:n_rows], problem.Y[:n_rows], clock=time.perf_counter)
 
 
 def _of_trace(trace: Any, seconds: float, best: float, shape: tuple[int, int]) -> Progress:
@@ -98,11 +96,11 @@ def _of_trace(trace: Any, seconds: float, best: float, shape: tuple[int, int]) -
 
 def libsvm_progress(problem: PeerProblem, every: int) -> Progress:
     n_labels = problem.Y.shape[1]
-    timed = with_labels(problem, np.arange(0, n_labels, every))
-    search = peer_runs(timed, KERNEL_PROGRAMS["libsvm"], n_labels)
+    sample = with_labels(problem, np.arange(0, n_labels, every))
+    search = peer_runs(sample, KERNEL_PROGRAMS["libsvm"], n_labels)
     best = search.at(_LIBSVM_REFERENCE).dual
     runs = [search.at(tolerance) for tolerance in _TOLERANCES]
-    scale = n_labels / timed.Y.shape[1]
+    scale = n_labels / sample.Y.shape[1]
     return Progress(
         [scale * (run.iterations or 0) for run in runs],
         [run.seconds for run in runs],

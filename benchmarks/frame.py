@@ -167,10 +167,17 @@ def in_turns(
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            begin = clock()
-            call()
-            seconds[name].append(clock() - begin)
+            seconds[name].append(timed(call, clock=clock)[1])
     return seconds
+
+
+def timed(
+    work: Callable[..., Any], *given: Any, clock: Callable[[], float] = time.process_time, **more: Any
+) -> tuple[Any, float]:
+    """Give what some work answers, and its seconds, by default the processor's of this process."""
+    begin = clock()
+    answer = work(*given, **more)
+    return answer, clock() - begin
 
 
 def begin_picture(*counts: int, **shape: Any) -> tuple[Any, Any]:

@@ -22,17 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, command, flag, write_json
+import labelweave as lw
+from benchmarks.frame import RESULTS, command, flag, timed, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.problems import DEFAULT_DATA
-from labelweave import (
-    AutoLabelClassifier,
-    HierarchicalClassifier,
-    KernelLogisticClassifier,
-    LabelMatrix,
-    LowRankClassifier,
-    Taxonomy,
-)
 from labelweave.datasets import LabeledData, read_hierarchical_arff
 from labelweave.inference import enforce_hierarchy
 from labelweave.metrics import average_precision_score
@@ -40,8 +33,8 @@ from labelweave.metrics import average_precision_score
 _STATED = {"cellcycle_FUN": 0.255, "derisi_FUN": 0.195, "cellcycle_GO": 0.413, "derisi_GO": 0.370}
 _ROOTS = {"root", "GO0003674", "GO0005575", "GO0008150"}
 _MODELS: dict[str, Any] = {
-    "auto": AutoLabelClassifier,
-    "kernel logistic": lambda: KernelLogisticClassifier(scaling="standard"),
+    "auto": lw.AutoLabelClassifier,
+    "kernel logistic": lambda: lw.KernelLogisticClassifier(scaling="standard"),
 }
 
 
@@ -53,7 +46,7 @@ def rows_of(name: str, folder: Path) -> tuple[LabeledData, LabeledData]:
     names = parts[0].label_names
     means = np.nanmean(np.vstack([part.X for part in parts[:2]]), axis=0)
     X = [np.where(np.isnan(part.X), means, part.X) for part in parts]
-    Y = LabelMatrix.from_any(np.vstack([part.Y.to_dense() for part in parts[:2]]), names)
+    Y = lw.LabelMatrix.from_any(np.vstack([part.Y.to_dense() for part in parts[:2]]), names)
     parents = parts[0].parents
     fitted = LabeledData(np.vstack(X[:2]), Y, parents=parents)
     return fitted, LabeledData(X[2], parts[2].Y, parents=parents)
@@ -62,20 +55,20 @@ def rows_of(name: str, folder: Path) -> tuple[LabeledData, LabeledData]:
 def _measured(model: Any, fitted: LabeledData, test: LabeledData) -> dict[str, float]:
     assert fitted.taxonomy is not None, "the files have one"
     started, clock = time.perf_counter(), time.process_time()
-    model = HierarchicalClassifier(model, fitted.taxonomy, "none").fit(fitted.X, fitted.Y)
+    model = lw.HierarchicalClassifier(model, fitted.taxonomy, "none").fit(fitted.X, fitted.Y)
     scores = model.predict_proba(test.X)
     found = {"seconds": time.perf_counter() - started, "processor seconds": time.process_time() - clock}
     return found | agreement(scores, fitted, test.Y)
 
 
-def edges(taxonomy: Taxonomy, names: list[str]) -> Any:
+def edges(taxonomy: lw.Taxonomy, names: list[str]) -> Any:
     """Number the labels of all edges between two of them: those above, and those below."""
     place = {name: k for k, name in enumerate(names)}
     pairs = ((place.get(up), place.get(down)) for up, down in taxonomy.pairs())
     return np.array([pair for pair in pairs if None not in pair]).T
 
 
-def agreement(scores: Any, fitted: LabeledData, truth: LabelMatrix) -> dict[str, float]:
+def agreement(scores: Any, fitted: LabeledData, truth: lw.LabelMatrix) -> dict[str, float]:
     """Measure scores (n, L) of the test rows, as they are and when they obey the hierarchy."""
     taxonomy, names = fitted.taxonomy, [str(name) for name in np.asarray(fitted.label_names)]
     assert taxonomy is not None, "the files have one"
@@ -85,9 +78,7 @@ def agreement(scores: Any, fitted: LabeledData, truth: LabelMatrix) -> dict[str,
     found["none"] = float(average_precision_score(truth, scores[:, counted]))
     for how in ("max", "projection"):
         enforce_hierarchy(scores[:2], taxonomy, names, how)  # compiles
-        clock = time.process_time()
-        obeying = enforce_hierarchy(scores, taxonomy, names, how)
-        found[f"{how} processor seconds"] = time.process_time() - clock
+        obeying, found[f"{how} processor seconds"] = timed(enforce_hierarchy, scores, taxonomy, names, how)
         found[how] = float(average_precision_score(truth, obeying[:, counted]))
     return found
 
@@ -112,17 +103,13 @@ def _cost(fitted: LabeledData, n_rows: int = 2_000) -> dict[str, dict[str, float
         found[kind] = {}
         for how in ("max", "projection"):
             enforce_hierarchy(scores[:1], taxonomy, names, how)  # compiles
-            clock = time.process_time()
-            enforce_hierarchy(scores, taxonomy, names, how)
-            found[kind][how] = time.process_time() - clock
+            found[kind][how] = timed(enforce_hierarchy, scores, taxonomy, names, how)[1]
     fits: dict[str, list[float]] = {"fit alone": [], "fit with the hierarchy": []}
     for _ in range(5):
         for key, spent in fits.items():
-            model: Any = LowRankClassifier(scaling="standard")
-            model = model if key == "fit alone" else HierarchicalClassifier(model, taxonomy)
-            clock = time.process_time()
-            model.fit(fitted.X, fitted.Y)
-            spent.append(time.process_time() - clock)
+            model: Any = lw.LowRankClassifier(scaling="standard")
+            model = model if key == "fit alone" else lw.HierarchicalClassifier(model, taxonomy)
+            spent.append(timed(model.fit, fitted.X, fitted.Y)[1])
     return found | {"low rank": {key: median(spent) for key, spent in fits.items()}}
 
 

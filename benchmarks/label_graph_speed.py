@@ -27,17 +27,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import (
-    IMAGES,
-    RESULTS,
-    begin_picture,
-    command,
-    flag,
-    read_json,
-    several,
-    write_json,
-    write_picture,
-)
+from benchmarks import frame
 from benchmarks.machine import describe_machine
 from benchmarks.papers.label_graphs import read_rows
 from benchmarks.problems import DEFAULT_DATA
@@ -130,7 +120,7 @@ def _measure_edges() -> list[Run]:
 
 
 def _draw(runs: list[Run], path: Path) -> None:
-    figure, axis = begin_picture(figsize=(6, 3.8))
+    figure, axis = frame.begin_picture(figsize=(6, 3.8))
     styles = {"band": ("edges in a band", "C0", -14), "random": ("random edges", "C1", 7)}
     for kind, (title, color, lift) in styles.items():
         own = [run for run in runs if run["kind"] == kind]
@@ -144,22 +134,22 @@ def _draw(runs: list[Run], path: Path) -> None:
     axis.margins(y=0.12)  # room for the numbers
     axis.legend(frameon=False)
     axis.grid(True, alpha=0.3)
-    write_picture(figure, path)
+    frame.write_picture(figure, path)
 
 
-@command(
-    parts=several(["solvers", "edges"]),
-    passes=flag(1000, "at most, of a solver"),
+@frame.command(
+    parts=frame.several(["solvers", "edges"]),
+    passes=frame.flag(1000, "at most, of a solver"),
     data=DEFAULT_DATA,
-    out=RESULTS / "label_graph_speed.json",
-    picture=IMAGES / "graph_edges_cost.png",
+    out=frame.RESULTS / "label_graph_speed.json",
+    picture=frame.IMAGES / "graph_edges_cost.png",
 )
 def main(arguments: Any) -> None:
-    results: dict[str, Any] = read_json(arguments.out)
+    results: dict[str, Any] = frame.read_json(arguments.out)
     if "solvers" in arguments.parts:
         results["solvers"] = _dated(_measure_solvers(arguments.data, arguments.passes))
         print(_solver_table(results["solvers"]), flush=True)
     if "edges" in arguments.parts:
         results["edges"] = _dated(_measure_edges())
         _draw(results["edges"], arguments.picture)
-    write_json(arguments.out, results | {"threads": 1})
+    frame.write_json(arguments.out, results | {"threads": 1})

@@ -41,18 +41,10 @@ import scipy.sparse as sp
 from scipy.special import expit, logit
 from sklearn.preprocessing import normalize
 
+import labelweave as lw
 from benchmarks.frame import RESULTS, command, flag, read_json, several, standard_error, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.problems import DEFAULT_DATA, read_parts
-from labelweave import (
-    LabelMatrix,
-    LabelText,
-    LabelTextClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    Taxonomy,
-    ZeroShotClassifier,
-)
 from labelweave.datasets import load_debtags
 from labelweave.metrics import average_auc, f1_score
 
@@ -101,27 +93,27 @@ _PROBLEMS: dict[str, Callable[[Path], _Problem]] = {
 def _models(problem: _Problem, seed: int) -> dict[str, Any]:
     words: dict[str, Any] = {"feature_names": problem.features}
     dealt = dict(zip(problem.labels, np.random.default_rng(seed).permutation(problem.labels), strict=True))
-    embedded = LabelText(list(dealt.values())).embeddings
-    low_rank = LowRankClassifier(50, "logistic", 0.3, tol=1e-3)
+    embedded = lw.LabelText(list(dealt.values())).embeddings
+    low_rank = lw.LowRankClassifier(50, "logistic", 0.3, tol=1e-3)
     made = {
-        "identity": LabelTextClassifier(mean=0.0, covariance="none", **words),
-        "covariance": LabelTextClassifier(mean=0.0, **words),
-        "mean": LabelTextClassifier(covariance="none", **words),
-        "both": LabelTextClassifier(**words),
-        "margins": LabelTextClassifier(MaxMarginClassifier(5.0, tol=1e-2), **words),
-        "low rank": LabelTextClassifier(low_rank, **words),
-        "rank alone": LabelTextClassifier(low_rank, mean=0.0, covariance="none", **words),
-        "shuffled": LabelTextClassifier(descriptions=LabelText(problem.labels, embedded), **words),
+        "identity": lw.LabelTextClassifier(mean=0.0, covariance="none", **words),
+        "covariance": lw.LabelTextClassifier(mean=0.0, **words),
+        "mean": lw.LabelTextClassifier(covariance="none", **words),
+        "both": lw.LabelTextClassifier(**words),
+        "margins": lw.LabelTextClassifier(lw.MaxMarginClassifier(5.0, tol=1e-2), **words),
+        "low rank": lw.LabelTextClassifier(low_rank, **words),
+        "rank alone": lw.LabelTextClassifier(low_rank, mean=0.0, covariance="none", **words),
+        "shuffled": lw.LabelTextClassifier(descriptions=lw.LabelText(problem.labels, embedded), **words),
     }
     if problem.parents is not None:
-        made["taxonomy"] = LabelTextClassifier(taxonomy=Taxonomy(problem.parents), **words)
+        made["taxonomy"] = lw.LabelTextClassifier(taxonomy=lw.Taxonomy(problem.parents), **words)
     return made
 
 
 def _measured(model: Any, problem: _Problem, rows: Any, held: Any) -> dict[str, float]:
     clock = time.process_time()
     Y, truth = problem.Y[rows], problem.Y_test[held]
-    model.fit(problem.X[rows], LabelMatrix(Y, names=problem.labels))
+    model.fit(problem.X[rows], lw.LabelMatrix(Y, names=problem.labels))
     seconds = time.process_time() - clock
     X, never = problem.X_test[held], np.asarray(Y.sum(axis=0)).ravel() == 0
     scores, predicted = model.decision_function(X), sp.csr_array(model.predict(X))
@@ -190,8 +182,8 @@ def _hidden_of(name: str, problem: _Problem, chosen: argparse.Namespace, results
         hidden = np.sort(rng.permutation(len(problem.labels))[: len(problem.labels) // 5])
         Y, truth = problem.Y[rows].toarray().astype(float), problem.Y_test[held][:, hidden].toarray()
         Y[:, hidden] = np.nan
-        model = LabelTextClassifier(feature_names=problem.features)
-        model.fit(problem.X[rows], LabelMatrix.from_any(Y, names=problem.labels))
+        model = lw.LabelTextClassifier(feature_names=problem.features)
+        model.fit(problem.X[rows], lw.LabelMatrix.from_any(Y, names=problem.labels))
         shares = np.clip(model.predict_proba(problem.X_test[held])[:, hidden], 1e-12, 1.0 - 1e-12)
         spread = expit(logit(shares) / np.sqrt(1.0 + np.pi / 8.0))  # as for scores of variance 1 (MacKay)
         constant = np.full_like(shares, np.nanmean(Y))
@@ -234,8 +226,8 @@ def _awa(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
         Y, truth = signatures[arrays["class_index"][rows]], signatures[arrays["class_index"][held]]
         varies = (truth.any(axis=0)) & (~truth.astype(bool)).any(axis=0)
         for kind, covariance in (("identity", "none"), ("covariance", "learn")):
-            model = LabelTextClassifier(covariance=covariance).fit(
-                X[rows], LabelMatrix.from_any(Y, names=names)
+            model = lw.LabelTextClassifier(covariance=covariance).fit(
+                X[rows], lw.LabelMatrix.from_any(Y, names=names)
             )
             scores = model.decision_function(X[held])
             found.setdefault(f"attributes, {kind}", []).append(
@@ -244,7 +236,7 @@ def _awa(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
         answer = np.asarray(classes)[arrays["class_index"][held]]
         groups = arrays["class_index"][rows]
         for kind, table in (("signatures", signatures), ("names", by_name)):
-            model = ZeroShotClassifier(None, table[is_new]).fit(X[rows], Y, groups=groups)
+            model = lw.ZeroShotClassifier(None, table[is_new]).fit(X[rows], Y, groups=groups)
             predicted = np.asarray(classes)[is_new][model.predict(X[held])]
             found.setdefault(f"new classes, {kind}", []).append(float(np.mean(predicted == answer)))
     summary = {kind: _summary([{"value": one} for one in values])["value"] for kind, values in found.items()}
@@ -256,7 +248,7 @@ def _awa(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
 
 def _named_signatures(classes: list[str], attributes: list[str]) -> Any:
     """Make signatures of names: an attribute is there where its name is nearer than to most classes."""
-    one, other = LabelText(classes).directions(), LabelText(attributes).directions()
+    one, other = lw.LabelText(classes).directions(), lw.LabelText(attributes).directions()
     near = one @ other.T
     return np.where(near > np.median(near, axis=0), 1, 0)
 

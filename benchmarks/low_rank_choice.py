@@ -9,13 +9,12 @@ Run ``python -m benchmarks.low_rank_choice [--test] [--out FILE] [SET ...]``; se
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import command, flag, save, without_name
+from benchmarks.frame import command, flag, save, timed, without_name
 from benchmarks.problems import read_part
 from labelweave import LowRankClassifier, RankSearch, metrics
 from labelweave.splits import IterativeStratifiedKFold
@@ -37,9 +36,8 @@ CANDIDATES: dict[str, Any] = {"no search": LowRankClassifier()} | {
 
 
 def measured(model: Any, train: tuple[Any, Any], rest: tuple[Any, Any]) -> dict[str, float]:
-    start = time.process_time()
-    model.fit(*train)
-    seconds, predicted = time.process_time() - start, model.predict(rest[0])
+    _, seconds = timed(model.fit, *train)
+    predicted = model.predict(rest[0])
     found = {f"{kind}-F1": metrics.f1_score(rest[1], predicted, average=kind) for kind in ("micro", "macro")}
     return {**found, "seconds": seconds, "lambda": model.regularization_}
 
@@ -60,9 +58,7 @@ def read(name: str, part: str) -> tuple[Any, Any]:
 
 
 @command(
-    sets=without_name(SETS),
-    test=flag(False, "the default alone, on the test rows"),
-    out=flag(type=Path),
+    sets=without_name(SETS), test=flag(False, "the default alone, on the test rows"), out=flag(type=Path)
 )
 def main(given: Any) -> None:
     table: dict[str, Any] = {}

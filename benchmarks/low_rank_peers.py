@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, command, flag, read_json, several, write_json
+from benchmarks.frame import RESULTS, command, flag, markdown, read_json, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.peers.top_labels import RankingProblem, write_ranking
 from benchmarks.problems import DEFAULT_DATA, read_parts
@@ -74,15 +74,9 @@ def _measure(name: str, data: Path, repeats: int) -> dict[str, Any]:
 def _read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
     from sklearn.preprocessing import normalize
 
-    from labelweave.datasets import load_debtags
-
-    if name == "debtags":
-        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
-    else:
-        train, test = read_parts(name, data)
-        X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
-    X, X_test = (sp.csr_array(normalize(sp.csr_array(table))) for table in (X, X_test))
-    Y, Y_test = (sp.csr_array(table, dtype=np.int8) for table in (Y, Y_test))
+    parts = read_parts(name, data)
+    X, X_test = (sp.csr_array(normalize(sp.csr_array(part.X))) for part in parts)
+    Y, Y_test = (sp.csr_array(part.Y.positives, dtype=np.int8) for part in parts)
     for table in (X, Y, X_test, Y_test):
         table.sort_indices()
     return X, Y, X_test, Y_test
@@ -98,15 +92,12 @@ def _run(program: Program, problem: Path, answer: Path, Y_test: Any) -> dict[str
 
 def _table(name: str, found: dict[str, Any]) -> str:
     sizes = "{rows} rows, {features} features, {labels} labels, {test_rows} test rows".format(**found)
-    lines = [
-        f"\n{name}: {sizes}\n",
-        "| program | training, s | P@1 | P@3 | P@5 | MB |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for title, one in found["programs"].items():
-        places = " | ".join(f"{100 * one[f'P@{place}']:.2f}" for place in _PLACES)
-        lines.append(f"| {title} | {one['seconds']:.2f} | {places} | {one['bytes'] / 1e6:.2f} |")
-    return "\n".join(lines)
+        places = (f"{100 * one[f'P@{place}']:.2f}" for place in _PLACES)
+        rows.append([title, f"{one['seconds']:.2f}", *places, f"{one['bytes'] / 1e6:.2f}"])
+    table = markdown(["program", "training, s", "P@1", "P@3", "P@5", "MB"], rows)
+    return "\n".join([f"\n{name}: {sizes}\n", *table])
 
 
 @command(

@@ -17,7 +17,6 @@ Example: ``python -m benchmarks.low_rank_scaling --repeats 5``.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,17 +27,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import (
-    IMAGES,
-    RESULTS,
-    begin_picture,
-    command,
-    draw_growth,
-    flag,
-    save,
-    slope,
-    write_picture,
-)
+from benchmarks import frame
 from benchmarks.problems import text_pattern
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import explicit_map
@@ -121,18 +110,15 @@ class StepProblem:
 
     def _timed(self, part: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any, **options: Any) -> Any:
-            start = time.process_time()
-            result = work(*arguments, **options)
-            self.seconds[part] += time.process_time() - start
+            result, seconds = frame.timed(work, *arguments, **options)
+            self.seconds[part] += seconds
             return result
 
         return run
 
     def run(self, iterations: int) -> dict[str, float]:
         self.seconds.clear()
-        start = time.process_time()
-        found = truncated_gradients(self.step, self.point, self.start, 0.0, iterations)
-        total = time.process_time() - start
+        found, total = frame.timed(truncated_gradients, self.step, self.point, self.start, 0.0, iterations)
         if found.n_iter != iterations:
             raise RuntimeError(f"{found.n_iter} iterations instead of {iterations}: nothing was left to do.")
         curvature = self.seconds["curvature"] - self.seconds["scores"]  # which are computed within
@@ -168,36 +154,36 @@ def _measure(name: str, panel: Panel, repeats: int) -> dict[str, Any]:
             seconds.append(found["step"] / (_MANY - _FEW))
             parts.append(sum(found[part] for part in panel.parts) / (_MANY - _FEW))
             print(f"{name} {sizes[-1]:,}: {1e3 * seconds[-1]:.2f}, {1e3 * parts[-1]:.2f} ms", flush=True)
-    slopes = {"slope": slope(sizes, seconds), "part_slope": slope(sizes, parts)}
+    slopes = {"slope": frame.slope(sizes, seconds), "part_slope": frame.slope(sizes, parts)}
     return {"sizes": sizes, "seconds": seconds, "part_seconds": parts, **slopes}
 
 
 def _draw(panels: dict[str, Any], path: Path) -> None:
     from matplotlib.ticker import NullFormatter
 
-    figure, axes = begin_picture(1, 3, figsize=(11, 3.6))
+    figure, axes = frame.begin_picture(1, 3, figsize=(11, 3.6))
     for axis, (name, found) in zip(axes, panels.items(), strict=True):
         sizes, panel = found["sizes"], _PANELS[name]
         curves = {
             f"step, slope {found['slope']:.2f}": 1e3 * np.array(found["seconds"]),
             f"{panel.title}, slope {found['part_slope']:.2f}": 1e3 * np.array(found["part_seconds"]),
         }
-        draw_growth(axis, name, sizes, curves, panel.caption)
+        frame.draw_growth(axis, name, sizes, curves, panel.caption)
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_xticks(sizes[::2], [f"{size:,}" for size in sizes[::2]])
         axis.yaxis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel("milliseconds per step, one thread")
-    write_picture(figure, path)
+    frame.write_picture(figure, path)
 
 
-@command(
-    repeats=flag(5, "of each size; the median counts"),
-    out=RESULTS / "low_rank_scaling.json",
-    figure=IMAGES / "low_rank_scaling.png",
+@frame.command(
+    repeats=frame.flag(5, "of each size; the median counts"),
+    out=frame.RESULTS / "low_rank_scaling.json",
+    figure=frame.IMAGES / "low_rank_scaling.png",
 )
 def main(arguments: Any) -> None:
     panels = {name: _measure(name, panel, arguments.repeats) for name, panel in _PANELS.items()}
-    save(arguments.out, {"repeats": arguments.repeats, "panels": panels})
+    frame.save(arguments.out, {"repeats": arguments.repeats, "panels": panels})
     _draw(panels, arguments.figure)
     for name, found in panels.items():
         print(f"seconds per step ~ ({name}) ^ {found['slope']:.2f}; of the part: ^ {found['part_slope']:.2f}")

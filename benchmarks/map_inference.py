@@ -29,16 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from benchmarks.frame import (
-    IMAGES,
-    RESULTS,
-    begin_picture,
-    command,
-    flag,
-    in_turns,
-    save,
-    write_picture,
-)
+from benchmarks import frame
 from benchmarks.programs import Program, run_program
 from labelweave.inference.map import MapInference
 from labelweave.labels.clique_graph import CliqueGraph
@@ -108,7 +99,7 @@ def _own(problem: PairProblem, repeats: int) -> tuple[dict[str, Any], Any]:
     inference = MapInference(problem.graph)
     inference.solve(problem.unary[:1], tables[:1])
     calls = {"all": lambda: inference.solve(problem.unary, tables)}
-    result, seconds = calls["all"](), in_turns(calls, repeats, time.perf_counter)["all"]
+    result, seconds = calls["all"](), frame.in_turns(calls, repeats, time.perf_counter)["all"]
     figures = {"per_second": len(problem.unary) / min(seconds), "proven": float(result.proven.mean())}
     return figures, result.values
 
@@ -163,7 +154,7 @@ def _count_edges(n_edges: int, coupling: float, arguments: argparse.Namespace) -
 
 
 def _draw(edges: list[dict[str, Any]], path: Path) -> None:
-    figure, axis = begin_picture(figsize=(6.4, 4.0))
+    figure, axis = frame.begin_picture(figsize=(6.4, 4.0))
     for coupling, color in zip(_COUPLINGS, ("#9ec5e8", "#4f8fc4", "#1f5a92", "#0b2c4d"), strict=True):
         rows = [row for row in edges if row["coupling"] == coupling]
         counts, micros = [row["edges"] for row in rows], [1e6 / row["per_second"] for row in rows]
@@ -178,15 +169,15 @@ def _draw(edges: list[dict[str, Any]], path: Path) -> None:
             textcoords="offset points", ha="center", fontsize=8, color="0.4",
         )  # fmt: skip
     axis.set_title("width of the graph's elimination order", fontsize=8, color="0.4", pad=16)
-    write_picture(figure, path)
+    frame.write_picture(figure, path)
 
 
-@command(
-    examples=flag(500, "of a problem; a fiftieth for 1,000 labels"),
-    programs=flag(3, "examples that milp solves"),
+@frame.command(
+    examples=frame.flag(500, "of a problem; a fiftieth for 1,000 labels"),
+    programs=frame.flag(3, "examples that milp solves"),
     repeats=5,
-    out=RESULTS / "map_inference.json",
-    figure=IMAGES / "map_edges.png",
+    out=frame.RESULTS / "map_inference.json",
+    figure=frame.IMAGES / "map_edges.png",
 )
 def main(arguments: argparse.Namespace) -> None:
     problems = [(name, coupling, False) for name, (*_, some) in _GRAPHS.items() for coupling in some]
@@ -196,5 +187,5 @@ def main(arguments: argparse.Namespace) -> None:
         _count_edges(n_edges, coupling, arguments) for coupling in _COUPLINGS for n_edges in _EDGE_COUNTS
     ]
     shared = {"examples": arguments.examples, "repeats": arguments.repeats}
-    save(arguments.out, shared | {"speed": speed, "edges": edges})
+    frame.save(arguments.out, shared | {"speed": speed, "edges": edges})
     _draw(edges, arguments.figure)

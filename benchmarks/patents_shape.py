@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks.frame import RESULTS, command, flag, markdown, save, several
+from benchmarks.frame import RESULTS, command, flag, markdown, save, several, timed
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
 from benchmarks.machine import peak_memory_bytes
 from benchmarks.patent_texts import SECTIONS
@@ -52,9 +52,7 @@ def _fits(
     runs = []
     for _ in range(arguments.repeats):
         fitted = _model(problem, model, hyperparameters="fixed", tol=tol, n_jobs=arguments.threads)
-        start = time.perf_counter()
-        fitted.fit(problem.X, problem.labels)
-        runs.append(time.perf_counter() - start)
+        runs.append(timed(fitted.fit, problem.X, problem.labels, clock=time.perf_counter)[1])
     result = {
         "section": section,
         "model": model,
@@ -81,9 +79,7 @@ def _learn(problem: ClassProblem, section: str, model: str, arguments: argparse.
         hyperparameters=HyperparameterSearch(max_learning_iter=arguments.learning_steps),
         n_jobs=arguments.threads,
     )
-    start = time.perf_counter()
-    fitted.fit(problem.X, problem.labels)
-    seconds = time.perf_counter() - start
+    _, seconds = timed(fitted.fit, problem.X, problem.labels, clock=time.perf_counter)
     trace = fitted.learning_trace_
     result = {
         "section": section,

@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.needed_data import first_file
-from labelweave.datasets import LabeledData, read_mulan
+from labelweave import LabelMatrix
+from labelweave.datasets import LabeledData, load_debtags, make_text_like, read_mulan
 
 DEFAULT_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
@@ -28,7 +29,10 @@ def read_part(name: str, part: str, data: Path = DEFAULT_DATA) -> LabeledData:
 
 
 def read_parts(name: str, data: Path = DEFAULT_DATA) -> tuple[LabeledData, LabeledData]:
-    """Read the rows of one of Mulan's sets, those to train on and those to test on."""
+    """Read the rows of debtags or of one of Mulan's sets, those to train on and those to test on."""
+    if name == "debtags":
+        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
+        return LabeledData(X, LabelMatrix.from_any(Y)), LabeledData(X_test, LabelMatrix.from_any(Y_test))
     return read_part(name, "train", data), read_part(name, "test", data)
 
 
@@ -46,7 +50,8 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
         read = read_part(kind, "train", data)
         X, Y = read.X, read.Y.positives
     elif kind == "debtags":
-        X, Y = _load_debtags()
+        parts = read_parts(kind)
+        X, Y = sp.vstack([part.X for part in parts]), sp.vstack([part.Y.positives for part in parts])
     elif kind == "synthetic":
         X, Y = _make_synthetic(sizes)
     else:
@@ -86,16 +91,7 @@ def _stack(parts: list[Any], name: str, n_columns: int) -> Any:
     )
 
 
-def _load_debtags() -> tuple[Any, Any]:
-    from labelweave.datasets import load_debtags
-
-    X, Y, X_test, Y_test = load_debtags(return_X_y=True)
-    return sp.vstack([X, X_test], format="csr"), sp.vstack([Y, Y_test], format="csr")
-
-
 def _make_synthetic(sizes: str) -> tuple[Any, Any]:
-    from labelweave.datasets import make_text_like
-
     numbers = sizes.split(",")
     if len(numbers) != 3 or not all(number.strip().isdigit() for number in numbers):
         raise ValueError(

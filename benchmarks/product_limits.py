@@ -1,4 +1,4 @@
-"""The least time that the machine needs for products that read rows of a table, and patterns as in text.
+"""The least time that the machine needs for products that read rows of a table.
 
 Bytes move at the rates at which BLAS reads two vectors in each cache and in memory, multiplications and
 additions at the rate of BLAS for a square product.  Rows of a table come from the second level cache where
@@ -8,8 +8,6 @@ them, else from memory; the caches keep what a perfect choice would keep, and ar
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.frame import timed
+
 LEVELS = ("second", "third", "memory")
-_HEAD = 10  # the word of rank r has a frequency of 1 / (r + this)
 
 
 @dataclass
@@ -60,36 +59,6 @@ class Limits:
         seconds += (first + other_bytes) / self.read_rates["memory"]
         return max(seconds, operations / self.operation_rate)
 
-    def stream_seconds(self, n_bytes: float, resident: float, operations: float = 0.0) -> float:
-        """Give the least time of work that goes through arrays in order.
-
-        n_bytes: bytes read and written.
-        resident: bytes of all arrays that the work goes through again and again, which say where they live.
-        operations: multiplications and additions of dense products.
-        """
-        second, third = self.cache_bytes
-        level = "second" if resident <= second else "third" if resident <= third else "memory"
-        return max(n_bytes / self.read_rates[level], operations / self.operation_rate)
-
-
-def text_pattern(rows: int, columns: int, a_row: int, dtype: Any, seed: int = 0) -> sp.csr_array:
-    """Make a matrix whose columns are as frequent as words in text (Zipf).
-
-    rows, columns, a_row: its shape, and its entries a row, of which some may be in one place.
-    dtype: type of the values.
-    seed: fixes the random numbers.
-    Returns: the matrix; its values are uniformly random in [0, 1).
-    """
-    random = np.random.default_rng(seed)
-    frequencies = np.cumsum(1 / (np.arange(columns) + _HEAD))
-    ranks = np.searchsorted(frequencies, random.random(rows * a_row) * frequencies[-1])
-    indices = random.permutation(columns).astype(np.int32)[ranks].reshape(rows, a_row)
-    indices.sort(axis=1)
-    values = random.random(indices.size).astype(dtype)
-    return sp.csr_array(
-        (values, indices.ravel(), np.arange(0, indices.size + 1, a_row)), shape=(rows, columns)
-    )
-
 
 def measure_limits(dtype: Any) -> Limits:
     """Measure what one core can do.
@@ -97,7 +66,7 @@ def measure_limits(dtype: Any) -> Limits:
     dtype: type of the numbers.
     """
     square = np.ones((1_536, 1_536), dtype)
-    seconds = min(seconds_of(lambda: square @ square) for _ in range(5))
+    seconds = min(timed(lambda: square @ square)[1] for _ in range(5))
     rates = {level: _read_rate(size, np.dtype(dtype)) for level, size in level_sizes().items()}
     return Limits((_cache_bytes(2), _cache_bytes(3)), rates, 2.0 * len(square) ** 3 / seconds)
 
@@ -113,7 +82,7 @@ def _read_rate(size: int, dtype: np.dtype[Any]) -> float:
         for _ in range(times):
             np.dot(pair[0], pair[1])
 
-    return times * size / min(seconds_of(read) for _ in range(10))
+    return times * size / min(timed(read)[1] for _ in range(10))
 
 
 def row_rate(size: int, width: int, dtype: np.dtype[Any]) -> float:
@@ -131,7 +100,7 @@ def row_rate(size: int, width: int, dtype: np.dtype[Any]) -> float:
     ours = SparseProducts(sp.csr_array(parts, shape=(n_products, n_rows)), dtype, Workers())
     table, out = np.ones((n_rows, width), dtype), np.empty((n_products, width), dtype)
     ours.matmul(table, out)
-    seconds = min(seconds_of(lambda: ours.matmul(table, out)) for _ in range(5))
+    seconds = min(timed(ours.matmul, table, out)[1] for _ in range(5))
     return indices.size * width * dtype.itemsize / seconds
 
 
@@ -151,13 +120,3 @@ def _cache_bytes(level: int) -> int:
         if listing.exists()
         else 2 ** (10 + 5 * level)
     )
-
-
-def seconds_of(work: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
-    """Time some work.
-
-    clock: the clock; by default the processor's time of this process.
-    """
-    start = clock()
-    work()
-    return clock() - start

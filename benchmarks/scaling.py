@@ -23,17 +23,7 @@ import warnings
 from statistics import median
 from typing import Any
 
-from benchmarks.frame import (
-    IMAGES,
-    RESULTS,
-    begin_picture,
-    command,
-    draw_growth,
-    flag,
-    save,
-    slopes,
-    write_picture,
-)
+from benchmarks import frame
 
 _ROUNDS = 5
 _FEATURES = 50_000
@@ -81,24 +71,24 @@ def _curve(name: str, runs: list[Run]) -> tuple[list[float], list[float]]:
     return sizes, [median(run["seconds_per_round"]) for run in runs]
 
 
-@command(
-    repeats=flag(3, "fits of each size; the median counts"),
-    out=RESULTS / "scaling.json",
-    figure=IMAGES / "scaling.png",
+@frame.command(
+    repeats=frame.flag(3, "fits of each size; the median counts"),
+    out=frame.RESULTS / "scaling.json",
+    figure=frame.IMAGES / "scaling.png",
 )
 def main(arguments: Any) -> None:
     _measure({"rows": 500, "labels": 16, "words": 10}, 1)  # loads or compiles the loops
     panels = {name: [_measure(size, arguments.repeats) for size in grid] for name, grid in _GRIDS.items()}
     curves = {name: _curve(name, runs) for name, runs in panels.items()}
-    growth = {name: slopes(*curve) for name, curve in curves.items()}
+    growth = {name: frame.slopes(*curve) for name, curve in curves.items()}
     facts = {"threads": 1, "rounds": _ROUNDS, "features": _FEATURES, "repeats": arguments.repeats}
-    save(arguments.out, facts | {"slopes": growth, "panels": panels})
-    figure, axes = begin_picture(1, 3, figsize=(11, 3.6), sharey=True)
+    frame.save(arguments.out, facts | {"slopes": growth, "panels": panels})
+    figure, axes = frame.begin_picture(1, 3, figsize=(11, 3.6), sharey=True)
     for axis, (name, curve) in zip(axes, curves.items(), strict=True):
         found = growth[name]
         legend = f"slope {found['all']:.2f} (upper half {found['upper half']:.2f})"
         title = ", ".join(text for other, text in _FIXED.items() if other != name).format(**panels[name][0])
-        draw_growth(axis, name, curve[0], {legend: curve[1]}, title)
+        frame.draw_growth(axis, name, curve[0], {legend: curve[1]}, title)
         print(f"seconds per round ~ ({name}) ^ {found['all']:.2f}; upper half: ^ {found['upper half']:.2f}")
     axes[0].set_ylabel("seconds per round, one thread")
-    write_picture(figure, arguments.figure)
+    frame.write_picture(figure, arguments.figure)

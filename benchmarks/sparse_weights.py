@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, command, flag, write_json
+from benchmarks.frame import RESULTS, command, flag, timed, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
 from labelweave.datasets import LabeledData, make_text_like
 
@@ -31,9 +31,7 @@ def measure_model(name: str, prune: Any, train: LabeledData, test: LabeledData, 
     jobs = options.jobs
     lw.set_config(memory_budget=1e4)
     model = lw.MaxMarginClassifier(C=options.C, tol=options.tol, prune=prune, n_jobs=jobs)
-    start = time.perf_counter()
-    model.fit(train.X, train.Y)
-    seconds = time.perf_counter() - start
+    _, seconds = timed(model.fit, train.X, train.Y, clock=time.perf_counter)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.lw"
         lw.save(model, path)
@@ -75,9 +73,7 @@ def _top(model: Any, row: Any) -> Any:
 def _seconds(work: Callable[[int], Any], most: int) -> list[float]:
     found: list[float] = []
     while len(found) < most and sum(found) < _ENOUGH:
-        start = time.perf_counter()
-        work(len(found))
-        found.append(time.perf_counter() - start)
+        found.append(timed(work, len(found), clock=time.perf_counter)[1])
     return found
 
 

@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.frame import command
+from benchmarks.frame import command, timed
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.product_limits import LEVELS, Limits, level_sizes, measure_limits, row_rate
 from labelweave import MaxMarginClassifier
@@ -56,9 +56,8 @@ class Profile:
 
     def _timed(self, phase: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            start = time.process_time()
-            found = method(*arguments, **options)
-            self.seconds[phase] += time.process_time() - start
+            found, seconds = timed(method, *arguments, **options)
+            self.seconds[phase] += seconds
             if phase == "sweeps":
                 self.visits += found[2]
             return found

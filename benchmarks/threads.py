@@ -16,17 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import command, flag, write_json
-from benchmarks.machine import describe_machine
+from benchmarks.frame import command, flag, save, timed
 from benchmarks.problems import DEFAULT_DATA, load_problem
 
 
 def _fit(X: Any, Y: Any, jobs: int, arguments: argparse.Namespace) -> tuple[float, Any]:
     from labelweave import MaxMarginClassifier
 
-    start = time.perf_counter()
-    model = MaxMarginClassifier(C=arguments.penalty / 2, tol=arguments.tol, n_jobs=jobs).fit(X, Y)
-    return time.perf_counter() - start, model.coef_
+    model = MaxMarginClassifier(C=arguments.penalty / 2, tol=arguments.tol, n_jobs=jobs)
+    _, seconds = timed(model.fit, X, Y, clock=time.perf_counter)
+    return seconds, model.coef_
 
 
 @command(
@@ -51,7 +50,6 @@ def main(arguments: argparse.Namespace) -> None:
     ratio = statistics.median(ratios)
     medians = {jobs: statistics.median(times) for jobs, times in seconds.items()}
     print(f"one thread {medians[1]:.2f} s, two threads {medians[2]:.2f} s, ratio {ratio:.2f}, same bits")
-    if arguments.out is not None:
-        results = {"problem": arguments.problem, "tol": arguments.tol, "ratio": ratio, "ratios": ratios}
-        times = {str(jobs): values for jobs, values in seconds.items()}
-        write_json(arguments.out, results | {"seconds": times} | describe_machine())
+    times = {str(jobs): values for jobs, values in seconds.items()}
+    results = {"problem": arguments.problem, "tol": arguments.tol, "ratio": ratio, "ratios": ratios}
+    save(arguments.out, results | {"seconds": times})

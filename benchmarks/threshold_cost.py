@@ -11,7 +11,6 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.threshold_
 
 from __future__ import annotations
 
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ import numpy as np
 from sklearn.base import clone
 
 from benchmarks.decisions import read
-from benchmarks.frame import RESULTS, command, flag, write_json
+from benchmarks.frame import RESULTS, command, flag, timed, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.thresholds import read_rows
@@ -55,7 +54,7 @@ def _ratios(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
     seconds: dict[str, list[tuple[float, float]]] = {title: [] for title in models}
     for _ in range(rounds):
         for title, model in models.items():
-            plain, tuned = _seconds(models["without"], X, Y), _seconds(model, X, Y)
+            plain, tuned = (timed(one.fit, X, Y)[1] for one in (models["without"], model))
             seconds[title].append((tuned, tuned / plain))
     table = {title: np.median(pairs, axis=0) for title, pairs in seconds.items()}
     return {title: {"seconds": float(s), "fits": float(ratio)} for title, (s, ratio) in table.items()}
@@ -70,18 +69,12 @@ def _folds(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
         part = TunedThresholdClassifier(clone(plain), validation_fraction=0.1)
         for model in (plain, folds, part):  # compile
             model.fit(X, Y)
-        runs = [[_seconds(model, X, Y) for model in (plain, folds, part)] for _ in range(rounds)]
+        runs = [[timed(model.fit, X, Y)[1] for model in (plain, folds, part)] for _ in range(rounds)]
         for title, column in ((kernel, 1), (f"{kernel}, one tenth", 2)):
             pairs = [(seconds[column], seconds[column] / seconds[0]) for seconds in runs]
             seconds, ratio = np.median(pairs, axis=0)
             found[title] = {"seconds": float(seconds), "fits": float(ratio)}
     return found
-
-
-def _seconds(model: Any, X: Any, Y: Any) -> float:
-    started = time.process_time()
-    model.fit(X, Y)
-    return time.process_time() - started
 
 
 def _quality(X: Any, Y: Any) -> dict[str, dict[str, list[float]]]:

@@ -20,7 +20,6 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.thresholds --seeds 4``.
 
 from __future__ import annotations
 
-import time
 import warnings
 from itertools import product
 from pathlib import Path
@@ -30,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, command, flag, standard_error, write_json
+from benchmarks.frame import RESULTS, command, flag, standard_error, timed, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
@@ -77,9 +76,7 @@ def _tuned(X: Any, Y: Any, train: Table, test: Table, seed: int) -> dict[str, di
         )
     found = {}
     for title, model in models.items():
-        started = time.process_time()
-        model.fit(X[train], Y[train])
-        seconds = time.process_time() - started
+        _, seconds = timed(model.fit, X[train], Y[train])
         found[title] = _measured(Y[test], sp.csr_array(model.predict(X[test]))) | {"seconds": seconds}
     return found
 
@@ -151,10 +148,7 @@ def _summary(runs: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, flo
         objective = title.split(",")[0]
         if title.endswith("folds") and len(runs) > 1:
             gains = [run[title][objective] - run[f"{objective}, a fifth"][objective] for run in runs]
-            line |= {
-                "gain": float(np.mean(gains)),
-                "error": float(standard_error(gains)),
-            }
+            line |= {"gain": float(np.mean(gains)), "error": float(standard_error(gains))}
         found[title] = line
     return found
 

@@ -25,16 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import (
-    IMAGES,
-    RESULTS,
-    begin_picture,
-    command,
-    flag,
-    read_json,
-    write_json,
-    write_picture,
-)
+from benchmarks import frame
 from benchmarks.label_tree import hold_out, load_case, quality
 from benchmarks.machine import describe_machine
 from benchmarks.peers.top_labels import TOP, RankingProblem, write_ranking
@@ -103,7 +94,7 @@ def _measure(
                     entry["quality"] = _quality(found["top"], train, test) | now
                 print(program.title, run, entry.get("quality"), flush=True)
                 own["programs"][program.title] = own["programs"].get(program.title, {}) | entry
-                write_json(options.out, results)
+                frame.write_json(options.out, results)
     return measured
 
 
@@ -171,7 +162,7 @@ _RUN = ("fit_cpu_seconds", "peak_gigabytes", "file_bytes", "rows_a_cpu_second") 
 def _draw(programs: dict[str, Any], path: Path) -> None:
     """Draw precision against seconds of each program's last run, and the front that none beats in both."""
     shown = {name: one for name, one in programs.items() if "quality" in one}
-    figure, axes = begin_picture(1, 2, figsize=(12, 6))
+    figure, axes = frame.begin_picture(1, 2, figsize=(12, 6))
     colors = ["tab:red" if title.startswith("labelweave") else "tab:blue" for title in shown]
     for panel, kind in zip(axes, ("precision_at_1", "propensity_scored_at_5"), strict=True):
         points = [(one["runs"][-1]["fit_cpu_seconds"], one["quality"][kind]) for one in shown.values()]
@@ -194,7 +185,7 @@ def _draw(programs: dict[str, Any], path: Path) -> None:
     ]
     figure.legend(handles=names, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     figure.suptitle("labelweave in red, peers in blue", fontsize=10)
-    write_picture(figure, path, dpi=110)
+    frame.write_picture(figure, path, dpi=110)
 
 
 _NAMES = {  # as the tables of the documentation have them
@@ -218,20 +209,20 @@ _AXES = {
 }
 
 
-@command(
-    programs=flag(help="by title; by default all", nargs="*"),
+@frame.command(
+    programs=frame.flag(help="by title; by default all", nargs="*"),
     rounds=1,
     threads=2,
-    sampled=flag(128, "labels of one-vs-rest"),
-    whole=flag(False, "one-vs-rest of all labels"),
-    tune=flag(False, "compare settings on held-out training rows"),
+    sampled=frame.flag(128, "labels of one-vs-rest"),
+    whole=frame.flag(False, "one-vs-rest of all labels"),
+    tune=frame.flag(False, "compare settings on held-out training rows"),
     show_recorded=False,
-    dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
-    out=RESULTS / "tree_peers.json",
-    picture=IMAGES / "tree_peers.png",
+    dict=frame.flag(Path("/usr/share/wordnet"), "has data.noun"),
+    out=frame.RESULTS / "tree_peers.json",
+    picture=frame.IMAGES / "tree_peers.png",
 )
 def main(options: argparse.Namespace) -> None:
-    results: dict[str, Any] = read_json(options.out)
+    results: dict[str, Any] = frame.read_json(options.out)
     shown: dict[str, Programs] = {}
     if options.show_recorded:
         shown = {part: found["programs"] for part, found in results.items()}

@@ -12,7 +12,6 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.wordnet``.
 
 from __future__ import annotations
 
-import time
 import warnings
 from pathlib import Path
 from statistics import median
@@ -23,7 +22,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from benchmarks.frame import RESULTS, command, flag, write_json
+from benchmarks.frame import RESULTS, command, flag, timed, write_json
 from benchmarks.hierarchies import edges
 from benchmarks.machine import describe_machine
 from labelweave import HierarchicalClassifier, LabelMatrix, LowRankClassifier, Taxonomy
@@ -66,12 +65,6 @@ def _broken(predicted: LabelMatrix, taxonomy: Taxonomy) -> int:
     return int((table[:, below] > table[:, above]).sum())
 
 
-def _timed(work: Any) -> tuple[Any, float]:
-    clock = time.process_time()
-    result = work()
-    return result, time.process_time() - clock
-
-
 @command(
     dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
     least=flag(20, "rows of a label, before some are held out"),
@@ -83,10 +76,10 @@ def main(chosen: Any) -> None:
     warnings.simplefilter("ignore")
     pairs, glosses, above = read_nouns(chosen.dict / "data.noun")
     results: dict[str, Any] = describe_machine()
-    taxonomy, results["load seconds"] = _timed(lambda: Taxonomy.from_any(pairs))
+    taxonomy, results["load seconds"] = timed(Taxonomy.from_any, pairs)
     results |= {"nodes": len(taxonomy), "pairs": len(pairs)}
     tags = [above[name] for name in glosses]
-    closed, results["completion seconds"] = _timed(lambda: taxonomy.closed(_inner(tags, taxonomy)))
+    closed, results["completion seconds"] = timed(lambda: taxonomy.closed(_inner(tags, taxonomy)))
     counts = closed.positive_counts()
     frequent = np.flatnonzero((counts >= chosen.least) & (counts < 0.99 * len(closed)))
     Y = closed.select_labels(frequent)
@@ -106,8 +99,8 @@ def main(chosen: Any) -> None:
     model = LowRankClassifier(rank=chosen.rank)
     seconds: dict[str, list[float]] = {"alone": [], "with the hierarchy": []}
     for _ in range(chosen.rounds):
-        seconds["alone"].append(_timed(lambda: clone(model).fit(X, Y[train]))[1])
-        fitted, spent = _timed(lambda: HierarchicalClassifier(model, taxonomy).fit(X, Y[train]))
+        seconds["alone"].append(timed(clone(model).fit, X, Y[train])[1])
+        fitted, spent = timed(HierarchicalClassifier(model, taxonomy).fit, X, Y[train])
         seconds["with the hierarchy"].append(spent)
     results["fit seconds"] = {key: median(values) for key, values in seconds.items()}
     truth = Y[test]
@@ -116,7 +109,7 @@ def main(chosen: Any) -> None:
             X[:50], Y[train[:50]]
         )
         one.predict(X_test[:2])  # compiles
-        scores, spent = _timed(lambda one=one: one.decision_function(X_test))
+        scores, spent = timed(one.decision_function, X_test)
         predicted = LabelMatrix.from_any(one.predict(X_test), truth.names)
         found = {
             "predict seconds": spent,

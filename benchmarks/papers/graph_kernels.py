@@ -10,12 +10,11 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.graph_kernels``.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, command, several
+from benchmarks.frame import RESULTS, command, several, timed
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import GraphGrowth, LabelGraphClassifier
@@ -57,9 +56,8 @@ def main(arguments: Any) -> None:
         if not record.wants({"model": name}):
             continue
         train, test = read_parts("scene", arguments.data)
-        begin = time.process_time()
-        model = LabelGraphClassifier(**_MODELS[name]).fit(train.X, train.Y)
-        cost = {"seconds": time.process_time() - begin, "graph": repr(model.label_graph_)}
+        model, seconds = timed(LabelGraphClassifier(**_MODELS[name]).fit, train.X, train.Y)
+        cost = {"seconds": seconds, "graph": repr(model.label_graph_)}
         record.add({"model": name}, _scores(test.Y, model.predict(test.X).toarray()) | cost)
         if name == "left-out scores":
             scores = model.inputs_.of(FeatureMatrix(test.X)).data

@@ -6,7 +6,6 @@ machines a label, and "PLST", with four codes for five labels.
 
 from __future__ import annotations
 
-import time
 import warnings
 from inspect import signature
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.frame import timed
 from benchmarks.opponents import PLST
 from labelweave import GraphGrowth, LabelGraphClassifier, MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
@@ -56,11 +56,9 @@ def edges_of(runs: list[Run], **which: Any) -> Run:
 
 
 def fit(model: Any, X: Any, Y: Any) -> Run:
-    begin = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is among the results
-        model.fit(X, Y)
-    seconds = time.process_time() - begin
+        _, seconds = timed(model.fit, X, Y)
     if not isinstance(model, LabelGraphClassifier):
         return {"seconds": seconds}
     return {
@@ -82,9 +80,7 @@ def predict(model: Any, X: Any) -> Any:
 
 def score(model: Any, X: Any, Y: Any) -> Run:
     predict(model, X[:2])  # compiled
-    begin = time.process_time()
-    labels = predict(model, X)
-    seconds = time.process_time() - begin
+    labels, seconds = timed(predict, model, X)
     found = {
         "hamming": float(hamming_loss(Y, labels)),
         "macro_f1": float(f1_score(Y, labels, average="macro")),

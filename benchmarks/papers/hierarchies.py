@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, command, flag, mean_and_error, several
+from benchmarks.frame import RESULTS, command, flag, mean_and_error, several, timed
 from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import HyperparameterSearch, KernelLogisticClassifier
@@ -70,9 +70,7 @@ def measure(
         n_jobs=1,
         hyperparameters=HyperparameterSearch(learning_rows=learning_rows, learning_blocks=learning_blocks),
     )
-    start = time.perf_counter()
-    model.fit(problem.X, problem.classes)
-    seconds = time.perf_counter() - start
+    _, seconds = timed(model.fit, problem.X, problem.classes, clock=time.perf_counter)
     return {
         **class_figures(problem, model),
         "classes": len(model.classes_),

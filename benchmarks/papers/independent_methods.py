@@ -20,24 +20,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from benchmarks.frame import RESULTS, command, flag
+from benchmarks.papers import changed_correlations
 from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
-from benchmarks.papers.changed_correlations import (
-    PROBLEMS,
-    RULES,
-    Parameters,
-    Problem,
-    candidates,
-    choose,
-    draw_rows,
-    read,
-)
 from benchmarks.papers.zero_shot_awa import kernel_pairs
 from benchmarks.recorded_runs import RecordedRuns
 
 Run = dict[str, Any]
 
 _ANIMALS = "animals"
-_CASES = [*product(PROBLEMS, RULES), (_ANIMALS, "unseen classes")]
+_CASES = [*product(changed_correlations.PROBLEMS, changed_correlations.RULES), (_ANIMALS, "unseen classes")]
 _PAPER = {
     "yeast": {"power set": 32.32, "5-NN": 28.82, "regression": 26.70},
     "tmc2007": {"power set": 14.01, "5-NN": 12.51, "regression": 11.19},
@@ -46,11 +37,15 @@ _PAPER = {
 }
 
 
-def _of_draw(problem: Problem, rule: str, seed: int, method: str) -> Run:
+def _of_draw(problem: changed_correlations.Problem, rule: str, seed: int, method: str) -> Run:
     """Measure a method on rows whose labels go together otherwise than those of the test set."""
     scores_of, has_choice = _METHODS[method]
-    draw = draw_rows(problem, rule, seed)
-    chosen = choose(draw, candidates(draw), scores_of, seed) if has_choice else {}
+    draw = changed_correlations.draw_rows(problem, rule, seed)
+    chosen = (
+        changed_correlations.choose(draw, changed_correlations.candidates(draw), scores_of, seed)
+        if has_choice
+        else {}
+    )
     scores = scores_of(chosen, draw.X, draw.Y, problem.X_test)
     return {"hamming": 100.0 * float(_is_wrong(scores, problem.Y_test).mean()), **chosen}
 
@@ -61,7 +56,7 @@ def _of_unseen_classes(animals: Animals, _: str, seed: int, method: str) -> Run:
     rows = sample_training_rows(animals, seed)
     X, classes = animals.X[rows], animals.classes[rows]
     Y, truth = (animals.signatures[of] > 0 for of in (classes, animals.classes_test))
-    grid: list[Parameters] = (
+    grid: list[changed_correlations.Parameters] = (
         [{"C": C, "gamma": gamma} for C, gamma in kernel_pairs(X)] if has_choice else [{}]
     )
     wrong = np.zeros(len(grid))
@@ -78,7 +73,7 @@ def _is_wrong(scores: Any, truth: Any) -> Any:
     return (scores > 0) != (truth > 0)
 
 
-def _power_set(parameters: Parameters, X: Any, Y: Any, X_new: Any) -> Any:
+def _power_set(parameters: changed_correlations.Parameters, X: Any, Y: Any, X_new: Any) -> Any:
     sets, classes = np.unique(Y > 0, axis=0, return_inverse=True)
     machine = SVC(C=parameters["C"], **_kernel(parameters))
     with warnings.catch_warnings():
@@ -87,18 +82,18 @@ def _power_set(parameters: Parameters, X: Any, Y: Any, X_new: Any) -> Any:
     return sets[machine.predict(X_new)] - 0.5
 
 
-def _nearest(parameters: Parameters, X: Any, Y: Any, X_new: Any) -> Any:
+def _nearest(parameters: changed_correlations.Parameters, X: Any, Y: Any, X_new: Any) -> Any:
     return KNeighborsClassifier(5).fit(X, Y > 0).predict(X_new) - 0.5
 
 
-def _regression(parameters: Parameters, X: Any, Y: Any, X_new: Any) -> Any:
+def _regression(parameters: changed_correlations.Parameters, X: Any, Y: Any, X_new: Any) -> Any:
     signs = np.where(Y > 0, 1.0, -1.0)
     means = signs.mean(axis=0)
     model = KernelRidge(alpha=0.5 / parameters["C"], **_kernel(parameters))
     return model.fit(X, signs - means).predict(X_new) + means
 
 
-def _kernel(parameters: Parameters) -> dict[str, Any]:
+def _kernel(parameters: changed_correlations.Parameters) -> dict[str, Any]:
     return {"kernel": "rbf", "gamma": parameters["gamma"]} if "gamma" in parameters else {"kernel": "linear"}
 
 
@@ -124,14 +119,11 @@ def table(runs: list[Run]) -> str:
     return "\n".join(lines)
 
 
-@command(
-    seeds=flag(5, "draws of training rows"),
-    records=RESULTS / "papers" / "independent_methods.json",
-)
+@command(seeds=flag(5, "draws of training rows"), records=RESULTS / "papers" / "independent_methods.json")
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments, paper=_PAPER)
     for name, rule in _CASES if record.measures else ():
-        rows: Any = read_animals() if name == _ANIMALS else read(name)
+        rows: Any = read_animals() if name == _ANIMALS else changed_correlations.read(name)
         for seed, method in product(range(arguments.seeds), _METHODS):
             case = {"problem": name, "rule": rule, "seed": seed, "method": method}
             if record.wants(case):

@@ -32,17 +32,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, several, write_picture
-from benchmarks.papers.graph_runs import (
-    GRAPHS,
-    METHODS,
-    Run,
-    edges_of,
-    fit,
-    make,
-    mean_and_deviation,
-    predict,
-    score,
-)
+from benchmarks.papers import graph_runs
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelMatrix
@@ -92,40 +82,42 @@ def _measure(name: str, methods: list[str], record: RecordedRuns, folder: Path) 
             case = {"set": name, "method": method, "fold": fold}
             if not record.wants(case):
                 continue
-            options: Run = {"max_rounds": _ROUNDS[name], "max_iter": _PASSES, "random_state": fold}
+            options: graph_runs.Run = {"max_rounds": _ROUNDS[name], "max_iter": _PASSES, "random_state": fold}
             if method == "learned, ridge":
-                options |= edges_of(record.known, set=name, fold=fold)
+                options |= graph_runs.edges_of(record.known, set=name, fold=fold)
             model, run = _chosen(method, X, Y, options)
-            found = record.add(case, {**run, **score(model, X_test, Y_test)})
+            found = record.add(case, {**run, **graph_runs.score(model, X_test, Y_test)})
             print({key: value for key, value in found.items() if key != "held_out"}, flush=True)
 
 
-def _chosen(method: str, X: Any, Y: LabelMatrix, options: Run) -> tuple[Any, Run]:
+def _chosen(method: str, X: Any, Y: LabelMatrix, options: graph_runs.Run) -> tuple[Any, graph_runs.Run]:
     """Choose lambda, and the number of rounds, on held-out rows; fit all rows."""
     tries = [_try(method, X, Y, value, options) for value in _GRID]
     best = min(range(len(tries)), key=lambda place: tries[place][0])
     loss, model, run = tries[best]
     if model is None:
-        model = make(method, _GRID[best], **options)
-        run = fit(model, X, Y)
+        model = graph_runs.make(method, _GRID[best], **options)
+        run = graph_runs.fit(model, X, Y)
     held_out = {f"{value:g}": tried[0] for value, tried in zip(_GRID, tries, strict=True)}
     return model, {"regularization": _GRID[best], "held_out_loss": loss, "held_out": held_out, **run}
 
 
-def _try(method: str, X: Any, Y: LabelMatrix, regularization: float, options: Run) -> tuple[float, Any, Run]:
+def _try(
+    method: str, X: Any, Y: LabelMatrix, regularization: float, options: graph_runs.Run
+) -> tuple[float, Any, graph_runs.Run]:
     """Give the held-out loss, and where the number of rounds was chosen the model of all rows."""
-    if GRAPHS.get(method, {}).get("graph") == "learn":
+    if graph_runs.GRAPHS.get(method, {}).get("graph") == "learn":
         stopping = {"early_stopping": True, "validation_fraction": _HELD_OUT, "graph_tol": 0.0}
-        model = make(method, regularization, **stopping, **options)
-        run = fit(model, X, Y)
+        model = graph_runs.make(method, regularization, **stopping, **options)
+        run = graph_runs.fit(model, X, Y)
         return min(record.held_out_loss for record in model.graph_trace_), model, run
     # the classifier's own seed, for the same rows
     seed = int(np.random.RandomState(options["random_state"]).randint(2**31 - 1))
     splitter = IterativeStratifiedShuffleSplit(1, test_size=_HELD_OUT, random_state=seed)
     train, held_out = next(splitter.split(X, Y))
-    model = make(method, regularization, **options)
-    fit(model, X[train], Y[train])
-    return float(hamming_loss(Y[held_out], predict(model, X[held_out]))), None, {}
+    model = graph_runs.make(method, regularization, **options)
+    graph_runs.fit(model, X[train], Y[train])
+    return float(hamming_loss(Y[held_out], graph_runs.predict(model, X[held_out]))), None, {}
 
 
 def _curve(record: RecordedRuns, folder: Path) -> None:
@@ -139,11 +131,11 @@ def _curve(record: RecordedRuns, folder: Path) -> None:
                 if not record.wants(key) or (method, fold) not in chosen:
                     continue
                 options = _curve_options(method, record.known, fold, rounds)
-                model = make(method, chosen[method, fold], max_iter=_PASSES, **options)
-                record.add(key, {**fit(model, X, Y), **score(model, X_test, Y_test)})
+                model = graph_runs.make(method, chosen[method, fold], max_iter=_PASSES, **options)
+                record.add(key, {**graph_runs.fit(model, X, Y), **graph_runs.score(model, X_test, Y_test)})
 
 
-def _curve_options(method: str, runs: list[Run], fold: int, rounds: int) -> Run:
+def _curve_options(method: str, runs: list[graph_runs.Run], fold: int, rounds: int) -> graph_runs.Run:
     if method == "learned" and rounds:
         return {"max_rounds": rounds, "graph_tol": 0.0}
     if not rounds:
@@ -152,20 +144,20 @@ def _curve_options(method: str, runs: list[Run], fold: int, rounds: int) -> Run:
     return {"graph": next(run["cliques"] for run in learned if run["rounds"] == rounds)}
 
 
-def table(runs: list[Run]) -> str:
+def table(runs: list[graph_runs.Run]) -> str:
     head, lines = "".join(f"{title:>18s}" for title in _MEASURES.values()), []
     for name in dict.fromkeys(run["set"] for run in runs):
         costs = f"{'edges':>7s}{'lambda':>8s}{'proven %':>10s}{'rows/s':>10s}{'seconds':>9s}   paper"
         lines.append(f"{name:20s}{head}{costs}")
-        for method in METHODS:
+        for method in graph_runs.METHODS:
             own = [run for run in runs if (run["set"], run["method"]) == (name, method)]
             if own:
                 lines.append(_line(method, own, _PAPER.get(method, ()) if name == "scene" else ()))
     return "\n".join(lines)
 
 
-def _line(method: str, own: list[Run], paper: tuple[float, ...]) -> str:
-    cells = [mean_and_deviation(own, key) if key in own[0] else "" for key in _MEASURES]
+def _line(method: str, own: list[graph_runs.Run], paper: tuple[float, ...]) -> str:
+    cells = [graph_runs.mean_and_deviation(own, key) if key in own[0] else "" for key in _MEASURES]
     scores = "".join(f"{cell:>18s}" for cell in cells)
     edges, proven, rows, seconds = (
         np.mean([run.get(key, np.nan) for run in own])
@@ -176,7 +168,7 @@ def _line(method: str, own: list[Run], paper: tuple[float, ...]) -> str:
     return f"{method:20s}{scores}{costs}   {' '.join(f'{value:.3f}' for value in paper)}"
 
 
-def _draw(runs: list[Run], path: Path) -> None:
+def _draw(runs: list[graph_runs.Run], path: Path) -> None:
     if not runs:  # not asked for so far
         return
     figure, axes = begin_picture(1, 3, figsize=(11, 3.4), sharex=True)
@@ -192,13 +184,13 @@ def _draw(runs: list[Run], path: Path) -> None:
     write_picture(figure, path)
 
 
-def _values(runs: list[Run], method: str, rounds: int, key: str) -> list[float]:
+def _values(runs: list[graph_runs.Run], method: str, rounds: int, key: str) -> list[float]:
     return [run[key] for run in runs if (run["method"], run["rounds"]) == (method, rounds)]
 
 
 @command(
     sets=several(_ROUNDS),
-    methods=several(METHODS),
+    methods=several(graph_runs.METHODS),
     curve=flag(False, "measure the picture's points as well"),
     data=DEFAULT_DATA,
     picture=IMAGES / "scene_edges.png",

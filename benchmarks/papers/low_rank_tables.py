@@ -30,17 +30,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
+import labelweave as lw
 from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, several, write_picture
 from benchmarks.opponents import CPLST, WSABIE
 from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import (
-    BinaryRelevance,
-    HyperparameterSearch,
-    KernelLogisticClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-)
 from labelweave.metrics import average_auc, hamming_loss, precision_at_k
 
 _RESULTS = RESULTS / "papers" / "low_rank_tables.json"
@@ -121,12 +115,12 @@ def _maker(case: Case, arguments: argparse.Namespace) -> tuple[Maker, tuple[floa
     method, rank, n_jobs, grid = case["method"], case["rank"], arguments.n_jobs, tuple(arguments.grid)
     settings = {"precision": "float32", "n_jobs": n_jobs, "tol": 3e-4}
     if method == "binary relevance":
-        return lambda strength: BinaryRelevance("squared", regularization=strength), grid
+        return lambda strength: lw.BinaryRelevance("squared", regularization=strength), grid
     if method == "max margin":
-        return lambda strength: MaxMarginClassifier(1.0 / strength, n_jobs=n_jobs), grid
+        return lambda strength: lw.MaxMarginClassifier(1.0 / strength, n_jobs=n_jobs), grid
     if method == "kernel logistic":
-        model = KernelLogisticClassifier(
-            "linear", n_jobs=n_jobs, hyperparameters=HyperparameterSearch(learning_rows=2000)
+        model = lw.KernelLogisticClassifier(
+            "linear", n_jobs=n_jobs, hyperparameters=lw.HyperparameterSearch(learning_rows=2000)
         )
         return lambda strength: model, (1.0,)  # it learns its penalty
     if method == "cplst":
@@ -135,7 +129,7 @@ def _maker(case: Case, arguments: argparse.Namespace) -> tuple[Maker, tuple[floa
         return lambda rate: WSABIE(rank, learning_rate=rate), (0.01, 0.03, 0.1)
     loss, _, penalty = method.partition(", ")
     kind = penalty or "trace_norm"
-    return lambda strength: LowRankClassifier(rank, loss, strength, penalty=kind, **settings), grid
+    return lambda strength: lw.LowRankClassifier(rank, loss, strength, penalty=kind, **settings), grid
 
 
 def _measure(data: tuple[Any, Any, Any, Any], case: Case, arguments: argparse.Namespace) -> dict[str, Any]:

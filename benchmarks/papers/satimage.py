@@ -24,36 +24,31 @@ from typing import Any
 import numpy as np
 
 from benchmarks.frame import IMAGES, RESULTS, command, flag, several
-from benchmarks.papers.likelihood_runs import (
-    Method,
-    Split,
-    error_table,
-    measure_and_show,
-    one_against_rest,
-    one_model,
-)
+from benchmarks.papers import likelihood_runs
 from benchmarks.problems import DEFAULT_DATA
 
 _TRAINING_ROWS = 4435
 _PAPER = {"class": 7.95, "scale": 8.10, "shared": 8.35, "one against rest": 8.00}
 _START: dict[str, Any] = {"scale": 10.0, "gamma": None, "intercept_variance": 16.0, "cv": 5}
-_METHODS: dict[str, Method] = {
-    "class": lambda split, seed: one_model(split, seed, tie="class", **_START),
-    "shared": lambda split, seed: one_model(split, seed, tie="shared", **_START),
-    "scale": lambda split, seed: one_model(split, seed, tie="scale", **_START),
-    "one against rest": lambda split, seed: one_against_rest(split, seed, **_START),
+_METHODS: dict[str, likelihood_runs.Method] = {
+    "class": lambda split, seed: likelihood_runs.one_model(split, seed, tie="class", **_START),
+    "shared": lambda split, seed: likelihood_runs.one_model(split, seed, tie="shared", **_START),
+    "scale": lambda split, seed: likelihood_runs.one_model(split, seed, tie="scale", **_START),
+    "one against rest": lambda split, seed: likelihood_runs.one_against_rest(split, seed, **_START),
 }
 
 
 def table(runs: list[dict[str, Any]]) -> str:
     """Write errors and losses of every method beside the paper's error."""
-    return error_table(runs, _PAPER)
+    return likelihood_runs.error_table(runs, _PAPER)
 
 
-def read_satimage(folder: Path = DEFAULT_DATA) -> Split:
+def read_satimage(folder: Path = DEFAULT_DATA) -> likelihood_runs.Split:
     with np.load(folder / "satimage" / "satimage.npz") as file:
         X, y = file["X"].astype(np.float64), file["y"]
-    return Split(X[:_TRAINING_ROWS], y[:_TRAINING_ROWS], X[_TRAINING_ROWS:], y[_TRAINING_ROWS:])
+    return likelihood_runs.Split(
+        X[:_TRAINING_ROWS], y[:_TRAINING_ROWS], X[_TRAINING_ROWS:], y[_TRAINING_ROWS:]
+    )
 
 
 @command(
@@ -64,4 +59,4 @@ def read_satimage(folder: Path = DEFAULT_DATA) -> Split:
 )
 def main(arguments: Any) -> None:
     chosen = {name: _METHODS[name] for name in arguments.methods}
-    measure_and_show(chosen, read_satimage, arguments.partitions, arguments, _PAPER)
+    likelihood_runs.measure_and_show(chosen, read_satimage, arguments.partitions, arguments, _PAPER)

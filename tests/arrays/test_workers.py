@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from labelweave.app.facts import FactorGeometry
+from labelweave.foundation import forks
 from labelweave.foundation.arrays import Workers, linear_algebra, panels
 from labelweave.foundation.arrays.linear_algebra import _LIBRARY, PANEL
 
@@ -206,3 +210,23 @@ def test_a_child_does_not_wait_for_properties_that_another_thread_computed(monke
     if ended == (0, 0):
         os.kill(child, signal.SIGKILL)
     assert os.waitstatus_to_exitcode(ended[1]) == 1
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="cached properties have no locks since Python 3.12")
+def test_a_lock_that_another_thread_holds_is_replaced():
+    lazy = next(part for part in vars(FactorGeometry).values() if isinstance(part, cached_property))
+    before = lazy.lock
+    holder = threading.Thread(target=before.acquire)
+    holder.start()
+    holder.join()
+    assert not before.acquire(blocking=False)
+    forks.renew_locks()
+    assert lazy.lock is not before
+    assert lazy.lock.acquire(blocking=False)
+    lazy.lock.release()
+
+
+def test_where_there_are_no_locks_nothing_is_done(monkeypatch):
+    later = SimpleNamespace(version_info=(3, 12), modules=None)  # None would be read otherwise
+    monkeypatch.setattr(forks, "sys", later)
+    forks.renew_locks()

@@ -27,13 +27,7 @@ def test_marks_tell_fits_apart_and_nothing_else():
     assert marks == {name: stress.marked_fit(name, n_jobs=2) for name in QUICK}
 
 
-@pytest.mark.parametrize(
-    ("names", "fits"),
-    [
-        (QUICK, 4),
-        pytest.param(ALL, 36, marks=pytest.mark.search),
-    ],
-)
+@pytest.mark.parametrize(("names", "fits"), [(QUICK, 4), pytest.param(ALL, 36, marks=pytest.mark.search)])
 def test_killed_fits_go_on_with_the_same_bits(names, fits):
     counts, wrong = killed_fits.run(names, fits)
     assert wrong == []

@@ -1,12 +1,16 @@
 """No sparse array, however damaged, ends the process; what means the same has the same answer."""
 
+import os
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from attacks.hostile_arrays import DAMAGED, SOUND
+from attacks.trials import Ended, trials
 
 from attacks import sparse_arrays
 
@@ -34,17 +38,32 @@ def test_every_form_differs_from_the_plain_array_or_is_damaged():
 
 @pytest.mark.slow
 def test_the_command_counts_trials_in_processes_of_their_own():
-    command = [
-        sys.executable,
-        "-m",
-        "attacks.sparse_arrays",
-        "--trials",
-        "1000",
-        "--workers",
-        "2",
-        "--seed",
-        "500",
-    ]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+    words = ["-m", "attacks.sparse_arrays", "--trials", "1000", "--workers", "2", "--seed", "500"]
+    done = subprocess.run([sys.executable, *words], check=False, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout
     assert "0 crashes or hangs" in done.stdout
+
+
+@contextmanager
+def _begun():
+    def trial(seed):
+        if seed == 3:
+            os._exit(7)
+        if seed == 4:
+            time.sleep(60)
+        return 2 * seed
+
+    yield trial
+
+
+def test_trials_go_on_after_those_that_end_the_process_or_hang():
+    found = dict(trials(_begun, range(1, 7), patience=2.0))
+    assert found == {
+        1: 2,
+        2: 4,
+        3: Ended("the process died with code 7"),
+        4: Ended("no answer"),
+        5: 10,
+        6: 12,
+    }
+    assert {seed for seed, said in found.items() if isinstance(said, Ended)} == {3, 4}

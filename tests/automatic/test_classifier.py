@@ -13,15 +13,7 @@ from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import jaccard_score
 
-import labelweave
-from labelweave import (
-    AutoLabelClassifier,
-    ClassProbabilities,
-    LabelMatrix,
-    MaxMarginClassifier,
-    load,
-    metrics,
-)
+import labelweave as lw
 from labelweave.decisions.automatic.label_sets import KnownSets
 from labelweave.decisions.automatic.members import Members
 from labelweave.foundation.interrupts import note_interrupt
@@ -45,12 +37,12 @@ def fitted(data):
 
 
 def small(**parameters):
-    return AutoLabelClassifier(**{"members": ["rbf", "forest", "rbf+forest"], **QUICK} | parameters)
+    return lw.AutoLabelClassifier(**{"members": ["rbf", "forest", "rbf+forest"], **QUICK} | parameters)
 
 
 def test_members_are_combined_to_something_better_than_chance(data, fitted):
     X_test, Y_test = data[2:]
-    assert metrics.f1_score(Y_test, fitted.predict(X_test)) > 0.7
+    assert lw.metrics.f1_score(Y_test, fitted.predict(X_test)) > 0.7
     assert [member["name"] for member in fitted.members_] == fitted.plan_["members"]
     # weights have the least log loss, not the least of this loss
     assert fitted.left_out_loss_ < 1.02 * min(member["left_out_loss"] for member in fitted.members_)
@@ -60,7 +52,7 @@ def test_members_are_combined_to_something_better_than_chance(data, fitted):
 
 def test_it_says_what_it_is_worth(data, fitted):
     _, _, X_test, Y_test = data
-    found = metrics.f1_score(Y_test, fitted.predict(X_test))
+    found = lw.metrics.f1_score(Y_test, fitted.predict(X_test))
     assert 0 < fitted.left_out_error_ < 0.1
     assert abs(found - fitted.left_out_value_) < 3 * np.hypot(fitted.left_out_error_, 0.04)
 
@@ -104,7 +96,7 @@ def test_edited_states_are_refused(fitted, edit):
     state["fitted"]["members_"] = [dict(member) for member in state["fitted"]["members_"]]
     edit(state)
     with pytest.raises(ModelFileError):
-        AutoLabelClassifier.from_state(state)
+        lw.AutoLabelClassifier.from_state(state)
 
 
 def test_another_metric_needs_no_fit(data, fitted, tmp_path):
@@ -119,7 +111,7 @@ def test_another_metric_needs_no_fit(data, fitted, tmp_path):
     with pytest.raises(ValueError, match="metric='auc' is not known"):
         fitted.with_metric("auc")
     fitted.save(tmp_path / "model.lw")
-    again = load(tmp_path / "model.lw")
+    again = lw.load(tmp_path / "model.lw")
     assert (again.members_, again.plan_) == (fitted.members_, fitted.plan_)
     with pytest.raises(ValueError, match="keeps no left-out scores"):
         again.with_metric("macro_f1")
@@ -133,14 +125,14 @@ def test_the_most_probable_known_set_is_predicted(data, fitted, tmp_path):
     known = {tuple(row) for row in Y}
     assert {tuple(row) for row in found} <= known
     halves = (fitted.predict_proba(X_test) > 0.5).astype(int)
-    assert metrics.subset_accuracy(Y_test, found) >= metrics.subset_accuracy(Y_test, halves) - 0.05
+    assert lw.metrics.subset_accuracy(Y_test, found) >= lw.metrics.subset_accuracy(Y_test, halves) - 0.05
     odds = np.log(model.predict_proba(X_test) / (1 - model.predict_proba(X_test)))
     assert_allclose(model.decision_function(X_test), odds, atol=1e-9)
     sets = model.known_sets_
     best = max(range(len(sets.sets)), key=lambda k: odds[0] @ sets.sets[k] + sets.bonus[k])
     assert_array_equal(found[0], sets.sets[best])
     model.save(tmp_path / "model.lw")
-    assert_array_equal(load(tmp_path / "model.lw").predict(X_test), found)
+    assert_array_equal(lw.load(tmp_path / "model.lw").predict(X_test), found)
 
 
 def test_labels_above_a_half_are_predicted_where_few_rows_are_known_in_full(data):
@@ -158,7 +150,7 @@ def test_the_left_out_accuracy_of_classes_that_are_probabilities_is_expected(dat
     X, Y = data[:2]
     shares = np.full((len(X), n_classes), 0.55 / (n_classes - 1))
     shares[np.arange(len(X)), Y[:, 0] + (n_classes > 2) * Y[:, 1]] = 0.45
-    model = small(members=["rbf"]).fit(X, ClassProbabilities(shares))
+    model = small(members=["rbf"]).fit(X, lw.ClassProbabilities(shares))
     assert 0.25 < model.left_out_value_ < 0.56
 
 
@@ -175,7 +167,7 @@ def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
 def test_a_fit_that_takes_much_memory_says_so_before():
     rows = sp.csr_array((300_000, 5))
     with pytest.warns(EfficiencyWarning, match="rows of 100 labels takes about 4.8 GB of memory; LowRank"):
-        small()._read(rows, LabelMatrix.from_any(sp.eye_array(300_000, 100, format="csr")), None)
+        small()._read(rows, lw.LabelMatrix.from_any(sp.eye_array(300_000, 100, format="csr")), None)
 
 
 def test_missing_labels_add_nothing(data):
@@ -183,7 +175,7 @@ def test_missing_labels_add_nothing(data):
     partly = Y.astype(float)
     partly[np.random.default_rng(2).random(Y.shape) < 0.3] = np.nan
     model = small().fit(X, partly)
-    assert metrics.f1_score(Y_test, model.predict(X_test)) > 0.65
+    assert lw.metrics.f1_score(Y_test, model.predict(X_test)) > 0.65
 
 
 def test_rows_of_weight_0_are_left_out(data):
@@ -212,7 +204,7 @@ def test_missing_features_get_the_means_of_training_rows(data, tmp_path):
         found, whole.decision_function(np.where(np.isnan(gaps_test), means, gaps_test)), rtol=1e-6
     )
     model.save(tmp_path / "model.lw")
-    assert_array_equal(load(tmp_path / "model.lw").decision_function(gaps_test), found)
+    assert_array_equal(lw.load(tmp_path / "model.lw").decision_function(gaps_test), found)
     frame = pd.DataFrame(gaps, columns=list("abcde")).convert_dtypes()
     assert_array_equal(small().fit(frame, Y, weights).feature_means_, model.feature_means_)
     never = np.column_stack([X, np.full(len(X), np.nan)])
@@ -222,7 +214,7 @@ def test_missing_features_get_the_means_of_training_rows(data, tmp_path):
     sparse = sp.csr_array(np.where(np.isnan(gaps), np.nan, np.maximum(gaps, 0)))
     assert np.isfinite(small(members=["rbf"]).fit(sparse, Y).decision_function(sparse)).all()
     assert small(members=["rbf"]).fit(sp.csr_array(np.abs(X)), Y).feature_means_ is None
-    tuned = labelweave.TunedThresholdClassifier(small(members=["rbf"]), "macro_f1", cv=2).fit(gaps, Y)
+    tuned = lw.TunedThresholdClassifier(small(members=["rbf"]), "macro_f1", cv=2).fit(gaps, Y)
     assert tuned.predict(gaps_test).shape == (40, 4)
 
 
@@ -254,7 +246,7 @@ def test_the_scale_of_weights_does_not_matter(data):
     assert_allclose(other.predict_proba(X_test), one.predict_proba(X_test), atol=1e-8)
 
 
-class Interrupted(MaxMarginClassifier):
+class Interrupted(lw.MaxMarginClassifier):
     """Meets Ctrl-C in its second fit, which ends with what there is."""
 
     fits = 0
@@ -278,14 +270,14 @@ def test_an_interrupt_that_a_member_notes_ends_the_fit(data):
 
 def test_an_interrupt_of_the_combination_comes_after_it(data, monkeypatch):
     X, Y, X_test, _ = data
-    combine = AutoLabelClassifier._combine
+    combine = lw.AutoLabelClassifier._combine
 
     def combine_interrupted(self, *given):
         signal.raise_signal(signal.SIGINT)
         combine(self, *given)
 
     whole = small(members=["rbf"]).fit(X, Y)
-    monkeypatch.setattr(AutoLabelClassifier, "_combine", combine_interrupted)
+    monkeypatch.setattr(lw.AutoLabelClassifier, "_combine", combine_interrupted)
     model = small(members=["rbf"])
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
@@ -342,9 +334,9 @@ def test_it_explains_itself(data, fitted):
 def test_probabilities_of_classes_that_are_all_far_away(monkeypatch):
     """No class has log-odds whose probability is above 0 in float64; the likeliest still has the most."""
     X, Y = make_multilabel_classification(60, 5, n_classes=3, random_state=0)
-    model = AutoLabelClassifier(time_budget=1).fit(X, Y.argmax(axis=1))
+    model = lw.AutoLabelClassifier(time_budget=1).fit(X, Y.argmax(axis=1))
     far = np.array([[-5000.0, -4000.0, -4000.0], [1.0, 2.0, 3.0]])
-    monkeypatch.setattr(AutoLabelClassifier, "_score_blocks", lambda self, X, scores: [far])
+    monkeypatch.setattr(lw.AutoLabelClassifier, "_score_blocks", lambda self, X, scores: [far])
     found = model.predict_proba(X[:2])
     assert_allclose(found[0], [0, 0.5, 0.5])
     assert_allclose(found[1], expit(far[1]) / expit(far[1]).sum())

@@ -18,15 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from labelweave import (
-    AutoLabelClassifier,
-    CalibratedLabelClassifier,
-    MaxMarginClassifier,
-    TunedThresholdClassifier,
-    UnobservedLabelWarning,
-    datasets,
-    load,
-)
+import labelweave as lw
 from labelweave.decisions.automatic.given import _fitted, _taken_off, estimator_fit, named_members, responses
 from labelweave.decisions.automatic.table import TrainingTable
 from labelweave.features import FeatureMatrix
@@ -39,7 +31,7 @@ GIVEN = [
     ClassifierChain(LogisticRegression()),
     MultiOutputClassifier(LogisticRegression()),
     KNeighborsClassifier(9),
-    MaxMarginClassifier(),
+    lw.MaxMarginClassifier(),
 ]
 
 
@@ -52,7 +44,7 @@ def data():
 
 
 def auto(*members):
-    return AutoLabelClassifier(time_budget=1e-3, members=list(members))
+    return lw.AutoLabelClassifier(time_budget=1e-3, members=list(members))
 
 
 @pytest.mark.parametrize("estimator", GIVEN, ids=lambda estimator: type(estimator).__name__)
@@ -99,23 +91,23 @@ def test_a_label_that_a_fold_lacks_and_a_single_label(data):
 
 def test_own_models_are_saved_and_others_refused_by_name(data, tmp_path):
     X, Y, X_test, _ = data
-    model = auto("linear", MaxMarginClassifier(C=0.5)).fit(X, Y)
+    model = auto("linear", lw.MaxMarginClassifier(C=0.5)).fit(X, Y)
     model.save(tmp_path / "model.lw")
-    again = load(tmp_path / "model.lw")
+    again = lw.load(tmp_path / "model.lw")
     assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
     assert again.members == ["linear", "MaxMarginClassifier"]
     with pytest.raises(ValueError, match="its member KNeighborsClassifier can be kept in no model file"):
         auto(KNeighborsClassifier()).fit(X, Y).save(tmp_path / "other.lw")
 
 
-@pytest.mark.parametrize("decider", [TunedThresholdClassifier, CalibratedLabelClassifier])
+@pytest.mark.parametrize("decider", [lw.TunedThresholdClassifier, lw.CalibratedLabelClassifier])
 def test_deciders_around_own_models_are_own_models(data, decider, tmp_path):
     X, Y, X_test, _ = data
     partly = Y.astype(float)
     partly[::7, 0] = np.nan
-    model = auto("linear", decider(MaxMarginClassifier())).fit(X, partly)
+    model = auto("linear", decider(lw.MaxMarginClassifier())).fit(X, partly)
     model.save(tmp_path / "model.lw")
-    assert_array_equal(load(tmp_path / "model.lw").predict_proba(X_test), model.predict_proba(X_test))
+    assert_array_equal(lw.load(tmp_path / "model.lw").predict_proba(X_test), model.predict_proba(X_test))
     with pytest.raises(ValueError, match=f"{decider.__name__} takes no missing labels"):
         auto(decider(LinearSVC())).fit(X, partly)
     other = auto(decider(KNeighborsClassifier())).fit(X, Y)
@@ -125,19 +117,19 @@ def test_deciders_around_own_models_are_own_models(data, decider, tmp_path):
 
 def test_files_whose_member_is_of_other_labels_are_refused(data):
     X, Y, _, _ = data
-    state = auto(MaxMarginClassifier()).fit(X, Y).to_state()
+    state = auto(lw.MaxMarginClassifier()).fit(X, Y).to_state()
     scorer = state["fitted"]["scorer_"]
-    other = replace(scorer.members[0], estimator=MaxMarginClassifier().fit(X, Y[:, :2]))
+    other = replace(scorer.members[0], estimator=lw.MaxMarginClassifier().fit(X, Y[:, :2]))
     state["fitted"]["scorer_"] = replace(scorer, members=(other,))
     with pytest.raises(ModelFileError):
-        AutoLabelClassifier.from_state(state)
+        lw.AutoLabelClassifier.from_state(state)
 
 
 def test_missing_labels_and_weights(data):
     X, Y, X_test, _ = data
     partly, weights = Y.astype(float), np.linspace(0.5, 2.0, len(Y))
     partly[::7, 0] = np.nan
-    own = auto("linear", MaxMarginClassifier()).fit(X, partly, weights)
+    own = auto("linear", lw.MaxMarginClassifier()).fit(X, partly, weights)
     assert np.isfinite(own.predict_proba(X_test)).all()
     with pytest.raises(ValueError, match="RandomForestClassifier takes no missing labels"):
         auto(RandomForestClassifier(5)).fit(X, partly)
@@ -171,19 +163,21 @@ def test_what_is_no_multi_label_estimator_is_refused(data):
 
 @pytest.mark.parametrize("observed", [0, 1, 2])
 def test_a_label_that_few_sparse_rows_show_is_named_once_or_not_at_all(observed):
-    data = datasets.make_text_like(60, 40, 4, labels_per_row=1.5, words_per_row=9)
+    data = lw.datasets.make_text_like(60, 40, 4, labels_per_row=1.5, words_per_row=9)
     targets = data.Y.positives.toarray().astype(float)
     targets[observed:, 0] = np.nan
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model = AutoLabelClassifier(time_budget=1e-3, members=["max-margin", "rbf"]).fit(data.X, targets)
-    assert [one.category for one in said] == [UnobservedLabelWarning] * (observed == 0)
+        model = lw.AutoLabelClassifier(time_budget=1e-3, members=["max-margin", "rbf"]).fit(data.X, targets)
+    assert [one.category for one in said] == [lw.UnobservedLabelWarning] * (observed == 0)
     assert np.isfinite(model.predict_proba(data.X)).all()
 
 
 def test_rows_without_a_feature_are_no_reason_for_warnings():
     targets = np.random.default_rng(0).integers(0, 2, (20, 2))
-    model = AutoLabelClassifier(time_budget=1e-3, members=["max-margin"]).fit(sp.csr_array((20, 9)), targets)
+    model = lw.AutoLabelClassifier(time_budget=1e-3, members=["max-margin"]).fit(
+        sp.csr_array((20, 9)), targets
+    )
     assert np.isfinite(model.predict_proba(sp.csr_array((2, 9)))).all()
 
 
@@ -216,22 +210,22 @@ def test_clones_get_seeds_and_weights_where_they_take_them():
 def test_one_label_is_a_column_to_models_of_labels_and_a_list_to_others():
     targets = (FEW[:, [0]] > 0).astype(float)
     assert list(_fitted(LogisticRegression(), _table(targets)).classes_) == [0, 1]
-    assert list(_fitted(MaxMarginClassifier(), _table(targets)).classes_) == [0]
+    assert list(_fitted(lw.MaxMarginClassifier(), _table(targets)).classes_) == [0]
     targets[0] = np.nan
-    assert _fitted(MaxMarginClassifier(), _table(targets)).coef_.shape == (1, 2)
+    assert _fitted(lw.MaxMarginClassifier(), _table(targets)).coef_.shape == (1, 2)
 
 
 def test_decision_values_of_all_fits_are_on_one_scale():
     Y = (FEW > 0.5).astype(int)
-    plain = MaxMarginClassifier(tol=1e-10).fit(FEW, Y)
-    tuned = MaxMarginClassifier(threshold=-0.2, tol=1e-10).fit(FEW, Y)
+    plain = lw.MaxMarginClassifier(tol=1e-10).fit(FEW, Y)
+    tuned = lw.MaxMarginClassifier(threshold=-0.2, tol=1e-10).fit(FEW, Y)
     scores = responses(plain, "decision_function", FEW, 2)
     assert (tuned.decision_function(FEW) != scores).all()
-    for one in (tuned, TunedThresholdClassifier(plain, cv="prefit").fit(FEW, Y),
-                TunedThresholdClassifier(tuned, cv="prefit", scope="top_k").fit(FEW, Y)):  # fmt: skip
+    for one in (tuned, lw.TunedThresholdClassifier(plain, cv="prefit").fit(FEW, Y),
+                lw.TunedThresholdClassifier(tuned, cv="prefit", scope="top_k").fit(FEW, Y)):  # fmt: skip
         found = responses(one, "decision_function", FEW, 2) + _taken_off(one, "decision_function")
         np.testing.assert_allclose(found, scores, atol=1e-4)
-    scorer, _ = estimator_fit(_table(Y.astype(float)), [MaxMarginClassifier(threshold=-0.2, tol=1e-10)], 0)
+    scorer, _ = estimator_fit(_table(Y.astype(float)), [lw.MaxMarginClassifier(threshold=-0.2, tol=1e-10)], 0)
     np.testing.assert_allclose(scorer.scores(FeatureMatrix(FEW)), scores, atol=1e-4)
 
 

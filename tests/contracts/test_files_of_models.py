@@ -13,46 +13,33 @@ from attacks.small_fits import fitted, grouped, mark
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
-import labelweave
+import labelweave as lw
 from drawn import draw_classes, draw_labels
-from labelweave import (
-    CalibratedLabelClassifier,
-    GraphGrowth,
-    HierarchicalClassifier,
-    KernelLogisticClassifier,
-    LabelCovariance,
-    LabelGraphClassifier,
-    LabelMean,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    Taxonomy,
-    TunedThresholdClassifier,
-)
 from labelweave.features import LinearKernel, RBFKernel
 
 X, Y = draw_labels(40, 4, 4, above=0.5)
 GAPS = np.where(np.random.default_rng(1).random(Y.shape) < 0.2, np.nan, Y)
 ROWS, CLASSES = draw_classes(40)
 NAMED = pd.DataFrame(Y, columns=list("abcd"))
-TREE = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c", "d"]})
-GRAPH = Taxonomy([("x", "a"), ("x", "b"), ("y", "b"), ("y", "c"), ("y", "d")])  # b has two parents
-GRAM, GRAM_OF_CLASSES = rbf_kernel(X), rbf_kernel(ROWS)
+TREE = lw.Taxonomy.from_nested({"x": ["a", "b"], "y": ["c", "d"]})
+GRAPH = lw.Taxonomy([("x", "a"), ("x", "b"), ("y", "b"), ("y", "c"), ("y", "d")])  # b has two parents
+GRAM = rbf_kernel(X)
 TIES = np.eye(4) + 1.0
-MEAN = LabelMean(np.ones((4, 2)), np.arange(8.0).reshape(4, 2) / 10, np.ones(4))
+MEAN = lw.LabelMean(np.ones((4, 2)), np.arange(8.0).reshape(4, 2) / 10, np.ones(4))
 COSTS = pd.Series([1.0, 5.0, 0.2, 1.0], list("dbca"))
 
 
 def logistic(**parameters):
-    return grouped(KernelLogisticClassifier, max_learning_iter=2, **parameters)
+    return grouped(lw.KernelLogisticClassifier, max_learning_iter=2, **parameters)
 
 
 def margins(**parameters):
-    return MaxMarginClassifier(kernel="rbf", **parameters)
+    return lw.MaxMarginClassifier(kernel="rbf", **parameters)
 
 
 def graph(*given, **parameters):
-    kind = given[0] if given else parameters.pop("graph", GraphGrowth(max_rounds=2))
-    return LabelGraphClassifier(kind, **{"regularization": 0.05, "tol": 0.05} | parameters)
+    kind = given[0] if given else parameters.pop("graph", lw.GraphGrowth(max_rounds=2))
+    return lw.LabelGraphClassifier(kind, **{"regularization": 0.05, "tol": 0.05} | parameters)
 
 
 def kept():
@@ -68,7 +55,7 @@ CASES = kept() | {
     "intercepts": (logistic(intercept_variance="learn"), ROWS, CLASSES),
     "several parents": (logistic(taxonomy=GRAPH), X, NAMED),
     "a covariance of a tree": (
-        logistic(label_covariance=LabelCovariance.from_taxonomy(TREE, list("abcd"))), ROWS, CLASSES,
+        logistic(label_covariance=lw.LabelCovariance.from_taxonomy(TREE, list("abcd"))), ROWS, CLASSES,
     ),
     "a learned covariance": (logistic(label_covariance="learn"), ROWS, CLASSES),
     "pivots and levels": (logistic(kernel_rank=15, taxonomy=TREE, tie="level"), ROWS, CLASSES),
@@ -79,20 +66,20 @@ CASES = kept() | {
     "random numbers": (logistic(random_state=np.random.RandomState(3)), ROWS, CLASSES),
     **{
         f"margins, {kernel}, {type(rows).__name__}": (
-            MaxMarginClassifier(kernel=kernel, label_covariance=TIES), rows, GAPS,
+            lw.MaxMarginClassifier(kernel=kernel, label_covariance=TIES), rows, GAPS,
         )
         for kernel in ("polynomial", "cosine", RBFKernel(0.2) + LinearKernel() * 0.5)
         for rows in (X, sp.csr_array(X))
     },
-    "margins, sparse matrix": (MaxMarginClassifier(kernel="precomputed"), sp.csr_array(GRAM), GAPS),
+    "margins, sparse matrix": (lw.MaxMarginClassifier(kernel="precomputed"), sp.csr_array(GRAM), GAPS),
     "margins, costs by name": (margins(false_negative_cost=COSTS, flip_rates=(0.1, 0.0)), X, NAMED),
     "margins, weights of classes": (margins(class_weight={"a": 2.0}), ROWS, CLASSES),
     "margins, weights of labels": (margins(class_weight=[{1: 2.0}, {}, {0: 1.0}, {}]), X, Y),
     "margins, balanced": (margins(class_weight="balanced"), X, Y),
-    "low rank, tree": (LowRankClassifier(3, label_covariance=TREE), X, NAMED),
+    "low rank, tree": (lw.LowRankClassifier(3, label_covariance=TREE), X, NAMED),
     **{
         f"low rank, {kernel}, {rank}, {precision}": (
-            LowRankClassifier(3, kernel=kernel, kernel_rank=rank, precision=precision),
+            lw.LowRankClassifier(3, kernel=kernel, kernel_rank=rank, precision=precision),
             GRAM if kernel == "precomputed" else X,
             GAPS,
         )
@@ -102,16 +89,16 @@ CASES = kept() | {
     },
     **{
         f"{type(made).__name__} around a mean": (made.set_params(label_mean=MEAN), X, Y)
-        for made in (margins(label_covariance=TIES), logistic(), LowRankClassifier(3, kernel="rbf"))
+        for made in (margins(label_covariance=TIES), logistic(), lw.LowRankClassifier(3, kernel="rbf"))
     },
     **{
         f"linear {type(made).__name__} around a mean": (made.set_params(label_mean=MEAN), X, Y)
-        for made in (MaxMarginClassifier(), logistic(kernel="linear"), LowRankClassifier(3))
+        for made in (lw.MaxMarginClassifier(), logistic(kernel="linear"), lw.LowRankClassifier(3))
     },
     "graph of networkx": (graph(networkx.Graph([("a", "b")]), false_positive_cost=[1, 2, 3, 4]), X, NAMED),
-    "calibrated in folds": (CalibratedLabelClassifier(MaxMarginClassifier(), cv=5), ROWS, CLASSES),
+    "calibrated in folds": (lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(), cv=5), ROWS, CLASSES),
     "a hierarchy inside": (
-        TunedThresholdClassifier(HierarchicalClassifier(LowRankClassifier(2), GRAPH.pairs()), cv=2),
+        lw.TunedThresholdClassifier(lw.HierarchicalClassifier(lw.LowRankClassifier(2), GRAPH.pairs()), cv=2),
         X, NAMED,
     ),
 }  # fmt: skip
@@ -133,8 +120,8 @@ def test_files_and_threads(case, tmp_path):
     model, rows, y = CASES[case]
     whole = fitted(clone(model), rows, y)
     expected, predicted = mark(whole, rows), whole.predict(rows)
-    labelweave.save(whole, tmp_path / "model.lw")
-    others = [labelweave.load(tmp_path / "model.lw")]
+    lw.save(whole, tmp_path / "model.lw")
+    others = [lw.load(tmp_path / "model.lw")]
     for name, value in model.get_params(deep=False).items():
         if isinstance(value, PLAIN) and name not in READ:
             assert others[0].get_params(deep=False)[name] == value

@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
-from labelweave.problems.label_entries import (
-    DenseEntries,
-    EntryTable,
-    EntryWeights,
-    QuadraticEntries,
-    SampledEntries,
-    ShiftedEntries,
-)
+from labelweave.problems import label_entries
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.low_rank_factors import RowsLoss
 from reference.entry_twins import EntriesTwin
@@ -27,8 +20,8 @@ def _dense(loss, signs, row_weights, negative_weight, factors=None, **options):
     ones = np.ones(signs.shape[1], row_weights.dtype)
     complete = (signs != 0).all()
     listed = sp.csr_array((signs > 0).astype(np.int8)) if complete else sp.csr_array(signs)
-    table = EntryTable(listed, not complete, row_weights, ones, negative_weight, factors)
-    return DenseEntries(ENTRY_LOSSES[loss](), table, Workers(1), **options)
+    table = label_entries.EntryTable(listed, not complete, row_weights, ones, negative_weight, factors)
+    return label_entries.DenseEntries(ENTRY_LOSSES[loss](), table, Workers(1), **options)
 
 
 def _streamed(loss, signs, row_weights, negative_weight):
@@ -39,7 +32,7 @@ def _streamed(loss, signs, row_weights, negative_weight):
 
 
 def _sampled(loss, signs, row_weights, negative_weight, factors=None):
-    return SampledEntries.from_signs(
+    return label_entries.SampledEntries.from_signs(
         ENTRY_LOSSES[loss](), sp.csr_array(signs), row_weights, negative_weight, Workers(1), factors
     )
 
@@ -50,13 +43,13 @@ def _factors(shape, *, is_sparse):
     costs = random.choice([0.0, 0.5, 2.0], (2, 1, shape[1]))
     entries = random.choice([0.0, 1.0, 1.0, 3.0], shape)
     stored = sp.csr_array(entries - 1) if is_sparse else entries
-    return EntryWeights(*costs, stored), lambda signs: np.where(signs > 0, *costs) * entries
+    return label_entries.EntryWeights(*costs, stored), lambda signs: np.where(signs > 0, *costs) * entries
 
 
 def _quadratic(loss, signs, row_weights, negative_weight):
     assert loss == "squared"
     positives = sp.csr_array((signs > 0).astype(np.int8))
-    return QuadraticEntries.from_pattern(positives, row_weights, negative_weight, Workers(1))
+    return label_entries.QuadraticEntries.from_pattern(positives, row_weights, negative_weight, Workers(1))
 
 
 FORMS = {"dense": _dense, "streamed": _streamed, "sampled": _sampled, "quadratic": _quadratic}
@@ -167,21 +160,23 @@ def test_the_dual_never_exceeds_the_primal(entries, twin, image, fixed):
 @case
 def test_float32_is_close_to_float64(entries, twin, image, fixed):
     narrow = [array.astype(np.float32) for array in (image, fixed)]
-    if isinstance(entries, SampledEntries):
+    if isinstance(entries, label_entries.SampledEntries):
         weights = entries.weights.astype(np.float32)
         signs = sp.csr_array(
             (entries.signs.values, entries.signs.indices, entries.signs.indptr), shape=entries.shape
         )
-        made = SampledEntries.from_signs(
+        made = label_entries.SampledEntries.from_signs(
             entries.loss, signs, np.ones(entries.shape[0], np.float32), 1.0, Workers(1)
         )
-        single = SampledEntries(entries.loss, made.signs, weights)
-    elif isinstance(entries, DenseEntries):
+        single = label_entries.SampledEntries(entries.loss, made.signs, weights)
+    elif isinstance(entries, label_entries.DenseEntries):
         table = entries.table
         rows, columns = (w.astype(np.float32) for w in (table.row_weights, table.column_weights))
-        single = DenseEntries(
+        single = label_entries.DenseEntries(
             entries.loss,
-            EntryTable(table.signs, table.lists_all, rows, columns, table.negative_weight, table.factors),
+            label_entries.EntryTable(
+                table.signs, table.lists_all, rows, columns, table.negative_weight, table.factors
+            ),
             Workers(1),
         )
     else:
@@ -263,10 +258,10 @@ def test_the_cheapest_form_is_chosen():
     def kind(labels, loss):
         return type(RowsLoss(labels, ones, loss).entries(workers))
 
-    assert kind(LabelMatrix(positives), "squared") is QuadraticEntries
-    assert kind(LabelMatrix(positives), "logistic") is DenseEntries
-    assert kind(LabelMatrix(positives, few), "squared") is SampledEntries
-    assert kind(LabelMatrix(positives, many), "squared_hinge") is DenseEntries
+    assert kind(LabelMatrix(positives), "squared") is label_entries.QuadraticEntries
+    assert kind(LabelMatrix(positives), "logistic") is label_entries.DenseEntries
+    assert kind(LabelMatrix(positives, few), "squared") is label_entries.SampledEntries
+    assert kind(LabelMatrix(positives, many), "squared_hinge") is label_entries.DenseEntries
 
 
 def test_curvature_is_uniform_where_all_entries_of_a_row_weigh_the_same():
@@ -301,7 +296,7 @@ def test_shifted_entries_are_those_at_shifted_scores(form, loss, is_transposed):
     known = random.normal(size=(7, 2)), random.normal(size=(5, 2))
     problem = signs, np.ones(7), 0.5, random.normal(size=(7, RANK)), random.normal(size=(5, RANK))
     entries, twin, image, fixed = _both(form, loss, problem, is_transposed=False)
-    shifted = ShiftedEntries(entries, *known)
+    shifted = label_entries.ShiftedEntries(entries, *known)
     if is_transposed:
         shifted, twin, known, image, fixed = shifted.transposed, twin.transposed, known[::-1], fixed, image
     wide = np.hstack([image, known[0]]), np.hstack([fixed, known[1]])

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
-from reference.newton_twins import (
-    LogisticTwin,
-    SoftmaxTwin,
-    SquaredHingeTwin,
-    SquaredTwin,
-    block_diagonal,
-)
+from reference import newton_twins
 
 N, C, FITS = 11, 4, 3
 ROWS, GROUPS = slice(2, 9), np.array([2, 0])
@@ -26,7 +20,9 @@ def _weights():
 def _softmax():
     codes = np.random.default_rng(1).integers(0, C, N)
     allowed = np.eye(C, dtype=bool)[codes]
-    return SoftmaxLoss(codes, C, _weights()), lambda fit: SoftmaxTwin(allowed, _weights()[:, fit])
+    return SoftmaxLoss(codes, C, _weights()), lambda fit: newton_twins.SoftmaxTwin(
+        allowed, _weights()[:, fit]
+    )
 
 
 def _partial():
@@ -35,7 +31,7 @@ def _partial():
     partial = np.array([2, 3, 8, 10])
     allowed[partial] |= np.random.default_rng(2).random((4, C)) < 0.6
     loss = SoftmaxLoss(codes, C, _weights(), partial, allowed[partial])
-    return loss, lambda fit: SoftmaxTwin(allowed, _weights()[:, fit])
+    return loss, lambda fit: newton_twins.SoftmaxTwin(allowed, _weights()[:, fit])
 
 
 def _shares():
@@ -49,7 +45,8 @@ class _Expected:
 
     def __init__(self, shares, weights):
         self.twins = [
-            SoftmaxTwin(np.tile(np.arange(C) == c, (N, 1)), weights * shares[:, c]) for c in range(C)
+            newton_twins.SoftmaxTwin(np.tile(np.arange(C) == c, (N, 1)), weights * shares[:, c])
+            for c in range(C)
         ]
 
     def value(self, scores):
@@ -68,36 +65,36 @@ def _signs():
 
 def _logistic():
     loss = EntrywiseLoss("logistic", _signs(), _weights(), is_separate=False)
-    return loss, lambda fit: LogisticTwin(_signs(), _weights()[:, fit])
+    return loss, lambda fit: newton_twins.LogisticTwin(_signs(), _weights()[:, fit])
 
 
 def _separate():
     loss = EntrywiseLoss("logistic", _signs(), _weights(), is_separate=True)
-    return loss, lambda group: LogisticTwin(_signs()[:, [group % C]], _weights()[:, group // C])
+    return loss, lambda group: newton_twins.LogisticTwin(_signs()[:, [group % C]], _weights()[:, group // C])
 
 
 def _squared():
     loss = EntrywiseLoss(
         "squared", _signs(), _weights(), is_separate=False, entry_weights=np.where(_signs() < 0, 0.3, 1.0)
     )
-    return loss, lambda fit: SquaredTwin(_signs(), _weights()[:, fit], 0.3)
+    return loss, lambda fit: newton_twins.SquaredTwin(_signs(), _weights()[:, fit], 0.3)
 
 
 def _separate_squared():
     loss = EntrywiseLoss("squared", _signs(), _weights(), is_separate=True)
-    return loss, lambda group: SquaredTwin(_signs()[:, [group % C]], _weights()[:, group // C])
+    return loss, lambda group: newton_twins.SquaredTwin(_signs()[:, [group % C]], _weights()[:, group // C])
 
 
 def _squared_hinge():
     loss = EntrywiseLoss("squared_hinge", _signs(), _weights(), is_separate=False)
-    return loss, lambda fit: SquaredHingeTwin(_signs(), _weights()[:, fit])
+    return loss, lambda fit: newton_twins.SquaredHingeTwin(_signs(), _weights()[:, fit])
 
 
 def _weighted():
     """Entries with weights of their own: unobserved where these are 0."""
     factors = np.random.default_rng(6).integers(0, 3, (N, C)).astype(float)
     loss = EntrywiseLoss("logistic", _signs(), _weights(), is_separate=False, entry_weights=factors)
-    return loss, lambda fit: _Weighted(LogisticTwin(_signs(), _weights()[:, fit]), factors)
+    return loss, lambda fit: _Weighted(newton_twins.LogisticTwin(_signs(), _weights()[:, fit]), factors)
 
 
 class _Weighted:
@@ -217,8 +214,8 @@ def test_the_root_times_its_transpose_is_the_curvature(loss_and_twin, scale):
             assert np.isclose(np.linalg.norm(shares[i, 0]), 1.0)
             projector -= np.outer(shares[i, 0], shares[i, 0])
         roots.append(np.diag(scale_of[i, 0]) @ projector)
-    V = block_diagonal(np.array(roots))
-    assert np.allclose(V @ V.T, block_diagonal(twin(0).curvature(scores[:, 0])), atol=1e-13)
+    V = newton_twins.block_diagonal(np.array(roots))
+    assert np.allclose(V @ V.T, newton_twins.block_diagonal(twin(0).curvature(scores[:, 0])), atol=1e-13)
 
 
 def test_rows_and_groups_are_chosen_alike_everywhere(loss_and_twin):
@@ -231,8 +228,7 @@ def test_rows_and_groups_are_chosen_alike_everywhere(loss_and_twin):
     assert np.array_equal(part.state, whole.state[ROWS][:, GROUPS])
     some = vectors[ROWS][:, GROUPS]
     assert np.array_equal(
-        loss.curve(part.state, some, ROWS, GROUPS),
-        loss.curve(whole.state, vectors, *every)[ROWS][:, GROUPS],
+        loss.curve(part.state, some, ROWS, GROUPS), loss.curve(whole.state, vectors, *every)[ROWS][:, GROUPS]
     )
     assert np.array_equal(
         loss.row_curvatures(part.state, ROWS, GROUPS),

@@ -58,12 +58,7 @@ def _spectral(spectrum, covariance, dtype):
                           covariance, Workers())  # fmt: skip
 
 
-FORMS = {
-    "cholesky": _cholesky,
-    "eigenvalues": _eigenvalues,
-    "features": _features,
-    "incomplete": _incomplete,
-}
+FORMS = {"cholesky": _cholesky, "eigenvalues": _eigenvalues, "features": _features, "incomplete": _incomplete}
 CASES = [
     (form, covariance) for form in FORMS for covariance in COVARIANCES
     if form != "cholesky" or covariance == "identity"

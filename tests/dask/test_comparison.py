@@ -1,22 +1,17 @@
-"""Comparisons on partitions are those of all rows at once."""
+"""Comparisons and measures on partitions are those of all rows at once."""
 
 from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
+import dask
+import labelweave as lw
 import partitioned
-from labelweave import (
-    AutoLabelClassifier,
-    BinaryRelevance,
-    ConformalLabelClassifier,
-    KernelLogisticClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TunedThresholdClassifier,
-    compare,
-)
+from labelweave import LowRankClassifier, MaxMarginClassifier, metrics
+from labelweave.dask import score_table
 
 
 @pytest.fixture(scope="module")
@@ -36,29 +31,31 @@ def require_equal(found, expected):
     assert found.reference == expected.reference
     assert found.test_share == expected.test_share
     assert [name for name in expected.metrics if name != "auc_label"] == found.metrics
-    for model, metrics in found.values.items():
+    for model, values in found.values.items():
         for name in found.metrics[:-3]:
-            assert metrics[name] == pytest.approx(expected.values[model][name], rel=1e-9, nan_ok=True), name
+            assert values[name] == pytest.approx(expected.values[model][name], rel=1e-9, nan_ok=True), name
 
 
 @pytest.mark.parametrize("tuned", [False, True], ids=["scores", "thresholds"])
 def test_labels_are_compared_as_in_memory(client, table, tuned):
     X, Y = table
     fitted = []
-    models = {C: MaxMarginClassifier(C=C, tol=1e-6) for C in (0.01, 1.0)}
+    models = {C: lw.MaxMarginClassifier(C=C, tol=1e-6) for C in (0.01, 1.0)}
     if tuned:
-        models[1.0] = TunedThresholdClassifier(models[1.0])
-    found = compare(models, chunks(X), chunks(Y), 2, reference="1.0", on_fit=lambda *one: fitted.append(one))
-    require_equal(found, compare(models, X, Y, 2, reference="1.0"))
+        models[1.0] = lw.TunedThresholdClassifier(models[1.0])
+    found = lw.compare(
+        models, chunks(X), chunks(Y), 2, reference="1.0", on_fit=lambda *one: fitted.append(one)
+    )
+    require_equal(found, lw.compare(models, X, Y, 2, reference="1.0"))
     assert fitted == [(name, fold) for name in ("0.01", "1.0") for fold in range(2)]
 
 
-@pytest.mark.parametrize("kind", [MaxMarginClassifier, KernelLogisticClassifier])
+@pytest.mark.parametrize("kind", [lw.MaxMarginClassifier, lw.KernelLogisticClassifier])
 def test_classes_are_compared_as_in_memory(client, table, kind):
     X, _ = table
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
     model = kind(kernel="linear")
-    require_equal(compare(model, chunks(X), chunks(y), KFold(2)), compare(model, X, y, KFold(2)))
+    require_equal(lw.compare(model, chunks(X), chunks(y), KFold(2)), lw.compare(model, X, y, KFold(2)))
 
 
 @pytest.mark.parametrize("of_classes", [False, True], ids=["labels", "classes"])
@@ -66,18 +63,18 @@ def test_the_one_call_is_compared_as_in_memory(client, table, of_classes):
     X, y = table
     if of_classes:
         y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    models = {"one call": AutoLabelClassifier(members=["linear"]), "margins": MaxMarginClassifier()}
-    require_equal(compare(models, chunks(X), chunks(y), 2), compare(models, X, y, 2))
+    models = {"one call": lw.AutoLabelClassifier(members=["linear"]), "margins": lw.MaxMarginClassifier()}
+    require_equal(lw.compare(models, chunks(X), chunks(y), 2), lw.compare(models, X, y, 2))
 
 
 def test_sets_of_classes_are_compared_as_in_memory(client, table):
     X = table[0]
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
     given = {"level": 0.3, "guarantee": "expectation"}
-    model = ConformalLabelClassifier(MaxMarginClassifier(), **given)
-    expected = compare(model, X, y, KFold(2))
+    model = lw.ConformalLabelClassifier(lw.MaxMarginClassifier(), **given)
+    expected = lw.compare(model, X, y, KFold(2))
     assert expected.metrics[:2] == ["coverage", "set_size"]
-    require_equal(compare(model, chunks(X), chunks(y), KFold(2)), expected)
+    require_equal(lw.compare(model, chunks(X), chunks(y), KFold(2)), expected)
     model.fit(chunks(X), chunks(y))
     assert model.score(chunks(X), chunks(y)) == pytest.approx(model.score(X, y))
     unknown = np.where(np.arange(90) % 5 == 0, None, y)
@@ -87,12 +84,79 @@ def test_sets_of_classes_are_compared_as_in_memory(client, table):
 def test_what_makes_no_sense_is_refused(client, table):
     X, Y = map(chunks, table)
     with pytest.raises(ValueError, match="BinaryRelevance is fitted to data in memory"):
-        compare(BinaryRelevance(), X, Y)
+        lw.compare(lw.BinaryRelevance(), X, Y)
     with pytest.raises(ValueError, match="checkpoint keeps one fit"):
-        compare(MaxMarginClassifier(checkpoint="somewhere"), X, Y)
+        lw.compare(lw.MaxMarginClassifier(checkpoint="somewhere"), X, Y)
     with pytest.raises(ValueError, match="reference is 'b'"):
-        compare({"a": LowRankClassifier()}, X, Y, reference="b")
+        lw.compare({"a": lw.LowRankClassifier()}, X, Y, reference="b")
     y = np.where(table[0][:, 0] > 0, "a", "b").astype(object)
     y[40] = None
     with pytest.raises(ValueError, match="A row of y has no class"):
-        compare(MaxMarginClassifier(), X, chunks(y), 2)
+        lw.compare(lw.MaxMarginClassifier(), X, chunks(y), 2)
+
+
+def rows_and_weights(n=90, d=20, n_labels=6):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, d))
+    Y = (X @ random.normal(size=(d, n_labels)) + 2 * random.normal(size=(n, n_labels)) > 1).astype(float)
+    Y[::4, 2] = np.nan
+    Y[7] = np.nan
+    return X, Y, random.uniform(0, 2, n)
+
+
+@pytest.mark.parametrize("kind", [MaxMarginClassifier, LowRankClassifier])
+def test_measures_of_labels_are_those_of_all_rows(client, monkeypatch, kind):
+    monkeypatch.setattr("labelweave.dask.comparison._ENTRIES", 50)
+    X, Y, weights = rows_and_weights()
+    model = kind().fit(chunks(X), chunks(Y))
+    found = score_table(model, chunks(X), chunks(Y), chunks(weights), k=(1, 3, 99))
+    scores, predicted = model.decision_function(X), model.predict(X)
+    expected = metrics.score_table(Y, scores, predicted, (1, 3, 99), sample_weight=weights)
+    assert expected.pop("auc_label") > 0.5
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert model.score(chunks(X), chunks(Y)) == pytest.approx(model.score(X, Y), rel=1e-12)
+
+
+def test_rows_may_be_sparse_and_labels_probable(client):
+    X, Y, _ = rows_and_weights()
+    rows, P = sp.csr_array(X * (X > 0)), lw.LabelMatrix.from_probabilities(np.where(Y == 1, 0.8, Y))
+    ends = [(0, 30), (30, 90)]
+    parts = [[dask.delayed(part[a:b]) for a, b in ends] for part in (rows, P)]
+    model = MaxMarginClassifier().fit(*parts)
+    expected = metrics.score_table(P, model.decision_function(rows), model.predict(rows))
+    del expected["auc_label"]
+    assert score_table(model, *parts) == pytest.approx(expected, rel=1e-12)
+
+
+def test_measures_of_classes(client):
+    X, _, weights = rows_and_weights()
+    y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
+    model = MaxMarginClassifier().fit(chunks(X), chunks(y))
+    expected = model.score(X, y, weights)
+    assert model.score(chunks(X), chunks(y), chunks(weights)) == pytest.approx(expected, rel=1e-12)
+    some = np.where(np.arange(90) < 50, y, None)
+    assert model.score(chunks(X), chunks(some)) == pytest.approx(model.score(X[:50], y[:50]))
+    with pytest.raises(ValueError, match="one class a row; see score"):
+        score_table(model, chunks(X), chunks(y))
+    broken = [dask.delayed((X[:1], ValueError("a.svm at line 3: no number")))]
+    with pytest.raises(ValueError, match=r"Partition 0: a\.svm at line 3: no number"):
+        model.score(broken)
+
+
+def test_measures_of_what_makes_no_sense_are_refused_with_its_partition(client):
+    X, Y, weights = rows_and_weights()
+    model = MaxMarginClassifier().fit(chunks(X), chunks(Y))
+    with pytest.raises(ValueError, match="Partition 2: Y at row 0"):
+        model.score(chunks(X), chunks(np.where(np.arange(90)[:, None] >= 30, 7, Y)))
+    with pytest.raises(ValueError, match="Partition 0: sample_weight is not one number from 0 on"):
+        model.score(chunks(X), chunks(Y), chunks(weights - 3))
+    with pytest.raises(ValueError, match="X has no rows"):
+        model.score(chunks(X[:0], sizes=(0,)), chunks(Y[:0], sizes=(0,)))
+    with pytest.raises(ValueError, match="which is not of partitions"):
+        model.score(chunks(X), Y)
+
+
+def test_columns_that_look_like_labels_here_and_like_classes_there_are_refused(client):
+    X, y = rows_and_weights()[0], np.arange(90)[:, None] // 30
+    with pytest.raises(ValueError, match=r"give one kind, classes in the shape \(n,\)"):
+        MaxMarginClassifier().fit(chunks(X, sizes=(30, 30, 30)), chunks(y, sizes=(30, 30, 30)))

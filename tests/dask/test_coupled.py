@@ -12,15 +12,8 @@ from labelweave import MaxMarginClassifier
 from labelweave.dask import data as data_module
 from labelweave.dask.graphs import turns_of_round
 from labelweave.features import FeatureMatrix
+from labelweave.problems import travelling_margins
 from labelweave.problems.margin_dual import MarginData, OrderedRows
-from labelweave.problems.travelling_margins import (
-    ABREAST,
-    Piece,
-    TravellingLabels,
-    brought_together,
-    end_of_round,
-    spread_by,
-)
 from partitioned import chunks
 
 TOL, C = 1e-2, 0.02
@@ -109,8 +102,8 @@ def test_a_block_of_labels_is_what_a_covariance_couples():
 
 @pytest.mark.parametrize("counts", [[3, 3], [2, 4, 1], [1] * 7])
 def test_a_turn_is_at_places_far_apart_and_a_round_visits_each_as_often_as_it_has_visits(counts):
-    turns = turns_of_round(0, 5, counts, ABREAST)
-    assert all(1 <= len(set(turn)) == len(turn) <= ABREAST for turn in turns)
+    turns = turns_of_round(0, 5, counts, travelling_margins.ABREAST)
+    assert all(1 <= len(set(turn)) == len(turn) <= travelling_margins.ABREAST for turn in turns)
     assert np.array_equal(np.bincount(np.concatenate(turns), minlength=len(counts)), counts)
 
 
@@ -124,20 +117,20 @@ def test_visits_at_the_same_time_give_the_weights_of_all_variables_and_a_larger_
     labels, coupled = lw.LabelMatrix.from_any(Y), lw.LabelCovariance.dense(R)
     data = MarginData(FeatureMatrix(X), labels, coupled, **parts)
     places = [
-        TravellingLabels(OrderedRows(data.rows(rows), np.float64), np.arange(3))
+        travelling_margins.TravellingLabels(OrderedRows(data.rows(rows), np.float64), np.arange(3))
         for rows in np.array_split(np.arange(64), 2)
     ]
-    traveller = replace(places[0].first_traveller(), caution=float(ABREAST))
+    traveller = replace(places[0].first_traveller(), caution=float(travelling_margins.ABREAST))
     seats, last = [place.first_seat() for place in places], 0.0
     for number in range(6):
         came = []
         for at, place in enumerate(places):
-            piece = Piece(0, 1, np.random.default_rng([number, at]))
+            piece = travelling_margins.Piece(0, 1, np.random.default_rng([number, at]))
             moved, seats[at] = place.visit(traveller, seats[at], piece, is_full=True)
             came.append(moved)
-        traveller = brought_together(traveller, came)
+        traveller = travelling_margins.brought_together(traveller, came)
         product = sum(place.exact_product(seat) for place, seat in zip(places, seats, strict=True))
-        assert np.allclose(traveller.weights, spread_by(R, product))
+        assert np.allclose(traveller.weights, travelling_margins.spread_by(R, product))
         sums = sum(place.sums_in_use(seat, traveller) for place, seat in zip(places, seats, strict=True))
         dual = sums[1].sum() - sums[2].sum() / 2
         assert dual >= last * (1 - 1e-12)
@@ -149,14 +142,14 @@ def test_caution_rises_where_a_full_round_met_no_smaller_gap():
     parts = {"upper": np.full(len(X), 2 * C), "margins": np.ones((2, 3)), "intercept": False}
     coupled = lw.LabelCovariance.dense(covariance(3, rank=2))
     data = MarginData(FeatureMatrix(X), lw.LabelMatrix.from_any(Y), coupled, **parts)
-    begin = TravellingLabels(OrderedRows(data, np.float64), np.arange(3)).first_traveller()
+    begin = travelling_margins.TravellingLabels(OrderedRows(data, np.float64), np.arange(3)).first_traveller()
     settings = {"was_full": True, "intercept": False, "covariance": covariance(3, rank=2)}
-    better = end_of_round(replace(begin, met_gap=2.0, meeting=1.0), **settings)
-    worse = end_of_round(replace(begin, met_gap=1.0, meeting=1.5), **settings)
+    better = travelling_margins.end_of_round(replace(begin, met_gap=2.0, meeting=1.0), **settings)
+    worse = travelling_margins.end_of_round(replace(begin, met_gap=1.0, meeting=1.5), **settings)
     assert better.caution == begin.caution < worse.caution
     for _ in range(9):
-        worse = end_of_round(replace(worse, meeting=worse.met_gap + 1), **settings)
-    assert worse.caution == ABREAST
+        worse = travelling_margins.end_of_round(replace(worse, meeting=worse.met_gap + 1), **settings)
+    assert worse.caution == travelling_margins.ABREAST
 
 
 def test_too_many_coupled_labels_are_refused(client, apart, monkeypatch):
@@ -173,12 +166,12 @@ def test_intercepts_move_by_the_step_of_newton():
     parts = {"upper": np.full(len(X), 2 * C), "margins": np.ones((2, 3)), "intercept": True}
     labels, coupled = lw.LabelMatrix.from_any(Y), lw.LabelCovariance.dense(R)
     data = MarginData(FeatureMatrix(X), labels, coupled, **parts)
-    begin = TravellingLabels(OrderedRows(data, np.float64), np.arange(3)).first_traveller()
+    begin = travelling_margins.TravellingLabels(OrderedRows(data, np.float64), np.arange(3)).first_traveller()
     gradient, free = np.zeros((1, 16)), np.zeros((1, 16))
     gradient[0, :3], free[0, :3] = [1.0, -2.0, 0.5], [100.0, 200.0, 50.0]
     begin.moves.totals[:], begin.moves.free[:] = gradient, free
-    ended = end_of_round(begin, was_full=True, intercept=True, covariance=R)
+    ended = travelling_margins.end_of_round(begin, was_full=True, intercept=True, covariance=R)
     step, stiff = ended.pulls[0, :3], 0.15 * free[0, :3]
     assert np.allclose((R + R @ np.diag(stiff) @ R) @ step, R @ gradient[0, :3])
     assert np.allclose(ended.intercepts[0, :3], R @ step)
-    assert np.allclose(spread_by(R, np.ones((1, 4, 16)))[0, :, :3], R.sum(axis=0))
+    assert np.allclose(travelling_margins.spread_by(R, np.ones((1, 4, 16)))[0, :, :3], R.sum(axis=0))

@@ -26,11 +26,7 @@ def test_every_value_that_the_table_does_not_name_is_refused(kind):
             refuse_in_memory(model)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [lw.BinaryRelevance(), lw.TableModel(lw.BinaryRelevance())],
-    ids=repr,
-)
+@pytest.mark.parametrize("model", [lw.BinaryRelevance(), lw.TableModel(lw.BinaryRelevance())], ids=repr)
 def test_other_models_are_fitted_in_memory(client, model):
     with pytest.raises(ValueError, match=r"is fitted to data in memory; .* MaxMarginClassifier\.$"):
         model.fit(chunks(X), chunks(Y))

@@ -19,10 +19,6 @@ RANK = {"rank": 3, "tol": 1e-8}
 table = partial(draw_labels, n=90, d=30, n_labels=5, kept=0.4, above=0.7, missing=0.0)
 
 
-def objective_of(model):
-    return model.trace_[-1].primal if hasattr(model.trace_[-1], "dual") else model.objective_
-
-
 def assert_same(model, whole, X):
     """Both are within the tolerance of one optimum."""
     assert model.converged_

@@ -31,10 +31,7 @@ def test_files_are_partitions(client, folder, kind):
     Y = np.concatenate([part.Y.positives.toarray() for part in PARTS])
     parts = ([dask.delayed(part.X) for part in PARTS], [dask.delayed(part.Y) for part in PARTS])
     assert np.array_equal(model.coef_, MaxMarginClassifier(C=0.1).fit(*parts).coef_)
-    assert [part.shape for part in client.gather(client.compute(model.predict(rows)))] == [
-        (60, 6),
-        (40, 6),
-    ]
+    assert [part.shape for part in client.gather(client.compute(model.predict(rows)))] == [(60, 6), (40, 6)]
     assert score_table(model, rows, labels)["micro_f1"] == pytest.approx(
         lw.metrics.f1_score(Y, model.predict(X), average="micro")
     )

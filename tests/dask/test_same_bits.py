@@ -1,5 +1,6 @@
 """Models other than linear max-margin ones have the same bits for any number of workers, and go on."""
 
+import pickle
 from contextlib import ExitStack
 from functools import partial
 
@@ -13,17 +14,8 @@ from distributed import Client, LocalCluster
 
 import labelweave as lw
 import partitioned
-from labelweave import (
-    CalibratedLabelClassifier,
-    GraphGrowth,
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LabelTreeClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TableModel,
-)
-from labelweave.dask.rows import read_rows
+from labelweave.dask.rows import Sized, aligned, read_rows
+from labelweave.features import FeatureMatrix
 from labelweave.solvers.alternating_minimization import AlternatingMinimization
 from labelweave.solvers.newton import NewtonConjugateGradient
 from labelweave.solvers.passes import BlockFrankWolfe
@@ -35,21 +27,21 @@ Y = (X @ RANDOM.normal(size=(8, 12)) > 0.5).astype(float)
 
 
 def calibrated(**settings):
-    return CalibratedLabelClassifier(MaxMarginClassifier(**settings), cv=2)
+    return lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(**settings), cv=2)
 
 
 MODELS = {
     "calibrated": (calibrated, {"C": 0.1}),
-    "coupled": (MaxMarginClassifier, {"C": 0.1, "label_covariance": 0.5 + 0.5 * np.eye(12), "tol": 0.05}),
-    "kernel logistic": (KernelLogisticClassifier, {"kernel_rank": 30, "hyperparameters": "fixed"}),
-    "linear logistic": (KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
-    "low rank": (LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
-    "max margin": (MaxMarginClassifier, {"kernel": "rbf", "kernel_rank": 30}),
+    "coupled": (lw.MaxMarginClassifier, {"C": 0.1, "label_covariance": 0.5 + 0.5 * np.eye(12), "tol": 0.05}),
+    "kernel logistic": (lw.KernelLogisticClassifier, {"kernel_rank": 30, "hyperparameters": "fixed"}),
+    "linear logistic": (lw.KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
+    "low rank": (lw.LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
+    "max margin": (lw.MaxMarginClassifier, {"kernel": "rbf", "kernel_rank": 30}),
     "label graph": (
-        LabelGraphClassifier,
-        {"regularization": 1.0, "tol": 0.1, "graph": GraphGrowth(max_rounds=1)},
+        lw.LabelGraphClassifier,
+        {"regularization": 1.0, "tol": 0.1, "graph": lw.GraphGrowth(max_rounds=1)},
     ),
-    "label tree": (LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
+    "label tree": (lw.LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
 }
 
 
@@ -101,7 +93,7 @@ def test_rows_are_read_to_even_addresses(kind):
 
 def test_columns_of_frames_give_the_same_bits(clusters):
     rows = pd.DataFrame({"text": [f"a{a:.0f} b{b:.0f}" for a, b in X[:, :2]], "size": X[:, 2]})
-    model = TableModel(MaxMarginClassifier(C=0.1), text="text", numeric="size")
+    model = lw.TableModel(lw.MaxMarginClassifier(C=0.1), text="text", numeric="size")
     frame = dd.from_pandas(rows, npartitions=3)
     one, *others = (on(client, model, frame).decision_function(rows) for client in clusters)
     assert all(np.array_equal(one, other) for other in others)
@@ -149,3 +141,39 @@ def test_a_fit_whose_client_was_killed_goes_on(client, request, tmp_path, monkey
     assert mark(again, X) == mark(whole, X)
     assert 0 < rounds[1] < rounds[2]
     assert not path.exists()
+
+
+def _misaligned(array):
+    moved = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    moved[:] = array
+    return moved
+
+
+class Kept(Sized):
+    def __init__(self, table):
+        self.features = FeatureMatrix._unchecked(table)
+
+
+def test_arrays_are_aligned_inside_of_what_workers_keep():
+    table = np.arange(12.0).reshape(3, 4)
+    moved = _misaligned(table)
+    assert not moved.flags.aligned
+    assert aligned(moved).flags.aligned
+    assert aligned(table) is table
+    kept = Kept(table)
+    kept.__setstate__({"features": FeatureMatrix._unchecked(moved)})
+    assert kept.features.data.flags.aligned
+    np.testing.assert_array_equal(kept.features.data, table)
+
+
+def test_sparse_parts_are_aligned():
+    csr = sp.csr_array(np.eye(3))
+    csr.data = _misaligned(csr.data)
+    found = aligned(csr)
+    assert found.data.flags.aligned
+    np.testing.assert_array_equal(found.toarray(), np.eye(3))
+
+
+def test_what_was_pickled_is_as_it_was():
+    again = pickle.loads(pickle.dumps(Kept(np.eye(2))))
+    np.testing.assert_array_equal(again.features.data, np.eye(2))

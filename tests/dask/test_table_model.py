@@ -14,15 +14,6 @@ from sklearn.base import clone
 
 import dask
 import labelweave as lw
-from labelweave import (
-    AutoLabelClassifier,
-    CalibratedLabelClassifier,
-    KernelLogisticClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TableModel,
-    compare,
-)
 from labelweave.dask import score_table
 
 WORDS = np.array(["red", "green", "blue", "sea", "rose", "sky", "tree", "bird"])
@@ -57,7 +48,7 @@ def frame(values, n=3):
 
 @pytest.mark.parametrize("named", [{}, {"text": "text", "numeric": ["size"], "ngram_range": (1, 2)}])
 def test_it_is_the_model_of_the_whole_frame(client, tmp_path, named):
-    model = TableModel(MaxMarginClassifier(**MARGIN), **named).fit(frame(ROWS), frame(TRUTH))
+    model = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), **named).fit(frame(ROWS), frame(TRUTH))
     whole = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), **named).fit(ROWS, TRUTH)
     assert list(model.feature_names_) == list(whole.feature_names_)
     assert model.columns_ == whole.columns_
@@ -90,7 +81,7 @@ def test_partitions_of_all_kinds(client, kind):
         X = [dask.delayed(pl.from_pandas)(part) for part in X]
     elif kind == "arrow strings":
         X = [dask.delayed(part.astype({"text": "string[pyarrow]"})) for part in dask.compute(*X)]
-    model = TableModel(MaxMarginClassifier(**MARGIN)).fit(X, Y)
+    model = lw.TableModel(lw.MaxMarginClassifier(**MARGIN)).fit(X, Y)
     whole = lw.TableModel(lw.MaxMarginClassifier(**MARGIN)).fit(ROWS, TRUTH)
     if kind == "pairs":
         X = parted(ROWS)
@@ -105,34 +96,36 @@ def test_columns_of_the_same_files_have_the_same_partitions(client, tmp_path):
     table = dd.read_parquet(tmp_path)
     narrow = table["sea"]
     assert len(narrow.to_delayed()) < table.npartitions  # Dask reads several files as one
-    model = TableModel(MaxMarginClassifier(**MARGIN), text="text", numeric="size")
+    model = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), text="text", numeric="size")
     predicted = model.fit(table, narrow).predict(table)
     assert predicted.compute().shape == (90,)
     assert model.score(table, narrow) > 0.9
-    plain = MaxMarginClassifier(**MARGIN).fit(table[["size"]], table[LABELS])
+    plain = lw.MaxMarginClassifier(**MARGIN).fit(table[["size"]], table[LABELS])
     assert plain.predict(table[["size"]]).npartitions == table.npartitions
 
 
 def test_targets_of_all_kinds(client):
     with dask.config.set({"dataframe.convert-string": False}):
         listed = frame(ROWS), frame(TAGS)
-    tags = TableModel(CalibratedLabelClassifier(MaxMarginClassifier())).fit(*listed)
+    tags = lw.TableModel(lw.CalibratedLabelClassifier(lw.MaxMarginClassifier())).fit(*listed)
     assert sorted(tags.classes_) == sorted(LABELS)
     assert list(tags.predict(listed[0]).compute()[0]) == TAGS[0]
     assert tags.predict_proba(listed[0]).compute().shape == (90, 2)
-    one = TableModel(MaxMarginClassifier(), text="text").fit(frame(ROWS), frame(ROWS)["kind"])
+    one = lw.TableModel(lw.MaxMarginClassifier(), text="text").fit(frame(ROWS), frame(ROWS)["kind"])
     assert set(one.predict(frame(ROWS)).compute()) <= {"a", "b"}
     missing = TRUTH.astype(float).mask(np.random.default_rng(0).random(TRUTH.shape) < 0.3)
-    model = TableModel(KernelLogisticClassifier(kernel="linear", hyperparameters="fixed"), text="text")
+    model = lw.TableModel(lw.KernelLogisticClassifier(kernel="linear", hyperparameters="fixed"), text="text")
     assert model.fit(frame(ROWS), frame(missing)).score(frame(ROWS), frame(missing)) > 0.9
     named_by_nobody = TRUTH.assign(none=0)
-    never = TableModel(MaxMarginClassifier()).fit(frame(ROWS), frame(named_by_nobody)).predict(frame(ROWS))
+    never = (
+        lw.TableModel(lw.MaxMarginClassifier()).fit(frame(ROWS), frame(named_by_nobody)).predict(frame(ROWS))
+    )
     assert not never["none"].compute().any()
 
 
 def test_one_call_on_a_frame(client):
     whole = lw.TableModel(lw.AutoLabelClassifier(members=["linear"])).fit(ROWS, TRUTH)
-    model = TableModel(AutoLabelClassifier(members=["linear"])).fit(frame(ROWS), frame(TRUTH))
+    model = lw.TableModel(lw.AutoLabelClassifier(members=["linear"])).fit(frame(ROWS), frame(TRUTH))
     assert np.allclose(model.predict_proba(frame(ROWS)).compute(), whole.predict_proba(ROWS), atol=1e-6)
 
 
@@ -142,7 +135,7 @@ def test_weights_of_rows(client):
         da.from_array(weights, chunks=30),
         dd.from_pandas(pd.Series(weights), npartitions=3),
     ):
-        model = TableModel(MaxMarginClassifier(**MARGIN), text="text")
+        model = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), text="text")
         model.fit(frame(ROWS), frame(TRUTH), given_weights)
         whole = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), text="text").fit(ROWS, TRUTH, weights)
         assert np.allclose(model.classifier_.coef_, whole.classifier_.coef_, atol=1e-2)
@@ -152,7 +145,7 @@ def test_kinds_are_those_of_the_first_thousand_rows(client, monkeypatch):
     monkeypatch.setattr("labelweave.dask.table_model._ENOUGH", 31)
     rows = ROWS.assign(row_id=np.arange(len(ROWS)), late=[None] * 70 + ["x"] * 20)
     with pytest.warns(UserWarning, match="'row_id' look like identifiers") as caught:
-        model = TableModel(MaxMarginClassifier()).fit(parted(rows), parted(TRUTH))
+        model = lw.TableModel(lw.MaxMarginClassifier()).fit(parted(rows), parted(TRUTH))
     assert len(caught) == 1
     assert model.columns_.drop == ("row_id", "late")  # of 70 rows in three partitions
     assert model.columns_.categorical == ("kind",)
@@ -160,7 +153,9 @@ def test_kinds_are_those_of_the_first_thousand_rows(client, monkeypatch):
 
 def test_a_row_and_a_label(client):
     rows, truth = ROWS.iloc[:1], TRUTH.iloc[:1, :1]
-    model = TableModel(LowRankClassifier(rank=1), text="text").fit(parted(rows, (1,)), parted(truth, (1,)))
+    model = lw.TableModel(lw.LowRankClassifier(rank=1), text="text").fit(
+        parted(rows, (1,)), parted(truth, (1,))
+    )
     assert model.predict(rows).shape == (1, 1)
 
 
@@ -169,7 +164,7 @@ def test_a_row_and_a_label(client):
 def test_partitions_do_not_matter(client, cuts, min_df):
     sizes = np.diff([0, *sorted(cuts), 90])
     settings_ = {"text": "text", "categorical": "kind", "numeric": "size", "min_df": min_df}
-    model = TableModel(MaxMarginClassifier(C=0.01, tol=0.1), **settings_)
+    model = lw.TableModel(lw.MaxMarginClassifier(C=0.01, tol=0.1), **settings_)
     found = model.fit(parted(ROWS, sizes), parted(TRUTH, sizes)).vectorizer_
     whole = lw.TableModel(lw.MaxMarginClassifier(C=0.01, tol=0.1), **settings_).fit(ROWS, TRUTH).vectorizer_
     assert list(found.get_feature_names_out()) == list(whole.get_feature_names_out())
@@ -179,7 +174,7 @@ def test_partitions_do_not_matter(client, cuts, min_df):
 
 FAR = ROWS.assign(size=[1e300 if row == 50 else 1e-300 for row in range(90)])
 BAD = {
-    "of one machine": (lambda: TableModel(lw.BinaryRelevance()), {}, "to data in memory"),
+    "of one machine": (lambda: lw.TableModel(lw.BinaryRelevance()), {}, "to data in memory"),
     "absent": ({"text": "plot"}, {}, "Partition 0: The table has no column 'plot'"),
     "absent in one": ({"text": "text"}, {"X": [ROWS[:40], ROWS[["size"]][40:]]}, "Partition 1: .*'text'"),
     "absent to drop": ({"drop": "plot"}, {}, "no column 'plot'"),
@@ -208,7 +203,7 @@ BAD = {
 def test_what_cannot_be_is_refused_in_a_sentence(client, case):
     settings_, data, said = BAD[case]
     data = {"X": [ROWS[:40], ROWS[40:]], "y": [TRUTH[:40], TRUTH[40:]]} | data
-    model = settings_() if callable(settings_) else TableModel(MaxMarginClassifier(), **settings_)
+    model = settings_() if callable(settings_) else lw.TableModel(lw.MaxMarginClassifier(), **settings_)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=said):
@@ -216,19 +211,19 @@ def test_what_cannot_be_is_refused_in_a_sentence(client, case):
 
 
 def test_it_stands_outermost(client):
-    model = TableModel(MaxMarginClassifier())
+    model = lw.TableModel(lw.MaxMarginClassifier())
     with pytest.raises(ValueError, match="stands outermost"):
-        CalibratedLabelClassifier(model).fit(frame(ROWS), frame(TRUTH))
+        lw.CalibratedLabelClassifier(model).fit(frame(ROWS), frame(TRUTH))
     with pytest.raises(ValueError, match="stands outermost"):
-        compare({"one": model}, frame(ROWS), frame(TRUTH))
+        lw.compare({"one": model}, frame(ROWS), frame(TRUTH))
     with pytest.raises(ValueError, match="which is not of partitions"):
         model.fit(frame(ROWS), TRUTH)
 
 
 def test_it_is_a_scikit_learn_estimator(client):
-    model = TableModel(MaxMarginClassifier(C=2.0), text="text")
+    model = lw.TableModel(lw.MaxMarginClassifier(C=2.0), text="text")
     assert clone(model).set_params(classifier__C=3.0).classifier.C == 3.0
     assert not hasattr(model, "predict_proba")
-    assert hasattr(TableModel(KernelLogisticClassifier()), "predict_proba")
+    assert hasattr(lw.TableModel(lw.KernelLogisticClassifier()), "predict_proba")
     with pytest.raises(AttributeError, match="vectorizer_"):
         _ = model.vectorizer_

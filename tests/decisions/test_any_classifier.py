@@ -14,28 +14,21 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from labelweave import (
-    BinaryRelevance,
-    CalibratedLabelClassifier,
-    ConformalLabelClassifier,
-    LabelMatrix,
-    MaxMarginClassifier,
-    TunedThresholdClassifier,
-)
+import labelweave as lw
 from labelweave.estimators.held_out import HeldOutScores
 
 WRAPPERS = {
-    "label": TunedThresholdClassifier,
-    "global": lambda inner, **more: TunedThresholdClassifier(inner, "macro_f1", scope="global", **more),
-    "top": lambda inner, **more: TunedThresholdClassifier(inner, scope="top_k", **more),
-    "curves": CalibratedLabelClassifier,
-    "steps": lambda inner, **more: CalibratedLabelClassifier(
+    "label": lw.TunedThresholdClassifier,
+    "global": lambda inner, **more: lw.TunedThresholdClassifier(inner, "macro_f1", scope="global", **more),
+    "top": lambda inner, **more: lw.TunedThresholdClassifier(inner, scope="top_k", **more),
+    "curves": lw.CalibratedLabelClassifier,
+    "steps": lambda inner, **more: lw.CalibratedLabelClassifier(
         inner, "isotonic", decision="expected_f1", **more
     ),
-    "conformal": lambda inner, **more: ConformalLabelClassifier(inner, level=0.3, **more),
+    "conformal": lambda inner, **more: lw.ConformalLabelClassifier(inner, level=0.3, **more),
 }
 INNER = {
-    "margin": MaxMarginClassifier(),
+    "margin": lw.MaxMarginClassifier(),
     "one against the rest": OneVsRestClassifier(LinearSVC()),
     "forest": RandomForestClassifier(10, random_state=0),
     "neighbours": KNeighborsClassifier(),
@@ -75,8 +68,8 @@ def test_predictions_follow_the_decision_function(name, inner, rows):
 def test_complete_label_matrices_and_lists_are_for_every_classifier(inner, rows):
     X, Y, X_test, _ = rows
     names = [f"topic {number}" for number in range(8)]
-    model = TunedThresholdClassifier(inner, random_state=0)
-    found = model.fit(X, LabelMatrix(Y, names=names)).predict(X_test)
+    model = lw.TunedThresholdClassifier(inner, random_state=0)
+    found = model.fit(X, lw.LabelMatrix(Y, names=names)).predict(X_test)
     assert model.label_names_.tolist() == names
     assert found.shape == (300, 8)
     if isinstance(inner, RandomForestClassifier):
@@ -96,7 +89,7 @@ def test_a_foreign_classifier_cannot_be_kept_in_a_model_file(wrap, rows, tmp_pat
 @wrappers
 def test_a_fitted_classifier_is_taken_as_it_is(wrap, rows):
     X, Y, X_test, Y_test = rows
-    inner = MaxMarginClassifier().fit(X, Y)
+    inner = lw.MaxMarginClassifier().fit(X, Y)
     model = wrap(inner, cv="prefit").fit(X_test, Y_test)
     assert model.estimator_ is inner
     assert model.predict(X_test).shape == Y_test.shape
@@ -119,18 +112,18 @@ def test_two_classes(wrap, rows):
 def test_texts_in_a_pipeline_and_a_search(wrap):
     texts = ["fast solver", "tall tree", "fast map of trees", "slow solver", "old map", "tree house"] * 20
     topics = np.array([[1, 0], [0, 1], [1, 1], [1, 0], [0, 0], [0, 1]] * 20)
-    model = wrap(make_pipeline(TfidfVectorizer(), MaxMarginClassifier()))
+    model = wrap(make_pipeline(TfidfVectorizer(), lw.MaxMarginClassifier()))
     search = GridSearchCV(model, {"estimator__maxmarginclassifier__C": [0.1, 10.0]}, scoring="f1_micro", cv=2)
     assert search.fit(texts, topics).predict(["fast tree", "map"]).shape == (2, 2)
 
 
-@pytest.mark.parametrize("wrap", [TunedThresholdClassifier, CalibratedLabelClassifier])
+@pytest.mark.parametrize("wrap", [lw.TunedThresholdClassifier, lw.CalibratedLabelClassifier])
 @pytest.mark.parametrize("cv", [3, KFold(3), [(np.arange(300), np.arange(300, 600))]])
 def test_folds(wrap, cv, rows):
     X, Y, X_test, _ = rows
-    model = wrap(MaxMarginClassifier(), cv=cv).fit(X, Y)
+    model = wrap(lw.MaxMarginClassifier(), cv=cv).fit(X, Y)
     assert model.predict(X_test).shape == (300, 8)
-    again = wrap(MaxMarginClassifier(), cv=cv).fit(X, Y)
+    again = wrap(lw.MaxMarginClassifier(), cv=cv).fit(X, Y)
     np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
 
 
@@ -138,9 +131,9 @@ def test_folds(wrap, cv, rows):
 @wrappers
 def test_blocks_of_rows_change_nothing(wrap, rows, monkeypatch):
     X, Y, X_test, _ = rows
-    expected = wrap(BinaryRelevance()).fit(X, Y).decision_function(X_test)
+    expected = wrap(lw.BinaryRelevance()).fit(X, Y).decision_function(X_test)
     monkeypatch.setattr("labelweave.decisions.label_scores._SCORES_AT_ONCE", 50)
-    found = wrap(BinaryRelevance()).fit(X, Y).decision_function(X_test)
+    found = wrap(lw.BinaryRelevance()).fit(X, Y).decision_function(X_test)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
@@ -159,7 +152,7 @@ def test_of_too_many_scores_some_rows_are_kept(wrap, cv, rows, monkeypatch):
         true(self, labels, scores, *others, **more)
 
     monkeypatch.setattr(HeldOutScores, "__init__", watched)
-    model = wrap(MaxMarginClassifier().fit(X, Y), cv=cv).fit(X, Y)
+    model = wrap(lw.MaxMarginClassifier().fit(X, Y), cv=cv).fit(X, Y)
     assert kept[0] == ((80, 8), (80, 8), np.float32)
     assert all(shape == scores == (80, 8) for shape, scores, _ in kept)
     assert model.predict(X_test).shape == (300, 8)
@@ -168,16 +161,16 @@ def test_of_too_many_scores_some_rows_are_kept(wrap, cv, rows, monkeypatch):
 def test_a_precomputed_kernel_is_cut_on_both_sides(rows):
     X, Y, *_ = rows
     gram = (X @ X.T).toarray()
-    model = TunedThresholdClassifier(MaxMarginClassifier(kernel="precomputed")).fit(gram, Y)
+    model = lw.TunedThresholdClassifier(lw.MaxMarginClassifier(kernel="precomputed")).fit(gram, Y)
     assert model.predict(gram[:7]).shape == (7, 8)
-    prefit = TunedThresholdClassifier(model.estimator_, cv="prefit").fit(gram[:50], Y[:50])
+    prefit = lw.TunedThresholdClassifier(model.estimator_, cv="prefit").fit(gram[:50], Y[:50])
     assert prefit.predict(gram[:7]).shape == (7, 8)
 
 
 def test_thresholds_are_not_for_classes():
     message = "Only binary classification is supported where y has one class"
     with pytest.raises(ValueError, match=message):
-        TunedThresholdClassifier(BinaryRelevance()).fit(np.eye(6), np.array([0, 1, 2] * 2))
+        lw.TunedThresholdClassifier(lw.BinaryRelevance()).fit(np.eye(6), np.array([0, 1, 2] * 2))
 
 
 def test_bad_splits_are_refused(rows):
@@ -187,20 +180,22 @@ def test_bad_splits_are_refused(rows):
         ([], "cv gives no folds"),
     ):
         with pytest.raises(ValueError, match=message):
-            TunedThresholdClassifier(MaxMarginClassifier(), cv=cv).fit(X, Y)
+            lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), cv=cv).fit(X, Y)
     with pytest.raises(ValueError, match=r"calibration rows .* needs at least 299; give more rows"):
-        ConformalLabelClassifier(MaxMarginClassifier(), level=0.01).fit(X, Y)
+        lw.ConformalLabelClassifier(lw.MaxMarginClassifier(), level=0.01).fit(X, Y)
 
 
 def test_folds_may_be_marked_or_numbered(rows):
     X, Y, *_ = rows
     part = np.arange(Y.shape[0]) % 3
-    marked = TunedThresholdClassifier(MaxMarginClassifier(), cv=[(part != k, part == k) for k in range(3)])
-    numbered = TunedThresholdClassifier(MaxMarginClassifier(), cv=PredefinedSplit(part))
+    marked = lw.TunedThresholdClassifier(
+        lw.MaxMarginClassifier(), cv=[(part != k, part == k) for k in range(3)]
+    )
+    numbered = lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), cv=PredefinedSplit(part))
     np.testing.assert_array_equal(marked.fit(X, Y).thresholds_, numbered.fit(X, Y).thresholds_)
 
 
-class _GoesOn(MaxMarginClassifier):
+class _GoesOn(lw.MaxMarginClassifier):
     """A classifier whose fit of all rows can start from the model of a part of them."""
 
     def _fit_from(self, part, kept_rows, X, y, **fit_params):
@@ -211,7 +206,7 @@ class _GoesOn(MaxMarginClassifier):
 
 
 @pytest.mark.parametrize("cv", [None, 3])
-@pytest.mark.parametrize("wrap", [TunedThresholdClassifier, CalibratedLabelClassifier])
+@pytest.mark.parametrize("wrap", [lw.TunedThresholdClassifier, lw.CalibratedLabelClassifier])
 def test_the_second_fit_starts_from_the_first(wrap, cv, rows):
     X, Y = rows[:2]
     inner = _GoesOn(tol=1e-3 if cv is None else 1e-6)
@@ -231,11 +226,11 @@ def test_the_second_fit_starts_from_the_first(wrap, cv, rows):
 def test_labels_of_a_fitted_classifier_are_matched_by_name():
     X = np.random.default_rng(0).normal(size=(60, 3))
     frame = pd.DataFrame(X[:, :2] > 0, columns=["a", "b"]).astype(int)
-    inner = MaxMarginClassifier().fit(X, frame)
+    inner = lw.MaxMarginClassifier().fit(X, frame)
     with pytest.raises(ValueError, match="other labels than the fitted estimator, or in another order"):
-        TunedThresholdClassifier(inner, cv="prefit").fit(X, frame[["b", "a"]])
+        lw.TunedThresholdClassifier(inner, cv="prefit").fit(X, frame[["b", "a"]])
     by_name, by_place = (
-        TunedThresholdClassifier(inner, cv="prefit").fit(X, y) for y in (frame, frame.to_numpy())
+        lw.TunedThresholdClassifier(inner, cv="prefit").fit(X, y) for y in (frame, frame.to_numpy())
     )
     np.testing.assert_array_equal(by_name.predict(X), by_place.predict(X))
 
@@ -243,9 +238,9 @@ def test_labels_of_a_fitted_classifier_are_matched_by_name():
 def test_tags_that_a_fitted_classifier_does_not_know_do_not_count():
     X = np.random.default_rng(0).normal(size=(60, 3))
     tags = [[name for name, score in zip("abc", row, strict=True) if score > 0] for row in X]
-    inner = MaxMarginClassifier().fit(X, tags)
+    inner = lw.MaxMarginClassifier().fit(X, tags)
     others = [["d" if tag == "b" else tag for tag in row] for row in tags]
-    model = TunedThresholdClassifier(inner, cv="prefit").fit(X, others)
+    model = lw.TunedThresholdClassifier(inner, cv="prefit").fit(X, others)
     assert model.classes_.tolist() == ["a", "b", "c"]
     assert {tag for row in model.predict(X) for tag in row} <= {"a", "b", "c"}
 
@@ -255,13 +250,13 @@ def test_classes_of_a_fitted_classifier_are_matched_by_name(classes):
     random = np.random.default_rng(0)
     X, y = random.normal(size=(90, 3)), np.array(classes)[random.integers(0, len(classes), 90)]
     inner = LogisticRegression().fit(X, y)
-    expected = CalibratedLabelClassifier(inner, cv="prefit").fit(X, y).predict(X)
+    expected = lw.CalibratedLabelClassifier(inner, cv="prefit").fit(X, y).predict(X)
     same = [y[:, None]] if y.dtype.kind == "U" else [y[:, None], y.astype(float)]
     for one in same if len(classes) > 2 else same[1:]:
-        model = CalibratedLabelClassifier(inner, cv="prefit").fit(X, one)
+        model = lw.CalibratedLabelClassifier(inner, cv="prefit").fit(X, one)
         np.testing.assert_array_equal(model.predict(X), expected)
-    model = CalibratedLabelClassifier(inner, cv="prefit").fit(X[y == y[0]], y[y == y[0]])
+    model = lw.CalibratedLabelClassifier(inner, cv="prefit").fit(X[y == y[0]], y[y == y[0]])
     assert model.classes_.tolist() == classes
     strange = np.char.add(y, "s") if y.dtype.kind == "U" else y + 1
     with pytest.raises(ValueError, match="which the fitted estimator does not know"):
-        CalibratedLabelClassifier(inner, cv="prefit").fit(X, strange)
+        lw.CalibratedLabelClassifier(inner, cv="prefit").fit(X, strange)

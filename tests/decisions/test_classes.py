@@ -12,15 +12,7 @@ from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from labelweave import (
-    CalibratedLabelClassifier,
-    ConformalLabelClassifier,
-    KernelLogisticClassifier,
-    LabelMatrix,
-    MaxMarginClassifier,
-    Taxonomy,
-    TunedThresholdClassifier,
-)
+import labelweave as lw
 from labelweave.inference import SigmoidCalibration, adaptive_scores, calibrate_classes, class_probabilities
 from labelweave.metrics.known_labels import TruthWarning
 from labelweave.model_files import ModelFileError
@@ -30,8 +22,8 @@ INNER = {
     "probabilities": LogisticRegression(),
     "forest": RandomForestClassifier(20, random_state=0),
     "scores": LinearSVC(),
-    "margin": MaxMarginClassifier(),
-    "logistic": KernelLogisticClassifier("linear", hyperparameters="fixed"),
+    "margin": lw.MaxMarginClassifier(),
+    "logistic": lw.KernelLogisticClassifier("linear", hyperparameters="fixed"),
 }
 
 
@@ -55,7 +47,7 @@ def covered(model, X, y):
 @pytest.mark.parametrize("inner", INNER.values(), ids=INNER)
 def test_sets_of_classes(inner, rows):
     X, y, X_test, y_test = rows
-    model = ConformalLabelClassifier(inner, level=0.2, guarantee="expectation").fit(X, y)
+    model = lw.ConformalLabelClassifier(inner, level=0.2, guarantee="expectation").fit(X, y)
     sets = model.predict(X_test)
     assert sets.shape == (1000, 4)
     assert model.classes_.tolist() == NAMES.tolist()
@@ -69,7 +61,7 @@ def test_sets_of_classes(inner, rows):
 
 def test_the_score_of_sets_of_classes_is_their_coverage(rows):
     X, y, X_test, y_test = rows
-    model = ConformalLabelClassifier(LogisticRegression(), level=0.2, guarantee="expectation").fit(X, y)
+    model = lw.ConformalLabelClassifier(LogisticRegression(), level=0.2, guarantee="expectation").fit(X, y)
     assert model.score(X_test, y_test) == pytest.approx(covered(model, X_test, y_test))
     truth = y_test.astype(object)
     truth[:5], truth[5:8] = None, "yew"  # not known, and a class that the model has not met
@@ -83,7 +75,7 @@ def test_the_score_of_sets_of_classes_is_their_coverage(rows):
     for few in (y_test[:5], np.tile(y_test, 2)):
         with pytest.raises(ValueError, match="rows"):
             model.score(X_test, few)
-    labels = ConformalLabelClassifier(MaxMarginClassifier()).fit(X, y == "ash")
+    labels = lw.ConformalLabelClassifier(lw.MaxMarginClassifier()).fit(X, y == "ash")
     assert 0.5 < labels.score(X_test, y_test == "ash") <= 1  # two classes have no sets
 
 
@@ -96,7 +88,7 @@ def test_sets_cover_over_many_splits(guarantee):
     for seed in range(200):
         order = 100 + random.permutation(3900)
         rows, others = order[:150], order[150:]
-        model = ConformalLabelClassifier(
+        model = lw.ConformalLabelClassifier(
             inner, level=level, guarantee=guarantee, confidence=0.9, cv="prefit", random_state=seed
         )
         shares.append(covered(model.fit(X[rows], y[rows]), X[others], y[others]))
@@ -125,7 +117,7 @@ def test_adaptive_scores_are_masses_before_a_class():
 def test_sets_are_large_where_the_model_is_unsure(rows):
     X, y, X_test, _ = rows
     inner = LogisticRegression().fit(X, y)
-    model = ConformalLabelClassifier(inner, level=0.2, cv="prefit").fit(*draw(400, 5))
+    model = lw.ConformalLabelClassifier(inner, level=0.2, cv="prefit").fit(*draw(400, 5))
     sizes, sure = model.predict(X_test).sum(axis=1), inner.predict_proba(X_test).max(axis=1)
     assert sizes[sure > 0.9].mean() < 1.5 < 2.2 < sizes[sure < 0.5].mean()
 
@@ -134,7 +126,7 @@ def test_sets_are_large_where_the_model_is_unsure(rows):
 @pytest.mark.parametrize("name", ["forest", "scores", "logistic"])
 def test_probabilities_of_classes(method, name, rows):
     X, y, X_test, y_test = rows
-    model = CalibratedLabelClassifier(INNER[name], method, cv=5).fit(X, y)
+    model = lw.CalibratedLabelClassifier(INNER[name], method, cv=5).fit(X, y)
     table = model.predict_proba(X_test)
     np.testing.assert_allclose(table.sum(axis=1), 1.0)
     np.testing.assert_array_equal(model.predict(X_test), NAMES[table.argmax(axis=1)])
@@ -143,7 +135,7 @@ def test_probabilities_of_classes(method, name, rows):
     assert log_loss(y_test, table) < log_loss(y_test, peer.predict_proba(X_test)) + worse
     assert not hasattr(model, "thresholds_")
     with pytest.raises(ValueError, match="is for label sets, but y has one of 4 classes a row"):
-        CalibratedLabelClassifier(INNER[name], decision="expected_f1").fit(X, y)
+        lw.CalibratedLabelClassifier(INNER[name], decision="expected_f1").fit(X, y)
 
 
 def test_the_softmax_finds_temperature_and_intercepts():
@@ -171,7 +163,7 @@ def test_probabilities_of_classes_are_calibrated_on_as_they_are(method):
     table /= table.sum(axis=1, keepdims=True)
     assert (table.max(axis=1) < 0.5).any()
     table[:100] = np.nan
-    found = calibrate_classes(LabelMatrix.from_probabilities(table), scores, method, pooling=False)
+    found = calibrate_classes(lw.LabelMatrix.from_probabilities(table), scores, method, pooling=False)
     assert found.slope == pytest.approx(2.0, abs=1e-3)
     np.testing.assert_allclose(found.intercepts - found.intercepts.mean(), true, atol=1e-3)
 
@@ -191,13 +183,13 @@ def test_the_softmax_does_not_see_the_unit_of_scores(unit):
 def test_sets_of_classes_are_not_of_a_model_of_labels(rows):
     """As an edited file may have it: probabilities of labels are no distribution over classes."""
     X, y, *_ = rows
-    state = ConformalLabelClassifier(KernelLogisticClassifier()).fit(X, y).to_state()
-    ConformalLabelClassifier._check_state(state)
+    state = lw.ConformalLabelClassifier(lw.KernelLogisticClassifier()).fit(X, y).to_state()
+    lw.ConformalLabelClassifier._check_state(state)
     classes = np.unique(y)
     labels = pd.DataFrame(y[:, None] == classes, columns=classes)
-    inner = KernelLogisticClassifier().fit(X, labels)
+    inner = lw.KernelLogisticClassifier().fit(X, labels)
     with pytest.raises(ModelFileError, match="does not fit to the classifier inside"):
-        ConformalLabelClassifier._check_state(state | {"estimator": inner})
+        lw.ConformalLabelClassifier._check_state(state | {"estimator": inner})
 
 
 def test_scores_that_leave_no_class_a_probability():
@@ -210,27 +202,30 @@ def test_classes_that_some_rows_lack(rows):
     """Folds, and rows for calibration, may lack a class that the model knows."""
     X, y, X_test, _ = rows
     few = np.concatenate([np.flatnonzero(y != "elm"), np.flatnonzero(y == "elm")[:1]])
-    for inner in (LogisticRegression(), MaxMarginClassifier()):
-        model = CalibratedLabelClassifier(inner, cv=3).fit(X[few], y[few])
+    for inner in (LogisticRegression(), lw.MaxMarginClassifier()):
+        model = lw.CalibratedLabelClassifier(inner, cv=3).fit(X[few], y[few])
         np.testing.assert_allclose(model.predict_proba(X_test).sum(axis=1), 1.0)
         fitted = inner.fit(X, y)
         rest = np.flatnonzero(y != "elm")
-        sets = ConformalLabelClassifier(fitted, cv="prefit").fit(X[rest], y[rest])
+        sets = lw.ConformalLabelClassifier(fitted, cv="prefit").fit(X[rest], y[rest])
         assert sets.predict(X_test).shape == (1000, 4)
         with pytest.raises(ValueError, match="y has the class 'yew', which the"):
-            ConformalLabelClassifier(fitted, cv="prefit").fit(X[:4], np.array(["ash", "elm", "yew", "birch"]))
+            lw.ConformalLabelClassifier(fitted, cv="prefit").fit(
+                X[:4], np.array(["ash", "elm", "yew", "birch"])
+            )
     with pytest.raises(ValueError, match="is for many labels a row, but y has one of 4 classes a row"):
-        ConformalLabelClassifier(LogisticRegression(), "false_discoveries").fit(X, y)
+        lw.ConformalLabelClassifier(LogisticRegression(), "false_discoveries").fit(X, y)
 
 
 def test_rows_of_unknown_or_partly_known_class_do_not_count(rows):
     X, y, *_ = rows
-    tree = Taxonomy([("soft", "cedar"), ("hard", "ash"), ("hard", "birch"), ("hard", "elm")])
-    inner = KernelLogisticClassifier("linear", hyperparameters="fixed", taxonomy=tree).fit(X, y)
+    tree = lw.Taxonomy([("soft", "cedar"), ("hard", "ash"), ("hard", "birch"), ("hard", "elm")])
+    inner = lw.KernelLogisticClassifier("linear", hyperparameters="fixed", taxonomy=tree).fit(X, y)
     partly = y.astype(object)
     partly[:30], partly[30:50] = None, "hard"
     whole, some = (
-        ConformalLabelClassifier(inner, cv="prefit").fit(*given) for given in ((X[50:], y[50:]), (X, partly))
+        lw.ConformalLabelClassifier(inner, cv="prefit").fit(*given)
+        for given in ((X[50:], y[50:]), (X, partly))
     )
     assert some.n_calibration_rows_ == 350
     assert some.threshold_ == whole.threshold_
@@ -239,8 +234,8 @@ def test_rows_of_unknown_or_partly_known_class_do_not_count(rows):
 @pytest.mark.parametrize(
     "model",
     [
-        CalibratedLabelClassifier(LogisticRegression(), decision="expected_f1"),
-        TunedThresholdClassifier(LogisticRegression(), scope="top_k"),
+        lw.CalibratedLabelClassifier(LogisticRegression(), decision="expected_f1"),
+        lw.TunedThresholdClassifier(LogisticRegression(), scope="top_k"),
     ],
 )
 def test_label_sets_of_two_classes_are_refused(model):

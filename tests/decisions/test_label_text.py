@@ -148,15 +148,10 @@ def test_classes_seen_and_unseen_together(tmp_path):
     assert model.predict_proba(rows).shape[1] == 7
 
 
-def test_two_classes_are_one_score(tmp_path):
+def test_two_classes_are_one_score_to_which_no_label_is_added():
     y = np.where(Y[:, 0] > Y[:, 1], "l0", "l1")
-    model = _model().fit(X, y)
-    assert set(model.predict(X_TEST)) <= {"l0", "l1"}
-    assert model.predict_proba(X_TEST).shape == (150, 2)
-    model.save(tmp_path / "m.lw")
-    assert (load(tmp_path / "m.lw").predict(X_TEST) == model.predict(X_TEST)).all()
     with pytest.raises(ValueError, match="one score for two classes"):
-        model.add_labels(["l2"])
+        _model().fit(X, y).add_labels(["l2"])
     wide = _model(descriptions=NAMES[:3]).fit(X, y)
     assert wide.classes_.tolist() == NAMES[:3]
 
@@ -190,7 +185,6 @@ def test_wrappers_around_it_and_weights_and_odd_sizes():
     half = _model().fit(X[:30], names[:30])
     assert some.prior_ == half.prior_
     assert _model().fit(X[:1], names[:1]).predict(X_TEST).shape == (150, 6)
-    assert _model().fit(X, names[["l0"]]).predict(X_TEST).shape == (150, 1)
     assert LabelTextClassifier(embedding=embedding).fit(X, names).text_scores_ is None  # no words
 
 

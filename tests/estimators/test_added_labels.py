@@ -6,14 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labelweave import (
-    KernelLogisticClassifier,
-    LabelCovariance,
-    LabelMean,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    load,
-)
+import labelweave as lw
 from labelweave.estimators.added_labels import related_weights
 
 _RNG = np.random.default_rng(3)
@@ -22,19 +15,21 @@ FULL = pd.DataFrame((X @ _RNG.normal(size=(4, 4)) > 0).astype(float), columns=li
 FULL.loc[::7, "a"] = np.nan
 FULL["d"] = np.nan
 _ROOT = _RNG.normal(size=(4, 4))
-R = LabelCovariance.dense(_ROOT @ _ROOT.T + np.eye(4), list("abcd"))
-MEAN = LabelMean(_RNG.normal(size=(4, 4)), None, _RNG.normal(size=4), list("abcd"))
+R = lw.LabelCovariance.dense(_ROOT @ _ROOT.T + np.eye(4), list("abcd"))
+MEAN = lw.LabelMean(_RNG.normal(size=(4, 4)), None, _RNG.normal(size=4), list("abcd"))
 OLD = np.arange(3)
 
 MODELS = {
-    "margins": lambda **more: MaxMarginClassifier(tol=1e-7, **more),
-    "margins of a kernel": lambda **more: MaxMarginClassifier(kernel="rbf", tol=1e-7, **more),
-    "logistic": lambda **more: KernelLogisticClassifier("linear", hyperparameters="fixed", tol=1e-9, **more),
-    "logistic of a kernel": lambda **more: KernelLogisticClassifier(
+    "margins": lambda **more: lw.MaxMarginClassifier(tol=1e-7, **more),
+    "margins of a kernel": lambda **more: lw.MaxMarginClassifier(kernel="rbf", tol=1e-7, **more),
+    "logistic": lambda **more: lw.KernelLogisticClassifier(
+        "linear", hyperparameters="fixed", tol=1e-9, **more
+    ),
+    "logistic of a kernel": lambda **more: lw.KernelLogisticClassifier(
         hyperparameters="fixed", tol=1e-9, **more
     ),
-    "low rank": lambda **more: LowRankClassifier(2, threshold=0.0, tol=1e-10, max_iter=1000, **more),
-    "low rank of a kernel": lambda **more: LowRankClassifier(
+    "low rank": lambda **more: lw.LowRankClassifier(2, threshold=0.0, tol=1e-10, max_iter=1000, **more),
+    "low rank of a kernel": lambda **more: lw.LowRankClassifier(
         3, "logistic", kernel="rbf", penalty="ridge", tol=1e-10, max_iter=1000, **more
     ),
 }
@@ -54,7 +49,7 @@ def test_they_are_those_of_a_fit_with_the_label_unobserved(name, with_mean, tmp_
     assert part.unobserved_labels_.tolist() == [3]
     assert list(part.predict(X).columns) == list("abcd")
     part.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(load(tmp_path / "m.lw").decision_function(X), part.decision_function(X))
+    np.testing.assert_array_equal(lw.load(tmp_path / "m.lw").decision_function(X), part.decision_function(X))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -70,7 +65,7 @@ def test_a_mean_alone_tells_of_a_label(name):
 
 
 def test_nonsense_is_refused():
-    model = MaxMarginClassifier().fit(X, FULL[list("abc")])
+    model = lw.MaxMarginClassifier().fit(X, FULL[list("abc")])
     for names, more, said in [
         (["d"], {}, "Nothing tells of the new labels"),
         ([], {"label_covariance": R}, "names is"),
@@ -82,9 +77,9 @@ def test_nonsense_is_refused():
         with pytest.raises(ValueError, match=said):
             model.add_labels(names, **more)
     with pytest.raises(ValueError, match="one class a row"):
-        MaxMarginClassifier().fit(X, np.arange(40) % 3).add_labels(["d"], R)
+        lw.MaxMarginClassifier().fit(X, np.arange(40) % 3).add_labels(["d"], R)
     tree = {"r": ["a", "b"], "s": ["c"]}
-    deep = KernelLogisticClassifier(taxonomy=tree, tie="level", hyperparameters="fixed").fit(
+    deep = lw.KernelLogisticClassifier(taxonomy=tree, tie="level", hyperparameters="fixed").fit(
         X, FULL[list("abc")]
     )
     with pytest.raises(ValueError, match="several kernels"):
@@ -92,15 +87,15 @@ def test_nonsense_is_refused():
 
 
 def test_singular_covariances_have_weights_too():
-    mix = related_weights(LabelCovariance.dense(np.ones((3, 3))), 2)
+    mix = related_weights(lw.LabelCovariance.dense(np.ones((3, 3))), 2)
     np.testing.assert_allclose(mix, [[0.5], [0.5]])
 
 
 def test_labels_that_are_numbers_stay_numbers():
     numbered = FULL[list("abc")].set_axis([1, 2, 3], axis=1)
-    model = MaxMarginClassifier(label_covariance=R.columns(OLD)).fit(X, numbered)
+    model = lw.MaxMarginClassifier(label_covariance=R.columns(OLD)).fit(X, numbered)
     model.add_labels([4], R)
     assert list(model.predict(X).columns) == [1, 2, 3, 4]
-    plain = MaxMarginClassifier(label_covariance=R.columns(OLD)).fit(X, numbered.to_numpy())
+    plain = lw.MaxMarginClassifier(label_covariance=R.columns(OLD)).fit(X, numbered.to_numpy())
     assert plain.add_labels([4], R).classes_.tolist() == [0, 1, 2, 4]
     assert plain.add_labels(["more"], np.eye(5)).classes_.tolist() == ["0", "1", "2", "4", "more"]

@@ -134,34 +134,20 @@ def test_large_data_are_solved_iteratively(share, monkeypatch):
     np.testing.assert_allclose(_fit("squared", sp.csr_array(X), Y).coef_, expected.coef_, atol=1e-7)
 
 
-def _many_labels(n=60, d=5, n_labels=6, missing=0.0):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(n, d))
-    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.3).astype(float)
-    Y[random.random(Y.shape) < missing] = np.nan
-    return X, Y
-
-
-def _interrupt(monkeypatch, place, name, call):
-    """Send SIGINT in some call of a function, as Ctrl-C would."""
-    original, calls = getattr(place, name), []
+@pytest.mark.parametrize("loss", LOSSES)
+def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, tmp_path):
+    X, Y = draw_labels(n_labels=6, missing=0.2)  # labels observed in other rows are fitted one by one
+    whole = BinaryRelevance(loss).fit(X, Y)
+    assert (whole.status_, whole.labels_fitted_) == ("converged", 6)
+    name = "make_ridge" if loss == "squared" else "_fit_label"
+    original, calls = getattr(fit, name), itertools.count(1)
 
     def interrupted(*arguments, **options):
-        calls.append(name)
-        if len(calls) == call:
+        if next(calls) == 4:
             signal.raise_signal(signal.SIGINT)
         return original(*arguments, **options)
 
-    monkeypatch.setattr(place, name, interrupted)
-    return calls
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, tmp_path):
-    X, Y = _many_labels(missing=0.2)  # labels that were observed in other rows are fitted one by one
-    whole = BinaryRelevance(loss).fit(X, Y)
-    assert (whole.status_, whole.labels_fitted_) == ("converged", 6)
-    _interrupt(monkeypatch, fit, "make_ridge" if loss == "squared" else "_fit_label", 4)
+    monkeypatch.setattr(fit, name, interrupted)
     model = BinaryRelevance(loss)
     with pytest.raises(KeyboardInterrupt, match="interrupted after 3 of 6 labels; the weights of the others"):
         model.fit(X, Y)
@@ -175,7 +161,7 @@ def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, t
 
 
 def test_binary_relevance_in_threads_keeps_what_is_done(monkeypatch):
-    X, Y = _many_labels(n_labels=40)
+    X, Y = draw_labels(n_labels=40, missing=0.0)
     original, calls, served = fit._fit_label, itertools.count(1), threading.Event()
 
     def interrupted(*arguments):

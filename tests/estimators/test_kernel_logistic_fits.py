@@ -7,7 +7,7 @@ import pytest
 from attacks.small_fits import grouped
 from sklearn.exceptions import ConvergenceWarning
 
-from drawn import draw_classes, draw_classes_and_labels, draw_labels
+from drawn import draw_classes, draw_classes_and_labels, draw_scores
 from labelweave import HyperparameterSearch, KernelLogisticClassifier, load
 from labelweave.estimators.held_out import drawn_blocks
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
@@ -120,6 +120,11 @@ def test_a_single_block():
     assert drawn_blocks(candidates, 4, 2, 0)[0].tolist() == first.tolist()
 
 
+def _of_the_best_score():
+    X, scores = draw_scores(60, 3, 4, np.random.default_rng(0), noise=0)
+    return X, scores.argmax(axis=1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("blocks", "first", "expected"),
@@ -142,9 +147,7 @@ def test_stages(blocks, first, expected, monkeypatch):
         return learn(criterion, start, *others, **retreat)
 
     monkeypatch.setattr(search, "learn", noted)
-    random = np.random.default_rng(0)
-    X = random.normal(size=(60, 3))
-    y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
+    X, y = _of_the_best_score()
     KernelLogisticClassifier(tie="class", hyperparameters=HyperparameterSearch(learning_blocks=blocks)).fit(
         X, y
     )
@@ -153,9 +156,7 @@ def test_stages(blocks, first, expected, monkeypatch):
 
 def test_the_trace_has_every_stage(monkeypatch, tmp_path):
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
-    random = np.random.default_rng(0)
-    X = random.normal(size=(60, 3))
-    y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
+    X, y = _of_the_best_score()
     model = KernelLogisticClassifier(tie="class").fit(X, y)
     trace = model.learning_trace_
     stages = [record.stage for record in trace]
@@ -171,9 +172,7 @@ def test_the_trace_has_every_stage(monkeypatch, tmp_path):
 @pytest.mark.parametrize("limit", [1, 4, 9])
 def test_the_limit_of_evaluations_is_that_of_all_stages(monkeypatch, limit):
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
-    random = np.random.default_rng(0)
-    X = random.normal(size=(60, 3))
-    y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
+    X, y = _of_the_best_score()
     model = grouped(KernelLogisticClassifier, tie="class", max_learning_iter=limit).fit(X, y)
     assert len(model.learning_trace_) <= limit
     assert len(model.learning_trace_) == limit or model.learning_status_ != "iteration_limit"
@@ -181,17 +180,6 @@ def test_the_limit_of_evaluations_is_that_of_all_stages(monkeypatch, limit):
 
 TREE = {"x": ["a", "b"], "y": ["c", "d", "e"]}
 FIXED = {"hyperparameters": "fixed", "tol": 1e-9}
-
-
-_labels = partial(draw_labels, d=3, missing=0.1)
-
-
-def test_weights_of_two_classes_are_weights_of_rows():
-    X, Y = _labels()
-    y = np.where(np.nan_to_num(Y[:, 0]) > 0, "yes", "no")
-    model = KernelLogisticClassifier(**FIXED, class_weight={"yes": 3.0, "no": 0.5}).fit(X, y)
-    same = KernelLogisticClassifier(**FIXED).fit(X, y, sample_weight=np.where(y == "yes", 3.0, 0.5))
-    np.testing.assert_allclose(model.dual_coef_, same.dual_coef_, atol=1e-6)
 
 
 def test_one_class_a_row_has_no_entries():

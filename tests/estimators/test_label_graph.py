@@ -11,16 +11,8 @@ from attacks.small_fits import grouped
 from sklearn.svm import LinearSVC
 
 from drawn import draw_labels
-from labelweave import CliqueGraph, GraphGrowth, LabelGraphClassifier, LabelMatrix
+from labelweave import CliqueGraph, GraphGrowth, LabelGraphClassifier, LabelMatrix, model_files
 from labelweave.estimators import journal
-from labelweave.model_files import (
-    ModelContent,
-    ModelFileError,
-    decode,
-    encode,
-    read_model_file,
-    write_model_file,
-)
 
 GRAPHS = ["learn", "chow-liu", "full", "none", [(0, 1), (1, 2, 4)]]
 NAMES = ["sea", "sand", "boat", "city", "road"]
@@ -366,13 +358,15 @@ def test_an_edited_checkpoint_is_refused_in_a_sentence(tmp_path, monkeypatch):
     of_two_rounds(checkpoint=path).fit(X, Y)
     monkeypatch.setattr(journal.Journal, "note", usual)
     path.write_bytes(written[-1][0])
-    content = read_model_file(path)
-    plain = decode(content.state, content.arrays)
+    content = model_files.read_model_file(path)
+    plain = model_files.decode(content.state, content.arrays)
     spoil_iterations(plain["states"])
     arrays = {}
-    write_model_file(path, ModelContent("Checkpoint", encode(plain, arrays), arrays))
-    with pytest.raises(ModelFileError, match="The iteration of a TraceRecord is no number"):
+    model_files.write_model_file(
+        path, model_files.ModelContent("Checkpoint", model_files.encode(plain, arrays), arrays)
+    )
+    with pytest.raises(model_files.ModelFileError, match="The iteration of a TraceRecord is no number"):
         of_two_rounds(checkpoint=path).fit(X, Y)
-    with pytest.raises(ModelFileError, match="is no state"):
+    with pytest.raises(model_files.ModelFileError, match="is no state"):
         journal._state_of("a", {"kind of state": "Generator", "stream": {"bit_generator": "PCG64", "state": {
             "state": 2**200, "inc": 1}, "has_uint32": 0, "uinteger": 2**99}})  # fmt: skip

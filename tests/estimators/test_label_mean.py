@@ -8,14 +8,7 @@ import scipy.sparse as sp
 from attacks.small_fits import grouped
 from scipy.optimize import minimize
 
-from labelweave import (
-    KernelLogisticClassifier,
-    LabelMean,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    RankSearch,
-    TunedThresholdClassifier,
-)
+import labelweave as lw
 
 _C = 0.7
 
@@ -27,7 +20,7 @@ def problem():
     Y = np.where(X @ rng.normal(size=(5, 3)) > 0.3, 1.0, 0.0)
     Y[rng.random(Y.shape) < 0.2] = np.nan
     root = rng.normal(size=(3, 3))
-    mean = LabelMean(rng.normal(size=(3, 2)), rng.normal(size=(5, 2)), rng.normal(size=3))
+    mean = lw.LabelMean(rng.normal(size=(3, 2)), rng.normal(size=(5, 2)), rng.normal(size=3))
     return X, Y, root @ root.T / 4 + np.eye(3) / 2, mean
 
 
@@ -50,7 +43,7 @@ def test_margins_are_those_of_a_general_solver(problem, coupled):
     X, Y, R, mean = problem
     best, weights = _hinge_optimum(X, Y, R if coupled else np.eye(3), mean)
     for solver in ("coordinate_ascent", "alternating_directions", "block_ascent", "working_set"):
-        model = MaxMarginClassifier(
+        model = lw.MaxMarginClassifier(
             _C, label_covariance=R if coupled else None, label_mean=mean, solver=solver, tol=1e-6
         ).fit(sp.csr_array(X), Y)
         last = model.trace_[-1]
@@ -63,7 +56,7 @@ def test_margins_are_those_of_a_general_solver(problem, coupled):
 def test_single_precision_gaps_are_true_too(problem):
     X, Y, R, mean = problem
     best = _hinge_optimum(X, Y, R, mean)[0]
-    model = MaxMarginClassifier(
+    model = lw.MaxMarginClassifier(
         _C, label_covariance=R, label_mean=mean, solver="coordinate_ascent", precision="float32", tol=1e-4
     ).fit(X, Y)
     last = model.trace_[-1]
@@ -73,7 +66,7 @@ def test_single_precision_gaps_are_true_too(problem):
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_the_logistic_optimum_is_that_of_a_general_minimiser(problem, kernel):
     X, Y, R, mean = problem
-    model = KernelLogisticClassifier(
+    model = lw.KernelLogisticClassifier(
         kernel, gamma=0.3, scale=2.0, intercept_variance=0.0, label_covariance=R, label_mean=mean,
         hyperparameters="fixed", tol=1e-10,
     ).fit(X, Y)  # fmt: skip
@@ -99,13 +92,13 @@ def test_the_logistic_optimum_is_that_of_a_general_minimiser(problem, kernel):
 def test_kernels_without_weights_add_the_known_scores(problem):
     X, Y, R, mean = problem
     scores = [
-        MaxMarginClassifier(kernel="rbf", label_covariance=R, label_mean=mean, solver=solver, tol=1e-6)
+        lw.MaxMarginClassifier(kernel="rbf", label_covariance=R, label_mean=mean, solver=solver, tol=1e-6)
         .fit(X, Y)
         .decision_function(X)
         for solver in ("block_ascent", "alternating_directions")
     ]
     np.testing.assert_allclose(*scores, atol=2e-3)
-    far = MaxMarginClassifier(kernel="rbf", gamma=1.0, label_mean=mean).fit(X, Y)
+    far = lw.MaxMarginClassifier(kernel="rbf", gamma=1.0, label_mean=mean).fit(X, Y)
     beyond = X[:2] + 1e4  # of which the kernel says nothing
     expected = mean.scores(beyond) + far.scorer_.intercept_
     np.testing.assert_allclose(far.decision_function(beyond), expected)
@@ -114,10 +107,10 @@ def test_kernels_without_weights_add_the_known_scores(problem):
 @pytest.mark.parametrize(
     "make",
     [
-        MaxMarginClassifier,
-        lambda **more: MaxMarginClassifier(kernel="rbf", **more),
-        lambda **more: KernelLogisticClassifier(hyperparameters="fixed", **more),
-        lambda **more: grouped(KernelLogisticClassifier, max_learning_iter=3, **more),
+        lw.MaxMarginClassifier,
+        lambda **more: lw.MaxMarginClassifier(kernel="rbf", **more),
+        lambda **more: lw.KernelLogisticClassifier(hyperparameters="fixed", **more),
+        lambda **more: grouped(lw.KernelLogisticClassifier, max_learning_iter=3, **more),
     ],
 )
 def test_a_mean_of_zero_is_none_to_the_last_bit(problem, make):
@@ -132,9 +125,11 @@ def test_a_mean_of_zero_is_none_to_the_last_bit(problem, make):
 def test_softmax_takes_a_mean(problem):
     X, _, _, mean = problem
     y = np.array(["a", "b", "c"])[np.arange(24) % 3]
-    named = LabelMean(mean.label_factors[::-1], mean.feature_factors, mean.intercepts[::-1], ["c", "b", "a"])
+    named = lw.LabelMean(
+        mean.label_factors[::-1], mean.feature_factors, mean.intercepts[::-1], ["c", "b", "a"]
+    )
     settings = {"hyperparameters": "fixed", "scale": 1e-9, "intercept_variance": 0.0}
-    model = KernelLogisticClassifier(label_mean=named, **settings).fit(X, y)
+    model = lw.KernelLogisticClassifier(label_mean=named, **settings).fit(X, y)
     expected = np.exp(mean.scores(X))
     np.testing.assert_allclose(
         model.predict_proba(X), expected / expected.sum(axis=1, keepdims=True), atol=1e-6
@@ -144,29 +139,31 @@ def test_softmax_takes_a_mean(problem):
 def test_fits_go_on_around_the_mean(problem, tmp_path):
     X, Y, _, mean = problem
     model = (
-        MaxMarginClassifier(label_mean=mean, tol=1e-6).partial_fit(X[:12], Y[:12]).partial_fit(X[12:], Y[12:])
+        lw.MaxMarginClassifier(label_mean=mean, tol=1e-6)
+        .partial_fit(X[:12], Y[:12])
+        .partial_fit(X[12:], Y[12:])
     )
-    once = MaxMarginClassifier(label_mean=mean, tol=1e-6).fit(X, Y)
+    once = lw.MaxMarginClassifier(label_mean=mean, tol=1e-6).fit(X, Y)
     np.testing.assert_allclose(model.decision_function(X), once.decision_function(X), atol=3e-3)
-    again = MaxMarginClassifier(label_mean=mean, warm_start=True).fit(X, Y).fit(X, Y)
+    again = lw.MaxMarginClassifier(label_mean=mean, warm_start=True).fit(X, Y).fit(X, Y)
     assert again.converged_
 
 
 def test_what_does_not_go_with_a_mean_is_refused(problem):
     X, Y, _, mean = problem
     with pytest.raises(ValueError, match="prune='certified' makes weights 0"):
-        MaxMarginClassifier(label_mean=mean, prune="certified").fit(X, Y)
-    for kind in (MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier):
+        lw.MaxMarginClassifier(label_mean=mean, prune="certified").fit(X, Y)
+    for kind in (lw.MaxMarginClassifier, lw.KernelLogisticClassifier, lw.LowRankClassifier):
         with pytest.raises(ValueError, match="X is a kernel matrix"):
             kind(kernel="precomputed", label_mean=mean).fit(X @ X.T, Y)
 
 
 def test_a_mean_is_matched_by_name_and_keeps_its_parts():
     with pytest.raises(ValueError, match="3 columns but label_factors has 2"):
-        LabelMean(np.ones((2, 2)), np.ones((4, 3)))
+        lw.LabelMean(np.ones((2, 2)), np.ones((4, 3)))
     with pytest.raises(ValueError, match="intercepts has shape"):
-        LabelMean(np.ones((2, 2)), intercepts=[1.0])
-    mean = LabelMean(sp.csr_array(np.eye(2)), label_names=["a", "b"])
+        lw.LabelMean(np.ones((2, 2)), intercepts=[1.0])
+    mean = lw.LabelMean(sp.csr_array(np.eye(2)), label_names=["a", "b"])
     assert mean.columns(np.array([1])).label_names.tolist() == ["b"]
     np.testing.assert_array_equal(mean.scores(sp.csr_array(np.eye(2))), np.eye(2))
     assert repr(mean) == "LabelMean(2 labels, 2 features)"
@@ -177,7 +174,7 @@ def test_a_mean_is_matched_by_name_and_keeps_its_parts():
 def test_low_rank_of_full_rank_has_the_optimum_around_the_mean(problem, loss, missing):
     X, Y, R, mean = problem
     Y = Y if missing else np.nan_to_num(Y)
-    model = LowRankClassifier(
+    model = lw.LowRankClassifier(
         3, loss, 0.5, penalty="ridge", fit_intercept=False, label_covariance=R, label_mean=mean, tol=1e-12,
         max_iter=1000,
     ).fit(X, Y)  # fmt: skip
@@ -205,8 +202,8 @@ def test_low_rank_of_full_rank_has_the_optimum_around_the_mean(problem, loss, mi
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_the_gap_around_a_mean_is_true(problem, loss):
     X, Y, _, mean = problem
-    loose = LowRankClassifier(3, loss, 0.5, label_mean=mean, tol=1e-2).fit(X, Y)
-    tight = LowRankClassifier(3, loss, 0.5, label_mean=mean, tol=1e-12, max_iter=2000).fit(X, Y)
+    loose = lw.LowRankClassifier(3, loss, 0.5, label_mean=mean, tol=1e-2).fit(X, Y)
+    tight = lw.LowRankClassifier(3, loss, 0.5, label_mean=mean, tol=1e-12, max_iter=2000).fit(X, Y)
     assert tight.duality_gap_ < 1e-4
     assert loose.objective_ * (1 - loose.duality_gap_) <= tight.objective_ <= loose.objective_
 
@@ -215,7 +212,7 @@ def test_low_rank_learns_and_chooses_around_a_mean(problem):
     X, Y, _, mean = problem
     known = {"label_mean": mean}
     learned = grouped(
-        LowRankClassifier,
+        lw.LowRankClassifier,
         3,
         penalty="ridge",
         hyperparameters="learn",
@@ -225,15 +222,15 @@ def test_low_rank_learns_and_chooses_around_a_mean(problem):
         **known,
     )
     assert np.isfinite(learned.fit(X, Y).cross_validation_loss_)
-    chosen = grouped(LowRankClassifier, [1, 3], [100.0, 0.1], cv=3, scoring="loss", **known).fit(X, Y)
+    chosen = grouped(lw.LowRankClassifier, [1, 3], [100.0, 0.1], cv=3, scoring="loss", **known).fit(X, Y)
     assert np.isfinite(chosen.best_score_)
     itself = (mean.scores(X) > 0).astype(float)  # labels that the mean knows leave little to learn
-    strong = LabelMean(10 * mean.label_factors, mean.feature_factors, 10 * mean.intercepts)
-    best = LowRankClassifier(
-        RankSearch([1, 3], [1e9], cv=3, scoring="micro_f1"), loss="logistic", label_mean=strong
+    strong = lw.LabelMean(10 * mean.label_factors, mean.feature_factors, 10 * mean.intercepts)
+    best = lw.LowRankClassifier(
+        lw.RankSearch([1, 3], [1e9], cv=3, scoring="micro_f1"), loss="logistic", label_mean=strong
     )
     assert best.fit(X, itself).best_score_ == 1.0
-    held = TunedThresholdClassifier(LowRankClassifier(3, **known)).fit(X, Y)
+    held = lw.TunedThresholdClassifier(lw.LowRankClassifier(3, **known)).fit(X, Y)
     assert np.isfinite(held.thresholds_).all()
 
 
@@ -241,4 +238,4 @@ def test_sparse_factors_whose_parts_do_not_fit_are_refused():
     broken = sp.csr_array(np.ones((3, 2)))
     broken.indices[0] = 10**6
     with pytest.raises(ValueError, match="label_factors"):
-        LabelMean(broken)
+        lw.LabelMean(broken)

@@ -347,8 +347,6 @@ def test_bad_requests_are_refused(model):
         LabelTreeClassifier(n_trees=2, negatives="all").fit(X, Y)
     with pytest.raises(AttributeError, match="negatives='all'"):
         _ = model.coef_
-    with pytest.raises(ValueError, match="branching"):
-        LabelTreeClassifier(branching=1).fit(X, Y)
 
 
 @pytest.mark.parametrize(

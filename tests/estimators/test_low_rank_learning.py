@@ -240,13 +240,6 @@ def test_a_path_with_a_covariance_and_costs():
     assert learned.predict(X).shape == Y.shape
 
 
-def test_a_class_weight_of_negatives_is_that_of_their_entries():
-    X, Y = _linear()
-    half = LowRankClassifier(4, class_weight={0: 0.5}).fit(X, Y)
-    known = LowRankClassifier(4).fit(X, Y, entry_weight=np.where(Y == 1, 1.0, 0.5))
-    assert half.objective_ == pytest.approx(known.objective_, rel=1e-3)
-
-
 def test_weights_of_features_are_made_on_demand():
     X, Y = _linear()
     model = LowRankClassifier(3).fit(X, Y)

@@ -5,15 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from labelweave import (
-    KernelLogisticClassifier,
-    LabelCovariance,
-    LabelMean,
-    LabelTreeClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    Taxonomy,
-)
+import labelweave as lw
 from labelweave.metrics import average_precision_score
 from reference.random_graphs import random_taxonomy
 
@@ -22,19 +14,18 @@ NAMES = ["sun", "rain", "snow"]
 
 def test_some_names_of_y_among_others_are_refused():
     X, Y = np.eye(3), pd.DataFrame(np.eye(3, dtype=int), columns=NAMES)
-    R = LabelCovariance.dense(np.eye(3), label_names=["snow", "sun", "fog"])
-    mean = LabelMean(np.eye(3), label_names=R.label_names)
+    R = lw.LabelCovariance.dense(np.eye(3), label_names=["snow", "sun", "fog"])
+    mean = lw.LabelMean(np.eye(3), label_names=R.label_names)
     for what, given in (("label_covariance", R), ("label_mean", mean)):
-        for model in (MaxMarginClassifier(), KernelLogisticClassifier(hyperparameters="fixed")):
+        for model in (lw.MaxMarginClassifier(), lw.KernelLogisticClassifier(hyperparameters="fixed")):
             with pytest.raises(
-                ValueError,
-                match=f"{what} has 'fog', .* not the label 'rain', while other names",
+                ValueError, match=f"{what} has 'fog', .* not the label 'rain', while other names"
             ):
                 model.set_params(**{what: given}).fit(X, Y)
     numbered = Y.set_axis([1, 2, 3], axis=1)
-    assert MaxMarginClassifier(label_covariance=pd.DataFrame(np.eye(3))).fit(X, numbered).label_covariance_
-    other = LabelCovariance.dense(np.eye(3), label_names=list("abc"))
-    assert MaxMarginClassifier(label_covariance=other).fit(X, Y).label_covariance_
+    assert lw.MaxMarginClassifier(label_covariance=pd.DataFrame(np.eye(3))).fit(X, numbered).label_covariance_
+    other = lw.LabelCovariance.dense(np.eye(3), label_names=list("abc"))
+    assert lw.MaxMarginClassifier(label_covariance=other).fit(X, Y).label_covariance_
 
 
 def _drawn():
@@ -47,7 +38,7 @@ def _drawn():
 def test_series_that_name_no_label_go_by_place():
     _, X, Y = _drawn()
     costs = np.array([1.0, 5.0, 0.2])
-    model = MaxMarginClassifier(false_negative_cost=costs)
+    model = lw.MaxMarginClassifier(false_negative_cost=costs)
     expected = model.fit(X, Y).coef_
     for index in (range(3), list("abc")):
         model.set_params(false_negative_cost=pd.Series(costs, index))
@@ -57,22 +48,22 @@ def test_series_that_name_no_label_go_by_place():
 def test_weights_of_labels_go_by_the_names_in_their_index():
     random, X, Y = _drawn()
     mean = pd.DataFrame(random.normal(size=(3, 4)), NAMES)
-    model = MaxMarginClassifier(label_mean=mean.iloc[[2, 0, 1]])
-    expected = MaxMarginClassifier(label_mean=mean.to_numpy()).fit(X, Y).coef_
+    model = lw.MaxMarginClassifier(label_mean=mean.iloc[[2, 0, 1]])
+    expected = lw.MaxMarginClassifier(label_mean=mean.to_numpy()).fit(X, Y).coef_
     np.testing.assert_array_equal(model.fit(X, Y).coef_, expected)
 
 
 def test_label_vectors_of_a_tree_go_by_the_names_in_their_index():
     _, X, Y = _drawn()
     vectors = pd.DataFrame([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], NAMES)
-    model = LabelTreeClassifier(branching=2, leaf_size=1)
+    model = lw.LabelTreeClassifier(branching=2, leaf_size=1)
     expected = model.set_params(tree=vectors.to_numpy()).fit(X, Y).decision_function(X)
     found = model.set_params(tree=vectors.iloc[[2, 0, 1]]).fit(X, Y).decision_function(X)
     np.testing.assert_array_equal(found, expected)
 
 
-_TREE = Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": ["oak"]})
-_GRAPH = Taxonomy([("pet", "dog"), ("canine", "dog"), ("pet", "cat"), ("canine", "wolf")], nodes=["oak"])
+_TREE = lw.Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": ["oak"]})
+_GRAPH = lw.Taxonomy([("pet", "dog"), ("canine", "dog"), ("pet", "cat"), ("canine", "wolf")], nodes=["oak"])
 
 
 def _rows(names, n=60):
@@ -88,12 +79,12 @@ def test_several_leaves_a_row_have_the_logistic_loss_and_the_prior_of_the_hierar
     X, Y = _rows(names)
     assert (Y.sum(axis=1) > 1).any()
     fixed = {"hyperparameters": "fixed", "gamma": 0.5, "tol": 1e-8}
-    model = KernelLogisticClassifier(taxonomy=graph, **fixed).fit(X, Y)
-    shared = LabelCovariance.from_taxonomy(graph.pruned(keep=names) if graph.is_tree else graph, names)
-    other = KernelLogisticClassifier(label_covariance=shared, **fixed).fit(X, Y)
+    model = lw.KernelLogisticClassifier(taxonomy=graph, **fixed).fit(X, Y)
+    shared = lw.LabelCovariance.from_taxonomy(graph.pruned(keep=names) if graph.is_tree else graph, names)
+    other = lw.KernelLogisticClassifier(label_covariance=shared, **fixed).fit(X, Y)
     np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), atol=1e-5)
     tags = [[name for name in names if row[name]] for _, row in Y.iterrows()]
-    again = KernelLogisticClassifier(taxonomy=graph, **fixed).fit(X, tags)
+    again = lw.KernelLogisticClassifier(taxonomy=graph, **fixed).fit(X, tags)
     order = [again.classes_.tolist().index(name) for name in names]
     np.testing.assert_allclose(again.predict_proba(X)[:, order], model.predict_proba(X), atol=1e-6)
     assert average_precision_score(Y, model.predict_proba(X)) > 0.9
@@ -106,23 +97,23 @@ def test_several_leaves_a_row_have_the_logistic_loss_and_the_prior_of_the_hierar
 def test_what_needs_a_tree_says_so(settings, words):
     X, Y = _rows(["dog", "wolf", "cat"])
     with pytest.raises(ValueError, match=words):
-        KernelLogisticClassifier(taxonomy=_GRAPH, **settings).fit(X, Y if settings else Y.idxmax(axis=1))
+        lw.KernelLogisticClassifier(taxonomy=_GRAPH, **settings).fit(X, Y if settings else Y.idxmax(axis=1))
 
 
 @pytest.mark.parametrize("normalized", [False, True])
 @pytest.mark.parametrize(
     "make",
     [
-        lambda given: MaxMarginClassifier(label_covariance=given, tol=1e-6),
-        lambda given: KernelLogisticClassifier(label_covariance=given, hyperparameters="fixed", tol=1e-8),
-        lambda given: LowRankClassifier(3, label_covariance=given, random_state=0, tol=1e-9, max_iter=200),
+        lambda given: lw.MaxMarginClassifier(label_covariance=given, tol=1e-6),
+        lambda given: lw.KernelLogisticClassifier(label_covariance=given, hyperparameters="fixed", tol=1e-8),
+        lambda given: lw.LowRankClassifier(3, label_covariance=given, random_state=0, tol=1e-9, max_iter=200),
     ],
     ids=["max-margin", "logistic", "low rank"],
 )
 def test_ancestor_kernels_and_the_same_matrices_give_the_same_models(make, normalized):
     names = ["dog", "wolf", "cat", "pet"]
     X, Y = _rows(names)
-    shared = LabelCovariance.from_taxonomy(_GRAPH, names, normalized=normalized)
+    shared = lw.LabelCovariance.from_taxonomy(_GRAPH, names, normalized=normalized)
     found, expected = make(shared).fit(X, Y), make(shared.to_dense()).fit(X, Y)
     np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X), atol=2e-3)
 
@@ -137,7 +128,7 @@ def test_ancestor_kernels_are_positive_definite_and_their_operator_is_the_matrix
     lengths = np.sqrt(np.diag(plain))
     matrices = {False: np.array(plain), True: plain / np.outer(lengths, lengths)}
     for normalized, expected in matrices.items():
-        found = LabelCovariance.from_taxonomy(graph, names, variances, normalized=normalized)
+        found = lw.LabelCovariance.from_taxonomy(graph, names, variances, normalized=normalized)
         np.testing.assert_allclose(found.to_dense(), expected, atol=1e-12)
         assert np.linalg.eigvalsh(found.to_dense())[0] > 1e-6
         table = rng.normal(size=(4, 20))
@@ -145,18 +136,20 @@ def test_ancestor_kernels_are_positive_definite_and_their_operator_is_the_matrix
 
 
 def test_a_label_without_variance_stays_so():
-    found = LabelCovariance.from_taxonomy(_TREE, ["dog", "oak"], {"plant": 0.0, "oak": 0.0}, normalized=True)
+    found = lw.LabelCovariance.from_taxonomy(
+        _TREE, ["dog", "oak"], {"plant": 0.0, "oak": 0.0}, normalized=True
+    )
     np.testing.assert_allclose(found.to_dense(), [[1, 0], [0, 0]])
 
 
 @pytest.mark.parametrize(
-    "model", [MaxMarginClassifier(tol=1e-6), LowRankClassifier(3, tol=1e-9, max_iter=500)], ids=str
+    "model", [lw.MaxMarginClassifier(tol=1e-6), lw.LowRankClassifier(3, tol=1e-9, max_iter=500)], ids=str
 )
 def test_a_row_known_to_an_inner_node_is_no_class_of_its_own(model):
     random = np.random.default_rng(1)
     X = random.normal(size=(200, 4))
     leaves = np.array(["dog", "cat", "oak", "elm"], object)[X.argmax(axis=1)]
-    tree = Taxonomy.from_nested({"animal": ["dog", "cat"], "tree": ["oak", "elm"]})
+    tree = lw.Taxonomy.from_nested({"animal": ["dog", "cat"], "tree": ["oak", "elm"]})
     above = {"dog": "animal", "cat": "animal", "oak": "tree", "elm": "tree"}
     coarse = random.random(200) < 0.4
     y = np.array([above[leaf] if flag else leaf for leaf, flag in zip(leaves, coarse, strict=True)], object)

@@ -7,26 +7,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
-import labelweave
-from labelweave import (
-    AutoLabelClassifier,
-    BinaryRelevance,
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-)
+import labelweave as lw
 from labelweave.estimators import base
 from labelweave.estimators.scorers import KernelExpansion, KernelScorer, LinearScorer
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel, sparse_products
 from labelweave.foundation.arrays import Workers
 
 MODELS = {
-    "sparse": MaxMarginClassifier(),
-    "ridge": BinaryRelevance(),
-    "graph": LabelGraphClassifier(graph=[(0, 1)], max_iter=5, tol=0.5),
-    "low rank": LowRankClassifier(2),
+    "sparse": lw.MaxMarginClassifier(),
+    "ridge": lw.BinaryRelevance(),
+    "graph": lw.LabelGraphClassifier(graph=[(0, 1)], max_iter=5, tol=0.5),
+    "low rank": lw.LowRankClassifier(2),
 }
 
 
@@ -57,8 +50,8 @@ def _tables(model):
 @pytest.mark.parametrize("from_file", [False, True])
 def test_products_read_weights_where_they_are(model, data, from_file, tmp_path, monkeypatch):
     if from_file:
-        labelweave.save(model, tmp_path / "model.lw")
-        model = labelweave.load(tmp_path / "model.lw")
+        lw.save(model, tmp_path / "model.lw")
+        model = lw.load(tmp_path / "model.lw")
     read, multiply = [], sparse_products.multiply_rows
 
     def seen(rows, table):
@@ -73,10 +66,10 @@ def test_products_read_weights_where_they_are(model, data, from_file, tmp_path, 
 
 
 def test_weights_of_a_feature_are_side_by_side_and_mapped(data, tmp_path):
-    dense = MaxMarginClassifier().fit(data[0].toarray(), data[1])
+    dense = lw.MaxMarginClassifier().fit(data[0].toarray(), data[1])
     for model in (MODELS["sparse"].fit(*data), MODELS["ridge"].fit(*data), dense):
-        labelweave.save(model, tmp_path / "model.lw")
-        loaded = labelweave.load(tmp_path / "model.lw")
+        lw.save(model, tmp_path / "model.lw")
+        loaded = lw.load(tmp_path / "model.lw")
         for one in (model, loaded):
             assert one.scorer_.weights.flags.c_contiguous
             assert np.shares_memory(one.coef_, one.scorer_.weights)
@@ -124,7 +117,7 @@ def _refuses(*arguments, **options):
 def test_rows_that_scikit_learn_gives_back_do_not_go_there(data, monkeypatch):
     X, Y = data
     for table in (X, X.toarray()):
-        model = MaxMarginClassifier().fit(table, Y)
+        model = lw.MaxMarginClassifier().fit(table, Y)
         expected = model.decision_function(table)
         with monkeypatch.context() as patch:
             patch.setattr(base, "validate_data", _refuses)
@@ -137,7 +130,7 @@ def test_rows_that_scikit_learn_gives_back_do_not_go_there(data, monkeypatch):
 
 def test_rows_are_still_checked(data):
     X, Y = data
-    model = MaxMarginClassifier().fit(X, Y)
+    model = lw.MaxMarginClassifier().fit(X, Y)
     broken = X.copy()
     broken.indices[3] = 1000
     for rows, said in (
@@ -148,15 +141,10 @@ def test_rows_are_still_checked(data):
     ):
         with pytest.raises(ValueError, match=said):
             model.decision_function(rows)
-    import pandas as pd
-
-    named = MaxMarginClassifier().fit(pd.DataFrame(X.toarray()).add_prefix("word"), Y)
-    with pytest.warns(UserWarning, match="valid feature names"):
-        named.decision_function(X.toarray())
 
 
 def test_wider_scorers_keep_their_order(data):
-    model = MaxMarginClassifier(label_covariance=np.eye(5) + 0.1).fit(*data)
+    model = lw.MaxMarginClassifier(label_covariance=np.eye(5) + 0.1).fit(*data)
     before = model.coef_
     model.add_labels(["new"], label_covariance=np.eye(6) + 0.1)
     assert model.scorer_.weights.shape == (30, 6)
@@ -167,7 +155,7 @@ def test_wider_scorers_keep_their_order(data):
 def test_a_linear_kernel_of_many_rows_is_scored_by_weights_of_features(data):
     X, Y = data[0].toarray(), data[1]
     for rows in (X, data[0]):
-        model = KernelLogisticClassifier(kernel="linear").fit(rows, Y)
+        model = lw.KernelLogisticClassifier(kernel="linear").fit(rows, Y)
         scorer, (term,) = model.scorer_, model.scorer_.terms
         block = X @ np.asarray(model.support_vectors_ @ np.eye(30))[term.rows].T
         expected = block @ term.coefficients + scorer.intercept_
@@ -201,17 +189,17 @@ def test_terms_of_some_rows_and_labels_have_their_columns():
 def test_what_scorers_make_of_their_parts_is_made_once_and_not_kept_in_copies(data):
     X, Y = data[0].toarray(), data[1]
     for model in (
-        MaxMarginClassifier(kernel="rbf").fit(X, Y),
-        LowRankClassifier(2, kernel="rbf").fit(X, Y),
-        KernelLogisticClassifier(kernel="linear").fit(X, Y),
+        lw.LowRankClassifier(2, kernel="rbf").fit(X, Y),
+        lw.KernelLogisticClassifier(kernel="linear").fit(X, Y),
+        *(clone(one).fit(X, Y) for one in KERNEL_MODELS.values()),
     ):
-        before = len(pickle.dumps(model.scorer_))
+        before = pickle.dumps(model.scorer_)
         first, expected = model.scorer_, model.decision_function(X)
         made = {name: value for name, value in vars(first).items() if name.startswith("_")}
         assert made
         model.decision_function(X)
         assert all(vars(first)[name] is value for name, value in made.items())
-        assert len(pickle.dumps(first)) == before
+        assert pickle.dumps(first) == before
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), expected)
 
 
@@ -220,9 +208,9 @@ X = DRAW.normal(size=(40, 5))
 Y = (X @ DRAW.normal(size=(5, 3)) + DRAW.normal(size=(40, 3)) > 0).astype(int)
 
 KERNEL_MODELS = {
-    "one kernel": MaxMarginClassifier(kernel="rbf"),
-    "two kernels": MaxMarginClassifier(kernel=["linear", "rbf"]),
-    "sum": MaxMarginClassifier(kernel=LinearKernel() + RBFKernel()),
+    "one kernel": lw.MaxMarginClassifier(kernel="rbf"),
+    "two kernels": lw.MaxMarginClassifier(kernel=["linear", "rbf"]),
+    "sum": lw.MaxMarginClassifier(kernel=LinearKernel() + RBFKernel()),
 }
 
 
@@ -235,21 +223,11 @@ def test_support_rows_are_checked_once(kind, make, monkeypatch, tmp_path):
     monkeypatch.setattr(
         FeatureMatrix, "of_model", classmethod(lambda cls, rows: made.append(rows) or of_model(cls, rows))
     )
-    model = labelweave.load(tmp_path / "model.lw")
+    model = lw.load(tmp_path / "model.lw")
     found = [model.decision_function(make(X[:1])) for _ in range(3)]
     assert len(made) == len(model.scorer_.terms)
     for one in found:
         assert_array_equal(one, fitted.decision_function(make(X[:1])))
-
-
-@pytest.mark.parametrize("kind", KERNEL_MODELS)
-def test_what_is_made_once_is_in_no_pickle(kind):
-    model = KERNEL_MODELS[kind].fit(X, Y)
-    before = pickle.dumps(model.scorer_)
-    scores = model.decision_function(X[:1])
-    assert pickle.dumps(model.scorer_) == before
-    again = pickle.loads(pickle.dumps(model))
-    assert_array_equal(again.decision_function(X[:1]), scores)
 
 
 @pytest.mark.parametrize("kind", KERNEL_MODELS)
@@ -262,7 +240,7 @@ def test_rows_in_the_memory_of_the_support_have_the_scores_of_copies(kind):
 
 def test_members_inside_a_model_do_not_read_rows_again(monkeypatch):
     sparse = sp.csr_array(np.where(X > 0.3, X, 0.0))
-    model = AutoLabelClassifier(members=["max-margin", "rbf"], time_budget=5).fit(sparse, Y)
+    model = lw.AutoLabelClassifier(members=["max-margin", "rbf"], time_budget=5).fit(sparse, Y)
     assert len(model.scorer_.members) == 2
     scores, read, check = model.decision_function(sparse[:3]), [], FeatureMatrix.__init__
     monkeypatch.setattr(FeatureMatrix, "__init__", lambda *a, **b: read.append(a) or check(*a, **b))

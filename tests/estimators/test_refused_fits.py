@@ -7,12 +7,7 @@ from attacks.small_fits import grouped
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave import (
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-)
+import labelweave as lw
 from labelweave.problems.losses.entry_losses import LogisticEntryLoss
 from small_models import within
 
@@ -24,7 +19,7 @@ TWO = np.where(X[:, 0] > 0, "p", "n")
 
 
 def logistic(**parameters):
-    return KernelLogisticClassifier(hyperparameters="fixed", gamma=0.3, **parameters)
+    return lw.KernelLogisticClassifier(hyperparameters="fixed", gamma=0.3, **parameters)
 
 
 class Scaled(LogisticEntryLoss):
@@ -38,7 +33,7 @@ class Scaled(LogisticEntryLoss):
 
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_that_ends_in_a_warning_is_kept():
-    model = MaxMarginClassifier(max_iter=1, tol=1e-9)
+    model = lw.MaxMarginClassifier(max_iter=1, tol=1e-9)
     with pytest.raises(ConvergenceWarning):
         model.fit(X, Y)
     assert model.predict(X).shape == Y.shape
@@ -53,7 +48,7 @@ def test_a_fitted_model_keeps_its_loss():
     np.testing.assert_array_equal(model.set_params(loss=Scaled()).predict_proba(X), expected)
 
 
-@pytest.mark.parametrize("model", [logistic(), MaxMarginClassifier(kernel="rbf"), LowRankClassifier(2)])
+@pytest.mark.parametrize("model", [logistic(), lw.MaxMarginClassifier(kernel="rbf"), lw.LowRankClassifier(2)])
 def test_a_fitted_model_keeps_its_mean(model):
     mean = RANDOM.normal(size=(4, 3))
     expected = model.set_params(label_mean=mean).fit(X, Y).decision_function(X)
@@ -61,7 +56,7 @@ def test_a_fitted_model_keeps_its_mean(model):
     np.testing.assert_array_equal(model.decision_function(X), expected)
 
 
-@pytest.mark.parametrize("model", [logistic(), MaxMarginClassifier(1e-3), LowRankClassifier(2)])
+@pytest.mark.parametrize("model", [logistic(), lw.MaxMarginClassifier(1e-3), lw.LowRankClassifier(2)])
 def test_features_of_a_mean_go_by_name(model):
     rows = pd.DataFrame(X, columns=list("uvw"))
     mean = pd.DataFrame(RANDOM.normal(size=(4, 3)), columns=list("uvw"))
@@ -74,7 +69,7 @@ def test_features_of_a_mean_go_by_name(model):
 
 def test_a_factor_of_a_kernel_needs_no_budget_for_the_weights_of_its_columns():
     many = np.random.default_rng(0).random((60, 300)) < 0.05
-    model = MaxMarginClassifier(kernel="rbf", kernel_rank=20, solver="coordinate_ascent", tol=0.1)
+    model = lw.MaxMarginClassifier(kernel="rbf", kernel_rank=20, solver="coordinate_ascent", tol=0.1)
     large = clone(model).fit(X, many)
     small = within(0.04, model, X, many)
     np.testing.assert_allclose(small.decision_function(X), large.decision_function(X), atol=0.2)
@@ -82,22 +77,24 @@ def test_a_factor_of_a_kernel_needs_no_budget_for_the_weights_of_its_columns():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.EfficiencyWarning")
 def test_a_warm_start_from_a_c_that_is_far_away():
-    model = MaxMarginClassifier(1e-250, warm_start=True).fit(X, Y)
+    model = lw.MaxMarginClassifier(1e-250, warm_start=True).fit(X, Y)
     with pytest.warns(ConvergenceWarning):
         far = model.set_params(C=1e80, max_iter=100).fit(X, Y)
     assert np.isfinite(far.decision_function(X)).all()
 
 
-@pytest.mark.parametrize("kind", [KernelLogisticClassifier, MaxMarginClassifier, LabelGraphClassifier])
+@pytest.mark.parametrize(
+    "kind", [lw.KernelLogisticClassifier, lw.MaxMarginClassifier, lw.LabelGraphClassifier]
+)
 @pytest.mark.parametrize("names", [["n"], ["n", "p"]])
 def test_what_names_the_first_of_two_classes_is_refused(kind, names):
     words = "names the class 'n', but the one score of two classes is that of 'p'"
-    if kind is not KernelLogisticClassifier:
+    if kind is not lw.KernelLogisticClassifier:
         with pytest.raises(ValueError, match="false_negative_cost " + words):
             kind(false_negative_cost=pd.Series(9.0, index=names)).fit(X, TWO)
         one = kind(false_negative_cost=pd.Series([9.0])).fit(X, (X[:, 0] > 0) * 1)
         assert one.classes_.tolist() == [0, 1]
-    if kind is not LabelGraphClassifier:
+    if kind is not lw.LabelGraphClassifier:
         with pytest.raises(ValueError, match="label_mean " + words):
             kind(label_mean=pd.DataFrame(np.ones((len(names), 3)), index=names)).fit(X, TWO)
 
@@ -111,7 +108,7 @@ def test_a_decision_that_is_set_later_is_checked():
 def test_folds_that_hold_out_one_row_of_many():
     rows = RANDOM.normal(size=(3100, 2))
     folds = [(np.arange(1, len(rows)), [0])]
-    model = grouped(KernelLogisticClassifier, kernel_rank=10, tol=1e-2, cv=folds, max_learning_iter=2)
+    model = grouped(lw.KernelLogisticClassifier, kernel_rank=10, tol=1e-2, cv=folds, max_learning_iter=2)
     assert np.isfinite(model.fit(rows, rows[:, 0] > 0).cross_validation_loss_)
 
 

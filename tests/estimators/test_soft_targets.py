@@ -14,7 +14,6 @@ from labelweave import (
     LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
-    TunedThresholdClassifier,
 )
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets
@@ -151,14 +150,6 @@ def test_an_automatic_model_takes_probabilities():
     assert np.isfinite(model.left_out_loss_)
     assert model.predict_proba(X).shape == P.shape
     assert model.predict(X).shape == P.shape
-
-
-@pytest.mark.parametrize("objective", ["micro_f1", "macro_f1", "example_f1", "hamming_loss"])
-def test_thresholds_take_probabilities(objective):
-    X, P = _problem()
-    model = TunedThresholdClassifier(MaxMarginClassifier(), objective)
-    model.fit(X, LabelMatrix.from_probabilities(P))
-    assert np.isfinite(model.thresholds_).all()
 
 
 def test_partial_fits_keep_doubts():

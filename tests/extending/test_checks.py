@@ -7,23 +7,9 @@ import pytest
 import scipy.sparse as sp
 from attacks.own_solver import Fista
 
+import labelweave as lw
 from drawn import draw_labels
-from labelweave import (
-    LabelCovariance,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    RankSearch,
-    Taxonomy,
-    load,
-)
-from labelweave.extending import (
-    ContractError,
-    EntryLoss,
-    check_covariance,
-    check_kernel,
-    check_loss,
-    check_solver,
-)
+from labelweave import extending
 from labelweave.features import ForestKernel, make_kernel
 from labelweave.kernels import RBFKernel
 from labelweave.labels.covariance import DenseCovariance
@@ -44,22 +30,22 @@ class PlainSquared(SquaredEntryLoss):
 
 @pytest.mark.parametrize("name", ENTRY_LOSSES)
 def test_our_losses_pass(name):
-    check_loss(ENTRY_LOSSES[name]())
+    extending.check_loss(ENTRY_LOSSES[name]())
 
 
 def test_kernels_that_are_found_from_data_pass():
-    check_kernel(make_kernel("rbf"), np.random.default_rng(1).normal(size=(8, 3)))
-    check_kernel(make_kernel("laplacian"), sp.random_array((8, 3), density=0.5, rng=1).tocsr())
+    extending.check_kernel(make_kernel("rbf"), np.random.default_rng(1).normal(size=(8, 3)))
+    extending.check_kernel(make_kernel("laplacian"), sp.random_array((8, 3), density=0.5, rng=1).tocsr())
 
 
 def test_kernels_of_forests_pass():
-    check_kernel(2.0 * ForestKernel(n_trees=5) + make_kernel("rbf"))
+    extending.check_kernel(2.0 * ForestKernel(n_trees=5) + make_kernel("rbf"))
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e6])
 def test_covariances_of_any_size_pass(scale):
-    graph = Taxonomy([("a", "c"), ("b", "c"), ("a", "d"), ("b", "e")])
-    check_covariance(LabelCovariance.from_taxonomy(graph, ["c", "d", "e", "a"]).scaled(scale))
+    graph = lw.Taxonomy([("a", "c"), ("b", "c"), ("a", "d"), ("b", "e")])
+    extending.check_covariance(lw.LabelCovariance.from_taxonomy(graph, ["c", "d", "e", "a"]).scaled(scale))
 
 
 def _changed(kind, **methods):
@@ -73,11 +59,11 @@ def _doubled(name, kind=LogisticEntryLoss):
 BROKEN_LOSSES = [
     ({"gradient": _doubled("gradient")}, r"the gradient of Own.evaluate is"),
     (
-        {"gradient": _doubled("gradient"), "evaluate": EntryLoss.evaluate},
+        {"gradient": _doubled("gradient"), "evaluate": extending.EntryLoss.evaluate},
         r"Own.gradient at sign -1 and score .* but finite differences give",
     ),
     (
-        {"curvature": _doubled("curvature"), "evaluate": EntryLoss.evaluate},
+        {"curvature": _doubled("curvature"), "evaluate": extending.EntryLoss.evaluate},
         r"Own.curvature at sign -1 and score .* but finite differences give",
     ),
     ({"value": lambda self, signs, scores: float(scores.sum())}, r"Own.value gave a float"),
@@ -100,8 +86,8 @@ BROKEN_LOSSES = [
 @pytest.mark.parametrize(("methods", "message"), BROKEN_LOSSES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_broken_loss_is_found(methods, message):
-    with pytest.raises(ContractError, match=message):
-        check_loss(_changed(LogisticEntryLoss, **methods))
+    with pytest.raises(extending.ContractError, match=message):
+        extending.check_loss(_changed(LogisticEntryLoss, **methods))
 
 
 def test_a_loss_that_bends_down_is_found():
@@ -115,8 +101,8 @@ def test_a_loss_that_bends_down_is_found():
         def curvature(self, signs, scores):
             return -super().curvature(signs, scores)
 
-    with pytest.raises(ContractError, match="a convex loss has none below 0"):
-        check_loss(Bent())
+    with pytest.raises(extending.ContractError, match="a convex loss has none below 0"):
+        extending.check_loss(Bent())
 
 
 def test_derivatives_by_parameters_rather_than_their_logarithms_are_found():
@@ -125,8 +111,8 @@ def test_derivatives_by_parameters_rather_than_their_logarithms_are_found():
             return {name: slope / self.gamma for name, slope in super()._derivatives(rows, columns).items()}
 
     message = "Plain's derivative by gamma at 0.4 is .* finite differences give .* the logarithm of the param"
-    with pytest.raises(ContractError, match=message):
-        check_kernel(Plain(gamma=0.4))
+    with pytest.raises(extending.ContractError, match=message):
+        extending.check_kernel(Plain(gamma=0.4))
 
 
 BROKEN_KERNELS = [
@@ -143,8 +129,8 @@ def test_a_broken_kernel_is_found(change, message):
         def _block(self, rows, columns):
             return change(super()._block(rows, columns))
 
-    with pytest.raises(ContractError, match=message):
-        check_kernel(Own(gamma=0.4))
+    with pytest.raises(extending.ContractError, match=message):
+        extending.check_kernel(Own(gamma=0.4))
 
 
 def test_a_kernel_that_gives_one_array_twice_is_found():
@@ -153,8 +139,8 @@ def test_a_kernel_that_gives_one_array_twice_is_found():
             key = f"{rows.data.shape} {columns.data.shape}"
             return vars(self).setdefault(key, super()._block(rows, columns))
 
-    with pytest.raises(ContractError, match=r"once its last result is overwritten, gave nan"):
-        check_kernel(Kept(gamma=0.4))
+    with pytest.raises(extending.ContractError, match=r"once its last result is overwritten, gave nan"):
+        extending.check_kernel(Kept(gamma=0.4))
 
 
 BROKEN_COVARIANCES = [
@@ -174,18 +160,18 @@ BROKEN_COVARIANCES = [
 @pytest.mark.parametrize(("methods", "message"), BROKEN_COVARIANCES)
 def test_a_broken_covariance_is_found(methods, message):
     own = type("Own", (DenseCovariance,), methods)
-    with pytest.raises(ContractError, match=message):
-        check_covariance(own([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]]))
+    with pytest.raises(extending.ContractError, match=message):
+        extending.check_covariance(own([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]]))
 
 
 def test_what_would_be_too_large_to_write_out_is_refused():
     for count in (0, 1001):
         with pytest.raises(ValueError, match=f"has {count} labels; give one of 1 to 1000"):
-            check_covariance(LabelCovariance.identity(count))
+            extending.check_covariance(lw.LabelCovariance.identity(count))
     with pytest.raises(ValueError, match="X has 1001 rows; give 1 to 1000"):
-        check_kernel(RBFKernel(1.0), np.zeros((1001, 1)))
+        extending.check_kernel(RBFKernel(1.0), np.zeros((1001, 1)))
     with pytest.raises(ValueError, match="kernel is 'rbf'; it needs to be"):
-        check_kernel("rbf")
+        extending.check_kernel("rbf")
 
 
 _problem = partial(draw_labels, n_labels=6, above=0, missing=0.3)
@@ -195,13 +181,13 @@ _problem = partial(draw_labels, n_labels=6, above=0, missing=0.3)
 def test_an_own_loss_is_fitted_as_the_same_one_by_name(own, name):
     X, Y = _problem()
     for table in (Y, np.nan_to_num(Y)):
-        found = LowRankClassifier(rank=2, loss=own(), tol=1e-7).fit(X, table)
-        known = LowRankClassifier(rank=2, loss=name, tol=1e-7).fit(X, table)
+        found = lw.LowRankClassifier(rank=2, loss=own(), tol=1e-7).fit(X, table)
+        known = lw.LowRankClassifier(rank=2, loss=name, tol=1e-7).fit(X, table)
         np.testing.assert_allclose(found.objective_, known.objective_, rtol=1e-5)
         np.testing.assert_allclose(found.thresholds_, known.thresholds_)
         np.testing.assert_array_equal(found.predict(X), known.predict(X))
-    searched = LowRankClassifier(RankSearch((2,), scoring="loss"), loss=own()).fit(X, Y)
-    again = LowRankClassifier(RankSearch((2,), scoring="loss"), loss=name).fit(X, Y)
+    searched = lw.LowRankClassifier(lw.RankSearch((2,), scoring="loss"), loss=own()).fit(X, Y)
+    again = lw.LowRankClassifier(lw.RankSearch((2,), scoring="loss"), loss=name).fit(X, Y)
     np.testing.assert_allclose(searched.best_score_, again.best_score_, rtol=1e-3)
 
 
@@ -221,10 +207,10 @@ def test_a_quadratic_loss_that_is_not_the_squared_one_is_not_taken_for_it():
         def conjugate(self, signs, gradients):
             return gradients * (gradients / 4 + signs)
 
-    check_loss(Doubled())
+    extending.check_loss(Doubled())
     X, Y = _problem()
     full = np.nan_to_num(Y)
-    found = LowRankClassifier(rank=6, loss=Doubled(), regularization=2.0, penalty="ridge", tol=1e-12)
+    found = lw.LowRankClassifier(rank=6, loss=Doubled(), regularization=2.0, penalty="ridge", tol=1e-12)
     found.fit(X, full)
     signs = 2 * full - 1
     with_one = np.column_stack([X, np.ones(len(X))])
@@ -235,13 +221,13 @@ def test_a_quadratic_loss_that_is_not_the_squared_one_is_not_taken_for_it():
 def test_model_files_hold_registered_losses_alone(tmp_path):
     X, Y = _problem()
     path = tmp_path / "own.lw"
-    model = LowRankClassifier(rank=2, loss=PlainLogistic()).fit(X, Y)
+    model = lw.LowRankClassifier(rank=2, loss=PlainLogistic()).fit(X, Y)
     model.save(path)
-    again = load(path)
+    again = lw.load(path)
     assert type(again.loss) is PlainLogistic
     assert "loss=PlainLogistic()" in repr(again)
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    unknown = LowRankClassifier(rank=2, loss=PlainSquared()).fit(X, Y)
+    unknown = lw.LowRankClassifier(rank=2, loss=PlainSquared()).fit(X, Y)
     with pytest.raises(
         TypeError, match=r"PlainSquared cannot be stored; register the class with @storable[.]"
     ):
@@ -252,16 +238,16 @@ def test_model_files_hold_registered_losses_alone(tmp_path):
 def test_a_file_with_a_loss_that_is_not_known_here_is_refused(tmp_path):
     X, Y = _problem()
     path = tmp_path / "own.lw"
-    LowRankClassifier(rank=2, loss=PlainLogistic()).fit(X, Y).save(path)
+    lw.LowRankClassifier(rank=2, loss=PlainLogistic()).fit(X, Y).save(path)
     known = storable_classes.pop("tests.PlainLogistic")
     try:
         with pytest.raises(ModelFileError, match=r"tests\.PlainLogistic"):
-            load(path)
+            lw.load(path)
     finally:
         storable_classes["tests.PlainLogistic"] = known
 
 
-class _OnACircle(LabelCovariance):
+class _OnACircle(lw.LabelCovariance):
     """``1 + cos(2 pi (k - l) / L)``, by its two methods."""
 
     def __init__(self, n_labels):
@@ -281,13 +267,14 @@ class _OnACircle(LabelCovariance):
 
 def test_a_covariance_of_two_methods_does_all_that_the_same_matrix_does():
     own = _OnACircle(7)
-    check_covariance(own)
-    matrix = LabelCovariance.dense(2.0 * np.cos((own._angles()[:, None] - own._angles()) / 2.0) ** 2)
+    extending.check_covariance(own)
+    matrix = lw.LabelCovariance.dense(2.0 * np.cos((own._angles()[:, None] - own._angles()) / 2.0) ** 2)
     np.testing.assert_allclose(own.to_dense(), matrix.to_dense(), atol=1e-12)
     random = np.random.default_rng(0)
     X, Y = random.normal(size=(60, 5)), (random.normal(size=(60, 7)) > 0.5).astype(float)
     found, due = (
-        MaxMarginClassifier(label_covariance=covariance, tol=1e-6).fit(X, Y) for covariance in (own, matrix)
+        lw.MaxMarginClassifier(label_covariance=covariance, tol=1e-6).fit(X, Y)
+        for covariance in (own, matrix)
     )
     np.testing.assert_allclose(found.coef_, due.coef_, atol=1e-3)
 
@@ -298,7 +285,7 @@ def test_a_covariance_of_two_methods_is_not_written_out_for_too_many_labels():
 
 
 def test_a_solver_of_a_users_passes():
-    check_solver(Fista())
+    extending.check_solver(Fista())
 
 
 class NoRound(Fista):
@@ -365,16 +352,13 @@ class ColdOnly(Fista):
         (ColdOnly(), "takes 2 positional arguments but 3 were given"),
         (Remembers(), "ends elsewhere when it goes on from a state"),
         (NoNumber(), "an answer with numbers that are not finite"),
-        (
-            AlternatingDirections(1e-3, 10),
-            "failed: 'SmallDual' object has no attribute 'first_penalty'",
-        ),
+        (AlternatingDirections(1e-3, 10), "failed: 'SmallDual' object has no attribute 'first_penalty'"),
     ],
 )
 def test_what_a_solver_gives_wrong_is_said(solver, message):
-    with pytest.raises(ContractError, match=message):
-        check_solver(solver)
+    with pytest.raises(extending.ContractError, match=message):
+        extending.check_solver(solver)
 
 
 def test_a_solver_that_is_too_sure_goes_on_until_the_gap_is_small():
-    check_solver(TooSure())
+    extending.check_solver(TooSure())

@@ -6,13 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import ensemble
 from sklearn.base import clone
-from sklearn.ensemble import (
-    BaggingClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomTreesEmbedding,
-)
 from sklearn.tree import DecisionTreeClassifier
 
 from labelweave import MaxMarginClassifier, load
@@ -31,9 +26,9 @@ def data():
 
 
 GROWN = {
-    "classifier": lambda X, Y: RandomForestClassifier(12, random_state=0).fit(X, Y),
-    "regressor": lambda X, Y: ExtraTreesRegressor(9, max_leaf_nodes=17, random_state=0).fit(X, Y),
-    "unsupervised": lambda X, Y: RandomTreesEmbedding(8, random_state=0).fit(X),
+    "classifier": lambda X, Y: ensemble.RandomForestClassifier(12, random_state=0).fit(X, Y),
+    "regressor": lambda X, Y: ensemble.ExtraTreesRegressor(9, max_leaf_nodes=17, random_state=0).fit(X, Y),
+    "unsupervised": lambda X, Y: ensemble.RandomTreesEmbedding(8, random_state=0).fit(X),
     "one tree": lambda X, Y: DecisionTreeClassifier(random_state=0).fit(X, Y),
     "stump": lambda X, Y: DecisionTreeClassifier(random_state=0).fit(X, np.zeros(len(X))),
 }
@@ -54,7 +49,7 @@ def test_rows_end_where_scikit_learn_has_them_end(data, kind):
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
 def test_rows_that_a_model_keeps_are_sent_down_the_trees_once(data, make, monkeypatch):
     X, Y = data
-    kernel = ForestKernel.of(RandomForestClassifier(5, random_state=0).fit(X, Y))
+    kernel = ForestKernel.of(ensemble.RandomForestClassifier(5, random_state=0).fit(X, Y))
     rows, kept = FeatureMatrix(make(X[:7])), FeatureMatrix.of_model(make(X))
     expected, sent, leaves = kernel.block(rows, FeatureMatrix(make(X))), [], Forest.leaves
     monkeypatch.setattr(
@@ -67,7 +62,9 @@ def test_rows_that_a_model_keeps_are_sent_down_the_trees_once(data, make, monkey
 
 def test_arrays_of_other_types_walk_the_same_and_compile_nothing(data):
     X, Y = data
-    forest = Forest.of_trees([tree.tree_ for tree in RandomForestClassifier(5, random_state=0).fit(X, Y)])
+    forest = Forest.of_trees(
+        [tree.tree_ for tree in ensemble.RandomForestClassifier(5, random_state=0).fit(X, Y)]
+    )
     leaves, compiled = forest.leaves(X), len(find_leaves.signatures)
     for integers in np.uint16, np.int64:
         roots, children = forest.roots.astype(integers), forest.children.astype(np.int64)
@@ -82,7 +79,7 @@ def test_arrays_of_other_types_walk_the_same_and_compile_nothing(data):
 def test_missing_features_go_where_the_trees_have_learned_to_send_them(data):
     X, Y = data[0].copy(), data[1]
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
-    forest = RandomForestClassifier(10, random_state=0).fit(X, Y)
+    forest = ensemble.RandomForestClassifier(10, random_state=0).fit(X, Y)
     found = Forest.of_trees([tree.tree_ for tree in forest.estimators_]).leaves(X)
     theirs = forest.apply(X)
     for ours, node in zip(found.T, theirs.T, strict=True):
@@ -170,7 +167,7 @@ def test_parameters_that_make_no_sense_are_refused(parameters):
 
 def test_trees_that_see_features_of_their_own_are_refused():
     X, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
-    bagged = BaggingClassifier(DecisionTreeClassifier(), 5, random_state=0)
+    bagged = ensemble.BaggingClassifier(DecisionTreeClassifier(), 5, random_state=0)
     rows = FeatureMatrix(X)
     assert ForestKernel.of(bagged.fit(X, y)).block(rows, rows).shape == (30, 30)
     for changed in ({"bootstrap_features": True}, {"max_features": 2}):

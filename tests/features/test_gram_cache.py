@@ -38,10 +38,7 @@ def _cache(n_slots, block_rows=3, constant=0.5, dtype=np.float64):
 
 
 @settings(max_examples=60)
-@given(
-    st.integers(3, _N),
-    st.lists(st.lists(st.integers(0, _N - 1), min_size=1, max_size=3), max_size=30),
-)
+@given(st.integers(3, _N), st.lists(st.lists(st.integers(0, _N - 1), min_size=1, max_size=3), max_size=30))
 def test_rows_are_right_whatever_was_asked_before(n_slots, blocks):
     source, cache = _cache(n_slots)
     for block in blocks:

@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram, incomplete_cholesky
 from labelweave.features.gram.sources import KernelSource
-from labelweave.features.gram.spectrum import (
-    feature_spectrum,
-    full_spectrum,
-    leading_spectrum,
-)
+from labelweave.features.gram.spectrum import feature_spectrum, full_spectrum, leading_spectrum
 from labelweave.foundation.arrays import Workers
 
 

@@ -132,10 +132,7 @@ def test_training_scores_are_those_of_new_points_but_for_the_diagonal():
 
 def test_a_matrix_of_zeros_has_no_active_rows():
     gram = LowRankGram(
-        incomplete_cholesky(PrecomputedSource(np.zeros((5, 5))), 3, Workers()),
-        1.0,
-        np.float64,
-        Workers(),
+        incomplete_cholesky(PrecomputedSource(np.zeros((5, 5))), 3, Workers()), 1.0, np.float64, Workers()
     )
     assert gram.active_rows.shape == (0,)
     np.testing.assert_array_equal(_written_out(gram), np.ones((5, 5)))

@@ -8,15 +8,11 @@ from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.gram import StoredGram, choose_gram
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 from labelweave.foundation.arrays import Workers
+from labelweave.problems.hyperparameters import ridge_cross_validation
 from labelweave.problems.hyperparameters.cross_validation import (
     CrossValidationLikelihood,
     FoldedData,
     InnerSettings,
-)
-from labelweave.problems.hyperparameters.ridge_cross_validation import (
-    FoldedRidge,
-    RidgeCrossValidation,
-    RidgePriors,
 )
 from labelweave.problems.losses import EntrywiseLoss
 from labelweave.solvers.newton_system import ExactDirections
@@ -62,8 +58,8 @@ class Rows:
             return StoredGram.from_source(KernelSource(kernel, features), 0.0, np.float64, workers)
 
         targets = (self.signs > 0).astype(float)
-        data = FoldedRidge(features, targets, self.weights, self.held_out, make_gram)
-        return RidgeCrossValidation(priors, data, workers)
+        data = ridge_cross_validation.FoldedRidge(features, targets, self.weights, self.held_out, make_gram)
+        return ridge_cross_validation.RidgeCrossValidation(priors, data, workers)
 
     def slow_value(self, kernel, regularization):
         """Ridge regression of every label on every fold, in closed form."""
@@ -83,7 +79,7 @@ class Rows:
 
 
 def ridge(kernel, regularization, *, ties_labels=False):
-    return RidgePriors(kernel, regularization, CONSTANT, L, ties_labels=ties_labels)
+    return ridge_cross_validation.RidgePriors(kernel, regularization, CONSTANT, L, ties_labels=ties_labels)
 
 
 @pytest.mark.parametrize("negative_weight", [1.0, 0.2])

@@ -4,12 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labelweave import (
-    BinaryRelevance,
-    ConformalLabelClassifier,
-    KernelLogisticClassifier,
-    TunedThresholdClassifier,
-)
+import labelweave as lw
 from labelweave.decisions.layers import guarantee_words
 from labelweave.inference import calibrate_labels, choose_thresholds, choose_top_k, control_mistakes
 from labelweave.labels import ClassProbabilities, LabelMatrix
@@ -19,8 +14,8 @@ def test_classes_by_probabilities_are_in_their_sets_as_often_as_is_said():
     random = np.random.default_rng(0)
     X = random.normal(size=(900, 3))
     P = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
-    inner = KernelLogisticClassifier("linear", hyperparameters="fixed")
-    model = ConformalLabelClassifier(inner, level=0.1, guarantee="expectation")
+    inner = lw.KernelLogisticClassifier("linear", hyperparameters="fixed")
+    model = lw.ConformalLabelClassifier(inner, level=0.1, guarantee="expectation")
     model.fit(X, ClassProbabilities(P, list("abc")))
     assert model.n_calibration_rows_ == 225
     new = random.normal(size=(4000, 3))
@@ -69,7 +64,7 @@ def test_levels_that_no_number_of_rows_meets(guarantee):
 def test_the_guarantee_is_that_of_the_fit():
     random = np.random.default_rng(4)
     X = random.normal(size=(200, 2))
-    model = ConformalLabelClassifier(BinaryRelevance(), level=0.2).fit(X, (X > 0) * 1)
+    model = lw.ConformalLabelClassifier(lw.BinaryRelevance(), level=0.2).fit(X, (X > 0) * 1)
     said = guarantee_words(model)
     assert "at most 0.2, with probability 0.95" in said
     model.set_params(level=0.01, confidence=0.999)
@@ -80,7 +75,7 @@ def test_equal_weights_that_are_no_powers_of_two():
     random = np.random.default_rng(56)
     X = random.normal(size=(25, 3))
     Y = (random.random((25, 4)) < random.random(4)).astype(int)
-    model = TunedThresholdClassifier(BinaryRelevance()).fit(X, Y, sample_weight=np.full(25, 0.3))
+    model = lw.TunedThresholdClassifier(lw.BinaryRelevance()).fit(X, Y, sample_weight=np.full(25, 0.3))
     assert np.isfinite(model.thresholds_).all()
 
 

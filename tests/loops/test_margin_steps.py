@@ -6,6 +6,7 @@ from numba import njit
 from numba.core.errors import TypingError
 
 from labelweave.foundation.loops import margin_steps
+from labelweave.foundation.loops.coordinate_ascent import in_runs, rows_above
 from labelweave.foundation.loops.sparse_products import WIDTH
 from reference import margin_twins
 
@@ -67,3 +68,17 @@ def test_wrong_types_are_refused(place, kind):
         _box_step(*arguments, None)
     with pytest.raises(TypingError):
         _add_entry_sums(*arguments[:5], np.zeros((3, WIDTH)), None)
+
+
+@given(st.integers(0, 70), st.integers(1, 20), st.randoms(use_true_random=False))
+def test_runs_keep_every_row_once_and_neighbours_together(n, length, random):
+    rows = np.sort(np.array(random.sample(range(1000), n), dtype=np.int64))
+    runs = np.array(random.sample(range(-(-n // length)), -(-n // length)), dtype=np.int64)
+    expected = [row for run in runs for row in rows[run * length : (run + 1) * length]]
+    np.testing.assert_array_equal(in_runs(rows, runs, length), expected)
+
+
+@given(st.lists(st.floats(0, 2, width=32), max_size=40), st.floats(0, 2, width=32))
+def test_rows_above_are_numpys(gains, threshold):
+    gains = np.array(gains, np.float32)
+    np.testing.assert_array_equal(rows_above(gains, threshold), np.flatnonzero(gains > threshold))

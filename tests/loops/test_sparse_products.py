@@ -10,32 +10,8 @@ from labelweave.foundation.loops import sparse_products
 from labelweave.foundation.loops.sparse_products import WIDTH
 from reference import margin_twins
 
-WIDTHS = [
-    1,
-    15,
-    16,
-    17,
-    31,
-    32,
-    33,
-    47,
-    48,
-    49,
-    63,
-    64,
-    65,
-    127,
-    128,
-    129,
-    191,
-    192,
-    200,
-    256,
-    257,
-    383,
-    384,
-    401,
-]
+WIDTHS = [1, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 129, 191, 192, 200, 256, 257]
+WIDTHS += [383, 384, 401]
 
 
 def _problem(number, index, width, room=0):

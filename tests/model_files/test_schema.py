@@ -8,77 +8,69 @@ import pytest
 import scipy.sparse as sp
 
 import labelweave
-from labelweave import BinaryRelevance, MaxMarginClassifier
+from labelweave import BinaryRelevance, LabelGraphClassifier, LabelTreeClassifier, MaxMarginClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.features.kernels import PolynomialKernel, RBFKernel
 from labelweave.labels import CliqueGraph, LabelCovariance, Taxonomy
-from labelweave.model_files import ModelContent, ModelFileError, load_object, save_object, write_model_file
-from labelweave.model_files.schema import (
-    FLAG,
-    MEASURED,
-    TEXT,
-    Items,
-    Made,
-    Maybe,
-    Named,
-    Names,
-    Number,
-    Numbers,
-    OneOf,
-    Optional,
-    Record,
-    Texts,
-    count,
-    places,
-    unread_numbers,
+from labelweave.model_files import (
+    ModelContent,
+    ModelFileError,
+    load_object,
+    save_object,
+    schema,
+    write_model_file,
 )
 from labelweave.model_files.storable import _SCHEMAS, registered_class
 
 ONES = np.ones((2, 3))
 WRONG = [
-    (Numbers("a"), ONES, "1 dimension"),
-    (Numbers("a b"), [[1.0]], "an array"),
-    (Numbers("a b"), sp.csr_array(ONES), "an array"),
-    (Numbers("a b"), ONES.astype(int), "int64"),
-    (Numbers("a b"), ONES.astype(np.float16), "float16"),
-    (Numbers("a a"), ONES, "3 where 2"),
-    (Numbers("a 4"), ONES, "3 where 4"),
-    (Numbers("a"), np.array([1.0, np.nan]), "all numbers"),
-    (Numbers("a"), np.array([1.0, np.inf]), "all numbers"),
-    (Numbers("a"), np.array([1e200]), "all numbers"),
-    (Numbers("a"), np.array([1e30], np.float32), "all numbers"),
-    (Numbers("a", infinite=True), np.array([np.nan]), "all numbers"),
-    (Numbers("a b", sparse=True), sp.csr_array(ONES * np.nan), "all numbers"),
-    (Numbers("a", least=0), np.array([-1.0]), "all numbers from 0"),
-    (places("a"), np.array([0, -1]), "all numbers from 0"),
-    (places("a"), np.array([0, 1], np.uint64), "uint64"),
-    (Texts("a"), np.array([1]), "texts"),
-    (Number(), "1", "a number"),
-    (Number(), True, "a number"),
-    (Number(), np.inf, "a number from"),
-    (Number(0, 1), 2, "from 0 to 1"),
-    (Number(), np.nan, "a number from"),
-    (count(), 1.0, "a whole number"),
-    (count(), 2**40, "from 0 to"),
-    (MEASURED, None, "a number"),
-    (OneOf((0, -1)), False, "one of 0, -1"),
-    (FLAG, 1, "True, False"),
-    (TEXT, None, "a text"),
-    (Made(RBFKernel), PolynomialKernel(), "RBFKernel"),
-    (Made(FeatureMatrix, {"n": "__len__"}), 3, "FeatureMatrix"),
-    (Maybe(TEXT), 3, "a text"),
-    (Maybe(TEXT, FLAG, none=False), None, "True, False"),
-    (Items(TEXT), ("a",), "a list"),
-    (Items(TEXT, least=2), ["a"], "2 or more"),
-    (Items(TEXT), ["a", 3], r"\[1\] is not a text"),
-    (Names("a"), ["a"] * 5000 + ["b" * 5_000_000], "the same length"),
-    (Named(TEXT), {"a": 3}, r"\.a is not"),
-    (Named(TEXT), ["a"], "a dictionary"),
-    (Record({"a": TEXT}), ["a"], "a dictionary"),
-    (Record({"a": TEXT}), {"a": "b", "c": 3}, "'c', which nothing there is called"),
-    (Record({"a": TEXT}), {}, "no 'a'"),
-    (Record({"a": Optional(TEXT)}), {"a": 3}, "a text"),
-    (Record({"a": TEXT}, {"a is b": lambda state: state["a"] == "b"}), {"a": "c"}, "fit together: a is b"),
+    (schema.Numbers("a"), ONES, "1 dimension"),
+    (schema.Numbers("a b"), [[1.0]], "an array"),
+    (schema.Numbers("a b"), sp.csr_array(ONES), "an array"),
+    (schema.Numbers("a b"), ONES.astype(int), "int64"),
+    (schema.Numbers("a b"), ONES.astype(np.float16), "float16"),
+    (schema.Numbers("a a"), ONES, "3 where 2"),
+    (schema.Numbers("a 4"), ONES, "3 where 4"),
+    (schema.Numbers("a"), np.array([1.0, np.nan]), "all numbers"),
+    (schema.Numbers("a"), np.array([1.0, np.inf]), "all numbers"),
+    (schema.Numbers("a"), np.array([1e200]), "all numbers"),
+    (schema.Numbers("a"), np.array([1e30], np.float32), "all numbers"),
+    (schema.Numbers("a", infinite=True), np.array([np.nan]), "all numbers"),
+    (schema.Numbers("a b", sparse=True), sp.csr_array(ONES * np.nan), "all numbers"),
+    (schema.Numbers("a", least=0), np.array([-1.0]), "all numbers from 0"),
+    (schema.places("a"), np.array([0, -1]), "all numbers from 0"),
+    (schema.places("a"), np.array([0, 1], np.uint64), "uint64"),
+    (schema.Texts("a"), np.array([1]), "texts"),
+    (schema.Number(), "1", "a number"),
+    (schema.Number(), True, "a number"),
+    (schema.Number(), np.inf, "a number from"),
+    (schema.Number(0, 1), 2, "from 0 to 1"),
+    (schema.Number(), np.nan, "a number from"),
+    (schema.count(), 1.0, "a whole number"),
+    (schema.count(), 2**40, "from 0 to"),
+    (schema.MEASURED, None, "a number"),
+    (schema.OneOf((0, -1)), False, "one of 0, -1"),
+    (schema.FLAG, 1, "True, False"),
+    (schema.TEXT, None, "a text"),
+    (schema.Made(RBFKernel), PolynomialKernel(), "RBFKernel"),
+    (schema.Made(FeatureMatrix, {"n": "__len__"}), 3, "FeatureMatrix"),
+    (schema.Maybe(schema.TEXT), 3, "a text"),
+    (schema.Maybe(schema.TEXT, schema.FLAG, none=False), None, "True, False"),
+    (schema.Items(schema.TEXT), ("a",), "a list"),
+    (schema.Items(schema.TEXT, least=2), ["a"], "2 or more"),
+    (schema.Items(schema.TEXT), ["a", 3], r"\[1\] is not a text"),
+    (schema.Names("a"), ["a"] * 5000 + ["b" * 5_000_000], "the same length"),
+    (schema.Named(schema.TEXT), {"a": 3}, r"\.a is not"),
+    (schema.Named(schema.TEXT), ["a"], "a dictionary"),
+    (schema.Record({"a": schema.TEXT}), ["a"], "a dictionary"),
+    (schema.Record({"a": schema.TEXT}), {"a": "b", "c": 3}, "'c', which nothing there is called"),
+    (schema.Record({"a": schema.TEXT}), {}, "no 'a'"),
+    (schema.Record({"a": schema.Optional(schema.TEXT)}), {"a": 3}, "a text"),
+    (
+        schema.Record({"a": schema.TEXT}, {"a is b": lambda state: state["a"] == "b"}),
+        {"a": "c"},
+        "fit together: a is b",
+    ),
 ]
 
 
@@ -90,15 +82,19 @@ def test_what_a_field_does_not_allow(field, value, said):
 
 def test_what_fields_allow():
     sizes = {}
-    Record({"a": Numbers("n k"), "b": Maybe(Texts("n"), Numbers("n")), "c": Optional(TEXT)}).check(
-        {"a": ONES, "b": np.zeros(2)}, "x", sizes
-    )
+    schema.Record(
+        {
+            "a": schema.Numbers("n k"),
+            "b": schema.Maybe(schema.Texts("n"), schema.Numbers("n")),
+            "c": schema.Optional(schema.TEXT),
+        }
+    ).check({"a": ONES, "b": np.zeros(2)}, "x", sizes)
     assert sizes == {"n": 2, "k": 3}
-    Numbers("_ _").check(ONES, "x", sizes)
-    MEASURED.check(np.nan, "x", sizes)
-    OneOf((0, -1)).check(-1, "x", sizes)
-    with unread_numbers():
-        Numbers("n").check(np.full(2, np.nan), "x", sizes)
+    schema.Numbers("_ _").check(ONES, "x", sizes)
+    schema.MEASURED.check(np.nan, "x", sizes)
+    schema.OneOf((0, -1)).check(-1, "x", sizes)
+    with schema.unread_numbers():
+        schema.Numbers("n").check(np.full(2, np.nan), "x", sizes)
 
 
 def test_every_class_that_labelweave_registers_has_a_schema():
@@ -189,11 +185,7 @@ HUNGRY = {
         },
         {"none": np.zeros(0, np.int64)},
     ),
-    "a wide text": (
-        "Taxonomy",
-        {},
-        {"names": np.array(["a" * 40_000])},
-    ),
+    "a wide text": ("Taxonomy", {}, {"names": np.array(["a" * 40_000])}),
 }
 
 
@@ -236,3 +228,30 @@ OBJECTS = [
 def test_objects_alone(tmp_path, value):
     save_object(tmp_path / "m", value)
     assert type(load_object(tmp_path / "m")) is type(value)
+
+
+RANDOM = np.random.default_rng(0)
+X, Y = RANDOM.normal(size=(40, 3)), (RANDOM.random((40, 4)) < 0.5).astype(int)
+
+
+@pytest.fixture(scope="module")
+def graph_model():
+    return LabelGraphClassifier(graph=CliqueGraph(4, [(0, 1), (1, 2)])).fit(X, Y)
+
+
+def test_the_graph_of_a_model_is_that_of_its_scorer(graph_model):
+    for cliques in ([(0, 1)], [(0, 1), (1, 3)]):
+        state = graph_model.to_state()
+        state["fitted"]["label_graph_"] = CliqueGraph(4, cliques)
+        with pytest.raises(ModelFileError, match="has other cliques than the graph of its scorer_"):
+            LabelGraphClassifier.from_state(state)
+
+
+def test_a_model_that_needs_parts_of_its_scorer_has_one_of_its_kind(graph_model):
+    linear = MaxMarginClassifier().fit(X, Y)
+    for model, others in ((LabelTreeClassifier().fit(X, Y), (linear, graph_model)), (graph_model, (linear,))):
+        for other in others:
+            state = model.to_state()
+            state["fitted"]["scorer_"] = other.scorer_
+            with pytest.raises(ModelFileError, match="scorer_ is not an object of"):
+                type(model).from_state(state)

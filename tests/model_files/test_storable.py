@@ -3,18 +3,10 @@
 import numpy as np
 import pytest
 
-from labelweave.model_files import (
-    ModelContent,
-    ModelFileError,
-    decode,
-    load_object,
-    save_object,
-    storable,
-    write_model_file,
-)
+from labelweave import model_files
 
 
-@storable("tests.Covariance")
+@model_files.storable("tests.Covariance")
 class Covariance:
     def __init__(self, factor):
         self.factor = factor
@@ -27,7 +19,7 @@ class Covariance:
         return cls(state["factor"])
 
 
-@storable("tests.Model")
+@model_files.storable("tests.Model")
 class Model:
     def __init__(self, C, covariance):
         self.C = C
@@ -47,8 +39,8 @@ class Unregistered(Model):
 
 
 def test_objects_inside_objects_come_back(tmp_path):
-    save_object(tmp_path / "m.lw", Model(np.inf, Covariance(np.eye(3))))
-    model = load_object(tmp_path / "m.lw")
+    model_files.save_object(tmp_path / "m.lw", Model(np.inf, Covariance(np.eye(3))))
+    model = model_files.load_object(tmp_path / "m.lw")
     assert type(model) is Model
     assert np.isposinf(model.C)
     assert type(model.covariance) is Covariance
@@ -58,20 +50,22 @@ def test_objects_inside_objects_come_back(tmp_path):
 
 def test_a_subclass_is_not_saved_as_its_parent(tmp_path):
     with pytest.raises(TypeError, match="Unregistered cannot be stored"):
-        save_object(tmp_path / "m.lw", Unregistered(1.0, None))
+        model_files.save_object(tmp_path / "m.lw", Unregistered(1.0, None))
 
 
 @pytest.mark.parametrize("name", ["os.system", "tests.Unknown", "Covariance", "", "builtins.eval"])
 def test_an_unknown_name_is_refused(tmp_path, name):
-    write_model_file(tmp_path / "m.lw", ModelContent("tests.Model", {"x": {"__object__": name, "state": {}}}))
-    with pytest.raises(ModelFileError, match=r"m\.lw.*is not registered"):
-        load_object(tmp_path / "m.lw")
+    model_files.write_model_file(
+        tmp_path / "m.lw", model_files.ModelContent("tests.Model", {"x": {"__object__": name, "state": {}}})
+    )
+    with pytest.raises(model_files.ModelFileError, match=r"m\.lw.*is not registered"):
+        model_files.load_object(tmp_path / "m.lw")
 
 
 def test_a_state_that_the_class_does_not_take(tmp_path):
-    write_model_file(tmp_path / "m.lw", ModelContent("tests.Model", {"C": 1}))
-    with pytest.raises(ModelFileError, match="KeyError: 'range'") as caught:
-        load_object(tmp_path / "m.lw")
+    model_files.write_model_file(tmp_path / "m.lw", model_files.ModelContent("tests.Model", {"C": 1}))
+    with pytest.raises(model_files.ModelFileError, match="KeyError: 'range'") as caught:
+        model_files.load_object(tmp_path / "m.lw")
     assert isinstance(caught.value.__cause__, KeyError)
 
 
@@ -98,33 +92,33 @@ MALFORMED = [
 
 @pytest.mark.parametrize("value", MALFORMED, ids=str)
 def test_malformed_markers_are_refused(value):
-    with pytest.raises(ModelFileError):
-        decode({"x": [value]}, {"a": np.ones(1)})
+    with pytest.raises(model_files.ModelFileError):
+        model_files.decode({"x": [value]}, {"a": np.ones(1)})
 
 
 def test_a_name_is_given_once():
     with pytest.raises(ValueError, match="is taken by"):
-        storable("tests.Model")(Covariance)
+        model_files.storable("tests.Model")(Covariance)
 
 
 def test_a_class_without_the_methods_is_refused():
     with pytest.raises(TypeError, match="no method to_state"):
-        storable("tests.Empty")(type("Empty", (), {}))
+        model_files.storable("tests.Empty")(type("Empty", (), {}))
 
 
 def test_a_module_loaded_again_may_register_again():
     again = type("Model", (Model,), {"__module__": Model.__module__, "__qualname__": "Model"})
     try:
-        assert storable("tests.Model")(again) is again
+        assert model_files.storable("tests.Model")(again) is again
     finally:
-        storable("tests.Model")(Model)
+        model_files.storable("tests.Model")(Model)
 
 
 def test_a_state_that_is_no_dict_is_refused(tmp_path):
-    @storable("tests.Wrong")
+    @model_files.storable("tests.Wrong")
     class Wrong(Model):
         def to_state(self):
             return [1]
 
     with pytest.raises(TypeError, match="must give a dict"):
-        save_object(tmp_path / "m.lw", Wrong(1, None))
+        model_files.save_object(tmp_path / "m.lw", Wrong(1, None))

@@ -24,8 +24,7 @@ def algorithm_3(norms, smoothness):
 
 @settings(max_examples=60)
 @given(
-    norms=st.lists(st.floats(0.1, 5), min_size=1, max_size=6),
-    smoothness=st.sampled_from([0.3, 1.0, 10.0]),
+    norms=st.lists(st.floats(0.1, 5), min_size=1, max_size=6), smoothness=st.sampled_from([0.3, 1.0, 10.0])
 )
 def test_the_best_shares_give_the_weights_of_algorithm_3(norms, smoothness):
     norms = np.asarray(norms)

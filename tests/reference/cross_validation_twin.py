@@ -10,11 +10,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 from labelweave.foundation.arrays import Workers
-from labelweave.problems.hyperparameters.cross_validation import (
-    CrossValidationLikelihood,
-    FoldedData,
-    InnerSettings,
-)
+from labelweave.problems.hyperparameters import cross_validation
 from labelweave.problems.hyperparameters.priors import (
     GivenCovariance,
     LearnedCoupling,
@@ -26,7 +22,7 @@ from reference.newton_twins import LogisticTwin, SoftmaxTwin, optimum, prior
 
 CLASSES = ["a", "b", "c", "d", "e"]
 FAMILIES = ["shared", "scale", "class", "level", "subtree", "given", "square", "loadings"]
-TIGHT = InnerSettings(tol=1e-20, solved=1e-10, max_iter=100, max_inner=2000)
+TIGHT = cross_validation.InnerSettings(tol=1e-20, solved=1e-10, max_iter=100, max_inner=2000)
 
 
 def tree():
@@ -89,8 +85,8 @@ class Problem:
             source = PrecomputedSource(matrix) if kernel is None else KernelSource(kernel, features)
             return StoredGram.from_source(source, 0.0, np.float64, workers)
 
-        data = FoldedData(features, make_loss, self.weights, self.held_out, make_gram, ties)
-        return CrossValidationLikelihood(family, data, workers, settings)
+        data = cross_validation.FoldedData(features, make_loss, self.weights, self.held_out, make_gram, ties)
+        return cross_validation.CrossValidationLikelihood(family, data, workers, settings)
 
     def twin(self, weights):
         if self.is_softmax:

@@ -4,10 +4,6 @@ import numpy as np
 from scipy.optimize import minimize
 
 
-def kernel_with_constant(K, intercept):
-    return K + float(intercept)
-
-
 def box(signs, weights, margins):
     """Give T, the lower and the upper bounds, entry by entry."""
     targets, lower, upper = np.zeros(signs.shape), np.zeros(signs.shape), np.zeros(signs.shape)

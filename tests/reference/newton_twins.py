@@ -119,11 +119,6 @@ def block_diagonal(blocks):
     return matrix
 
 
-def newton_matrix(blocks, K):
-    """Write out ``I + W K``."""
-    return np.eye(len(K)) + block_diagonal(blocks) @ K
-
-
 def objective(loss, K, dual):
     scores = (K @ dual.ravel()).reshape(dual.shape)
     return loss.value(scores) + 0.5 * np.sum(dual * scores)

@@ -13,11 +13,7 @@ from labelweave.foundation.arrays import Workers, namespace
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginBox, Resources, kernel_margins
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
-from labelweave.problems.hyperparameters.ridge_cross_validation import (
-    FoldedRidge,
-    RidgeCrossValidation,
-    RidgePriors,
-)
+from labelweave.problems.hyperparameters import ridge_cross_validation
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.label_entries import DenseEntries, EntryTable
 from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
@@ -132,11 +128,11 @@ def test_ridge_regression_of_reduced_rank(by_rows):
 def test_the_left_out_error_of_ridge_regression():
     def evaluate(make):
         kernel, held_out = RBFKernel(0.2), np.arange(N)[:, None] % 4 == np.arange(4)
-        data = FoldedRidge(
+        data = ridge_cross_validation.FoldedRidge(
             FeatureMatrix(X), Y.astype(float), np.linspace(0.5, 2, N), held_out, lambda _: _gram(make)
         )
-        priors = RidgePriors(kernel, 0.5, 0.1, L, ties_labels=False)
-        return RidgeCrossValidation(priors, data, Workers())(priors.start)
+        priors = ridge_cross_validation.RidgePriors(kernel, 0.5, 0.1, L, ties_labels=False)
+        return ridge_cross_validation.RidgeCrossValidation(priors, data, Workers())(priors.start)
 
     expected, found = map(evaluate, LIBRARIES)
     assert found.value == pytest.approx(expected.value, rel=1e-10)

@@ -16,15 +16,8 @@ from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
-from labelweave.solvers import Status
+from labelweave.solvers import Status, newton_system
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState, search_along
-from labelweave.solvers.newton_system import (
-    ExactDirections,
-    FunctionGradients,
-    NewtonPoint,
-    NewtonSystem,
-    _Iteration,
-)
 from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
 from reference.newton_twins import LogisticTwin, SoftmaxTwin, objective, optimum, prior
 
@@ -41,10 +34,10 @@ COVARIANCES = {
     "thin": LabelCovariance.low_rank(FACTOR),
 }
 DIRECTIONS = {
-    "function": FunctionGradients(),
+    "function": newton_system.FunctionGradients(),
     "symmetrized": SymmetrizedGradients(),
     "without a diagonal": SymmetrizedGradients(diagonal=False),
-    "exact": ExactDirections(),
+    "exact": newton_system.ExactDirections(),
 }
 
 
@@ -421,8 +414,8 @@ def test_a_preconditioner_is_used_from_the_first_direction():
     problem = _problem(SoftmaxLoss(codes, 24, np.ones((N, 2))), _kernel(), covariance, rank=10)
     every = np.arange(2)
     _, residual, curvature = problem.evaluate(np.zeros(problem.shape), every)
-    system = NewtonSystem(problem, curvature, every)
-    gradients = _Iteration(system, residual, problem.product(residual, every))
+    system = newton_system.NewtonSystem(problem, curvature, every)
+    gradients = newton_system._Iteration(system, residual, problem.product(residual, every))
     plain = gradients.direction.copy()
     gradients.precondition()
     expected = problem.preconditioner(curvature, every).apply(residual, problem.product(residual, every))
@@ -449,8 +442,8 @@ def _searched(scale, intercept_variance=0.1):
     losses, residual, curvature = problem.evaluate(scores, EVERY)
     residual -= dual
     values = losses + np.einsum("ngc,ngc->g", dual, scores) / 2
-    point = NewtonPoint(dual, scores, residual, problem.product(residual, EVERY), values)
-    return NewtonSystem(problem, curvature, EVERY), point
+    point = newton_system.NewtonPoint(dual, scores, residual, problem.product(residual, EVERY), values)
+    return newton_system.NewtonSystem(problem, curvature, EVERY), point
 
 
 def _objective(system, point, direction, along, lengths):

@@ -16,17 +16,10 @@ from labelweave.foundation.arrays import Workers
 from labelweave.problems.label_entries import SampledEntries
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.low_rank_factors import FactorStep
-from labelweave.solvers.trust_region_newton import (
-    TruncatedStep,
-    TrustRegionNewton,
-    _judged,
-    _Trusted,
-    descent,
-    truncated_gradients,
-)
+from labelweave.solvers import trust_region_newton
 from reference.quadratic_twin import QuadraticTwin
 
-TIGHT = TrustRegionNewton(1e-8, 200, 500)
+TIGHT = trust_region_newton.TrustRegionNewton(1e-8, 200, 500)
 
 
 def _problem(scale=1.0, n=60, d=5, seed=0):
@@ -100,7 +93,7 @@ def test_every_step_lowers_every_block(loss, is_transposed, start):
     fixed = random.normal(size=(25 if is_transposed else 5, 2))
     step, factor = _step(X, signs, fixed, loss, 1e-3, is_transposed=is_transposed)
     factor = start * random.normal(size=factor.shape)
-    image, solver = step.image(factor), TrustRegionNewton(1e-9, 1, 30)
+    image, solver = step.image(factor), trust_region_newton.TrustRegionNewton(1e-9, 1, 30)
     values = step.values(factor, image)
     for _ in range(12):
         found = solver.minimise(step, factor, image)
@@ -127,7 +120,7 @@ def test_a_factor_at_its_optimum_stays():
     X, y = _problem()
     step, factor = _step(X, y[:, None], np.ones((1, 1)), "logistic", 1.0)
     once = _solved(step, factor)
-    again = TrustRegionNewton(0.9, 5, 10).minimise(step, once.factor, once.image)
+    again = trust_region_newton.TrustRegionNewton(0.9, 5, 10).minimise(step, once.factor, once.image)
     assert again.value <= once.value * (1 + 1e-12)
     # nothing to learn at all
     still = _solved(*_step(X, np.zeros_like(y[:, None]), np.ones((1, 1)), "logistic", 1.0))
@@ -145,14 +138,9 @@ def test_float32_comes_close(loss):
         ENTRY_LOSSES[loss](), sp.csr_array(y[:, None]), np.ones(len(y), np.float32), 1.0, workers
     )
     single = FactorStep(
-        entries,
-        DenseMap(X.astype(np.float32), workers),
-        np.ones((1, 1), np.float32),
-        1.0,
-        "whole",
-        workers,
+        entries, DenseMap(X.astype(np.float32), workers), np.ones((1, 1), np.float32), 1.0, "whole", workers
     )
-    found = _solved(single, factor.astype(np.float32), TrustRegionNewton(1e-5, 50, 100))
+    found = _solved(single, factor.astype(np.float32), trust_region_newton.TrustRegionNewton(1e-5, 50, 100))
     assert found.factor.dtype == np.float32
     assert np.allclose(found.factor, true, rtol=1e-3, atol=1e-4)
 
@@ -162,16 +150,18 @@ def test_what_a_step_gained_decides_whether_it_is_taken_and_how_far_the_next_may
     decrease = np.array([[1.0, 1.0, 1.0, 1.0, 1.0, 0.0]])
     before, shape = np.full((1, 6), 10.0), (1, 6)
     problem = SimpleNamespace(values=lambda factor, image: before - gained)
-    now = _Trusted(np.zeros(shape), np.zeros(shape), before, np.full(shape, 4.0))
-    step = TruncatedStep(np.ones(shape), np.full(shape, 2.0), decrease, np.full(shape, 2.0), 1, 0.1)
-    later, is_lower = _judged(problem, now, step)
+    now = trust_region_newton._Trusted(np.zeros(shape), np.zeros(shape), before, np.full(shape, 4.0))
+    step = trust_region_newton.TruncatedStep(
+        np.ones(shape), np.full(shape, 2.0), decrease, np.full(shape, 2.0), 1, 0.1
+    )
+    later, is_lower = trust_region_newton._judged(problem, now, step)
     assert is_lower
     np.testing.assert_array_equal(later.factor, [[1, 1, 1, 0, 0, 0]])
     np.testing.assert_array_equal(later.image, [[2, 2, 2, 0, 0, 0]])
     np.testing.assert_array_equal(later.values, before - gained * [[1, 1, 1, 0, 0, 0]])
     np.testing.assert_array_equal(later.radius, [[8, 4, 0.5, 0.5, 0.5, 4]])
     gained[:] = -1.0
-    still, is_lower = _judged(problem, now, step)
+    still, is_lower = trust_region_newton._judged(problem, now, step)
     assert not is_lower
     assert still.factor is now.factor
     np.testing.assert_array_equal(still.radius, [[0.5, 0.5, 0.5, 0.5, 0.5, 4]])
@@ -196,7 +186,7 @@ def quadratics(draw, least=1e-2):
 def _start(problem):
     factor = np.zeros_like(problem.right)
     point = problem.evaluate(factor, problem.image(factor))
-    return point, descent(problem, point)
+    return point, trust_region_newton.descent(problem, point)
 
 
 def _length(problem, point, direction):
@@ -208,7 +198,7 @@ def _length(problem, point, direction):
 @given(problem=quadratics())
 def test_the_step_solves_the_system(problem):
     point, start = _start(problem)
-    step = truncated_gradients(problem, point, start, 1e-12, 1000)
+    step = trust_region_newton.truncated_gradients(problem, point, start, 1e-12, 1000)
     solution = problem.solution()
     assert np.allclose(step.direction, solution, rtol=1e-5, atol=1e-6 * np.abs(solution).max())
     assert np.allclose(step.image, problem.image(step.direction))
@@ -219,7 +209,7 @@ def test_the_step_solves_the_system(problem):
 def test_the_decrease_of_the_model_is_exact_and_the_radius_kept(problem, max_iter, radius):
     point, start = _start(problem)
     radii = None if radius is None else np.full_like(start.square, radius)
-    step = truncated_gradients(problem, point, start, 1e-8, max_iter, radii)
+    step = trust_region_newton.truncated_gradients(problem, point, start, 1e-8, max_iter, radii)
     true = -problem.values(step.direction, problem.image(step.direction))
     assert np.allclose(step.decrease, true, rtol=1e-6, atol=1e-10 * np.abs(true).max())
     assert (step.decrease >= 0).all()
@@ -232,8 +222,8 @@ def test_the_decrease_of_the_model_is_exact_and_the_radius_kept(problem, max_ite
 def test_a_small_radius_is_used_up(problem):
     point, start = _start(problem)
     radius = 0.01 * np.sqrt(start.square)
-    step = truncated_gradients(problem, point, start.copy(), 1e-8, 100, radius)
-    whole = truncated_gradients(problem, point, start, 1e-12, 1000)
+    step = trust_region_newton.truncated_gradients(problem, point, start.copy(), 1e-8, 100, radius)
+    whole = trust_region_newton.truncated_gradients(problem, point, start, 1e-12, 1000)
     at_edge = whole.length > 1.001 * radius
     assert np.allclose(step.length[at_edge], radius[at_edge])
 
@@ -248,8 +238,8 @@ def test_a_step_ends_on_the_edge_of_its_region(blocks, share):
         blocks, [root @ root.T + np.eye(size) for root in roots], random.normal(size=(5, 4))
     )
     point, start = _start(problem)
-    whole = truncated_gradients(problem, point, start.copy(), 1e-12, 1000)
-    step = truncated_gradients(problem, point, start, 1e-12, 1000, share * whole.length)
+    whole = trust_region_newton.truncated_gradients(problem, point, start.copy(), 1e-12, 1000)
+    step = trust_region_newton.truncated_gradients(problem, point, start, 1e-12, 1000, share * whole.length)
     np.testing.assert_allclose(step.length, min(share, 1.0) * whole.length, rtol=1e-6)
     np.testing.assert_allclose(step.length, _length(problem, point, step.direction), rtol=1e-6)
 
@@ -262,12 +252,12 @@ def test_blocks_stop_alone(blocks):
     problem = QuadraticTwin(blocks, hessians, np.ones((3, 2)))
     problem.vectors(problem.right)[0] = 0.0
     point, start = _start(problem)
-    step = truncated_gradients(problem, point, start, 0.1, 10)
+    step = trust_region_newton.truncated_gradients(problem, point, start, 0.1, 10)
     vectors = problem.vectors(step.direction)
     assert not vectors[0].any()
     assert np.allclose(vectors[1:], 0.5)
     tols = np.ones_like(start.square)
-    assert not truncated_gradients(problem, point, start, tols, 10).direction.any()
+    assert not trust_region_newton.truncated_gradients(problem, point, start, tols, 10).direction.any()
 
 
 def test_directions_without_curvature_are_left_alone():
@@ -275,7 +265,7 @@ def test_directions_without_curvature_are_left_alone():
     root = np.array([[1.0, 2.0, -1.0]])
     problem = QuadraticTwin("rows", [root.T @ root], 3.0 * root)
     point, start = _start(problem)
-    step = truncated_gradients(problem, point, start, 1e-10, 100)
+    step = trust_region_newton.truncated_gradients(problem, point, start, 1e-10, 100)
     assert np.allclose(step.direction @ root.T, 3.0)
 
 
@@ -283,7 +273,7 @@ def test_directions_without_curvature_are_left_alone():
 def test_a_quadratic_is_minimised_in_one_step(problem, max_iter):
     factor = np.random.default_rng(0).normal(size=problem.right.shape)
     image = problem.image(factor)
-    found = TrustRegionNewton(1e-10, 1, max_iter).minimise(problem, factor, image)
+    found = trust_region_newton.TrustRegionNewton(1e-10, 1, max_iter).minimise(problem, factor, image)
     value = problem.values(found.factor, found.image).sum()
     assert found.value == pytest.approx(value, rel=1e-6, abs=1e-8)
     assert value <= problem.values(factor, image).sum() + 1e-9

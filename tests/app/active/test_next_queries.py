@@ -10,15 +10,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from labelweave import (
-    KernelLogisticClassifier,
-    LabelCovariance,
-    LabelMatrix,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TableModel,
-    next_queries,
-)
+import labelweave as lw
 from labelweave.app.active import Queries
 
 N_LABELS = 3
@@ -38,7 +30,7 @@ def data():
 @pytest.fixture(scope="module")
 def fitted(data):
     X, _, known = data
-    return KernelLogisticClassifier(hyperparameters="fixed").fit(X, known)
+    return lw.KernelLogisticClassifier(hyperparameters="fixed").fit(X, known)
 
 
 def are_free(found, known):
@@ -48,11 +40,11 @@ def are_free(found, known):
 @pytest.mark.parametrize("strategy", ["expected_error", "uncertainty", "random"])
 def test_asks_for_what_is_unknown_and_once(data, fitted, strategy):
     X, _, known = data
-    found = next_queries(fitted, X, 20, known, strategy=strategy, random_state=3)
+    found = lw.next_queries(fitted, X, 20, known, strategy=strategy, random_state=3)
     assert isinstance(found, Queries)
     assert len(found) == 20 == len(set(zip(found.rows, found.labels, strict=True)))
     assert are_free(found, known)
-    again = next_queries(fitted, X, 20, known, strategy=strategy, random_state=3)
+    again = lw.next_queries(fitted, X, 20, known, strategy=strategy, random_state=3)
     assert (again.rows == found.rows).all()
     assert (again.labels == found.labels).all()
     np.testing.assert_allclose(found.probabilities, fitted.predict_proba(X)[found.rows, found.labels])
@@ -60,17 +52,17 @@ def test_asks_for_what_is_unknown_and_once(data, fitted, strategy):
 
 def test_gives_fewer_where_fewer_are_unknown(data, fitted):
     X, Y, known = data
-    assert len(next_queries(fitted, X, 1000, known)) == np.isnan(known).sum()
-    assert len(next_queries(fitted, X, 5, Y)) == 0
-    assert list(next_queries(fitted, X, 5, Y)) == []
+    assert len(lw.next_queries(fitted, X, 1000, known)) == np.isnan(known).sum()
+    assert len(lw.next_queries(fitted, X, 5, Y)) == 0
+    assert list(lw.next_queries(fitted, X, 5, Y)) == []
 
 
 def test_takes_models_without_probabilities(data):
     X, Y, known = data
-    for model in (MaxMarginClassifier(), LowRankClassifier(rank=2)):
-        assert are_free(next_queries(model.fit(X, known), X, 4, known), known)
+    for model in (lw.MaxMarginClassifier(), lw.LowRankClassifier(rank=2)):
+        assert are_free(lw.next_queries(model.fit(X, known), X, 4, known), known)
     svm = OneVsRestClassifier(LinearSVC()).fit(X, Y)
-    assert len(next_queries(svm, X, 4)) == 4
+    assert len(lw.next_queries(svm, X, 4)) == 4
 
 
 def test_takes_models_of_scikit_learn(data):
@@ -82,74 +74,76 @@ def test_takes_models_of_scikit_learn(data):
     ):
         model.fit(X, Y.astype(int))
         for given in (None, known):
-            assert len(next_queries(model, X, 4, given)) == 4
+            assert len(lw.next_queries(model, X, 4, given)) == 4
 
 
 def test_takes_sparse_rows_and_frames(data, fitted):
     X, _, known = data
-    dense = next_queries(fitted, X, 6, known)
-    framed = next_queries(fitted, pd.DataFrame(X), 6, pd.DataFrame(known))
+    dense = lw.next_queries(fitted, X, 6, known)
+    framed = lw.next_queries(fitted, pd.DataFrame(X), 6, pd.DataFrame(known))
     assert (dense.rows == framed.rows).all()
-    model = KernelLogisticClassifier(hyperparameters="fixed").fit(sp.csr_array(X), known)
-    assert len(next_queries(model, sp.csr_array(X), 6, known)) == 6
+    model = lw.KernelLogisticClassifier(hyperparameters="fixed").fit(sp.csr_array(X), known)
+    assert len(lw.next_queries(model, sp.csr_array(X), 6, known)) == 6
 
 
 def test_takes_texts_and_tables():
     texts = ["red rose", "blue sea", "red sea", "a rose", "blue rose", "sea"]
     known = pd.DataFrame({"flower": [1, 0, np.nan, np.nan, np.nan, 0], "water": [0, 1, np.nan, 0, 0, np.nan]})
-    piped = make_pipeline(TfidfVectorizer(), MaxMarginClassifier()).fit(texts, LabelMatrix.from_any(known))
-    found = next_queries(piped, texts, 2, known)
+    piped = make_pipeline(TfidfVectorizer(), lw.MaxMarginClassifier()).fit(
+        texts, lw.LabelMatrix.from_any(known)
+    )
+    found = lw.next_queries(piped, texts, 2, known)
     assert {name for _, name in found} <= {"flower", "water"}
     frame = pd.DataFrame({"text": texts})
-    table = TableModel(MaxMarginClassifier(), text="text").fit(frame, known)
-    assert len(next_queries(table, frame, 9, known)) == 5
+    table = lw.TableModel(lw.MaxMarginClassifier(), text="text").fit(frame, known)
+    assert len(lw.next_queries(table, frame, 9, known)) == 5
 
 
 def test_names_are_matched_with_those_of_the_model(data):
     X, _, known = data
     frame = pd.DataFrame(known, columns=list("abc"))
-    model = KernelLogisticClassifier(hyperparameters="fixed").fit(X, frame)
-    found = next_queries(model, X, 10, frame)
-    turned = next_queries(model, X, 10, frame[list("cab")])
+    model = lw.KernelLogisticClassifier(hyperparameters="fixed").fit(X, frame)
+    found = lw.next_queries(model, X, 10, frame)
+    turned = lw.next_queries(model, X, 10, frame[list("cab")])
     assert list(found) == list(turned)
-    some = next_queries(model, X, 100, frame[["b"]])  # nothing is known of the others
+    some = lw.next_queries(model, X, 100, frame[["b"]])  # nothing is known of the others
     assert {name for _, name in some} == set("abc")
 
 
 def test_asks_without_a_model(data):
     X, _, known = data
-    found = next_queries(None, X, 8, np.full_like(known, np.nan))
+    found = lw.next_queries(None, X, 8, np.full_like(known, np.nan))
     assert len(set(found.rows)) == 3  # all labels of each, which look the same
-    assert are_free(next_queries(None, X, 8, known), known)
+    assert are_free(lw.next_queries(None, X, 8, known), known)
 
 
 def test_a_cost_moves_queries_elsewhere(data, fitted):
     X, _, known = data
-    found = next_queries(fitted, X, 8, known, cost=[1.0, 1e9, 1.0])
+    found = lw.next_queries(fitted, X, 8, known, cost=[1.0, 1e9, 1.0])
     assert 1 not in found.labels
     named = [str(name) for name in fitted.classes_]
     turned = pd.Series([1.0, 1.0, 1e9], index=[named[2], named[0], named[1]])
-    assert list(next_queries(fitted, X, 8, known, cost=turned)) == list(found)
+    assert list(lw.next_queries(fitted, X, 8, known, cost=turned)) == list(found)
     rows = pd.DataFrame(np.ones(known.shape), columns=named).assign(**{named[1]: 1e9})
-    assert list(next_queries(fitted, X, 8, known, cost=rows[named[::-1]])) == list(found)
+    assert list(lw.next_queries(fitted, X, 8, known, cost=rows[named[::-1]])) == list(found)
     whole = np.ones(known.shape)
     whole[found.rows[0], found.labels[0]] = 1e9
-    moved = next_queries(fitted, X, 8, known, cost=whole)
+    moved = lw.next_queries(fitted, X, 8, known, cost=whole)
     assert (found.rows[0], found.labels[0]) not in set(zip(moved.rows, moved.labels, strict=True))
 
 
 def test_one_row_one_label(data):
     X, Y, _ = data
-    model = KernelLogisticClassifier(hyperparameters="fixed").fit(X, Y[:, :1])
-    assert list(next_queries(model, X[:1], 3)) == [(0, "0")]
+    model = lw.KernelLogisticClassifier(hyperparameters="fixed").fit(X, Y[:, :1])
+    assert list(lw.next_queries(model, X[:1], 3)) == [(0, "0")]
     one = LogisticRegression().fit(X, Y[:, 0])
-    assert len(next_queries(one, X, 3, np.full((30, 1), np.nan))) == 3
+    assert len(lw.next_queries(one, X, 3, np.full((30, 1), np.nan))) == 3
 
 
 def test_a_batch_does_not_ask_twice_for_the_same_thing():
     """Of rows that are copies of each other one is asked about before any other copy."""
     X = np.repeat(np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.5], [0.5, -1.0]]), 5, axis=0)
-    found = next_queries(None, X, 4, np.full((20, 1), np.nan))
+    found = lw.next_queries(None, X, 4, np.full((20, 1), np.nan))
     assert sorted(row // 5 for row, _ in found) == [0, 1, 2, 3]
 
 
@@ -158,25 +152,25 @@ def test_labels_that_are_coupled_are_asked_about_in_turn():
     X = np.eye(6)
     known = np.full((6, 2), np.nan)
     known[:2] = [[0, 0], [1, 1]]
-    twin = LabelCovariance.dense([[1.0, 0.95], [0.95, 1.0]])
+    twin = lw.LabelCovariance.dense([[1.0, 0.95], [0.95, 1.0]])
     rows = {}
     for name, covariance in (("coupled", twin), ("apart", None)):
-        model = MaxMarginClassifier(label_covariance=covariance).fit(X, known)
-        rows[name] = len(set(next_queries(model, X, 4, known).rows.tolist()))
+        model = lw.MaxMarginClassifier(label_covariance=covariance).fit(X, known)
+        rows[name] = len(set(lw.next_queries(model, X, 4, known).rows.tolist()))
     assert rows == {"coupled": 4, "apart": 2} or rows["coupled"] > rows["apart"]
 
 
 def test_looks_at_some_of_many_rows(data, fitted, monkeypatch):
     X, _, known = data
     monkeypatch.setattr("labelweave.app.active.pool._MOST_ENTRIES", 10 * N_LABELS)
-    found = next_queries(fitted, X, 100, known, cost=np.ones(known.shape))
+    found = lw.next_queries(fitted, X, 100, known, cost=np.ones(known.shape))
     assert len(set(found.rows)) <= 10
     assert are_free(found, known)
 
 
 def test_to_frame(data, fitted):
     X, _, known = data
-    frame = next_queries(fitted, X, 3, known).to_frame()
+    frame = lw.next_queries(fitted, X, 3, known).to_frame()
     assert list(frame) == ["row", "label", "probability", "gain", "informs"]
     assert frame.gain.is_monotonic_decreasing
 
@@ -202,13 +196,13 @@ def test_to_frame(data, fitted):
 def test_says_what_is_wrong(data, fitted, given, words):
     X, _, known = data
     with pytest.raises(ValueError, match=words):
-        next_queries(**{"model": fitted, "X_pool": X, "n": 3, "known": known} | given)
+        lw.next_queries(**{"model": fitted, "X_pool": X, "n": 3, "known": known} | given)
 
 
 def test_refuses_one_class_a_row(data):
     X, _, _ = data
     classes = np.arange(30) % 3
     with pytest.raises(ValueError, match="one class a row"):
-        next_queries(KernelLogisticClassifier(hyperparameters="fixed").fit(X, classes), X, 3)
+        lw.next_queries(lw.KernelLogisticClassifier(hyperparameters="fixed").fit(X, classes), X, 3)
     with pytest.raises(ValueError, match="one class a row"):
-        next_queries(LogisticRegression().fit(X, classes), X, 3)
+        lw.next_queries(LogisticRegression().fit(X, classes), X, 3)

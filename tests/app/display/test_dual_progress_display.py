@@ -7,13 +7,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from labelweave import (
-    BinaryRelevance,
-    KernelLogisticClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TunedThresholdClassifier,
-)
+import labelweave as lw
 from labelweave.display import DualProgressDisplay
 from labelweave.solvers import TraceRecord
 from pictures import legend_texts
@@ -25,10 +19,12 @@ def models():
     X = generator.normal(size=(80, 4))
     Y = (X[:, :3] + 0.5 * generator.normal(size=(80, 3)) > 0).astype(int)
     return {
-        "margin": MaxMarginClassifier(tol=1e-5).fit(X, Y),
-        "low rank": LowRankClassifier(rank=2).fit(X, Y),
-        "kernel": KernelLogisticClassifier(gamma=0.5, hyperparameters="fixed").fit(X, Y.argmax(axis=1)),
-        "tuned": make_pipeline(StandardScaler(), TunedThresholdClassifier(MaxMarginClassifier())).fit(X, Y),
+        "margin": lw.MaxMarginClassifier(tol=1e-5).fit(X, Y),
+        "low rank": lw.LowRankClassifier(rank=2).fit(X, Y),
+        "kernel": lw.KernelLogisticClassifier(gamma=0.5, hyperparameters="fixed").fit(X, Y.argmax(axis=1)),
+        "tuned": make_pipeline(StandardScaler(), lw.TunedThresholdClassifier(lw.MaxMarginClassifier())).fit(
+            X, Y
+        ),
     }
 
 
@@ -95,7 +91,7 @@ def test_durations_of_different_size_are_on_a_logarithmic_axis():
 def test_what_cannot_be_drawn_is_refused(models):
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     with pytest.raises(ValueError, match="The trace of BinaryRelevance is empty"):
-        DualProgressDisplay.from_estimator(BinaryRelevance().fit(X, np.eye(2, dtype=int)[y]))
+        DualProgressDisplay.from_estimator(lw.BinaryRelevance().fit(X, np.eye(2, dtype=int)[y]))
     with pytest.raises(TypeError, match="records of type tuple without an objective"):
         DualProgressDisplay.from_traces([(1, 2)])
     with pytest.raises(ValueError, match="against is 'epochs'"):

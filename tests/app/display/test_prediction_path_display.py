@@ -4,18 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labelweave import (
-    HierarchicalClassifier,
-    KernelLogisticClassifier,
-    LabelMatrix,
-    MaxMarginClassifier,
-    TableModel,
-    Taxonomy,
-)
+import labelweave as lw
 from labelweave.display import PredictionPathDisplay
 
-TREE = Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": ["rose", "oak"]})
-GRAPH = Taxonomy([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e")])
+TREE = lw.Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": ["rose", "oak"]})
+GRAPH = lw.Taxonomy([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e")])
 
 
 def texts(display):
@@ -53,7 +46,7 @@ def test_labels_of_a_graph_with_two_parents():
 def test_boxes_do_not_overlap():
     random = np.random.default_rng(0)
     pairs = [(f"n{random.integers(k // 3, k)}", f"n{k}") for k in range(1, 400)]
-    graph = Taxonomy(pairs, nodes=["n0"])
+    graph = lw.Taxonomy(pairs, nodes=["n0"])
     labels = (random.random(400) < 0.2).astype(int)
     display = PredictionPathDisplay.from_predictions(graph, labels, random.random(400), graph.nodes)
     assert 20 < len(display.probabilities) <= 60 < len(display.predicted)
@@ -74,23 +67,25 @@ def test_models_with_a_hierarchy():
     random = np.random.default_rng(0)
     X = random.normal(size=(40, 3))
     leaves = np.array(["dog", "cat", "rose", "oak"])
-    model = KernelLogisticClassifier(taxonomy=TREE, hyperparameters="fixed").fit(X, leaves[np.arange(40) % 4])
+    model = lw.KernelLogisticClassifier(taxonomy=TREE, hyperparameters="fixed").fit(
+        X, leaves[np.arange(40) % 4]
+    )
     display = PredictionPathDisplay.from_estimator(model, X[:1])
     assert display.probabilities["animal"] + display.probabilities["plant"] == pytest.approx(1)
     assert model.predict(X[:1])[0] in display.predicted
     names = ["a", "b", "c", "d", "e"]
-    Y = LabelMatrix.from_any((random.random((40, 5)) < 0.4).astype(float), names)
-    inner = KernelLogisticClassifier(hyperparameters="fixed")
-    many = HierarchicalClassifier(inner, GRAPH, "max").fit(X, GRAPH.closed(Y))
+    Y = lw.LabelMatrix.from_any((random.random((40, 5)) < 0.4).astype(float), names)
+    inner = lw.KernelLogisticClassifier(hyperparameters="fixed")
+    many = lw.HierarchicalClassifier(inner, GRAPH, "max").fit(X, GRAPH.closed(Y))
     display = PredictionPathDisplay.from_estimator(many, X[:1], others=5)
     assert set(display.probabilities) == set(names)
-    table = TableModel(many).fit(pd.DataFrame(X, columns=["a", "b", "c"]), GRAPH.closed(Y))
+    table = lw.TableModel(many).fit(pd.DataFrame(X, columns=["a", "b", "c"]), GRAPH.closed(Y))
     display = PredictionPathDisplay.from_estimator(table, pd.DataFrame(X[:1], columns=["a", "b", "c"]))
     assert set(display.probabilities) <= set(names)
     with pytest.raises(ValueError, match="X has 2 rows; give the one row"):
         PredictionPathDisplay.from_estimator(many, X[:2])
     with pytest.raises(TypeError, match="no probabilities"):
-        PredictionPathDisplay.from_estimator(MaxMarginClassifier().fit(X, Y), X[:1], taxonomy=GRAPH)
+        PredictionPathDisplay.from_estimator(lw.MaxMarginClassifier().fit(X, Y), X[:1], taxonomy=GRAPH)
 
 
 @pytest.mark.parametrize(

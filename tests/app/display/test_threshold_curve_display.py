@@ -10,16 +10,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from labelweave import (
-    CalibratedLabelClassifier,
-    ConformalLabelClassifier,
-    HierarchicalClassifier,
-    LabelMatrix,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    Taxonomy,
-    TunedThresholdClassifier,
-)
+import labelweave as lw
 from labelweave.display import ThresholdCurveDisplay
 from labelweave.metrics import f1_score, precision_score, recall_score
 from pictures import legend_texts
@@ -79,16 +70,16 @@ def test_unobserved_entries_are_not_counted(case):
 @pytest.mark.slow
 def test_models_are_marked_where_they_decide(rows):
     X, Y = rows
-    piped = make_pipeline(StandardScaler(), TunedThresholdClassifier(MaxMarginClassifier()))
+    piped = make_pipeline(StandardScaler(), lw.TunedThresholdClassifier(lw.MaxMarginClassifier()))
     ones = OneVsRestClassifier(LogisticRegression())
     for model in (
-        MaxMarginClassifier(),
-        TunedThresholdClassifier(MaxMarginClassifier(), scope="global"),
-        TunedThresholdClassifier(ones, response_method="predict_proba"),
-        LowRankClassifier(rank=2),
+        lw.MaxMarginClassifier(),
+        lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), scope="global"),
+        lw.TunedThresholdClassifier(ones, response_method="predict_proba"),
+        lw.LowRankClassifier(rank=2),
         ones,
         piped,
-        ConformalLabelClassifier(CalibratedLabelClassifier(MaxMarginClassifier()), level=0.2),
+        lw.ConformalLabelClassifier(lw.CalibratedLabelClassifier(lw.MaxMarginClassifier()), level=0.2),
     ):
         model.fit(X, Y)
         display = ThresholdCurveDisplay.from_estimator(model, X, Y)
@@ -101,10 +92,10 @@ def test_models_are_marked_where_they_decide(rows):
 def test_thresholds_on_another_scale_are_not_marked(rows):
     X, Y = rows
     ones = OneVsRestClassifier(LogisticRegression())
-    tuned = TunedThresholdClassifier(ones).fit(X, Y)
+    tuned = lw.TunedThresholdClassifier(ones).fit(X, Y)
     for model, response in (
         (tuned, "decision_function"),
-        (TunedThresholdClassifier(ones, scope="top_k").fit(X, Y), "auto"),
+        (lw.TunedThresholdClassifier(ones, scope="top_k").fit(X, Y), "auto"),
     ):
         display = ThresholdCurveDisplay.from_estimator(model, X, Y, response_method=response)
         assert display.curves[0].chosen is None
@@ -115,23 +106,25 @@ def test_thresholds_on_another_scale_are_not_marked(rows):
 
 def test_where_whole_rows_decide_no_threshold_is_marked(rows):
     X, Y = rows
-    named = LabelMatrix.from_any(Y, ["a", "b", "c"])
+    named = lw.LabelMatrix.from_any(Y, ["a", "b", "c"])
     classes = np.array(["x", "y", "z"])[np.argmax(X[:, :3], axis=1)]
-    given = MaxMarginClassifier(threshold=-0.2)
+    given = lw.MaxMarginClassifier(threshold=-0.2)
     for model, y in (
-        (MaxMarginClassifier(), classes),
+        (lw.MaxMarginClassifier(), classes),
         (LogisticRegression(), classes),
-        (HierarchicalClassifier(given, Taxonomy.from_nested({"a": ["b", "c"]})), named),
-        (CalibratedLabelClassifier(MaxMarginClassifier(), decision="expected_f1"), named),
+        (lw.HierarchicalClassifier(given, lw.Taxonomy.from_nested({"a": ["b", "c"]})), named),
+        (lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(), decision="expected_f1"), named),
     ):
         display = ThresholdCurveDisplay.from_estimator(model.fit(X, y), X, y)
         assert display.curves[0].chosen is None
-    sets = ConformalLabelClassifier(LogisticRegression(), level=0.2, guarantee="expectation").fit(X, classes)
+    sets = lw.ConformalLabelClassifier(LogisticRegression(), level=0.2, guarantee="expectation").fit(
+        X, classes
+    )
     assert ThresholdCurveDisplay.from_estimator(sets, X, classes).curves[0].chosen == sets.threshold_
 
 
 def test_infinite_thresholds_are_refused(rows):
-    model = TunedThresholdClassifier(MaxMarginClassifier()).fit(*rows)
+    model = lw.TunedThresholdClassifier(lw.MaxMarginClassifier()).fit(*rows)
     model.thresholds_ = np.array([0.0, np.inf, 0.0])
     with pytest.raises(ValueError, match="A threshold of the TunedThresholdClassifier is infinite"):
         ThresholdCurveDisplay.from_estimator(model, *rows)
@@ -140,7 +133,7 @@ def test_infinite_thresholds_are_refused(rows):
 def test_two_classes_and_many(rows):
     X, Y = rows
     names = np.where(Y[:, 0] == 1, "yes", "no")
-    two = ThresholdCurveDisplay.from_estimator(MaxMarginClassifier().fit(X, names), X, names, labels="yes")
+    two = ThresholdCurveDisplay.from_estimator(lw.MaxMarginClassifier().fit(X, names), X, names, labels="yes")
     assert two.curves[0].recall[0] == 1
     classes = np.array(["x", "y", "z"])[np.argmax(X[:, :3], axis=1)]
     many = ThresholdCurveDisplay.from_estimator(
@@ -178,8 +171,8 @@ def test_labels_without_positives_and_wrong_shapes_are_refused(case):
         ThresholdCurveDisplay.from_predictions(np.zeros((200, 3)), case[1])
     with pytest.raises(ValueError, match="scores has shape"):
         ThresholdCurveDisplay.from_predictions(case[0], case[1][:, :2])
-    names = LabelMatrix.from_any(case[0], ["a", "b", "c"])
-    model = MaxMarginClassifier().fit(case[1], names)
-    other = LabelMatrix.from_any(case[0], ["b", "a", "c"])
+    names = lw.LabelMatrix.from_any(case[0], ["a", "b", "c"])
+    model = lw.MaxMarginClassifier().fit(case[1], names)
+    other = lw.LabelMatrix.from_any(case[0], ["b", "a", "c"])
     with pytest.raises(ValueError, match="another order than the MaxMarginClassifier: column 0 is 'b'"):
         ThresholdCurveDisplay.from_estimator(model, case[1], other)

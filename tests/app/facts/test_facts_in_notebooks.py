@@ -17,19 +17,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
-from labelweave import (
-    BinaryRelevance,
-    CalibratedLabelClassifier,
-    ConformalLabelClassifier,
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LabelMatrix,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    RankSearch,
-    Taxonomy,
-    TunedThresholdClassifier,
-)
+import labelweave as lw
 from labelweave.app.facts import fact_lines, model_facts
 from labelweave.app.facts.lines import label_lines
 from labelweave.app.facts.words import changed_parameters, plain_parameters
@@ -41,7 +29,7 @@ EVIL = "<script>alert('x')</script>"
 @pytest.fixture(scope="module")
 def data():
     found = make_text_like(200, 60, 5, labels_per_row=2, words_per_row=12, random_state=1)
-    return found.X, LabelMatrix(found.Y.positives, None, [EVIL, "a & b", "c", "d", "e"])
+    return found.X, lw.LabelMatrix(found.Y.positives, None, [EVIL, "a & b", "c", "d", "e"])
 
 
 def table(model):
@@ -55,7 +43,7 @@ def table(model):
 
 
 def test_facts_of_a_fitted_model_are_shown_and_escaped(data):
-    model = MaxMarginClassifier()
+    model = lw.MaxMarginClassifier()
     assert table(model) == {}
     found = table(model.fit(*data))
     assert found["model"] == "MaxMarginClassifier"
@@ -71,12 +59,12 @@ def test_facts_of_a_fitted_model_are_shown_and_escaped(data):
 @pytest.mark.parametrize(
     ("model", "named"),
     [
-        (LowRankClassifier(rank=2), {"rank", "threshold", "gap", "fit"}),
-        (LowRankClassifier(RankSearch([1, 2], [1.0], cv=2)), {"rank", "chosen"}),
-        (LabelGraphClassifier("full", 0.1, tol=0.3), {"graph", "gap", "fit"}),
-        (KernelLogisticClassifier(hyperparameters="fixed"), {"prior", "kernel", "fit"}),
-        (BinaryRelevance(), {"labels", "fit"}),
-        (ConformalLabelClassifier(TunedThresholdClassifier(MaxMarginClassifier()), level=0.4),
+        (lw.LowRankClassifier(rank=2), {"rank", "threshold", "gap", "fit"}),
+        (lw.LowRankClassifier(lw.RankSearch([1, 2], [1.0], cv=2)), {"rank", "chosen"}),
+        (lw.LabelGraphClassifier("full", 0.1, tol=0.3), {"graph", "gap", "fit"}),
+        (lw.KernelLogisticClassifier(hyperparameters="fixed"), {"prior", "kernel", "fit"}),
+        (lw.BinaryRelevance(), {"labels", "fit"}),
+        (lw.ConformalLabelClassifier(lw.TunedThresholdClassifier(lw.MaxMarginClassifier()), level=0.4),
          {"decides", "around", "guarantee", "gap"}),
     ],
 )  # fmt: skip
@@ -87,35 +75,35 @@ def test_every_kind_of_model_says_what_it_is(data, model, named):
 @pytest.mark.parametrize("inner", [RandomForestClassifier(5), OneVsRestClassifier(LogisticRegression())])
 def test_around_other_estimators_only_what_is_known_is_said(data, inner):
     X, Y = data[0], data[1].positives.toarray()
-    found = table(TunedThresholdClassifier(inner).fit(X, Y))
+    found = table(lw.TunedThresholdClassifier(inner).fit(X, Y))
     assert set(found) == {"model", "decides", "labels", "features"}
     assert found["model"] == f"TunedThresholdClassifier around {type(inner).__name__}"
 
 
 def test_estimators_of_texts_and_of_many_iterations_are_shown(data):
     X, Y = data[0].toarray(), data[1].positives.toarray()
-    found = table(CalibratedLabelClassifier(RidgeClassifier(solver="lsqr"), method="sigmoid").fit(X, Y))
+    found = table(lw.CalibratedLabelClassifier(RidgeClassifier(solver="lsqr"), method="sigmoid").fit(X, Y))
     assert found["features"] == "60, without names"
     texts = ["red rose", "blue sea", "rose", "blue ink"] * 10
     reader = make_pipeline(CountVectorizer(), LogisticRegression())
-    found = table(TunedThresholdClassifier(reader).fit(texts, [1, 0, 1, 0] * 10))
+    found = table(lw.TunedThresholdClassifier(reader).fit(texts, [1, 0, 1, 0] * 10))
     assert set(found) == {"model", "decides", "steps before", "classes"}
 
 
 def test_a_taxonomy_is_named(data):
     y = np.array(["dog", "cat", "oak"])[np.arange(60) % 3]
-    tree = Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": ["oak"]})
-    model = KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed").fit(data[0][:60], y)
+    tree = lw.Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": ["oak"]})
+    model = lw.KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed").fit(data[0][:60], y)
     assert table(model)["taxonomy"].startswith("5 nodes")
     assert table(model)["classes"] == "3: cat, dog, oak"
 
 
 def test_numbers_of_numpy_are_shown_as_numbers():
-    found = plain_parameters(MaxMarginClassifier(C=np.float64(2.5), max_iter=np.int64(7)))
+    found = plain_parameters(lw.MaxMarginClassifier(C=np.float64(2.5), max_iter=np.int64(7)))
     assert (found["C"], found["max_iter"]) == (2.5, 7)
     for same in (1, np.float64(1), np.int64(1)):
-        assert changed_parameters(MaxMarginClassifier(C=same)) == ()
-    assert changed_parameters(MaxMarginClassifier(C=2, warm_start=0)) == ("C", "warm_start")
+        assert changed_parameters(lw.MaxMarginClassifier(C=same)) == ()
+    assert changed_parameters(lw.MaxMarginClassifier(C=2, warm_start=0)) == ("C", "warm_start")
 
 
 def test_estimators_do_not_import_facts():
@@ -124,7 +112,7 @@ def test_estimators_do_not_import_facts():
 
 
 def test_what_stands_for_missing_features_is_said():
-    model = MaxMarginClassifier().fit(np.eye(4), np.eye(4))
+    model = lw.MaxMarginClassifier().fit(np.eye(4), np.eye(4))
     assert model_facts(model).imputed is None
     model.feature_means_ = np.full(4, 0.25)
     assert model_facts(model).imputed == "training means stand for missing features, of 4 features"

@@ -11,16 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from labelweave import (
-    BinaryRelevance,
-    CalibratedLabelClassifier,
-    ConformalLabelClassifier,
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TunedThresholdClassifier,
-)
+import labelweave as lw
 from labelweave.app.report.measured import measure
 from labelweave.app.report.reported_rows import Outcomes, read_rows
 from labelweave.app.report.row_examples import LinearScores, RowExamples
@@ -30,18 +21,20 @@ from labelweave.estimators import TableModel
 from labelweave.report import write_report
 
 MODELS = {
-    "max-margin": MaxMarginClassifier(),
-    "cosine": MaxMarginClassifier(kernel="cosine"),
-    "low rank": LowRankClassifier(rank=3, threshold=0.4),
-    "low rank, single": LowRankClassifier(rank=3, precision="float32"),
-    "least squares": BinaryRelevance(),
-    "in a wrapper": TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1"),
-    "thresholds twice": TunedThresholdClassifier(LowRankClassifier(rank=3, threshold=0.4), "macro_f1"),
-    "calibrated": CalibratedLabelClassifier(MaxMarginClassifier()),
-    "isotonic": CalibratedLabelClassifier(MaxMarginClassifier(threshold=-0.2), "isotonic"),
-    "thresholds of probabilities": TunedThresholdClassifier(CalibratedLabelClassifier(MaxMarginClassifier())),
-    "sets of expected F1": CalibratedLabelClassifier(MaxMarginClassifier(), decision="expected_f1"),
-    "guaranteed": ConformalLabelClassifier(MaxMarginClassifier(), level=0.3),
+    "max-margin": lw.MaxMarginClassifier(),
+    "cosine": lw.MaxMarginClassifier(kernel="cosine"),
+    "low rank": lw.LowRankClassifier(rank=3, threshold=0.4),
+    "low rank, single": lw.LowRankClassifier(rank=3, precision="float32"),
+    "least squares": lw.BinaryRelevance(),
+    "in a wrapper": lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), "macro_f1"),
+    "thresholds twice": lw.TunedThresholdClassifier(lw.LowRankClassifier(rank=3, threshold=0.4), "macro_f1"),
+    "calibrated": lw.CalibratedLabelClassifier(lw.MaxMarginClassifier()),
+    "isotonic": lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(threshold=-0.2), "isotonic"),
+    "thresholds of probabilities": lw.TunedThresholdClassifier(
+        lw.CalibratedLabelClassifier(lw.MaxMarginClassifier())
+    ),
+    "sets of expected F1": lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(), decision="expected_f1"),
+    "guaranteed": lw.ConformalLabelClassifier(lw.MaxMarginClassifier(), level=0.3),
 }
 
 
@@ -81,7 +74,7 @@ def test_parts_add_up_to_the_decision(data, name, is_sparse):
 def test_of_two_classes_each_has_its_sign(data):
     X, Y = data
     y = np.where(Y.to_dense()[:, 0] == 1, "yes", "no")
-    linear = LinearScores(MaxMarginClassifier().fit(X, y))
+    linear = LinearScores(lw.MaxMarginClassifier().fit(X, y))
     score = linear.classifier.decision_function(X[[0]])[0]
     no, yes = (linear.explain(X[[0]], label, sign * score, None) for label, sign in ((0, -1), (1, 1)))
     assert yes.margin == pytest.approx(score)
@@ -94,7 +87,7 @@ def test_of_two_classes_each_has_its_sign(data):
 
 def test_a_label_graph_adds_what_other_labels_do():
     data, edges = make_clique_toy(200)
-    model = LabelGraphClassifier(graph=edges, tol=1e-2).fit(data.X, data.Y)
+    model = lw.LabelGraphClassifier(graph=edges, tol=1e-2).fit(data.X, data.Y)
     linear, scores = LinearScores(model), model.decision_function(data.X[:5])
     found = linear.explain(data.X[[0]], 0, scores[0, 0], 0.0)
     own = found.intercept + sum(part.amount for part in found.contributions)
@@ -131,7 +124,7 @@ def test_small_probabilities_and_thresholds_are_told_apart(data, tmp_path):
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_sure_probabilities_are_no_calibration(sign):
     X = np.array([[1.0], [-1.0], [2.0], [-2.0]])
-    model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed").fit(X, X > 0)
+    model = lw.KernelLogisticClassifier(kernel="linear", hyperparameters="fixed").fit(X, X > 0)
     row = np.array([[sign * 1e3]])
     found = LinearScores(model).explain(row, 0, float(model.predict_proba(row)[0, 0]), 0.5)
     assert abs(found.margin) > 30
@@ -147,7 +140,7 @@ def _sparse(table):
 
 def test_cells_are_shown_as_they_are():
     X = pd.DataFrame({"id": [9007199254741251, 4], "n": [3, 4], "share": [0.5, None]})
-    model = make_pipeline(SimpleImputer(), StandardScaler(), MaxMarginClassifier()).fit(X, [[1], [0]])
+    model = make_pipeline(SimpleImputer(), StandardScaler(), lw.MaxMarginClassifier()).fit(X, [[1], [0]])
     rows = read_rows(model, X, None)
     assert rows.cells(0) == [("id", "9007199254741251"), ("n", "3"), ("share", "0.5")]
     assert rows.cells(1)[2] == ("share", "")
@@ -158,7 +151,7 @@ def test_words_are_marked_in_the_text():
         {"text": ["A red rose, red!", "a blue sea", "the rose", "blue ink"], "n": [1.0, 2.0, None, 4.0]}
     )
     vectorizer = TableVectorizer(text="text", numeric="n", missing_numeric="mean").fit(frame)
-    flower = MaxMarginClassifier(C=10).fit(vectorizer.transform(frame), [[1], [0], [1], [0]])
+    flower = lw.MaxMarginClassifier(C=10).fit(vectorizer.transform(frame), [[1], [0], [1], [0]])
     rows = read_rows(TableModel.of_fitted(vectorizer, flower), frame, None)
     assert rows.cells(2) == [("text", "the rose"), ("n", "")]
     scores = np.array([[-1.0], [-1.0], [1.0], [1.0]])  # as if it were wrong on rows 0 and 3

@@ -16,21 +16,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave import (
-    AutoLabelClassifier,
-    KernelLogisticClassifier,
-    LabelCovariance,
-    LabelGraphClassifier,
-    LabelMatrix,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    Taxonomy,
-)
+import labelweave as lw
 from labelweave.report import ReportOptions, write_report
 
 EVIL = "<script>document.title='owned'</script>"
 HARD = [EVIL, "n" * 300, "a label with a name of several words, " * 4, "ünï 中文", "x::y", "{{ 7 }}"]
-TREE = Taxonomy([("left", name) for name in HARD[:3]] + [("the right side", name) for name in HARD[3:]])
+TREE = lw.Taxonomy([("left", name) for name in HARD[:3]] + [("the right side", name) for name in HARD[3:]])
 WIDTHS = {"desktop": 1280, "phone": 390}
 MEASURE = """<script>
 const root = document.documentElement;
@@ -77,7 +68,7 @@ def labeled(n_labels, names=None):
     X = rng.normal(size=(300, 20))
     scores = X @ rng.normal(size=(20, n_labels)) - rng.uniform(2, 9, n_labels)
     positives = sp.csr_array((scores + rng.normal(size=scores.shape) > 0).astype(np.int8))
-    return X, LabelMatrix(positives, None, names or [f"tag {k}" for k in range(n_labels)])
+    return X, lw.LabelMatrix(positives, None, names or [f"tag {k}" for k in range(n_labels)])
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +79,7 @@ def pages(tmp_path_factory):
     for name, path in made.items():
         X, y = classes() if name == "tree" else labeled(*{"100": (100,), "983": (983,)}.get(name, (6,)))
         if name in ("hard", "graph"):
-            y = LabelMatrix(y.positives, None, HARD)
+            y = lw.LabelMatrix(y.positives, None, HARD)
         model = chosen_model(name, y).fit(X[:200], y[:200])
         write_report(model, X[200:], y[200:], path, options=ReportOptions(title=name))
     return made
@@ -96,12 +87,12 @@ def pages(tmp_path_factory):
 
 def chosen_model(name, y):
     if name == "graph":
-        return LabelGraphClassifier("full", tol=0.3)
+        return lw.LabelGraphClassifier("full", tol=0.3)
     if name == "tree":
-        return KernelLogisticClassifier(taxonomy=TREE, hyperparameters="fixed")
+        return lw.KernelLogisticClassifier(taxonomy=TREE, hyperparameters="fixed")
     if name == "983":
-        return LowRankClassifier(rank=10, max_iter=3, tol=1.0)
-    return MaxMarginClassifier(label_covariance=LabelCovariance.from_labels(y).shrink(0.2), tol=0.1)
+        return lw.LowRankClassifier(rank=10, max_iter=3, tol=1.0)
+    return lw.MaxMarginClassifier(label_covariance=lw.LabelCovariance.from_labels(y).shrink(0.2), tol=0.1)
 
 
 def classes():
@@ -180,10 +171,10 @@ def test_the_baseline_is_seen_on_a_narrow_phone(browser, pages):
 
 def test_words_beside_bars_are_seen_on_a_narrow_phone(browser, tmp_path):
     X = np.random.default_rng(0).normal(size=(90, 4))
-    Y = LabelMatrix((X[:, :3] > 0).astype(int), names=[f"a label of many letters, {k}" for k in range(3)])
+    Y = lw.LabelMatrix((X[:, :3] > 0).astype(int), names=[f"a label of many letters, {k}" for k in range(3)])
     page = tmp_path / "p.html"
     write_report(
-        AutoLabelClassifier(members=["rbf"], time_budget=0.1).fit(X[:45], Y[:45]), X[45:], Y[45:], page
+        lw.AutoLabelClassifier(members=["rbf"], time_budget=0.1).fit(X[:45], Y[:45]), X[45:], Y[45:], page
     )
     script = """<script>
     const edge = document.documentElement.clientWidth;

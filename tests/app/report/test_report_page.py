@@ -9,13 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from labelweave import (
-    AutoLabelClassifier,
-    LabelCovariance,
-    LabelMatrix,
-    MaxMarginClassifier,
-    TunedThresholdClassifier,
-)
+import labelweave as lw
 from labelweave.metrics import score_table
 from labelweave.report import ReportOptions, write_report
 
@@ -74,8 +68,8 @@ def test_names_are_text_and_never_markup(report, rows):
     X, Y = rows
     names = [EVIL, '" onmouseover="x', "a & b <b>", "it's", "{{ 7 * 7 }}", "ünï 中文 🙂", "n" * 300]
     frame = X.rename(columns={X.columns[0]: EVIL + "&"})
-    given = LabelMatrix(Y.positives, None, names)
-    model = MaxMarginClassifier(label_covariance=LabelCovariance.from_labels(given).shrink(0.2)).fit(
+    given = lw.LabelMatrix(Y.positives, None, names)
+    model = lw.MaxMarginClassifier(label_covariance=lw.LabelCovariance.from_labels(given).shrink(0.2)).fit(
         frame, given
     )
     page = report(model, frame, given, row_names=[EVIL] * len(frame), title=EVIL, facts={EVIL: EVIL})
@@ -91,7 +85,7 @@ def test_missing_labels_are_not_counted(report, model, rows):
     X, Y = rows
     table = Y.to_dense()
     hidden = np.random.default_rng(0).random(table.shape) < 0.3
-    missing = LabelMatrix.from_any(np.where(hidden, np.nan, table), [f"tag {k}" for k in range(7)])
+    missing = lw.LabelMatrix.from_any(np.where(hidden, np.nan, table), [f"tag {k}" for k in range(7)])
     page = report(model, X, missing)
     assert "of the label table are missing and are not counted" in page.text
     metrics = score_table(missing, model.decision_function(X))
@@ -104,14 +98,14 @@ def test_the_same_rows_give_the_same_bytes(report, model, rows):
 
 def test_a_model_without_errors(report):
     X = np.repeat(np.eye(3), 5, axis=0)
-    page = report(MaxMarginClassifier(C=10).fit(X, X), X, X)
+    page = report(lw.MaxMarginClassifier(C=10).fit(X, X), X, X)
     assert "There is none: no label that some row has is predicted wrongly." in page.text
     assert "feature 0" in page.text
 
 
 def test_wrappers_that_decide(report, data):
     X, Y = data
-    model = TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1").fit(X, Y)
+    model = lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), "macro_f1").fit(X, Y)
     page = report(model, X, Y)
     assert "TunedThresholdClassifier around MaxMarginClassifier" in page.text
     assert "add up exactly to how far a label is above its threshold; it is predicted" in page.text
@@ -119,7 +113,7 @@ def test_wrappers_that_decide(report, data):
 
 def test_where_whole_rows_decide_lines_add_up_to_the_score(report, data):
     X, Y = data
-    page = report(TunedThresholdClassifier(MaxMarginClassifier(), scope="top_k").fit(X, Y), X, Y)
+    page = report(lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), scope="top_k").fit(X, Y), X, Y)
     assert "to its score; which labels are predicted is decided for a row as a whole." in page.text
     assert "above its threshold" not in page.text
 
@@ -130,8 +124,8 @@ def test_labels_that_are_known_by_probabilities_count_as_such(report):
     Q[:, 0] = 0
     Q[0, 0] = 0.6
     names = ["rare", "one", "two"]
-    model = MaxMarginClassifier().fit(X, LabelMatrix.from_any((X > 1).astype(int), names))
-    page = report(model, X, LabelMatrix.from_probabilities(Q, names))
+    model = lw.MaxMarginClassifier().fit(X, lw.LabelMatrix.from_any((X > 1).astype(int), names))
+    page = report(model, X, lw.LabelMatrix.from_probabilities(Q, names))
     assert "Only 0.6 rows have it here, so these numbers are rough." in page.text
     shares = re.findall(r"([\d,.]+) of ([\d,.]+)", page.text)
     assert shares
@@ -141,7 +135,7 @@ def test_labels_that_are_known_by_probabilities_count_as_such(report):
 
 def test_kernels_have_no_contributions(report, data):
     X, Y = data
-    page = report(MaxMarginClassifier(kernel="rbf").fit(X, Y), X, Y)
+    page = report(lw.MaxMarginClassifier(kernel="rbf").fit(X, Y), X, Y)
     assert "so single features have no contributions" in page.text
     assert not any(table.get("class") == "parts" for table in page.named("table"))
 
@@ -149,14 +143,14 @@ def test_kernels_have_no_contributions(report, data):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda Y: LabelMatrix(0 * Y.positives, None, Y.names), "None of the 100 rows has a label"),
-        (lambda Y: LabelMatrix.from_any(np.full(Y.shape, np.nan)), "no observed entry"),
+        (lambda Y: lw.LabelMatrix(0 * Y.positives, None, Y.names), "None of the 100 rows has a label"),
+        (lambda Y: lw.LabelMatrix.from_any(np.full(Y.shape, np.nan)), "no observed entry"),
         (lambda Y: Y[np.arange(5)], "X has 100 rows but y has 5"),
         (
-            lambda Y: LabelMatrix(Y.positives, None, [*"abcdef", "tag 6"]),
+            lambda Y: lw.LabelMatrix(Y.positives, None, [*"abcdef", "tag 6"]),
             "'a' is unknown to the model (6 of 7 are)",
         ),
-        (lambda Y: LabelMatrix(Y.positives[:, :0], None, []), "No label of the data is known"),
+        (lambda Y: lw.LabelMatrix(Y.positives[:, :0], None, []), "No label of the data is known"),
     ],
 )
 def test_labels_that_do_not_fit(model, rows, tmp_path, change, message):
@@ -168,7 +162,7 @@ def test_labels_that_do_not_fit(model, rows, tmp_path, change, message):
 
 def test_unknown_labels_can_be_ignored(report, model, rows):
     X, Y = rows
-    given = LabelMatrix(Y.positives, None, ["new", *Y.names[1:]])
+    given = lw.LabelMatrix(Y.positives, None, ["new", *Y.names[1:]])
     page = report(model, X, given, unknown_labels="ignore")
     assert "1 of the model's 7 labels are not in the data" in page.text
     assert page.text.count("tag 0") == 1  # among the labels that the model knows
@@ -201,7 +195,9 @@ def test_labels_that_may_be_wrong_are_shown(model, rows, report):
     given = (scores > 0).astype(float)  # right everywhere but where the model is surest
     row = int(np.argmax(scores[:, 2]))
     given[row, 2] = 0
-    page = report(model, X, LabelMatrix.from_any(given, Y.names), row_names=[f"row {k}" for k in range(100)])
+    page = report(
+        model, X, lw.LabelMatrix.from_any(given, Y.names), row_names=[f"row {k}" for k in range(100)]
+    )
     assert "#suspects" in [link.get("href") for link in page.named("a")]
     assert f"row {row} tag 2 no" in page.text
     few = report(model, X.iloc[:20], Y[np.arange(20)])
@@ -230,7 +226,7 @@ def test_text_stands_out_from_its_ground_in_light_and_dark():
 
 def test_says_what_an_automatic_model_tried(report, model, rows):
     X, Y = rows
-    combined = AutoLabelClassifier(members=["linear", "rbf"], time_budget=1e-3).fit(X, Y)
+    combined = lw.AutoLabelClassifier(members=["linear", "rbf"], time_budget=1e-3).fit(X, Y)
     page = report(combined, X, Y)
     assert page.still_open == []
     for one in combined.members_:

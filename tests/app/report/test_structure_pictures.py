@@ -8,17 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from labelweave import (
-    BinaryRelevance,
-    CliqueGraph,
-    HierarchicalClassifier,
-    KernelLogisticClassifier,
-    LabelCovariance,
-    LabelGraphClassifier,
-    LabelMatrix,
-    MaxMarginClassifier,
-    Taxonomy,
-)
+import labelweave as lw
 from labelweave.app.report.label_numbers import LabelStructure, NodeNumbers
 from labelweave.app.report.pictures import graph_picture, tree_branches, tree_picture
 
@@ -28,8 +18,8 @@ EVIL = "<script>document.title='owned'</script>"
 def test_a_label_graph_is_drawn(report, data):
     pytest.importorskip("networkx")
     X, Y = data
-    named = LabelMatrix(Y.positives, None, [EVIL, "a & b", '"quoted"', "海", "n" * 300, "x$y$", "tag 6"])
-    model = LabelGraphClassifier("full", 0.1, tol=0.3).fit(X[:200], named[:200])
+    named = lw.LabelMatrix(Y.positives, None, [EVIL, "a & b", '"quoted"', "海", "n" * 300, "x$y$", "tag 6"])
+    model = lw.LabelGraphClassifier("full", 0.1, tol=0.3).fit(X[:200], named[:200])
     page = report(model, X[200:], named[200:])
     picture = next(found for found in page.named("svg") if found["class"] == "graph")
     assert picture["role"] == "img"
@@ -43,11 +33,11 @@ def test_a_label_graph_is_drawn(report, data):
 
 def test_a_graph_without_ties_or_without_networkx_has_its_table_alone(report, data, monkeypatch):
     X, Y = data
-    none = LabelGraphClassifier("none", 0.1, tol=0.3).fit(X[:200], Y[:200])
+    none = lw.LabelGraphClassifier("none", 0.1, tol=0.3).fit(X[:200], Y[:200])
     page = report(none, X[200:], Y[200:])
     assert not any(found["class"] == "graph" for found in page.named("svg"))
     assert "0 groups of labels are scored together." in page.text
-    pair = LabelGraphClassifier([(0, 1)], 0.1, tol=0.3).fit(X[:200], Y[:200])
+    pair = lw.LabelGraphClassifier([(0, 1)], 0.1, tol=0.3).fit(X[:200], Y[:200])
     monkeypatch.setitem(sys.modules, "networkx", None)
     page = report(pair, X[200:], Y[200:])
     assert not any(found["class"] == "graph" for found in page.named("svg"))
@@ -56,7 +46,7 @@ def test_a_graph_without_ties_or_without_networkx_has_its_table_alone(report, da
 
 def test_the_strongest_cliques_have_wide_lines_and_signs():
     pytest.importorskip("networkx")
-    graph = CliqueGraph(5, [(0, 1), (1, 2), (2, 3, 4)], None, [1.0, 3.0, 2.0], [1, -1, 0])
+    graph = lw.CliqueGraph(5, [(0, 1), (1, 2), (2, 3, 4)], None, [1.0, 3.0, 2.0], [1, -1, 0])
     picture = graph_picture(graph, list("abcde"))
     kinds = {line.words.split(":")[0]: (line.kind, line.width) for line in picture.lines}
     assert kinds["b, c"][0] == "against"
@@ -66,16 +56,16 @@ def test_the_strongest_cliques_have_wide_lines_and_signs():
     assert len(picture.hubs) == 1
     assert picture.kinds == ["for", "against", "either"]
     assert all(0 <= name.x <= picture.width and 0 <= name.y <= picture.height for name in picture.names)
-    many = CliqueGraph.complete(40)
+    many = lw.CliqueGraph.complete(40)
     assert graph_picture(many, [str(k) for k in range(40)]).n_shown == 40
 
 
 def test_a_taxonomy_is_drawn_with_its_errors(report):
     rng = np.random.default_rng(0)
-    tree = Taxonomy([("all", "left"), ("all", "right"), ("left", "a"), ("left", EVIL), ("right", "c")])
+    tree = lw.Taxonomy([("all", "left"), ("all", "right"), ("left", "a"), ("left", EVIL), ("right", "c")])
     kinds = np.array(["a", EVIL, "c"])[rng.integers(0, 3, 90)]
     X = rng.normal(size=(90, 4)) + 2.0 * (kinds == "c")[:, None]
-    model = KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed").fit(X[:60], kinds[:60])
+    model = lw.KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed").fit(X[:60], kinds[:60])
     page = report(model, X[60:], kinds[60:])
     assert next(found for found in page.named("svg") if found["class"] == "tree")
     assert EVIL not in page.html
@@ -84,19 +74,19 @@ def test_a_taxonomy_is_drawn_with_its_errors(report):
 
 
 def test_names_are_as_long_as_cells_are_wide():
-    tree = Taxonomy([("root", f"{'n' * 300}{k}") for k in range(500)])
+    tree = lw.Taxonomy([("root", f"{'n' * 300}{k}") for k in range(500)])
     nodes = [NodeNumbers(k, k, 0, name, int(k > 0), k > 0) for k, name in enumerate(tree.nodes)]
     picture = tree_picture(tree, nodes)
     assert len(picture.cells) == 500  # without the root
     assert not any(cell.text for cell in picture.cells)  # no room for so many
-    few = tree_picture(Taxonomy([("root", "n" * 300), ("root", "m")]), nodes[:3])
+    few = tree_picture(lw.Taxonomy([("root", "n" * 300), ("root", "m")]), nodes[:3])
     assert few.cells[0].text.endswith("…")
     assert len(few.cells[0].text) * 7.6 <= few.width
-    assert tree_picture(Taxonomy.from_nested({"a": None, "b": None}), [nodes[0], nodes[0]]) is None
+    assert tree_picture(lw.Taxonomy.from_nested({"a": None, "b": None}), [nodes[0], nodes[0]]) is None
 
 
 def test_a_graph_is_drawn_too_and_the_nodes_of_a_large_one_that_can_be_seen():
-    graph = Taxonomy([("a", "b"), ("c", "b"), ("c", "d")])
+    graph = lw.Taxonomy([("a", "b"), ("c", "b"), ("c", "d")])
     rows = {"a": 9, "c": 6, "b": 4, "d": 2}
     depths = dict(zip(graph.nodes, graph.depth(graph.nodes), strict=True))
     nodes = [NodeNumbers(rows[name], 5, 1, name, depths[name], name in "bd") for name in graph.nodes]
@@ -107,7 +97,7 @@ def test_a_graph_is_drawn_too_and_the_nodes_of_a_large_one_that_can_be_seen():
     assert place["c"].y <= place["b"].y < place["c"].y + place["c"].height  # under the rarer of its two
     assert (picture.several, picture.left_out) == (1, 0)
     random = np.random.default_rng(0)
-    large = Taxonomy([(f"n{random.integers(k)}", f"n{k}") for k in range(1, 6000)])
+    large = lw.Taxonomy([(f"n{random.integers(k)}", f"n{k}") for k in range(1, 6000)])
     counts = random.pareto(1.0, len(large)).astype(int)
     depths = large.depth(large.nodes)
     nodes = [
@@ -127,10 +117,10 @@ def test_priors_of_rare_labels_show_what_goes_together(report):
     rng = np.random.default_rng(0)
     Y = (rng.random((600, 20)) < 0.03).astype(int)
     Y[:, 1] = Y[:, 0]
-    labels = LabelMatrix.from_any(Y, [f"l{k}" for k in range(20)])
+    labels = lw.LabelMatrix.from_any(Y, [f"l{k}" for k in range(20)])
     X = Y + rng.normal(size=Y.shape)
-    prior = LabelCovariance.from_labels(labels, centered=False).shrink(0.05)
-    model = MaxMarginClassifier(label_covariance=prior, tol=0.1).fit(X, labels)
+    prior = lw.LabelCovariance.from_labels(labels, centered=False).shrink(0.05)
+    model = lw.MaxMarginClassifier(label_covariance=prior, tol=0.1).fit(X, labels)
     ties = LabelStructure(model).ties()
     assert {ties[0].first, ties[0].second} == {"l0", "l1"}
     assert ties[0].value > 3 * ties[1].value
@@ -139,7 +129,7 @@ def test_priors_of_rare_labels_show_what_goes_together(report):
 
 def test_branches_of_a_large_hierarchy_nest_those_with_the_most_missed_first():
     pairs = [("a", "b"), ("c", "b"), *(("a" if k % 2 else "c", f"n{k}") for k in range(50))]
-    graph = Taxonomy(pairs)
+    graph = lw.Taxonomy(pairs)
     rows = {"a": 90, "c": 60, "b": 20, "n1": 7}
     nodes = [
         NodeNumbers(rows.get(name, 0), 5, min(5, rows.get(name, 0)), name, depth, depth > 0)
@@ -150,16 +140,16 @@ def test_branches_of_a_large_hierarchy_nest_those_with_the_most_missed_first():
     assert (first.below[0].node.name, first.below[0].node.missed) == ("n1", 2)
     assert (second.below[0].node.name, second.below[0].others) == ("b", ["a"])
     assert len(first.below) + len(second.below) == 51
-    assert tree_branches(Taxonomy([("a", "b")]), nodes[:2]) == []
+    assert tree_branches(lw.Taxonomy([("a", "b")]), nodes[:2]) == []
 
 
 def test_a_report_of_a_graph_opens_branch_by_branch_without_scripts(report):
     rng = np.random.default_rng(0)
     names = ["a", "c", "b", *(f"n{k}" for k in range(50))]
-    graph = Taxonomy([("a", "b"), ("c", "b"), *(("a" if k % 2 else "c", f"n{k}") for k in range(50))])
+    graph = lw.Taxonomy([("a", "b"), ("c", "b"), *(("a" if k % 2 else "c", f"n{k}") for k in range(50))])
     X = rng.normal(size=(60, 4))
-    Y = graph.closed(LabelMatrix.from_any((X @ rng.normal(size=(4, 53)) > 1).astype(int), names))
-    page = report(HierarchicalClassifier(BinaryRelevance(), graph).fit(X, Y), X, Y)
+    Y = graph.closed(lw.LabelMatrix.from_any((X @ rng.normal(size=(4, 53)) > 1).astype(int), names))
+    page = report(lw.HierarchicalClassifier(lw.BinaryRelevance(), graph).fit(X, Y), X, Y)
     assert "A branch opens to those below it" in page.text
     assert "The rows of a node are those of its label" in page.text
     assert "also under" in page.text

@@ -11,13 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from labelweave import (
-    KernelLogisticClassifier,
-    LabelMatrix,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    Taxonomy,
-)
+import labelweave as lw
 from labelweave.app.report.label_numbers import label_numbers
 from labelweave.app.report.measured import measure
 from labelweave.app.report.reported_rows import read_rows
@@ -54,7 +48,7 @@ def test_intervals_are_those_of_the_mean_over_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4))
     Y = (X[:, :3] + rng.normal(size=(600, 3)) > 0).astype(int)
-    model = MaxMarginClassifier().fit(X[:200], Y[:200])
+    model = lw.MaxMarginClassifier().fit(X[:200], Y[:200])
     measured = measured_of(model, X[200:], Y[200:])
     found = intervals(measured)
     right = (model.predict(X[200:]) == Y[200:]).all(axis=1)  # of a mean the error is known
@@ -70,7 +64,7 @@ def test_large_tables_have_intervals_of_the_same_width(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 4))
     Y = (X[:, :3] + rng.normal(size=(1200, 3)) > 0).astype(int)
-    measured = measured_of(MaxMarginClassifier().fit(X[:200], Y[:200]), X[200:], Y[200:])
+    measured = measured_of(lw.MaxMarginClassifier().fit(X[:200], Y[:200]), X[200:], Y[200:])
     low, high = intervals(measured)["micro_f1"]
     monkeypatch.setattr("labelweave.app.report.yardstick._ENTRIES_A_DRAW", 300 * 3)
     assert np.ptp(intervals(measured)["micro_f1"]) == pytest.approx(high - low, rel=0.4)
@@ -80,14 +74,16 @@ def test_large_tables_have_intervals_of_the_same_width(monkeypatch):
 def test_draws_of_what_hardly_anything_is_known_of(kind, report):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 3))
-    model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed")
+    model = lw.KernelLogisticClassifier(kernel="linear", hyperparameters="fixed")
     if kind == "labels":
         y = np.where(np.arange(1000)[:, None] < 3, X > [0, 0.5, 1], np.nan)
         page = report(model.fit(X[:100], (X > [0, 0.5, 1])[:100].astype(int)), X, y)
         assert "All this is from 3 rows, so it is rough." in page.text
     else:
         y = np.array(["a", "b", "c"], object)[X.argmax(axis=1)]
-        model.set_params(taxonomy=Taxonomy.from_nested({"ab": ["a", "b"], "c": None})).fit(X[:100], y[:100])
+        model.set_params(taxonomy=lw.Taxonomy.from_nested({"ab": ["a", "b"], "c": None})).fit(
+            X[:100], y[:100]
+        )
         known_in_part = np.where((np.arange(1000) < 3) | (y == "c"), y, "ab")
         known_in_part[(np.arange(1000) > 3) & (y == "c")] = None
         assert "only a group of classes is known" in report(model, X, known_in_part).text
@@ -105,7 +101,7 @@ def test_a_measure_that_only_some_draws_have_has_its_interval():
 def test_a_model_of_noise_gets_no_praise():
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(300, 3)), rng.random((300, 2)) < 0.5
-    model = MaxMarginClassifier().fit(X[:100], Y[:100])
+    model = lw.MaxMarginClassifier().fit(X[:100], Y[:100])
     measured = measured_of(model, X[100:], Y[100:])
     numbers, found = label_numbers(measured.outcomes), intervals(measured)
     said = verdict(measured, numbers, found, baseline_metrics(measured, None))
@@ -118,7 +114,7 @@ def test_balanced_classes_have_a_bar_each(report):
     X = np.random.default_rng(0).normal(size=(200, 4))
     y = np.array(["ant", "bee", "cow", "doe"], object)[np.arange(200) % 4]
     X[np.arange(200), np.arange(200) % 4] += 2
-    model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed").fit(X[:100], y[:100])
+    model = lw.KernelLogisticClassifier(kernel="linear", hyperparameters="fixed").fit(X[:100], y[:100])
     page = report(model, X[100:], y[100:])
     assert "All classes are about equally frequent here: 25 rows each." in page.text
     assert "better than always predicting the most frequent class" in page.text
@@ -129,10 +125,10 @@ def test_balanced_classes_have_a_bar_each(report):
 @pytest.mark.parametrize(
     "model",
     [
-        KernelLogisticClassifier(kernel="linear", hyperparameters="fixed"),
-        KernelLogisticClassifier(kernel="cosine", hyperparameters="fixed"),
-        LowRankClassifier(rank=2),
-        LowRankClassifier(rank=2, loss="logistic"),
+        lw.KernelLogisticClassifier(kernel="linear", hyperparameters="fixed"),
+        lw.KernelLogisticClassifier(kernel="cosine", hyperparameters="fixed"),
+        lw.LowRankClassifier(rank=2),
+        lw.LowRankClassifier(rank=2, loss="logistic"),
     ],
 )
 def test_contributions_of_linear_models(model, data):
@@ -148,7 +144,7 @@ def test_contributions_of_linear_models(model, data):
 
 def test_kernels_have_no_contributions(data):
     X, Y = data
-    model = KernelLogisticClassifier(kernel="rbf", hyperparameters="fixed").fit(X[:50], Y[np.arange(50)])
+    model = lw.KernelLogisticClassifier(kernel="rbf", hyperparameters="fixed").fit(X[:50], Y[np.arange(50)])
     assert "sums of kernels" in LinearScores(model).why_not
 
 
@@ -156,13 +152,13 @@ def test_pipelines_of_texts_and_of_frames(report):
     words = np.array(["red rose", "blue sea", "red sea", "green leaf"], object)
     texts = [f"a {words[k % 4]} number{k}" for k in range(40)]
     Y = pd.DataFrame({"red": ["red" in text for text in texts], "sea": ["sea" in text for text in texts]})
-    model = make_pipeline(TfidfVectorizer(), MaxMarginClassifier(C=10)).fit(texts, Y.astype(int))
+    model = make_pipeline(TfidfVectorizer(), lw.MaxMarginClassifier(C=10)).fit(texts, Y.astype(int))
     page = report(model, texts, Y.astype(int), row_names=[f"t{k}" for k in range(40)], examples=2)
     assert "text a" in page.text
     assert "Row t" in page.text
     assert "sea" in page.text
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), [f"r{k}" for k in range(40)], ["u", "v"])
-    model = make_pipeline(StandardScaler(), MaxMarginClassifier()).fit(X, Y.astype(int))
-    page = report(model, X, LabelMatrix.from_any(Y.astype(int).to_numpy(), ["red", "sea"]))
+    model = make_pipeline(StandardScaler(), lw.MaxMarginClassifier()).fit(X, Y.astype(int))
+    page = report(model, X, lw.LabelMatrix.from_any(Y.astype(int).to_numpy(), ["red", "sea"]))
     assert "Row r" in page.text
     assert "u " in page.text

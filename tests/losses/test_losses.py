@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, GradedEntryLoss
 from reference.entry_twins import LOSSES
 
@@ -98,3 +99,102 @@ def test_a_soft_target_is_the_expected_loss(target, score):
             there, not_there = (loss.value(np.array([sign]), scores) for sign in (1.0, -1.0))
             expected = target * there + (1 - target) * not_there
             np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_separate_labels_are_the_columns_of_tied_ones():
+    rng = np.random.default_rng(0)
+    signs = rng.integers(-1, 2, (7, 4)).astype(np.int8)
+    weights, scores = rng.uniform(0, 2, (7, 3)), 3 * rng.normal(size=(7, 3, 4))
+    tied = EntrywiseLoss("logistic", signs, weights, is_separate=False)
+    separate = EntrywiseLoss("logistic", signs, weights, is_separate=True)
+    assert tied.shape == (7, 3, 4)
+    assert separate.shape == (7, 12, 1)
+    rows = slice(0, 7)
+    one = tied.evaluate(scores, rows, np.arange(3))
+    other = separate.evaluate(scores.reshape(7, 12, 1), rows, np.arange(12))
+    assert np.array_equal(other.residuals.reshape(7, 3, 4), one.residuals)
+    assert np.array_equal(other.state.reshape(7, 3, 4), one.state)
+    assert np.allclose(other.values.reshape(3, 4).sum(axis=1), one.values)
+
+
+def test_unobserved_entries_count_for_nothing():
+    signs = np.array([[1, 0], [0, -1]], dtype=np.int8)
+    loss = EntrywiseLoss("logistic", signs, np.ones((2, 1)), is_separate=False)
+    scores = np.array([[0.0, 1e6], [-1e6, 0.0]])[:, None, :]
+    found = loss.evaluate(scores, slice(0, 2), np.array([0]))
+    assert np.isclose(found.values[0], 2 * np.log(2))
+    assert np.array_equal(found.residuals[:, 0] != 0, signs != 0)
+    assert np.array_equal(found.state[:, 0] != 0, signs != 0)
+
+
+EVERY = (slice(0, 2), np.array([0]))
+
+
+def _two_rows(scores, **partial):
+    loss = SoftmaxLoss(np.array([0, 2]), 3, np.ones((2, 1)), **partial)
+    return loss, np.array(scores, dtype=float)[:, None, :]
+
+
+def test_a_row_that_may_be_anything_contributes_nothing():
+    allowed = np.ones((1, 3), dtype=bool)
+    loss, scores = _two_rows([[3, 1, -2], [0, 0, 0]], partial=np.array([0]), allowed=allowed)
+    found = loss.evaluate(scores, *EVERY)
+    assert np.allclose(found.residuals[0], 0.0, atol=1e-16)
+    assert np.isclose(found.values[0], np.log(3))
+
+
+def test_a_row_known_in_part_is_a_sum_of_likelihoods():
+    allowed = np.array([[True, True, False]])
+    loss, scores = _two_rows([[3, 1, -2], [0, 0, 0]], partial=np.array([0]), allowed=allowed)
+    powers = np.exp([3.0, 1.0, -2.0])
+    expected = -np.log(powers[:2].sum() / powers.sum()) + np.log(3)
+    assert np.isclose(loss.evaluate(scores, *EVERY).values[0], expected)
+
+
+def test_partial_rows_are_found_in_every_run_of_rows():
+    rng, partial = np.random.default_rng(0), np.array([0, 3, 4, 9])
+    allowed = np.array([[True, True, False]] * 4)
+    loss = SoftmaxLoss(np.zeros(10, int), 3, np.ones((10, 1)), partial, allowed)
+    scores = rng.normal(size=(10, 1, 3))
+    whole = loss.evaluate(scores, slice(0, 10), np.array([0])).residuals
+    for start in range(10):
+        rows = slice(start, min(10, start + 3))
+        found = loss.evaluate(scores[rows], rows, np.array([0])).residuals
+        assert np.array_equal(found, whole[rows])
+
+
+@pytest.mark.parametrize("margin", [20.0, 40.0, 300.0])
+def test_curvatures_beneath_the_rounding_of_sure_classes_are_right(margin):
+
+    loss, scores = _two_rows([[margin, 0, -1], [0, -1, margin]])
+    state = loss.evaluate(scores, *EVERY).state
+    small = np.exp(-margin) * (1 + np.exp(-1))
+    assert np.allclose(loss.row_curvatures(state, *EVERY)[:, 0], 2 * small, rtol=1e-7)
+    total = loss.mean_curvature(state, *EVERY)
+    shares = np.array([2 + np.exp(-1), 1 + np.exp(-1), 1 + 2 * np.exp(-1)])
+    assert np.allclose(np.diag(total), np.exp(-margin) * shares, rtol=1e-6)
+    assert np.abs(total.sum(axis=0)).max() <= 1e-15 * small
+    assert np.linalg.eigvalsh(total / small).min() >= -1e-14
+
+
+@pytest.mark.parametrize("margin", [3.0, 40.0, 300.0])
+@pytest.mark.parametrize("library", ["numpy", "array_api_strict"])
+def test_losses_and_residuals_of_sure_rows_are_right(margin, library):
+    library = pytest.importorskip(library)
+    loss, scores = _two_rows([[margin, 0, -1], [0, -1, margin]])
+    found = loss.evaluate(library.asarray(scores), *EVERY)
+    small = np.exp(-margin) * (1 + np.exp(-1))
+    own = np.asarray(found.residuals)[[0, 1], 0, [0, 2]]
+    assert np.allclose(found.values, 2 * np.log1p(small), rtol=1e-12, atol=0)
+    assert np.allclose(own, small / (1 + small), rtol=1e-12, atol=0)
+    assert np.allclose(np.asarray(found.residuals).sum(axis=2) / small, 0, atol=1e-12)
+
+
+def test_losses_of_scores_of_any_size_are_differences_of_scores():
+    loss, scores = _two_rows([[-1e14, 0, -3e14], [0, 0, 1e14]])
+    assert loss.evaluate(scores, *EVERY).values[0] == 1e14
+
+
+def test_no_scores_lose_less_than_the_least():
+    loss, scores = _two_rows([[800, 0, -1], [0, -1, 800]])
+    assert loss.evaluate(scores, *EVERY).values.sum() == loss.least == 0.0
