@@ -572,6 +572,10 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
     "Taxonomy.closed": {
         "labels": lambda world: [pd.DataFrame([[1, 0, None, 0], [0, 0, 0, 1]], columns=_NODES)]
     },
+    "Taxonomy.matched": {
+        "labels": lambda world: [pd.DataFrame([[1, 0, None, 0], [0, 0, 0, 1]], columns=_NODES)],
+        "outside": _of("raise", "drop", "root"),
+    },
     "Taxonomy.common_ancestor": {"first": _of("a"), "second": _of("b", "c")},
     "Taxonomy.deepest": {
         "labels": lambda world: [pd.DataFrame([[1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]], columns=_NODES)]
@@ -777,7 +781,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "columns": _of(_COLUMNS),
         "label_names": _of(None, ["x", "y"]),
     },
-    "datasets.read_taxonomy": {"path": _paths("tree.csv"), "relations": _of(("is_a",), ["is_a", "part_of"])},
+    "datasets.read_taxonomy": {"path": _paths("tree.csv"), "relations": _of(("is_a",))},
     "datasets.read_xmc": {
         "path": _paths("t.txt"),
         "dtype": _of(np.float64, np.float32, "float32"),

@@ -16,7 +16,7 @@ from sklearn.metrics import jaccard_score
 import labelweave as lw
 from labelweave.decisions.automatic.label_sets import KnownSets
 from labelweave.decisions.automatic.members import Members
-from labelweave.foundation.interrupts import note_interrupt
+from labelweave.foundation.config import note_interrupt
 from labelweave.model_files import ModelFileError
 from watching import Count
 

@@ -15,9 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.arrays import Workers, is_collection, refuse_lazy
-from labelweave.foundation.config import ON_INTERRUPT
+from labelweave.foundation.config import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.costs import warn_caller
-from labelweave.foundation.interrupts import UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.sklearn_compat import _fit_context, callbacks_of, with_callbacks
 from labelweave.foundation.views import view
 

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from labelweave.foundation.interrupts import note_interrupt
+from labelweave.foundation.config import note_interrupt
 
 Problem = TypeVar("Problem")
 AnyState = TypeVar("AnyState", bound="State")

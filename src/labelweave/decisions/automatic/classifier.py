@@ -44,8 +44,8 @@ from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Array, Floats, PerLabel
+from labelweave.foundation.config import PartInterrupted, interrupts_later, note_interrupt
 from labelweave.foundation.costs import warn_of_memory
-from labelweave.foundation.interrupts import PartInterrupted, interrupts_later, note_interrupt
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.inference import SigmoidCalibration
 from labelweave.labels import LabelMatrix

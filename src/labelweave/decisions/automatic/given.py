@@ -23,7 +23,7 @@ from labelweave.estimators.targets import UnobservedLabelWarning
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels
-from labelweave.foundation.interrupts import PartInterrupted, was_interrupted
+from labelweave.foundation.config import PartInterrupted, was_interrupted
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Made, Numbers, OneOf
 

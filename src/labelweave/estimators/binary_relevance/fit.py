@@ -24,7 +24,7 @@ from labelweave.estimators.entry_weights import SignFactors
 from labelweave.features.kernels.distances import narrow_csr
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import panels
-from labelweave.foundation.interrupts import note_interrupt
+from labelweave.foundation.config import note_interrupt
 from labelweave.labels import LabelMatrix
 
 _LABELS_AT_ONCE = 256

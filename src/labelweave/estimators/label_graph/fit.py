@@ -19,7 +19,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.foundation.interrupts import note_interrupt
+from labelweave.foundation.config import note_interrupt
 from labelweave.foundation.sklearn_compat import Interval
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph

@@ -29,7 +29,7 @@ from labelweave.estimators.low_rank.fit import (
 from labelweave.estimators.low_rank.starts import Start, continued
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.foundation.interrupts import PartInterrupted
+from labelweave.foundation.config import PartInterrupted
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import average_auc, f1_score, precision_at_k
 from labelweave.problems.label_entries import EntryWeights

@@ -52,8 +52,8 @@ from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
+from labelweave.foundation.config import was_interrupted
 from labelweave.foundation.costs import warn_of_hard_margins
-from labelweave.foundation.interrupts import was_interrupted
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.labels.covariance.base import read_covariances

@@ -185,7 +185,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         stand for one node; whole addresses stay as they are.  Labels that are no nodes are refused ("raise"),
         left out ("drop") or taken for roots ("root").
         """
-        if outside not in ("raise", "drop", "root"):
+        if not isinstance(outside, str) or outside not in ("raise", "drop", "root"):
             raise ValueError(f"outside is {outside!r}; it is 'raise', 'drop' or 'root'.")
         Y = LabelMatrix.from_any(labels)
         words = [str(name) for name in self._names_of(Y)]

@@ -29,7 +29,7 @@ from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram
 from labelweave.foundation.array_types import Array, Floats, PerRow
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.foundation.interrupts import PartInterrupted
+from labelweave.foundation.config import PartInterrupted
 from labelweave.problems.coupled_gram import GramTerm, ScorePrior
 from labelweave.problems.hyperparameters.priors import PriorFamily, PriorGradient, TermGradient
 from labelweave.problems.kernel_likelihood import KernelLikelihood

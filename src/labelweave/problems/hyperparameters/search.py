@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.interrupts import note_interrupt
+from labelweave.foundation.config import note_interrupt
 from labelweave.problems.hyperparameters.cross_validation import CriterionValue, MeanCriterion
 from labelweave.problems.hyperparameters.priors import PriorFamily
 from labelweave.solvers.frame import State
