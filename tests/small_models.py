@@ -10,7 +10,7 @@ import pytest
 from attacks.small_fits import EVERY, NEEDS_NAMES, AtSubtask, data_of, fitted
 from sklearn.base import clone
 
-from labelweave import HyperparameterSearch, config_context
+from labelweave import HyperparameterSearch, Taxonomy, config_context
 
 ROWS, FEATURES = 60, 6
 QUICK = (
@@ -90,7 +90,10 @@ def labels(name, table):
 def complete(name):
     """Give the data of a kind with all entries known."""
     X, Y = data(name)
-    return X, labels(name, np.nan_to_num(np.asarray(Y)))
+    table = labels(name, np.nan_to_num(np.asarray(Y)))
+    if name == "hierarchy":
+        table = labels(name, Taxonomy.from_any(EVERY[name].taxonomy).closed(table).to_dense())
+    return X, table
 
 
 def model(name, **parameters):
@@ -155,6 +158,5 @@ def press(at):
 
 
 def within(megabytes, model, X, y):
-    """Fit a model within a budget of memory."""
     with config_context(memory_budget=megabytes):
         return model.fit(X, y)

@@ -242,7 +242,6 @@ def weighs_mistakes(name):
 
 
 def _weighing(name, missed, false):
-    """Give the parameters by which mistakes of both kinds weigh so much, a number each label."""
     if takes("false_negative_cost")(name):
         return {"false_negative_cost": missed, "false_positive_cost": false}
     return {"class_weight": [{0: no, 1: yes} for yes, no in zip(missed, false, strict=True)]}

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import labelweave
 from labelweave import decisions, estimators
-from small_models import data, fit, fit_once, has, kinds, labels, model, scores
+from small_models import complete, data, fit, fit_once, has, kinds, model, scores
 
 OWN_THRESHOLDS = (
     "tuned", "tuned, top", "calibrated, sets", "automatic", "tuned, by label", "tuned, probabilities",
@@ -88,7 +88,7 @@ def test_a_row_alone_is_a_row_among_others(name):
 @kinds(lambda name: name not in ("conformal", "zero-shot"))  # whose scores are shares of other things
 def test_scores_of_models_count_rows_by_their_weights(name):
     X, Y = data(name)
-    truth, weights = labels(name, np.nan_to_num(Y)) if np.ndim(Y) == 2 else Y, np.linspace(0.5, 2.0, len(X))
+    truth, weights = complete(name)[1] if np.ndim(Y) == 2 else Y, np.linspace(0.5, 2.0, len(X))
     found = fit_once(name)
     hits = array(found.predict(X)) == np.asarray(truth)
     hits = hits.all(axis=1) if np.ndim(Y) == 2 else hits

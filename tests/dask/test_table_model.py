@@ -180,7 +180,7 @@ BAD = {
     "absent to drop": ({"drop": "plot"}, {}, "no column 'plot'"),
     "no numbers": ({"numeric": "kind"}, {}, "Partition 0: Row 0, column 'kind'"),
     "a missing number": (
-        {"numeric": "size"},
+        {"numeric": "size", "missing_numeric": "error"},
         {"X": [ROWS[:40], ROWS[40:].assign(size=np.nan)]},
         "Partition 1: Row 40, column 'size' has no number",
     ),

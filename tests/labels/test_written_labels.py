@@ -53,7 +53,6 @@ def read(cells):
         "'a', 'b'",
         '"a", "b"',
         "frozenset({'a', 'b'})",
-        "array(['a', 'b'], dtype=object)",
         "array(['a', 'b'], dtype='<U1')",
         "[np.str_('a'), np.str_('b')]",
         'c("a", "b")',
