@@ -34,7 +34,7 @@ def test_pages_run(name, tmp_path, monkeypatch, capsys):
     for block in blocks:
         # blank lines before the code make a traceback name the line of the page
         code = "\n" * text.count("\n", 0, block.start(1)) + block[1]
-        exec(compile(code, str(page), "exec"), variables)
+        exec(compile(code, str(page), "exec", dont_inherit=True), variables)
         printed = capsys.readouterr().out
         if shown := OUTPUT.match(text, block.end()):
             assert NUMBER.sub("0", printed) == NUMBER.sub("0", shown[1])
