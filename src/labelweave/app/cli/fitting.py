@@ -86,8 +86,7 @@ def prepared(request: FitRequest) -> Prepared:
     read = read_training_rows(request.data, request.flags, has_one)
     request = _with_classes(request, read)
     rows, columns, words, _ = read
-    alike = words_on_alike(rows.Y.words)
-    if alike is not None:
+    if (alike := words_on_alike(rows.Y.words)) is not None:
         hint(f"warning: {alike}")
     if request.flags.answers is not None:
         rows = _answered(rows, request.flags.answers)
@@ -170,7 +169,8 @@ def show_data(request: FitRequest) -> int:
     for row in range(min(_FIRST_ROWS, len(rows))):
         (labels, _), (places, values) = row_of(rows.Y.positives, row), row_of(X, row)
         largest = sorted(zip(places, values, strict=True), key=lambda pair: -abs(pair[1]))[:_MOST_LISTED]
-        shown = {f"row {row}": ", ".join(names[label] for label in labels) or "no label known"}
+        without = "no labels" if rows.Y.observed is None or rows.Y.observed[[row]].nnz else "labels not known"
+        shown = {f"row {row}": ", ".join(names[label] for label in labels) or without}
         print_lines(shown | {"": ", ".join(f"{features[j]} {value:.3g}" for j, value in largest)}, _INDENT)
     return 0
 
