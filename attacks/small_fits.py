@@ -162,19 +162,19 @@ class AtSubtask:
         return context.parent is not None and self.done == self.at and bool(self.act())
 
 
-_GROUPS = {
-    "rank": lw.RankSearch, "hyperparameters": lw.HyperparameterSearch, "graph": lw.GraphGrowth,
-}  # fmt: skip
+_GROUPS = {"rank": lw.RankSearch, "hyperparameters": lw.HyperparameterSearch, "graph": lw.GraphGrowth}
 
 
 def grouped(kind: Any, *given: Any, **parameters: Any) -> Any:
     """Make a classifier from parameters of which some are those of an object that another one takes."""
-    own = signature(kind).parameters
+    own, taken = signature(kind).parameters, set[str]()
     for name, group in _GROUPS.items():
         known = [one for one in signature(group).parameters if one in parameters and one not in own]
-        if name in own and (set(known) - {"cv"} or (name == "hyperparameters" and known)):
-            parameters[name] = group(**{one: parameters.pop(one) for one in known})
-    return kind(*given, **parameters)
+        is_meant = set(known) - {"cv"} or (name == "hyperparameters" and known and "cv" not in taken)
+        if name in own and is_meant:
+            parameters[name] = group(**{one: parameters[one] for one in known})
+            taken |= {*known}
+    return kind(*given, **{name: one for name, one in parameters.items() if name not in taken})
 
 
 def data_of(name: str, n: int = 120, d: int = 8, seed: int = 0) -> tuple[Any, Any]:

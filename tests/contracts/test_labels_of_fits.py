@@ -234,11 +234,16 @@ def test_a_label_is_fitted_to_the_rows_in_which_it_is_observed(name):
         assert_same_scores(name, alone, X, whole[:, [label]])
 
 
+def weighs_labels(name):
+    """Say of kinds whether labels have weights by value; rows of trees and thresholds have one weight."""
+    given = takes("class_weight")(name) and weighs_entries(name) and has_labels(name)
+    return given and not is_tuned(name) and not name.startswith("tree")
+
+
 def weighs_mistakes(name):
     """Say of kinds whether costs of mistakes weigh losses; with margins they are the margins asked for."""
     is_closed = EVERY[name].get_params().get("penalty") == "ridge"  # a form that entries' weights do not have
-    is_any = takes("class_weight")(name) and not name.startswith("tree") and has_labels(name)
-    return is_any and not name.startswith("margins") and not is_closed
+    return weighs_labels(name) and not name.startswith("margins") and not is_closed
 
 
 def _weighing(name, missed, false):
@@ -277,12 +282,6 @@ def balanced(table, weights):
             own, others = (weights[column == one].sum() for one in (value, 1 - value))
             found[column == value, label] = (own + others) / (2 * own)
     return found
-
-
-def weighs_labels(name):
-    """Say of kinds whether labels have weights by value; thresholds are chosen without them."""
-    is_any = takes("class_weight")(name) and not name.startswith("tree") and has_labels(name)
-    return is_any and not is_tuned(name) and not name.startswith("tree")  # whose rows have one weight
 
 
 @kinds(weighs_labels)

@@ -36,7 +36,6 @@ SETS = {"check_classifier_not_supporting_multiclass": "of classes there are sets
 EXPECTED_TO_FAIL = {
     "MaxMarginClassifier": STOPS_EARLY,
     "KernelLogisticClassifier": FOLDS,
-    "LowRankClassifier": STOPS_EARLY,
     "LabelGraphClassifier": STOPS_EARLY,
     "LabelTreeClassifier": STOPS_EARLY,
     "AutoLabelClassifier": FOLDS,

@@ -34,7 +34,7 @@ def with_holes(Y):
         ({"loss": "logistic", "max_iter": 3}, True),
         ({"penalty": "ridge"}, False),
         ({"penalty": "ridge", "rank": 1, "class_weight": "balanced"}, False),
-        ({"false_positive_cost": 0.5, "precision": "float32", "fit_intercept": False}, False),
+        ({"class_weight": {0: 0.5}, "precision": "float32", "fit_intercept": False}, False),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The iteration limit")

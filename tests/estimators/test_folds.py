@@ -2,10 +2,11 @@
 
 import warnings
 from functools import partial
+from itertools import tee
 
 import numpy as np
 import pytest
-from attacks.small_fits import grouped
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveOneGroupOut, StratifiedKFold
 
@@ -21,15 +22,12 @@ GROUPS = np.arange(60) // 6  # six rows belong together
 _drawn = partial(draw_labels, d=3, noise=0.5, above=0.2)
 
 
+SHORT = lw.HyperparameterSearch(max_learning_iter=3)
 MODELS = {
-    "kernel logistic": lw.KernelLogisticClassifier(
-        hyperparameters=lw.HyperparameterSearch(max_learning_iter=3)
-    ),
-    "low rank": grouped(lw.LowRankClassifier, 2, penalty="ridge", kernel="rbf", max_learning_iter=3),
+    "kernel logistic": lw.KernelLogisticClassifier(hyperparameters=SHORT),
+    "low rank": lw.LowRankClassifier(2, penalty="ridge", kernel="rbf", hyperparameters=SHORT),
     "low rank, chosen": lw.LowRankClassifier(
-        lw.RankSearch([1, 2], [1.0, 3.0]),
-        kernel="rbf",
-        hyperparameters=lw.HyperparameterSearch(max_learning_iter=3),
+        lw.RankSearch([1, 2], [1.0, 3.0]), kernel="rbf", hyperparameters=SHORT
     ),
 }
 EVERY = pytest.mark.parametrize("name", MODELS)
@@ -38,13 +36,16 @@ EVERY = pytest.mark.parametrize("name", MODELS)
 def _fit(name, X, Y, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        flat = MODELS[name].get_params()
-        for part in ("hyperparameters", "rank") if "rank" in flat else ("hyperparameters",):
-            groups = {key: flat.pop(key) for key in list(flat) if key.startswith(f"{part}__")}
-            if groups:  # the folds of both searches are the same
-                flat.pop(part)
-                flat |= {key.partition("__")[2]: value for key, value in groups.items()}
-        return grouped(type(MODELS[name]), **flat | parameters).fit(X, Y)
+        model, cv = clone(MODELS[name]), parameters.get("cv")
+        for part in ("rank", "hyperparameters"):  # the folds of both searches are the same
+            group = getattr(model, part, None)
+            if hasattr(group, "get_params"):
+                own = {one: value for one, value in parameters.items() if one in group.get_params()}
+                if hasattr(cv, "__next__"):
+                    cv, own["cv"] = tee(cv)
+                setattr(model, part, group.set_params(**own))
+        own = {one: value for one, value in parameters.items() if one in model.get_params(deep=False)}
+        return model.set_params(**own).fit(X, Y)
 
 
 @EVERY

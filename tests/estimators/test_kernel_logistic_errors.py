@@ -23,6 +23,7 @@ def with_entry(table, place, value):
 
 
 REFUSED = {
+    "fixed widths": ({"kernel": "ard", "hyperparameters": "fixed"}, (X, Y), "kernel='ard' is learned, but"),
     "two structures": (
         {"taxonomy": TREE, "label_covariance": np.eye(3)},
         (X, Y),

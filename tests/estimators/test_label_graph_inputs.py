@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 
 import labelweave
-from labelweave import LabelGraphClassifier, LabelMatrix, TunedThresholdClassifier
+from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix, TunedThresholdClassifier
 from labelweave.estimators.label_graph.inputs import kernel_inputs, left_out_ridge
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram.sources import KernelSource
@@ -156,7 +156,8 @@ def test_no_width_to_learn(kernel):
 @pytest.mark.parametrize("threshold", [-0.2, 0.3])
 def test_thresholds_are_taken_off_the_scores(graph, threshold, tmp_path):
     X, Y = rows()
-    settings = {"graph": graph, "max_rounds": 2, "regularization": 0.05}
+    graph = GraphGrowth(max_rounds=2) if graph == "learn" else graph
+    settings = {"graph": graph, "regularization": 0.05}
     fitted, auto = model(threshold=threshold, **settings).fit(X, Y), model(**settings).fit(X, Y)
     np.testing.assert_array_equal(fitted.coef_, auto.coef_)
     scores = fitted.decision_function(X)

@@ -16,7 +16,7 @@ from labelweave.metrics import hamming_loss
 
 
 def model(**parameters):
-    return LabelGraphClassifier(**({"regularization": 0.01, "tol": 0.02} | parameters))
+    return grouped(LabelGraphClassifier, **({"regularization": 0.01, "tol": 0.02} | parameters))
 
 
 @pytest.fixture(scope="module")

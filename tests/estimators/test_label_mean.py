@@ -222,7 +222,8 @@ def test_low_rank_learns_and_chooses_around_a_mean(problem):
         **known,
     )
     assert np.isfinite(learned.fit(X, Y).cross_validation_loss_)
-    chosen = grouped(lw.LowRankClassifier, [1, 3], [100.0, 0.1], cv=3, scoring="loss", **known).fit(X, Y)
+    ranks = lw.RankSearch([1, 3], [100.0, 0.1], cv=3, scoring="loss")
+    chosen = lw.LowRankClassifier(ranks, **known).fit(X, Y)
     assert np.isfinite(chosen.best_score_)
     itself = (mean.scores(X) > 0).astype(float)  # labels that the mean knows leave little to learn
     strong = lw.LabelMean(10 * mean.label_factors, mean.feature_factors, 10 * mean.intercepts)

@@ -175,7 +175,7 @@ def test_the_best_pair_is_fitted_to_all_rows():
 def test_one_standard_error_takes_a_simpler_model():
     X, Y = _drawn()
     best = LowRankClassifier(RankSearch([1, 2, 4, 6], 5, cv=FOLDS)).fit(X, Y)
-    simple = clone(best).set_params(rule="one_standard_error").fit(X, Y)
+    simple = clone(best).set_params(rank__rule="one_standard_error").fit(X, Y)
     assert simple.best_rank_ <= best.best_rank_
     table = pd.DataFrame(simple.cv_results_)
     top = table.loc[table["mean_test_score"].idxmax()]

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from drawn import draw_labels, draw_waves
-from labelweave import LabelCovariance, LabelMatrix, LowRankClassifier, RankSearch
+from labelweave import HyperparameterSearch, LabelCovariance, LabelMatrix, LowRankClassifier, RankSearch
 from labelweave.estimators.low_rank import fit as low_rank_fit
 from labelweave.features import RBFKernel
 
@@ -108,7 +108,8 @@ def test_learns_from_observed_entries_only():
     X, Y = _drawn()
     hidden = np.random.default_rng(1).random(Y.shape) < 0.3
     hidden[0] = True
-    choice = {"penalty": "ridge", "kernel": "rbf", "hyperparameters": "learn", "max_learning_iter": 20}
+    search = HyperparameterSearch(max_learning_iter=20)
+    choice = {"penalty": "ridge", "kernel": "rbf", "hyperparameters": search}
     model = LowRankClassifier(5, **choice).fit(X, np.where(hidden, np.nan, Y))
     assert 0 < model.cross_validation_loss_ < 0.5 * (~hidden).sum() / len(Y)
     other = LowRankClassifier(5, **choice).fit(X, LabelMatrix(Y).masked(sp.csr_array(~hidden)))

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     # every constructor and fit has types
     assert_type(LowRankClassifier(rank=0.4, loss="logistic").fit(X, X), LowRankClassifier)
-    assert_type(LowRankClassifier(RankSearch([1, 2], cv=3)).fit(X, X))
+    assert_type(LowRankClassifier(RankSearch([1, 2], cv=3)).fit(X, X), LowRankClassifier)
     graph = LabelGraphClassifier(GraphGrowth(early_stopping=True)).fit(X, X)
     assert_type(graph, LabelGraphClassifier)
     label_tree = LabelTreeClassifier(n_trees=2).fit(X, X)

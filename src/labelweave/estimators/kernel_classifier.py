@@ -206,8 +206,8 @@ class KernelClassifier(LabelClassifier):
         made = (make_kernel(kernel, gamma) for kernel in kernels)
         return reduce(add, made).resolved(features)
 
-    def _forget_expansion(self) -> None:
-        for name in ("scorer_", "coef_", "dual_coef_", "support_", "support_vectors_", "kernel_"):
+    def _forget_expansion(self, *more: str) -> None:
+        for name in ("scorer_", "coef_", "dual_coef_", "support_", "support_vectors_", "kernel_", *more):
             self.__dict__.pop(name, None)
 
     def _read_kernel(self, features: FeatureMatrix, seed: int) -> tuple[GramSource, FeatureMatrix | None]:

@@ -279,7 +279,7 @@ def _factors(model: Any) -> Section:
     """Say which rank a model has, and which was asked for if that is another one."""
     rank, asked = int(model.label_factors_.shape[1]), getattr(model, "rank", None)
     words = f"{rank} (asked for {asked}; no product of factors has more)"
-    if asked is None:
+    if hasattr(model, "best_rank_"):
         words = f"{rank} (chosen by cross-validation)"
     elif isinstance(asked, float):
         words = f"{rank} (asked for {asked:g} of the labels)"

@@ -91,7 +91,8 @@ class LabelGraphClassifier(LabelGraphModel):
             tuple, default="learn"
         The cliques.  "learn" activates them round by round, as a :class:`GraphGrowth` says in detail;
         "chow-liu" is the tree of largest mutual information of the labels, "full" has all pairs, "none" no
-        cliques, which makes labels independent.  Tuples hold two or more label names or numbers.  A CliqueGraph whose labels have names is laid over labels with names by these.
+        cliques, which makes labels independent.  Tuples hold two or more label names or numbers.  A
+        CliqueGraph whose labels have names is laid over labels with names by these.
     regularization : float or "auto", default="auto"
         lambda, the weight of the penalty; "auto" is a thousandth of the mean squared norm of rows with an
         observed label, the constant feature among them.

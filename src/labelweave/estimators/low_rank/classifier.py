@@ -65,6 +65,14 @@ from labelweave.solvers import Status
 from labelweave.solvers.frame import relative_gap
 
 _ROUNDING = 1e-9
+_OF_A_SEARCH: dict[str, Field] = {
+    "n_splits_": Optional(count()),
+    "best_rank_": Optional(count()),
+    "best_regularization_": Optional(MEASURED),
+    "best_score_": Optional(MEASURED),
+    "cv_results_": Optional(Named(Numbers("v", "iuf", infinite=True, may_be_nan=True))),
+    "search_status_": Optional(TEXT),
+}
 _ENDINGS = {
     Status.ITERATION_LIMIT: (
         "The iteration limit was reached while rounds still lowered the objective by more than `tol`; "
@@ -235,15 +243,7 @@ class LowRankClassifier(KernelClassifier):
 
     label_covariance_: LabelCovariance | None
 
-    _stored: ClassVar[dict[str, Field]] = {
-        "label_covariance_": Optional(Maybe(COVARIANCE)),
-        "n_splits_": Optional(count()),
-        "best_rank_": Optional(count()),
-        "best_regularization_": Optional(MEASURED),
-        "best_score_": Optional(MEASURED),
-        "cv_results_": Optional(Named(Numbers("v", "iuf", infinite=True, may_be_nan=True))),
-        "search_status_": Optional(TEXT),
-    }
+    _stored: ClassVar[dict[str, Field]] = {"label_covariance_": Optional(Maybe(COVARIANCE)), **_OF_A_SEARCH}
     _usual_budget = 8000.0
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
@@ -279,7 +279,7 @@ class LowRankClassifier(KernelClassifier):
 
     def _fit(self, rows: SeenRows, before: Any, arguments: FitArguments) -> None:
         labels, features = self._begin(rows), rows.features
-        self._forget_expansion()
+        self._forget_expansion(*_OF_A_SEARCH)
         self.label_covariance_ = self._covariance(labels.n_labels)
         mean = self._mean(features, labels.n_labels)
         weights, by_sign = self._weighted_by_class(labels, rows.weights)
@@ -335,7 +335,6 @@ class LowRankClassifier(KernelClassifier):
         return None if fits is None else fits + self.max_iter + self._most_learned
 
     def _most_fits(self) -> int | None:
-        """Return the largest number of fits to folds; None where it is not known."""
         return 0 if self._ranks is None else RankChoice(self, self._ranks).most_fits()
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
