@@ -112,7 +112,8 @@ def test_tags_0_and_1_are_tags_where_others_are_known():
     assert metrics.f1_score([{0, 3}, {1, 7}], [{0}, {1}]) == pytest.approx(4 / 6)
     labels = LabelMatrix.from_any(pd.Series([[0], [1, 0]]), list("012"))
     np.testing.assert_array_equal(labels.to_dense(), [[1, 0, 0], [1, 1, 0]])
-    for table in (pd.Series([[0, 1, 0], [1, 1, 0]]), [["0", "1", "0"], None]):
+    shares = pd.Series([[0.2, 0.8, 0], [1, 0.5, 0]])
+    for table in (pd.Series([[0, 1, 0], [1, 1, 0]]), [["0", "1", "0"], None], shares):
         with pytest.raises(ValueError, match="as if it were a table of 0 and 1"):
             LabelMatrix.from_any(table, list("012"))
     with pytest.raises(ValueError, match="as if it were a table of 0 and 1"):

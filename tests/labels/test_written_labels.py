@@ -113,14 +113,18 @@ def test_names_with_brackets_are_no_lists(text):
         "['a', None]",
         "[{'name': 'a'",
         "{'a': ['b'], 'c': ['d']}",
+        "[0.2, 0.8]",
+        '["a"; "b"]',
+        r"['\x']",
+        r'["\ud800"]',
     ],
 )
 def test_what_is_not_clear_is_refused(text):
     if text == "[{'name': 'a'":
         assert written_list(text) is None
     else:
-        with pytest.raises(ValueError, match="names"):
-            written_list(text)
+        with pytest.raises(ValueError, match=r"Y at row 1 is .*; give .*names"):
+            LabelMatrix.from_any(["['a']", text])
 
 
 def test_objects_of_json_are_read_as_their_texts_are():

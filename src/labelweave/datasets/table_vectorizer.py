@@ -212,7 +212,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [Counter() for _ in self.text], [set() for _ in self.categorical], 0
 
     def _see(self, frame: Any, words: list[Counter[str]], values: list[set[str]]) -> None:
-        """Count the words and values of some more rows."""
         words_of = self._text_vectorizer().build_analyzer()
         for name, counts in zip(self.text, words, strict=True):
             for cell in cells_of(frame, name):

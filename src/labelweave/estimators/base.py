@@ -321,7 +321,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return features if scaling is None else scaling(features)
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
-        """Check weights of rows, 1 where none are given."""
         given, dtype = given_weights(sample_weight), self._weight_type
         weights = np.asarray(
             _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)

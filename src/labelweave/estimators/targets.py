@@ -114,7 +114,6 @@ class TargetForm:
         return whole
 
     def _tags(self, positives: sp.csr_array, index: Any) -> Any:
-        """List the labels of every row, in the order of the labels."""
         frame = self.frame or FrameForm("builtins")
         tags = self.classes.tolist() if frame.labels is None else frame.labels
         rows = [

@@ -64,7 +64,13 @@ def _texts_in(rows: Sequence[Any]) -> list[str | None] | None:
 
 
 def _cut_alike(texts: Sequence[str | None], separator: str | None) -> list[Any]:
-    read = {text: names_in(text, separator) for text in {*texts} if text is not None}
+    read = dict[str, list[str]]()
+    for number, text in enumerate(texts):
+        if text is not None and text not in read:
+            try:
+                read[text] = names_in(text, separator)
+            except ValueError as error:
+                raise ValueError(f"Y at row {number} is {text[:40]!r}; give {error}.") from None
     return [None if text is None else read[text] for text in texts]
 
 
@@ -101,9 +107,8 @@ def _is_column(column: Any) -> bool:
 
 
 def _holds_tags(row: Any) -> bool:
-    if isinstance(row, (set, frozenset)):
-        return True
-    return isinstance(row, _COLLECTIONS) and any(isinstance(entry, str) for entry in row)
+    is_list = isinstance(row, _COLLECTIONS) and any(isinstance(entry, str) for entry in row)
+    return is_list or isinstance(row, (set, frozenset))
 
 
 def _are_empty(rows: Sequence[Any]) -> bool:
@@ -136,9 +141,7 @@ def read_tags(
     if others == "ignore":
         pairs = [(number, tag) for number, tag in pairs if str(tag) in place]
     elif strange is not None:
-        raise ValueError(
-            f"Y at row {strange[0]} has the tag {strange[1]!r}, which is no label of those named."
-        )
+        raise ValueError(f"Y at row {strange[0]} has the tag {strange[1]!r}, none of the labels named.")
     shape = (len(lists), len(found))
     columns = np.array([place[str(tag)] for _, tag in pairs], np.intp)
     at = (np.array([number for number, _ in pairs], np.intp), columns)
@@ -171,20 +174,14 @@ def _is_unknown(row: Any) -> bool:
 
 
 def _tags_of(row: Any, number: int) -> list[Any]:
-    if isinstance(row, str):
-        raise ValueError(
-            f"Y at row {number} is the text {row[:40]!r} where other rows are lists of tags; give a list, as "
-            "Series.str.split(',') makes it, or None where no tag is known."
-        )
     if not isinstance(row, _COLLECTIONS):
+        what = f"the text {row[:40]!r}" if isinstance(row, str) else f"of type {type(row).__name__}"
         raise ValueError(
-            f"Y at row {number} is of type {type(row).__name__} where other rows are lists of tags; give a "
-            "list, a tuple or a set of tags, or None where no tag is known."
+            f"Y at row {number} is {what} where other rows are lists of tags; give a list, a tuple or a set, "
+            "as Series.str.split(',') makes it of texts, or None where no tag is known."
         )
-    tags = dict.fromkeys(
-        _tag(entry, number) for entry in (row.tolist() if isinstance(row, np.ndarray) else row)
-    )
-    return [tag for tag in tags if tag != ""]
+    entries = row.tolist() if isinstance(row, np.ndarray) else row
+    return [tag for tag in dict.fromkeys(_tag(entry, number) for entry in entries) if tag != ""]
 
 
 def _tag(entry: Any, number: int) -> Any:
@@ -203,18 +200,18 @@ def _tag(entry: Any, number: int) -> Any:
 
 
 def _sorted(tags: set[Any]) -> list[Any]:
-    texts = any(isinstance(tag, str) for tag in tags)
-    return sorted(tags, key=str) if texts else sorted(tags)
+    return sorted(tags, key=str if any(isinstance(tag, str) for tag in tags) else None)
 
 
 def _refuse_table(lists: Sequence[list[Any] | None]) -> None:
-    """Refuse a table of 0 and 1 in disguise, which would make two tags."""
+    """Refuse a table of 0 and 1 in disguise, or of probabilities, whose entries would be tags."""
     tags = {tag for row in lists for tag in row or ()}
-    if tags and {str(tag).lower() for tag in tags} <= _ENTRIES:
-        shown = ", ".join(sorted(map(repr, tags)))
+    are_shares = all(isinstance(tag, (int, float)) and 0 <= tag <= 1 for tag in tags)
+    if tags and (are_shares or {str(tag).lower() for tag in tags} <= _ENTRIES):
+        shown = ", ".join(sorted(map(repr, tags))[:5])
         raise ValueError(
-            f"Y has lists in which every tag is one of {shown}, as if it were a table of 0 and 1; give a "
-            "two-dimensional array of numbers, or name the tags otherwise."
+            f"Y has lists in which every tag is one of {shown}, as if it were a table of 0 and 1 or shares; "
+            "give a two-dimensional array of numbers, or name the tags otherwise."
         )
 
 

@@ -118,7 +118,11 @@ def names_of(value: Any) -> list[str]:
     Of an object they are its values, or its keys where the values are numbers or say yes and no.
     Raises ValueError if it is not clear what the names are.
     """
-    entries = _entries_of(value) if isinstance(value, Mapping) else [*value]
+    given = [*value.values()] if isinstance(value, Mapping) else [*value]
+    are_shares = all(isinstance(one, (int, float)) and 0 <= one <= 1 for one in given)
+    if are_shares and any(one % 1 for one in given):
+        raise ValueError("names, or 0 and 1 for each; probabilities go in a column a label")
+    entries = _entries_of(value) if isinstance(value, Mapping) else given
     if any(isinstance(entry, Mapping) for entry in entries):
         fields = [*map(_lower, entries)]
         key = next((key for key in _NAMED_BY if all(type(one.get(key)) in _PLAIN for one in fields)), "")
@@ -139,8 +143,6 @@ def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
         return [value]
     signs: list[Any] = [TRUTH.get(str(one).strip().lower(), one) for one in values]
     if all(isinstance(one, (int, float)) for one in signs):
-        if any(one % 1 for one in signs) and all(0 <= one <= 1 for one in signs):
-            raise ValueError("names, or 0 and 1 for each; probabilities go in a column a label")
         return [key for key, sign in zip(value, signs, strict=True) if sign > 0]
     if {*map(type, values)} == {type(None)}:
         return [*value]

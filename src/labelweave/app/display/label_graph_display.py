@@ -227,12 +227,12 @@ class LabelGraphPathDisplay(Display):
 
     Examples
     --------
-    >>> from labelweave import LabelGraphClassifier
+    >>> from labelweave import GraphGrowth, LabelGraphClassifier
     >>> from labelweave.datasets import make_clique_toy
     >>> from labelweave.display import LabelGraphPathDisplay
     >>> data, _ = make_clique_toy(200)
-    >>> model = LabelGraphClassifier(regularization=0.01, max_rounds=2, tol=0.05).fit(data.X, data.Y)
-    >>> display = LabelGraphPathDisplay.from_estimator(model)
+    >>> model = LabelGraphClassifier(GraphGrowth(max_rounds=2), 0.01, tol=0.05)
+    >>> display = LabelGraphPathDisplay.from_estimator(model.fit(data.X, data.Y))
     >>> display.objective_line_.get_xdata().tolist()
     [0, 1, 2]
     """

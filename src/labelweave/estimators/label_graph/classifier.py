@@ -223,10 +223,10 @@ class LabelGraphClassifier(LabelGraphModel):
 
     Examples
     --------
-    >>> from labelweave import LabelGraphClassifier
+    >>> from labelweave import GraphGrowth, LabelGraphClassifier
     >>> from labelweave.datasets import make_clique_toy
     >>> data, edges = make_clique_toy(500)
-    >>> model = LabelGraphClassifier(regularization=1e-3, max_rounds=4).fit(data.X, data.Y)
+    >>> model = LabelGraphClassifier(GraphGrowth(max_rounds=4), regularization=1e-3).fit(data.X, data.Y)
     >>> sorted(model.label_graph_.edges) == sorted(edges)
     True
     """

@@ -83,7 +83,6 @@ def first_label_factor(
 
 
 def _small_svd(positives: sp.csr_array) -> tuple[Array, Array]:
-    """Give all singular values and right vectors, by the smaller of the two Gram matrices."""
     if positives.shape[1] <= positives.shape[0]:
         sizes, vectors = _from_gram((positives.T @ positives).toarray())
         return sizes, vectors.T

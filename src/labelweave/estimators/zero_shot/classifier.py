@@ -282,7 +282,6 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
 
     @property
     def _with_seen(self) -> bool:
-        """Whether the penalty of seen classes is to be chosen."""
         return bool(self.seen_.any() and not self.seen_.all()) and self.seen_penalty == "held_out"
 
     @property
