@@ -226,12 +226,7 @@ def test_select_keeps_one_stanza_and_drops_packages_without_a_kept_tag(build, st
     assert selection.labels == ["role::program", "role::shared-lib", "works-with::audio"]
     assert [package.name for package in selection.train] == ["libtune3", "tune"]
     assert [package.name for package in selection.untagged] == ["plain"]
-    assert selection.dropped == {
-        "repeated": 1,
-        "rare_labels": 0,
-        "without_label": 1,
-        "without_feature": 0,
-    }
+    assert selection.dropped == {"repeated": 1, "rare_labels": 0, "without_label": 1, "without_feature": 0}
     # "untagged" and "mystery" occur in the untagged package alone
     assert build.training_vocabulary(selection.train) == ["depends:libc6", "word:tune", "word:tunes"]
 

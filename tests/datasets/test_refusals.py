@@ -69,11 +69,7 @@ def test_data_hold_together():
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ({"x": 1, "y": ["a", ""]}, "the label ''"),
-        ({"x": 1, "y": ["a", [1]]}, "the label"),
-    ],
+    ("row", "words"), [({"x": 1, "y": ["a", ""]}, "the label ''"), ({"x": 1, "y": ["a", [1]]}, "the label")]
 )
 def test_label_cells_of_json_lines(tmp_path, row, words):
     (tmp_path / "t.jsonl").write_text(json.dumps({"x": 0, "y": ["a"]}) + "\n" + json.dumps(row) + "\n")

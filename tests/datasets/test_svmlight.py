@@ -6,14 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.datasets import (
-    DataFileError,
-    LabeledData,
-    read_svmlight,
-    read_xmc,
-    write_svmlight,
-    write_xmc,
-)
+from labelweave.datasets import DataFileError, LabeledData, read_svmlight, read_xmc, write_svmlight, write_xmc
 from labelweave.labels import LabelMatrix
 
 FILES = settings(max_examples=40)

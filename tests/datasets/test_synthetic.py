@@ -49,11 +49,7 @@ def test_text_like_repeats_itself():
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [
-        ((0, 200, 5), "n_rows=0"),
-        ((10, 100, 5), "n_features is 100"),
-        ((10, 200, 5), "labels_per_row is 3.0"),
-    ],
+    [((0, 200, 5), "n_rows=0"), ((10, 100, 5), "n_features is 100"), ((10, 200, 5), "labels_per_row is 3.0")],
 )
 def test_text_like_refuses_sizes_that_do_not_fit(arguments, words):
     with pytest.raises(ValueError, match=words):

@@ -298,7 +298,9 @@ POSITIVE = "text,x,y,z\nred ball,1,,1\nblue,,1,0\ngreen,,,?\n"
 def test_columns_of_1_and_blank_cells_are_counted(tmp_path):
     (tmp_path / "a.csv").write_text(POSITIVE)
     names = ["x", "y", "z"]
-    said = r"2 of 3 label columns hold 1 and blank cells only, such as 'x' \(1 and 2\).* empty_labels='none'"
+    said = (
+        r"2 of 3 label columns hold 1 and missing cells only, such as 'x' \(1 and 2\).* empty_labels='none'"
+    )
     with pytest.warns(UserWarning, match=said):
         data = read_table(tmp_path / "a.csv", labels=names, text="text")
     nan = np.nan
@@ -380,6 +382,7 @@ DATES = [
     ["2024-01-31T06:30:00", "2024-02-29T18:00:59.5"],
     ["2024-01-31T06:30:00Z", "2024-02-29T18:00:00Z"],
     ["2024-01-31 06:30:00+00:00", "2024-02-29 18:00:00+00:00"],
+    ["31.1.2024 06:30", "29.02.2024 18:00"],
 ]
 
 
@@ -395,13 +398,13 @@ def test_parts_of_dates_are_features(tmp_path, cells, name):
                 "hour": [6, 18] if ":" in cells[0] else 0}  # fmt: skip
     columns = [f"at ({part})" for part in expected]
     if name == "frame":
-        rows = rows.assign(at=pd.to_datetime(rows["at"], format="ISO8601"), y=rows["y"] == "aa")
+        rows = rows.assign(at=pd.to_datetime(rows["at"], format="mixed", dayfirst=True), y=rows["y"] == "aa")
         model = TableModel(MaxMarginClassifier(), missing_numeric="mean").fit(rows[["at"]], rows[["y"]])
         assert model.columns_.numeric == tuple(columns)
         assert len(model.predict(rows[["at"]].astype(object))) == 30
         return
     if name == "a.parquet":
-        rows.assign(at=pd.to_datetime(rows["at"], format="ISO8601")).to_parquet(tmp_path / name)
+        rows.assign(at=pd.to_datetime(rows["at"], format="mixed", dayfirst=True)).to_parquet(tmp_path / name)
     elif name == "a.jsonl":
         rows.to_json(tmp_path / name, orient="records", lines=True)
     else:
@@ -416,7 +419,7 @@ def test_parts_of_dates_are_features(tmp_path, cells, name):
 
 
 @pytest.mark.parametrize(
-    "cells", [["2024-01", "x"], ["2024-01-31", "soon"], ["01.02.2024", "03.02.2024"], ["12:30", "12:40"]]
+    "cells", [["2024-01", "x"], ["2024-01-31", "soon"], ["01/02/2024", "03/02/2024"], ["12:30", "12:40"]]
 )
 def test_what_is_no_date_in_every_row_is_none(tmp_path, cells):
     (tmp_path / "a.csv").write_text("at,y\n" + "".join(f"{cell},aa\n" for cell in cells))

@@ -145,12 +145,7 @@ def test_words_in_files_are_lines_of_bytes(tmp_path):
     assert content.count(b"apple") == content.count(b"apple\n") == 1  # not in the header
     again = made_of_state("TableVectorizer", TableVectorizer, state)
     np.testing.assert_array_equal(again.transform(FRAME).toarray(), made.transform(FRAME).toarray())
-    for kept in (
-        words,
-        state["words"][0][:-2],
-        np.frombuffer(b"\xff\n", np.uint8),
-        np.zeros(0, np.uint8),
-    ):
+    for kept in (words, state["words"][0][:-2], np.frombuffer(b"\xff\n", np.uint8), np.zeros(0, np.uint8)):
         with pytest.raises((ModelFileError, UnicodeDecodeError)):
             made_of_state("TableVectorizer", TableVectorizer, state | {"words": [kept]})
 

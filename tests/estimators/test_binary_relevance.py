@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 
 import labelweave
 from drawn import draw_labels
-from labelweave import BinaryRelevance
+from labelweave import BinaryRelevance, LabelMatrix
 from labelweave.estimators.binary_relevance import fit
 
 VALUES = {
@@ -90,7 +90,7 @@ def test_a_label_seen_with_one_value_gets_the_optimum_of_its_problem(loss, value
     X, Y = _data(share=1.0)
     Y[:, 1] = value
     Y[10:, 1] = np.nan
-    model = _fit(loss, X, Y)
+    model = _fit(loss, X, LabelMatrix.from_any(Y))
     wide = np.c_[X, np.ones(len(X))]
     data = loss, wide[:10], np.full(10, 2 * value - 1), np.ones(10)
     best = minimize(_objective, np.zeros(7), data, tol=1e-10).x

@@ -76,7 +76,7 @@ def test_like_logistic_regression(class_weight):
 
 def test_labels_of_one_value_and_unobserved_rows_count_for_nothing():
     y = np.array([[1, np.nan], [1, 0], [np.nan, 1], [1, 0], [1, 0.0]])
-    labels, form = read_targets(y)
+    labels, form = read_targets(lw.LabelMatrix.from_any(y))
     weights, (positive, negative) = weights_by_class("balanced", labels, form, np.array([1.0, 1, 1, 1, 0]))
     assert weights.tolist() == [1, 1, 1, 1, 0]
     assert positive.tolist() == [1.0, 1.5]

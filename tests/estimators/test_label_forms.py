@@ -268,3 +268,10 @@ def test_classes_go_on_from_a_fit_with_warm_start():
     model = MaxMarginClassifier(warm_start=True).fit(X[:4], y[:4]).partial_fit(X[4:], y[4:])
     np.testing.assert_array_equal(model._seen.labels, y)
     assert model.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_columns_without_a_negative_are_told_of():
+    y = pd.DataFrame({"a": [1, None, 1, None], "b": [1, 0, None, 1]})
+    with pytest.warns(UserWarning, match=r"In Y 1 of 2 label columns .* 'a' \(2 and 2\).* y.fillna\(0\)"):
+        lw.MaxMarginClassifier().fit(np.eye(4), y)
+    lw.MaxMarginClassifier().fit(np.eye(4), lw.LabelMatrix.from_any(y))

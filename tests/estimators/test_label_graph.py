@@ -287,7 +287,7 @@ def test_too_few_rows_to_hold_some_out():
     advice = r"0.1 of 1 rows leaves none to learn from; give more rows with"
     refused(advice, features=FEW[:1], targets=FEW_LABELS[:1], early_stopping=True)
     advice = r"0.2 of 1 rows leaves none to learn from; give more rows with an observed label"
-    refused(advice, features=FEW[:8], targets=unseen[:8], validation_fraction=0.2)
+    refused(advice, features=FEW[:8], targets=LabelMatrix.from_any(unseen[:8]), validation_fraction=0.2)
 
 
 @pytest.mark.parametrize(

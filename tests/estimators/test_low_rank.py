@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import f1_score
 
 from drawn import draw_labels
-from labelweave import LowRankClassifier, RankSearch
+from labelweave import LabelMatrix, LowRankClassifier, RankSearch
 from labelweave.estimators.low_rank.fit import columns_for_rank, largest_rank
 from watching import Count
 
@@ -128,7 +128,7 @@ def test_one_cost_of_all_labels_is_that_of_each(loss, missing):
     X, Y = draw_labels(n=200, d=8, n_labels=6, missing=missing)
     settings = {"loss": loss, "penalty": "ridge", "tol": 1e-10, "max_iter": 1000}
     one, each = (
-        LowRankClassifier(6, class_weight=c, **settings).fit(X, Y, entry_weight=w)
+        LowRankClassifier(6, class_weight=c, **settings).fit(X, LabelMatrix.from_any(Y), entry_weight=w)
         for c, w in (({0: 0.3}, None), (None, np.where(Y == 1, 1.0, 0.3)))
     )
     assert one.objective_ == pytest.approx(each.objective_, rel=1e-6)

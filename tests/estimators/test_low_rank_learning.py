@@ -220,6 +220,7 @@ def test_features_of_labels_score_labels_without_rows():
     Y = (scores > 0).astype(float)
     hidden = Y.copy()
     hidden[2:, 25:] = np.nan
+    hidden = LabelMatrix.from_any(hidden)
     R = LabelCovariance.low_rank(np.hstack([U, np.ones((30, 1))]), 1e-3)  # the ones carry the intercept
     right = []
     for given in (None, R):

@@ -18,12 +18,7 @@ from labelweave.dask.tasks import never_stops
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import LabelTreeClassifier
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.label_tree.fit import (
-    TreeSettings,
-    make_trees,
-    tree_problem,
-    warn_of_size,
-)
+from labelweave.estimators.label_tree.fit import TreeSettings, make_trees, tree_problem, warn_of_size
 from labelweave.estimators.progress import FitArguments
 from labelweave.foundation.arrays import Workers
 from labelweave.labels.label_tree import LabelTree

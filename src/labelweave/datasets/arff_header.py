@@ -118,7 +118,7 @@ def read_header(path: PathLike, lines: Iterator[tuple[int, str]]) -> ArffHeader:
                 outputs += map(unquoted, split_cells(path, number, text))
             case other if other and not other.startswith("%"):
                 known = "@relation, @attribute, @data or a comment"
-                raise DataFileError(path, number, f"{_short(line)!r}", known)
+                raise DataFileError(path, number, f"{line[:40]!r}", known)
     raise DataFileError(path, number, "the end of the file", "a line @data followed by the rows")
 
 
@@ -165,7 +165,7 @@ def _attribute(path: PathLike, line: int, text: str) -> Attribute:
     if word.lower() == "hierarchical":
         return Attribute(name, "hierarchical", _listed(path, line, rest), line)
     known = "numeric, real, integer, string, date, a nominal list {a,b} or hierarchical"
-    raise DataFileError(path, line, f"the type {_short(kind)!r} of attribute {name!r}", known)
+    raise DataFileError(path, line, f"the type {kind[:40]!r} of attribute {name!r}", known)
 
 
 def _listed(path: PathLike, line: int, text: str) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ def split_cells(path: PathLike, line: int, text: str) -> list[str]:
         position = match.end()
         if not match[2]:
             return cells
-    raise DataFileError(path, line, f"{_short(text[position:])!r}", "quotation marks only around whole cells")
+    raise DataFileError(path, line, repr(text[position:][:40]), "quotation marks only around whole cells")
 
 
 def row_cells(path: PathLike, line: int, text: str, width: int) -> list[str]:
@@ -225,7 +225,3 @@ def quoted(name: str) -> str:
     for letter, character in _ESCAPES.items():
         escaped = escaped.replace(character, f"\\{letter}")
     return f"'{escaped}'"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:40] + "..."

@@ -37,6 +37,7 @@ _THOUSANDS = r"^\D*[1-9]\d{0,2},\d{3}\D*$"
 # as features are called, and as pandas calls them
 DATE_PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week", "hour": "hour"}
 _PART = re.compile(rf"(.+) \(({'|'.join(DATE_PARTS)})\)", re.DOTALL)
+_DAY_FIRST = re.compile(r"\A(\d\d?)\.(\d\d?)\.(\d{4})(?=\Z|[T ])", re.ASCII)
 _DATE = re.compile(r"\d{4}[-/]\d\d[-/]\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
 _TAKEN_FOR = {".": "fractions", ",": "thousands"}
 
@@ -74,7 +75,8 @@ class DecimalMarks:
         """
         seen = self._seen.setdefault(name, set())
         if self.usual == ".":
-            n_shown, n_groups = (_matches(column, shown).sum() for shown in (_FRACTION, _THOUSANDS))
+            patterns = (_FRACTION, _THOUSANDS) if has_any(column, ",") else ()
+            n_shown, n_groups = [_matches(column, shown).sum() for shown in patterns] or (0, 0)
             are_more = n_shown > n_groups and not _matches(column, r"\.").any()
             are_commas = are_more or "comma" in seen or self._expected.get(name) == ","
             if are_commas and "thousands" in seen:
@@ -185,15 +187,11 @@ class Columns(Mapping[str, list[Any]]):
         """Read a column as :func:`numbers` does, and numbers such as 1,234.5 and 50 %."""
         if name not in self._numbers:
             column = self.plain(name)
-            found = (
-                None
-                if self._marks is not None
-                and self._marks.usual == ","
-                and is_text(column)
-                and has_any(column, "[.,]")
-                else numbers(column)
-            )
-            self._numbers[name] = numbers(self.unformatted(name)) if found is None else found
+            has_commas = self._marks is not None and self._marks.usual == "," and is_text(column)
+            found = None if has_commas and has_any(column, "[.,]") else numbers(column)
+            if found is None and not _begins_with_word(column):
+                found = numbers(self.unformatted(name))
+            self._numbers[name] = found
             if self._marks is not None and self._numbers[name] is not None:
                 self._marks.warn(name)
         return self._numbers[name]
@@ -242,6 +240,12 @@ def _unformatted(column: Any, point: str, comma: str) -> Any:
     return compute.if_else(is_number, compute.replace_substring(bare, point, "."), column)
 
 
+def _begins_with_word(column: Any) -> bool:
+    """Say whether the first cell is no number, whatever points and commas mean; no more is looked at."""
+    marks = (".,", ",.") if is_text(column) else ()
+    return bool(marks) and all(numbers(_unformatted(column[:1], *pair)) is None for pair in marks)
+
+
 def is_missing(cell: Any) -> bool:
     """Say whether a cell holds nothing: None or NaN; an empty string does not."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
@@ -257,16 +261,20 @@ def parts_of_dates(cells: Sequence[Any], part: str) -> list[float]:
     """Give the year, month, day, weekday (from Monday, 0) or hour of dates, NaN where there is none."""
     import pandas as pd
 
-    texts = [str(cell) if cell not in (None, "") else None for cell in cells]
+    texts = [_as_iso(cell) if cell not in (None, "") else None for cell in cells]
     times = pd.to_datetime(pd.Series(texts, dtype=object), errors="coerce", format="ISO8601", utc=True)
-    found: list[float] = getattr(times.dt, DATE_PARTS[part]).astype(float).tolist()
-    return found
+    return [*getattr(times.dt, DATE_PARTS[part]).astype(float)]
 
 
 def are_dates(cells: Any) -> bool:
     """Say whether cells that are not blank are dates, with the time of day or without it."""
-    few, every = (map(_DATE.fullmatch, map(str, as_list(some))) for some in (cells[:1], cells))
+    few, every = (map(_DATE.fullmatch, map(_as_iso, as_list(some))) for some in (cells[:1], cells))
     return all(few) and all(every)
+
+
+def _as_iso(cell: Any) -> str:
+    """Write ``31.1.2024`` as ``2024-01-31``; what has slashes may begin with the month, and stays."""
+    return _DAY_FIRST.sub(lambda date: f"{date[3]}-{date[2]:0>2}-{date[1]:0>2}", str(cell), count=1)
 
 
 def are_blank(column: Any) -> Any:

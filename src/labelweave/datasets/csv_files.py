@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelweave.datasets.columns import as_list, filled
-from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines, opened, read_blocks
+from labelweave.datasets.data_file import (
+    DataFileError,
+    PathLike,
+    contains,
+    numbered_lines,
+    opened,
+    read_blocks,
+)
 
 DELIMITERS = ",;\t|"  # of CSV files, whose header has most of one
 ROW_INDEX = "Unnamed: 0"
@@ -57,7 +64,7 @@ def quotes_enclose(path: PathLike) -> bool:
 
     They do not where a cell begins with one that does not close it, and each line has as many tabs as others.
     """
-    line = _line_of(path, _LONE_QUOTE)
+    line = _line_of(path, _LONE_QUOTE) if contains(path, b'"') else None
     n_tabs = set[int]() if line is None else {text.count("\t") for _, text in numbered_lines(path) if text}
     is_text = len(n_tabs) == 1 and n_tabs != {0}
     line = line if is_text or line is None else _line_of(path, _LIKE_ROWS)

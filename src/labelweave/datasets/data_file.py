@@ -120,6 +120,11 @@ def _chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
         raise DataFileError(path, None, "an empty file", "data")
 
 
+def contains(path: PathLike, sign: bytes) -> bool:
+    """Say whether a file contains a byte; blocks are small, to stay in the processor's cache."""
+    return any(sign in chunk for chunk in _chunks(Path(path), 1 << 16))
+
+
 def opened(path: PathLike) -> Any:
     """Open a file to read its bytes, decompressed."""
     return gzip.open(path, "rb") if is_gzip(path) else Path(path).open("rb")
@@ -129,14 +134,9 @@ def is_gzip(path: PathLike) -> bool:
     return Path(path).suffix.lower() == ".gz"
 
 
-def numbered_lines(path: PathLike) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: PathLike, block_bytes: int = _BLOCK_BYTES) -> Iterator[tuple[int, str]]:
     """Read a UTF-8 file, plain or compressed, line by line, numbered from one, without line ends."""
-    yield from lines_of_blocks(path, read_blocks(path))
-
-
-def lines_of_blocks(path: PathLike, blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, str]]:
-    """Give the lines of blocks that :func:`read_blocks` gave, numbered, without line ends."""
-    for first_line, block in blocks:
+    for first_line, block in read_blocks(path, block_bytes):
         lines = decoded(path, first_line, block).split("\n")
         if not lines[-1]:
             lines.pop()

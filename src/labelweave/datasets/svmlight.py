@@ -14,12 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.datasets.csr_parts import (
-    MOST_NUMBER,
-    numbered_columns,
-    numbered_targets,
-    with_narrow_indices,
-)
+from labelweave.datasets.csr_parts import MOST_NUMBER, numbered_columns, numbered_targets, with_narrow_indices
 from labelweave.datasets.data_file import (
     MOST_FEATURES,
     DataFileError,

@@ -44,6 +44,7 @@ from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.foundation.frames import TRUTH
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_matrix import words_on_no_negative
 from labelweave.labels.label_names import as_text
 from labelweave.labels.written_labels import (
     OPENING,
@@ -206,19 +207,10 @@ def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: 
 
 def warn_of_no_negative(path: PathLike, columns: TableColumns, Y: LabelMatrix) -> None:
     """Warn of label columns that hold 1 and blank cells only, which tell of no row without the label."""
-    if Y.observed is None or columns.empty_labels is not None or isinstance(columns.labels, str):
-        return
-    positive, observed = Y.positive_counts(), Y.observed_counts()
-    found = np.flatnonzero((positive > 0) & (positive == observed) & (observed < len(Y)))
-    if len(found):
-        first = found[0]
-        said = (
-            f"{path}: {len(found)} of {Y.n_labels} label columns hold 1 and blank cells only, such as "
-            f"{str(Y.words[first])!r} ({positive[first]} and {len(Y) - positive[first]}), so no row is known "
-            "to be without the label; `empty_labels='none'` takes blank cells for 0, and "
-            "`empty_labels='unknown'` silences this"
-        )
-        warnings.warn(ParameterMessage(said), UserWarning, stacklevel=2)
+    is_given = columns.empty_labels is not None or isinstance(columns.labels, str)
+    if not is_given and (words := words_on_no_negative(Y)) is not None:
+        ways = "`empty_labels='none'` takes them for 0, and `empty_labels='unknown'` silences this"
+        warnings.warn(ParameterMessage(f"{path}: {words}; {ways}"), UserWarning, stacklevel=2)
 
 
 def _binary_labels(table: RawTable, columns: TableColumns, known: Known, codings: set[str]) -> LabelMatrix:

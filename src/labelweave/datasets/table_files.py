@@ -42,7 +42,6 @@ from labelweave.datasets.data_file import (
     decoded,
     ends_with_line_end,
     finite_number,
-    lines_of_blocks,
     numbered_lines,
     read_blocks,
     require_file,
@@ -105,7 +104,8 @@ def table_kind(path: PathLike) -> str | None:
 
 def _written_kind(path: PathLike) -> str | None:
     """Say by its first lines: JSON, fastText's labels, or a delimiter that parts as many cells in two."""
-    lines = [line for _, line in islice(numbered_lines(path), _FEW_LINES) if line.strip()] or [""]
+    few = islice(numbered_lines(path, _HEADER_BYTES), _FEW_LINES)
+    lines = [line for _, line in few if line.strip()] or [""]
     if lines[0].lstrip()[:1] in ("{", "["):
         return "json"
     if any(line.startswith(_FASTTEXT) for line in lines):
@@ -206,15 +206,14 @@ def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
 
     They may be those of one array in one object, ``{"data": [...]}``.
     """
-    first = next((line.strip() for _, line in numbered_lines(path) if line.strip()), "")
+    first = next((line.strip() for _, line in numbered_lines(path, _HEADER_BYTES) if line.strip()), "")
     rows = _json_objects(path) if first[:1] == "[" or first == "{" else _json_lines(path)
-    for number, row in islice(rows, 1):
+    begun = [*islice(rows, 1)]
+    for number, row in begun:
         (inner, *others) = row.values() or [None]
         if not others and isinstance(inner, list) and set(map(type, inner)) == {dict}:
-            yield from ((number, one) for one in inner)
-        else:
-            yield number, row
-    yield from rows
+            begun = [(number, one) for one in inner]
+    return chain(begun, rows)
 
 
 def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -316,7 +315,7 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bo
 
 def _csv_form(path: PathLike, kind: str, no_header: bool) -> CsvForm:
     """Find what parts the cells of a file, how many lines only say so, and whether quotes enclose cells."""
-    first = next(lines_of_blocks(path, read_blocks(path, _HEADER_BYTES)))[1]
+    first = next(numbered_lines(path, _HEADER_BYTES))[1]
     is_tsv = kind == "tsv" and ("\t" in first or not any(one in first for one in DELIMITERS))
     delimiter, skipped = ("\t", 0) if is_tsv else delimiter_of(first)
     return CsvForm(delimiter, skipped, delimiter != "\t" or quotes_enclose(path), not no_header)
@@ -324,7 +323,7 @@ def _csv_form(path: PathLike, kind: str, no_header: bool) -> CsvForm:
 
 def _csv_file(path: PathLike, form: CsvForm) -> Iterator[CsvRecord]:
     """Give the records of a file, the header first."""
-    lines = lines_of_blocks(path, read_blocks(path, _HEADER_BYTES))
+    lines = numbered_lines(path, _HEADER_BYTES)
     return csv_records(path, islice(lines, form.skipped, None), form, keeps_blank=True)
 
 

@@ -28,17 +28,7 @@ from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError, checked
 from labelweave.foundation.frames import as_pandas
 from labelweave.labels.label_names import as_text
-from labelweave.model_files.schema import (
-    FLAG,
-    TEXT,
-    Items,
-    Named,
-    Number,
-    Numbers,
-    OneOf,
-    Optional,
-    count,
-)
+from labelweave.model_files.schema import FLAG, TEXT, Items, Named, Number, Numbers, OneOf, Optional, count
 from labelweave.model_files.storable import storable
 
 

@@ -22,7 +22,7 @@ from labelweave.foundation.arrays import checked_csr, numbers_of, unmasked
 from labelweave.foundation.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
-from labelweave.labels.label_matrix import is_plain_array
+from labelweave.labels.label_matrix import is_plain_array, words_on_no_negative
 from labelweave.labels.label_names import as_text, columns_by_name, rows_by_name, words_on_alike
 from labelweave.labels.tags import numbered_tags, tag_rows
 
@@ -143,9 +143,12 @@ def read_targets(
         labels = LabelMatrix.from_any(y)
         require_observed(labels, is_related=is_related)
         form = label_form(y, labels)
-        alike = words_on_alike(labels.words) if form.container == "tags" else None
-        if alike is not None:
-            warnings.warn(f"In Y {alike}", UserWarning, stacklevel=2)
+        words = words_on_alike(labels.words) if form.container == "tags" else None
+        if form.container != "tags" and not (is_related or isinstance(y, LabelMatrix)):
+            words = words_on_no_negative(labels)
+            words = words and f"{words}; give 0, as y.fillna(0) does, or a LabelMatrix to silence this"
+        if words is not None:
+            warnings.warn(f"In Y {words}", UserWarning, stacklevel=2)
         return labels, form
     targets = read_classes(y, taxonomy)
     is_pair = len(targets.classes) == 2

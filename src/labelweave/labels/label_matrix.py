@@ -472,3 +472,18 @@ def _why_no_table(error: Exception) -> str:
             "numbers."
         )
     return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
+
+
+def words_on_no_negative(labels: LabelMatrix) -> str | None:
+    """Say which columns of a LabelMatrix have positives and no negative; None where none is like that."""
+    if labels.observed is None:
+        return None
+    positive, observed = labels.positive_counts(), labels.observed_counts()
+    found = np.flatnonzero((positive > 0) & (positive == observed) & (observed < len(labels)))
+    if not len(found):
+        return None
+    name, count = str(labels.words[found[0]]), positive[found[0]]
+    return (
+        f"{len(found)} of {labels.n_labels} label columns hold 1 and missing cells only, such as {name!r} "
+        f"({count} and {len(labels) - count}), so no row is known to be without the label"
+    )

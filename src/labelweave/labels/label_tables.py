@@ -102,12 +102,14 @@ def row_index(rows: Any) -> npt.NDArray[Any]:
     return index if index.size else index.astype(np.intp)
 
 
+def _check_shape(given: Any, name: str, positives: sp.csr_array) -> None:
+    if given.shape != positives.shape:
+        shape = f"{given.shape} but the positives have shape {positives.shape}"
+        raise ValueError(f"{name} has shape {shape}; both must be (rows, labels).")
+
+
 def signed_pattern(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
-    if observed.shape != positives.shape:
-        raise ValueError(
-            f"observed has shape {observed.shape} but the positives have shape {positives.shape}; "
-            "both must be (rows, labels)."
-        )
+    _check_shape(observed, "observed", positives)
     # a positive adds 3 to what is -1 or 0, so that no entry cancels: 2 inside the mask, 3 outside
     signed = 3 * positives - observed
     outside = np.flatnonzero(signed.data == 3)
@@ -139,11 +141,7 @@ def checked_doubts(
 ) -> sp.csr_array | None:
     """Check doubts (n, L), which are kept where an entry was observed; None if none is left."""
     given = doubts if sp.issparse(doubts) else np.atleast_2d(numbers_of(doubts, "doubts"))
-    if given.shape != positives.shape:
-        raise ValueError(
-            f"doubts has shape {given.shape} but the positives have shape {positives.shape}; both must be "
-            "(rows, labels)."
-        )
+    _check_shape(given, "doubts", positives)
     known = given if sp.issparse(given) else sp.csr_array(given)
     table = sp.csr_array(checked_csr(known, "doubts"), dtype=np.float64)
     if observed is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from numbers import Real
 from typing import Any
 
@@ -48,11 +49,11 @@ def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None)
     if texts is None:
         return None
     parts = [dict.fromkeys(text for text in texts[half] if text) for half in in_halves(len(texts))]
-    found = found_layout([*parts])
+    found = found_layout(parts)
     words = None if say is None or found.is_path else found.words("the texts of Y")
     if say is not None and words is not None:
         say(f"{words}; give lists of tags to have them otherwise, or an array, y.to_numpy(), of classes.")
-    is_cut = found.separator is not None or any(map(is_list, parts[0]))
+    is_cut = found.separator is not None or any(map(is_list, chain(*parts)))
     return _cut_alike(texts, found.separator) if is_cut else None
 
 

@@ -233,18 +233,19 @@ class Layout(NamedTuple):
 
 
 def in_halves(n_rows: int) -> list[slice]:
-    """Return all rows, the first half of them and the second."""
-    return [slice(None), slice(n_rows // 2), slice(n_rows // 2, None)]
+    """Return the first half of the rows and the second."""
+    return [slice(n_rows // 2), slice(n_rows // 2, None)]
 
 
 def found_layout(parts: Sequence[Iterable[str]]) -> Layout:
     """Find how cells of text write labels, by how parts of them come again in others.
 
-    parts: the cells of all rows, of the first half and of the second; what both do not show is not taken.
+    parts: the cells of the first half of the rows and of the second; what both do not show is not taken.
     """
-    whole, *halves = map(_distinct, parts)
+    whole = _distinct(chain.from_iterable(parts))
     found = _layout(whole) if whole else Layout(None)
-    said = {_evidence(half, found.separator)[:3] for half in halves if found.separator in SEPARATORS}
+    halves = map(_distinct, parts if found.separator in SEPARATORS else ())
+    said = {_evidence(half, str(found.separator))[:3] for half in halves}
     return found if said <= {"for", "few"} else Layout(None, found.example, found.separator)
 
 

@@ -148,7 +148,7 @@ def test_blank_cells_of_label_columns_are_decided_by_a_flag(run, tmp_path):
     )
     (tmp_path / "a.csv").write_text("text,x,y\n" + rows)
     words = f"fit a.csv --label-column x --label-column y {MARGINS} --out m.lw"
-    assert "2 of 2 label columns hold 1 and blank cells only" in run(words).err
+    assert "2 of 2 label columns hold 1 and missing cells only" in run(words).err
     assert run(words, "--empty-labels", "unknown").err == ""
     assert run(words, "--empty-labels", "none").err == ""
     found = run("evaluate m.lw a.csv --json").json

@@ -38,10 +38,7 @@ def fit(run):
     [
         (lambda tags: f"[{', '.join(tags)}]", "are cut at ',' inside '[' and ']'; --one-class takes each"),
         (lambda tags: "".join(f"<{tag}>" for tag in tags), "are cut at '><'; --one-class takes each"),
-        (
-            ";".join,
-            "are cut at ';'; --one-class takes each for a class, --label-separator",
-        ),
+        (";".join, "are cut at ';'; --one-class takes each for a class, --label-separator"),
         (" & ".join, "are cut at '&'"),
         (str, None),
         (lambda tags: json.dumps([{"id": 1, "name": tag} for tag in tags]), None),

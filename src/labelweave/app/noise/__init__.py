@@ -4,11 +4,4 @@ from labelweave.app.noise.annotators import CombinedAnswers, combine_annotators
 from labelweave.app.noise.label_errors import LabelErrors, Reason, find_label_errors
 from labelweave.labels.flip_rates import FlipRates
 
-__all__ = [
-    "CombinedAnswers",
-    "FlipRates",
-    "LabelErrors",
-    "Reason",
-    "combine_annotators",
-    "find_label_errors",
-]
+__all__ = ["CombinedAnswers", "FlipRates", "LabelErrors", "Reason", "combine_annotators", "find_label_errors"]
