@@ -1,5 +1,6 @@
 """Members score rows by fits to other rows, and forests hold what scikit-learn's do."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,13 +10,21 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from labelweave.decisions.automatic.combination import Combination, cross_fitted, member_weights
-from labelweave.decisions.automatic.members import KernelRidge, Members, TrainingTable
+from labelweave.decisions.automatic.members import (
+    KernelRidge,
+    Members,
+    TrainingTable,
+    forests_gain,
+    likely_penalties,
+    lowest,
+)
 from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer, ForestScorer
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
 
+PENALTIES = np.logspace(-3, 2, 11)
 NAMES = ("linear", "max-margin", "rbf", "forest", "rbf+forest")
 
 
@@ -37,19 +46,18 @@ def members_of(one):
 
 
 def grow(one):
-    return members_of(one)._forest(None)
+    return members_of(one)._forests[-1]
 
 
-@pytest.mark.parametrize("fold", [None, 1])
-def test_trees_grown_in_groups_are_those_grown_together(fold):
+def test_trees_grown_in_groups_are_those_grown_together():
     one = table(missing=0.1)
-    whole, members = members_of(one)._forest(fold), members_of(one)
-    members.trees_a_task = 8
-    parts = members._forest(fold)
+    whole, members = grow(one), members_of(one)
+    members.trees_a_task = 3
+    parts = members._forests[-1]
     for name in ("roots", "feature", "threshold", "children", "missing_left"):
         ours, theirs = getattr(parts, name), getattr(whole, name)
         assert_array_equal(ours, theirs, strict=True)
-    assert whole.n_trees == 20
+    assert whole.n_trees == 21  # seven a fold
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -68,7 +76,7 @@ def test_scores_of_a_fold_do_not_depend_on_its_labels(name, missing):
     else:  # the penalty is chosen on all folds
         kernel = first._width
         rows, held = np.flatnonzero(one.folds != 0), one.features.rows(np.flatnonzero(one.folds == 0))
-        ours, theirs = (KernelRidge(kernel, t.rows(rows)).scores(held) for t in (one, other))
+        ours, theirs = (KernelRidge(kernel, t.rows(rows)).scores(held, [0.1]) for t in (one, other))
         assert_array_equal(ours, theirs)
 
 
@@ -104,10 +112,48 @@ def test_a_column_factor_of_full_rank_serves_as_the_kernel_matrix():
     kernel, rows = RBFKernel(0.05), np.arange(60)
     exact, factored = (KernelRidge(kernel, t.rows(rows)) for t in (whole, part))
     new = FeatureMatrix(np.random.default_rng(5).normal(size=(7, 4)) / 2)
-    assert_allclose(factored.scores(new), exact.scores(new), atol=2e-3)
+    assert_allclose(factored.scores(new, PENALTIES), exact.scores(new, PENALTIES), atol=2e-3)
     assert_allclose(
         factored.scorer(0.1).scores(new), KernelRidge(kernel, part).scorer(0.1).scores(new), rtol=1e-12
     )
+
+
+def test_trees_of_a_fold_have_not_seen_its_labels():
+    one = table()
+    turned = one.targets.copy()
+    turned[one.folds == 1] = 1 - turned[one.folds == 1]
+    ours, theirs = (members_of(t)._forests for t in (one, replace(one, targets=turned)))
+    assert_array_equal(ours[1].threshold, theirs[1].threshold, strict=True)
+    assert not np.array_equal(ours[-1].threshold, theirs[-1].threshold)
+    assert_array_equal(ours[-1].threshold, np.concatenate([one.threshold for one in ours[:-1]]))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_penalties_are_those_around_the_best(missing):
+    one = table(missing=missing)
+    near = likely_penalties(one, 0, RBFKernel(0.5), None)
+    train, held = (one.rows(rows) for rows in one.split(0))
+    tables = KernelRidge(RBFKernel(0.5), train).scores(held.features, PENALTIES)
+    best = PENALTIES[np.argmin([held.squared_error(scores) for scores in tables])]
+    assert best in near
+    assert len(near) == 5
+
+
+def test_the_lowest_place_is_found_from_the_middle():
+    for place in range(9):
+        asked = []
+        assert lowest(lambda at, place=place, asked=asked: asked.append(at) or abs(at - place), 9) == place
+        assert len(asked) <= 2 * abs(place - 4) + 4
+
+
+@pytest.mark.parametrize("has_steps", [True, False])
+def test_a_forest_is_grown_in_full_where_a_sample_gains_by_it(has_steps):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 12))
+    signs = X[:, :2] > 0.5 if has_steps else X @ random.normal(size=(12, 2)) > 0
+    targets = signs.astype(float)
+    one = TrainingTable(FeatureMatrix(X), targets, np.ones(400), np.arange(400) % 3, 20, 300, 0)
+    assert forests_gain(one) == has_steps
 
 
 def test_leaves_hold_the_shares_of_observed_labels():
@@ -127,7 +173,7 @@ def test_leaves_hold_the_shares_of_observed_labels():
 
 
 def test_many_labels_are_projected_for_trees():
-    assert grow(table(n=60, n_labels=4)).n_trees == 20
+    assert grow(table(n=60, n_labels=4)).n_trees == 21
     random = np.random.default_rng(0)
     wide = TrainingTable(**vars(table(n=60)) | {"targets": (random.random((60, 80)) < 0.2).astype(float)})
     assert grow(wide).n_leaves > 20

@@ -151,7 +151,7 @@ class _Rows(Sized):
             if form is not None and form.kind == "labels":
                 reader._form, reader.classes_ = form, form.classes
             plan = make_plan(Shape.of_data(features, labels), members or None, reader.time_budget)
-            return cls(reader, labels, reader._table(features, labels, weights, plan, seed), plan)
+            return cls(reader, labels, *reader._table(features, labels, weights, plan, seed))
 
     @staticmethod
     def small(rows: _Rows | ValueError) -> _Rows | ValueError:

@@ -7,13 +7,14 @@ their numbers; max-margin models are chosen by that of their probabilities, as a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg as sl
 
+from labelweave.decisions.automatic.combination import cross_fitted
 from labelweave.decisions.automatic.given import (
     best_estimator,
     check_member,
@@ -29,14 +30,16 @@ from labelweave.features import FeatureMatrix, ForestKernel, Kernel, LinearKerne
 from labelweave.features.forest import Forest, single
 from labelweave.features.gram import incomplete_cholesky
 from labelweave.features.gram.sources import KernelSource
-from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.array_types import Array, Floats, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge
 
-_WIDTHS = 2.0 ** np.arange(-4, 4)  # times the gamma that "scale" is
+_WIDTHS = 2.0 ** np.arange(-8, 9)  # times the gamma that "scale" is
 _PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are 1 at most
 _MARGIN_C = 0.1, 0.3, 0.9, 2.7  # of rows whose mean squared length is 1
 _MARGIN_TOL = 1e-2
+_ROWS_FOR_PENALTY, _LABELS_TO_CHOOSE_BY = 4000, 100
+_ROWS_FOR_TRIAL, _TREES_FOR_TRIAL, _LEAST_GAIN = 2000, 100, 0.05
 _MOST_TARGETS = 16  # that trees are grown on; more are projected
 
 
@@ -97,13 +100,14 @@ class Members:
 
     @cached_property
     def _forests(self) -> list[Any]:
-        """The forests of all folds, and that of all rows as the last one."""
-        return [self._forest(fold) for fold in (*self._folds, None)]
+        """Forests grown without the rows of a fold, and as the last one the trees of all of them."""
+        grown = [self._forest(place, fold) for place, fold in enumerate(self._folds)]
+        return [*grown, self.submit(in_one_forest, grown)]
 
-    def _forest(self, fold: int | None) -> Any:
-        n, targets = self.table.n_trees, self.submit(tree_targets, fold)
+    def _forest(self, place: int, fold: int) -> Any:
+        n, targets = -(-self.table.n_trees // len(self._folds)), self.submit(tree_targets, fold)
         size = self.trees_a_task or n
-        groups = [(first, min(size, n - first)) for first in range(0, n, size)]
+        groups = [(place * n + first, min(size, n - first)) for first in range(0, n, size)]
         grown = [self.submit(grow, targets, fold, *group, step="forest") for group in groups]
         return self.submit(in_one_forest, grown)
 
@@ -111,15 +115,16 @@ class Members:
         """Fit ridge regressions, whose penalty all folds choose."""
         folds = self._folds
         forests = forests or [None] * (len(folds) + 1)
+        near = self.submit(likely_penalties, folds[0], kernel, forests[0])
         tables = [
-            self.submit(ridge_scores, fold, kernel, forest, step=name)
+            self.submit(ridge_scores, fold, kernel, forest, near, step=name)
             for fold, forest in zip(folds, forests[:-1], strict=True)
         ]
         errors = [self.submit(squared_errors, *one) for one in zip(folds, tables, strict=True)]
         best = self.submit(least, errors)
         scores = [self.submit(picked, one, best) for one in tables]
-        del tables  # eleven times as large
-        return scores, self.submit(ridge_fit, best, kernel, forests[-1], step=name)
+        del tables  # several times as large
+        return scores, self.submit(ridge_fit, near, best, kernel, forests[-1], step=name)
 
     def _estimators(self, name: str, candidates: Any, n_candidates: int) -> tuple[list[Any], Any]:
         """Fit estimators to the other rows of every fold, and the best of them to all rows."""
@@ -134,22 +139,39 @@ class Members:
 
 def choose_width(table: TrainingTable) -> Kernel:
     """Choose the width of the RBF kernel by the error of rows left out."""
-    rows = np.arange(len(table.targets))
-    most = min(ROWS_FOR_WIDTH, table.pivots)
-    if len(rows) > most:
-        rows = np.sort(np.random.default_rng(table.seed).choice(len(rows), most, replace=False))
-    some = table.rows(rows)
+    some = sample(table, min(ROWS_FOR_WIDTH, table.pivots))
     usual = RBFKernel("scale").resolved(table.features)
     assert isinstance(usual, RBFKernel), "a number took the place of a name"
     filled = filled_targets(some)  # whose error is not looked at
-    best, kernel = np.inf, usual
-    for width in _WIDTHS:
-        one = RBFKernel(float(usual.gamma * width))
-        ridge = LeftOutRidge(one.block(some.features, some.features), some.weights)
-        loss = min(some.loss(ridge.scores(filled, penalty)) for penalty in _PENALTIES)
-        if loss < best:
-            best, kernel = loss, one
-    return kernel
+    kernels = [RBFKernel(float(usual.gamma * width)) for width in _WIDTHS]
+
+    @cache
+    def loss(place: int) -> float:
+        ridge = LeftOutRidge(kernels[place].block(some.features, some.features), some.weights)
+        return min(some.loss(ridge.scores(filled, penalty)) for penalty in _PENALTIES)
+
+    return kernels[lowest(loss, len(kernels))]
+
+
+def sample(table: TrainingTable, most_rows: int, most_labels: int = _LABELS_TO_CHOOSE_BY) -> TrainingTable:
+    """Draw some rows, and keep the labels that vary most."""
+    rows, (n, n_labels) = np.arange(len(table.targets)), table.targets.shape
+    if n > most_rows:
+        rows = np.sort(np.random.default_rng(table.seed).choice(n, most_rows, replace=False))
+    some = table.rows(rows)
+    if n_labels > most_labels:
+        kept = np.sort(np.argsort(-filled_targets(some).var(axis=0), kind="stable")[:most_labels])
+        some = replace(some, targets=some.targets[:, kept])
+    return some
+
+
+def lowest(loss: Callable[[int], float], n_places: int) -> int:
+    """Find a place with a loss below those beside it, from the middle on."""
+    place, step = n_places // 2, 1
+    for step in (1, -1):
+        while 0 <= place + step < n_places and loss(place + step) < loss(place):
+            place += step
+    return place
 
 
 def margin_machines(table: TrainingTable) -> list[Any]:
@@ -160,10 +182,37 @@ def margin_machines(table: TrainingTable) -> list[Any]:
     return [MaxMarginClassifier(C=C / length, **given) for C in _MARGIN_C]
 
 
-def ridge_scores(table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None) -> Array:
+def likely_penalties(table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None) -> Floats:
+    """Choose penalties around the one with the least error on a fold, found by some of all rows."""
+    some = replace(sample(table, _ROWS_FOR_PENALTY), pivots=min(table.pivots, _ROWS_FOR_PENALTY // 4))
+    train, held = (some.rows(rows) for rows in some.split(fold))
+    ridge = KernelRidge(_blended(kernel, forest), train)
+
+    @cache
+    def error(place: int) -> float:
+        return held.squared_error(ridge.scores(held.features, _PENALTIES[place : place + 1])[0])
+
+    best = lowest(error, len(_PENALTIES))
+    return _PENALTIES[max(0, best - 2) : best + 3]
+
+
+def forests_gain(table: TrainingTable) -> bool:
+    """Say whether a forest lowers the error of a sample of rows clearly beside an RBF kernel."""
+    some = sample(table, _ROWS_FOR_TRIAL, _MOST_TARGETS)
+    some = replace(some, n_trees=_TREES_FOR_TRIAL, pivots=min(table.pivots, _ROWS_FOR_TRIAL // 4))
+    makes = Members(some)
+    scores = [makes.make(name).scores for name in ("rbf", "forest")]
+    alone, both = (some.loss(cross_fitted(some, given)) for given in (scores[:1], scores))
+    return both < (1.0 - _LEAST_GAIN) * alone
+
+
+def ridge_scores(
+    table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None, penalties: Floats
+) -> Array:
     """Score the rows of a fold by ridge regressions of the others: shape (penalties, n, L)."""
     train, held = table.split(fold)
-    return KernelRidge(_blended(kernel, forest), table.rows(train)).scores(table.features.rows(held))
+    ridge = KernelRidge(_blended(kernel, forest), table.rows(train))
+    return ridge.scores(table.features.rows(held), penalties)
 
 
 def squared_errors(table: TrainingTable, fold: int, scores: Array) -> Array:
@@ -182,13 +231,13 @@ def picked(_: TrainingTable, scores: Array, best: int) -> RowsByLabels:
 
 
 def ridge_fit(
-    table: TrainingTable, best: int, kernel: Kernel, forest: Forest | None
-) -> tuple[Scorer, str]:  # fmt: skip
+    table: TrainingTable, penalties: Floats, best: int, kernel: Kernel, forest: Forest | None
+) -> tuple[Scorer, str]:
     """Fit ridge regressions to all rows; say with which kernel and penalty."""
     words = "linear kernel" if isinstance(kernel, LinearKernel) else f"{kernel}"
     if forest is not None:
         words = f"half of {words} and of the share of trees in one leaf"
-    penalty = _PENALTIES[best]
+    penalty = float(penalties[best])
     return KernelRidge(_blended(kernel, forest), table).scorer(penalty), f"{words}, penalty {penalty:.3g}"
 
 
@@ -203,7 +252,7 @@ def forest_scores(table: TrainingTable, fold: int, forest: Forest) -> RowsByLabe
 
 
 def forest_fit(table: TrainingTable, forest: Forest) -> tuple[Scorer, str]:
-    return _leaves(forest, table), f"{table.n_trees} trees"
+    return _leaves(forest, table), f"{forest.n_trees} trees"
 
 
 class KernelRidge:
@@ -226,10 +275,10 @@ class KernelRidge:
             found = sl.solve_triangular(self.triangle, found, lower=True, trans="T")
         return found, intercepts
 
-    def scores(self, features: FeatureMatrix) -> Array:
+    def scores(self, features: FeatureMatrix, penalties: Floats) -> Array:
         """Score rows with every penalty: shape (penalties, n, L)."""
         block = self.kernel.block(features, self.table.features.rows(self.support))
-        fits = (self._coefficients(penalty) for penalty in _PENALTIES)
+        fits = (self._coefficients(float(penalty)) for penalty in penalties)
         return np.stack([block @ coefficients + intercepts for coefficients, intercepts in fits])
 
     def scorer(self, penalty: float) -> Scorer:
@@ -244,10 +293,9 @@ def filled_targets(table: TrainingTable) -> RowsByLabels:
     return np.where(known, table.targets, means)
 
 
-def tree_targets(table: TrainingTable, fold: int | None) -> Array:
+def tree_targets(table: TrainingTable, fold: int) -> Array:
     """Give what trees are grown on: labels together, many projected to few, missing ones at their means."""
-    table = _of_others(table, fold)
-    targets = filled_targets(table)
+    targets = filled_targets(table.rows(table.split(fold)[0]))
     targets = targets - targets.mean(axis=0)
     if targets.shape[1] > _MOST_TARGETS:
         _, vectors = sl.eigh(targets.T @ targets)
@@ -255,11 +303,11 @@ def tree_targets(table: TrainingTable, fold: int | None) -> Array:
     return np.asarray(targets.squeeze(axis=1) if targets.shape[1] == 1 else targets)
 
 
-def grow(table: TrainingTable, targets: Array, fold: int | None, first: int, n_trees: int) -> Forest:
+def grow(table: TrainingTable, targets: Array, fold: int, first: int, n_trees: int) -> Forest:
     """Grow some trees of a forest, those from the ``first`` on."""
     from sklearn.ensemble import RandomForestRegressor
 
-    table, random = _of_others(table, fold), np.random.RandomState(table.seed)
+    table, random = table.rows(table.split(fold)[0]), np.random.RandomState(table.seed)
     random.randint(np.iinfo(np.int32).max, size=first)  # the seeds of the trees before
     trees = RandomForestRegressor(n_trees, max_features="sqrt", random_state=random, n_jobs=table.n_jobs)
     trees.fit(single(table.features.data), targets, table.weights)
@@ -268,10 +316,6 @@ def grow(table: TrainingTable, targets: Array, fold: int | None, first: int, n_t
 
 def in_one_forest(_: TrainingTable, parts: list[Forest]) -> Forest:
     return Forest.joined(parts)
-
-
-def _of_others(table: TrainingTable, fold: int | None) -> TrainingTable:
-    return table if fold is None else table.rows(table.split(fold)[0])
 
 
 def _leaves(forest: Forest, table: TrainingTable) -> ForestScorer:

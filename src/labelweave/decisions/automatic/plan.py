@@ -11,7 +11,7 @@ from labelweave.labels import LabelMatrix
 MEMBERS = ("linear", "max-margin", "rbf", "forest", "rbf+forest")
 
 _FOLDS = 5
-_TREES, _FEWEST_TREES = 300, 50
+_TREES, _FEWEST_TREES = 500, 100
 _PIVOTS = 2000
 _PIVOT_NUMBERS = 200_000_000  # of a factor, 1.6 GB
 _TREE_NUMBERS = 100_000_000  # features that are written out for trees, 400 MB
@@ -22,6 +22,7 @@ _WIDTHS, _SPLITS = 8, 4e7  # feature values that growing trees looks at a second
 _SWEEPS, _LOOKS = 160, 20  # over the rows by coordinate ascent, for all penalties; numbers of a row besides
 _PENALTIES, _ROUNDS = 11, 20  # of ridge regressions; of conjugate gradients where labels are missing
 _USUAL_SECONDS = 300.0
+_TRIAL_SECONDS = 20.0  # of forests; shorter ones are just fitted
 _TREE = 2e-3  # seconds of a tree of few rows
 
 
@@ -90,7 +91,11 @@ class Shape:
 
     def of_forest(self, trees: int) -> float:
         looks: float = self.n * max(1.0, log2(self.n)) * max(1.0, self.d**0.5) * (3 + min(self.labels, 16))
-        return (_FOLDS + 1) * trees * (_TREE + looks / 10 / _SPLITS)
+        return trees * (_TREE + looks / 10 / _SPLITS)
+
+    def is_trial_due(self, plan: Plan) -> bool:
+        """Say whether a plan's forests take so long that a sample of rows decides on them."""
+        return "forest" in plan.members and self.of_forest(plan.trees) > _TRIAL_SECONDS
 
     def of_max_margin(self) -> float:
         products = _SWEEPS * self.n * self.labels * (self.filled + _LOOKS)
@@ -108,16 +113,20 @@ class Shape:
         return seconds
 
 
-def make_plan(shape: Shape, members: tuple[str, ...] | None, time_budget: float | None) -> Plan:
+def make_plan(
+    shape: Shape, members: tuple[str, ...] | None, time_budget: float | None, *, has_trees: bool = True
+) -> Plan:
     """Choose what is fitted: the whole plan where there is time, else less of it step by step.
 
     members: the names of those to fit; None for all that suit the data, fewer where there is little time.
     time_budget: seconds; None for 300.  The cheapest plan is made where not even that fits.
+    has_trees: whether forests are among all members, where data are not too large for them.
     """
     is_given = members is not None
     if members is None:
-        has_trees = shape.n * shape.d <= _TREE_NUMBERS
-        linear = "max-margin" if shape.is_sparse else "linear"
+        is_large = shape.n * shape.d > _TREE_NUMBERS
+        has_trees &= not is_large
+        linear = "linear" if is_large and not shape.is_sparse else "max-margin"
         members = ("rbf", "forest", "rbf+forest") if has_trees else (linear, "rbf")
         if has_trees and shape.is_sparse:
             members = (linear, *members)

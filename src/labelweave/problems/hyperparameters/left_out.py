@@ -46,10 +46,27 @@ class LeftOutRidge:
     def __init__(self, gram: RowsByRows, weights: PerRow | None = None) -> None:
         self._weigh(len(gram), weights)
         self._scaled = self.roots[:, None] * gram * self.roots
+
+    @cached_property
+    def _square(self) -> Array:
+        """P G P, or what has the same eigenvalues above 0."""
         projected = self._scaled - np.outer(self.unit, self.unit @ self._scaled)
         projected -= np.outer(projected @ self.unit, self.unit)
-        eigenvalues, self.vectors = sl.eigh(projected, overwrite_a=True, check_finite=False)
-        self.eigenvalues = np.maximum(eigenvalues, 0.0)
+        return projected
+
+    @cached_property
+    def _spectrum(self) -> tuple[Floats, Array]:
+        eigenvalues, vectors = sl.eigh(self._square, check_finite=False)
+        return np.maximum(eigenvalues, 0.0), vectors
+
+    @property
+    def eigenvalues(self) -> Floats:
+        return self._spectrum[0]
+
+    @property
+    def vectors(self) -> Array:
+        """The eigenvectors of the kernel matrix."""
+        return self._spectrum[1]
 
     def _weigh(self, n: int, weights: PerRow | None) -> None:
         self.roots = np.ones(n) if weights is None else np.sqrt(weights)
@@ -82,10 +99,18 @@ class LeftOutRidge:
         filled = self._completed(targets, penalty)
         weighted = self.roots[:, None] * filled
         centred = weighted - np.outer(self.unit, self.unit @ weighted)
-        dual = self.vectors @ ((self.vectors.T @ centred) / (self.eigenvalues + penalty)[:, None])
+        dual = self._solved(centred, penalty)
         dual[np.isnan(targets)] = 0.0  # up to rounding they are
         intercepts = self.unit @ (weighted - self._scaled @ dual) / np.linalg.norm(self.roots)
         return self.roots[:, None] * dual, intercepts
+
+    def _solved(self, right: Array, penalty: float) -> Array:
+        """Solve with ``_square + penalty I``; a factorisation takes an eighth of an eigendecomposition."""
+        if "_spectrum" not in self.__dict__:
+            return _solved(self._square, right, penalty)
+        eigenvalues, vectors = self._spectrum
+        found: Array = vectors @ ((vectors.T @ right) / (eigenvalues + penalty)[:, None])
+        return found
 
     def _completed(self, targets: RowsByLabels, penalty: float) -> RowsByLabels:
         """Put the scores of a fit where targets are missing, which leaves the fit as it is."""
@@ -145,19 +170,26 @@ class LeftOutFactorRidge(LeftOutRidge):
         self._weigh(len(factor), weights)
         self.factor, self.center = factor, self.unit @ (self.roots[:, None] * factor)
         self._projected = self.roots[:, None] * factor - np.outer(self.unit, self.center)
-        squares, right = sl.eigh(self._projected.T @ self._projected, overwrite_a=True, check_finite=False)
+
+    @cached_property
+    def _square(self) -> Array:
+        return np.asarray(self._projected.T @ self._projected)
+
+    @cached_property
+    def _spectrum(self) -> tuple[Floats, Array]:
+        squares, right = sl.eigh(self._square, check_finite=False)
         kept = squares > _NEGLIGIBLE * max(squares.max(initial=0.0), 1e-300)
-        self.eigenvalues, self.right = squares[kept], right[:, kept]
+        return squares[kept], right[:, kept]
 
     @cached_property
     def vectors(self) -> Array:
-        """The eigenvectors of the kernel matrix, which single scores need and coefficients do not."""
-        return np.asarray(self._projected @ (self.right / np.sqrt(self.eigenvalues)))
+        eigenvalues, right = self._spectrum
+        return np.asarray(self._projected @ (right / np.sqrt(eigenvalues)))
 
     def coefficients(self, targets: RowsByLabels, penalty: float) -> tuple[Floats, Floats]:
         """Fit all rows: scores are ``f @ coefficients + intercepts`` for the row f of F, (r, L) and (L,)."""
         moments, level = self._moments(self._completed(targets, penalty))
-        found = self.right @ (moments / (self.eigenvalues + penalty)[:, None])
+        found = self._solved(moments, penalty)
         return found, (level - self.center @ found) / np.linalg.norm(self.roots)
 
     def _completed(self, targets: RowsByLabels, penalty: float) -> RowsByLabels:
@@ -187,7 +219,7 @@ class LeftOutFactorRidge(LeftOutRidge):
         """Multiply targets with the factor, and with the unit vector; those of the last targets are kept."""
         if self._last is None or self._last[0] is not targets:
             weighted = self.roots[:, None] * targets
-            moments = self.right.T @ (self._projected.T @ weighted)
+            moments = self._projected.T @ weighted
             self._last = targets, moments, self.unit @ weighted
         return self._last[1:]
 
@@ -223,9 +255,9 @@ def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Arr
     return left_out
 
 
-def _solved(matrix: Array, right: Array) -> Array:
+def _solved(matrix: Array, right: Array, added: float = _LEAST**2) -> Array:
     matrix = matrix.copy()
-    matrix[np.diag_indices_from(matrix)] += _LEAST**2
+    matrix[np.diag_indices_from(matrix)] += added
     return np.asarray(sl.solve(matrix, right, assume_a="pos", overwrite_a=True, check_finite=False))
 
 
