@@ -27,7 +27,7 @@ def write(path, text):
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_classes_include_their_ancestors(tmp_path, ending):
-    text = HEAD + "0.5,1/2/3\n1.5,2@1/2\n2,?\n"
+    text = HEAD + "0.5,1/2/3\n1.5,2@1/2,{3}\n2,?\n"
     data = read_hierarchical_arff(write(tmp_path / "t.arff", text.replace("\n", ending)))
     assert list(data.label_names) == ["1", "2", "1/2", "1/2/3"]
     assert data.parents == (("1", "1/2"), ("1/2", "1/2/3"))
@@ -35,6 +35,7 @@ def test_classes_include_their_ancestors(tmp_path, ending):
     expected = [[1, 0, 1, 1], [1, 1, 1, 0], [nan] * 4]
     np.testing.assert_array_equal(data.Y.to_dense(), expected)
     assert data.X.tolist() == [[0.5], [1.5], [2]]
+    assert data.weights is not None and data.weights.tolist() == [1, 3, 1]
     assert data.Y.positives.indices.dtype == np.int32
 
 

@@ -382,13 +382,27 @@ def test_rows_with_comments_weights_and_tabs(tmp_path, rows, expected):
     np.testing.assert_array_equal(data.Y.to_dense().ravel(), [0, 1])
 
 
-def test_weights_of_rows_are_counted_in_a_warning(tmp_path):
-    (tmp_path / "t.arff").write_text(DIALECT + "real\n@data\n0,1,{5}\n1,2,{1}\n1,3\n{0,1},4,{2}\n")
-    with pytest.raises(DataFileError, match=r"t.arff:8: found"):
+@pytest.mark.parametrize(
+    ("rows", "weights"),
+    [
+        ("0,1,{5}\n1,2 { .5 }\n1,3\n", [5, 0.5, 1]),
+        ("{1 1} , {2}\n{0 1,1 2},{0}\n{}{1e1}\n", [2, 0, 10]),
+        ("0,1,{1}\n1,2\n", None),
+    ],
+)
+def test_weights_of_rows_are_kept_and_written(tmp_path, rows, weights):
+    (tmp_path / "t.arff").write_text(DIALECT + "real\n@data\n" + rows)
+    data = read_mulan(tmp_path / "t.arff")
+    write_mulan(data, tmp_path / "again.arff", tmp_path / "again.xml")
+    for one in (data, read_any(tmp_path / "again.arff")):
+        assert (one.weights if weights is None else one.weights.tolist()) == weights
+
+
+@pytest.mark.parametrize("row", ["1,3,{-1}", "1,3 {two}", "1,3,{}", "1,3,{inf}", "{1,3},4,{2}"])
+def test_what_is_no_weight_of_a_row_is_refused_with_its_line(tmp_path, row):
+    (tmp_path / "t.arff").write_text(DIALECT + f"real\n@data\n0,1,{{5}}\n{row}\n")
+    with pytest.raises(DataFileError, match=r"t.arff:6: found"):
         read_mulan(tmp_path / "t.arff")
-    (tmp_path / "t.arff").write_text(DIALECT + "real\n@data\n0,1,{5}\n1,2,{1}\n1,3\n")
-    with pytest.warns(UserWarning, match="1 rows have a weight, which is left out"):
-        assert len(read_mulan(tmp_path / "t.arff")) == 3
 
 
 def test_outputs_of_keel_are_the_labels(tmp_path):

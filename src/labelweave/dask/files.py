@@ -314,6 +314,9 @@ def _matrix_pair(path: str, format: str, options: dict[str, Any], names: Array |
     except ValueError as error:  # the file is named in it
         return np.empty((1, 0)), error
     own = data.feature_names
+    if data.weights is not None:
+        said = f"{path} has weights of rows, which workers do not read; fit it in memory, or leave them out."
+        return data.X, ValueError(said)
     if names is None or own is None or np.array_equal(np.asarray(own, np.str_), names):
         return data.X, data.Y
     # who reads the rows says so, with the partition

@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any
@@ -27,13 +27,14 @@ from labelweave.datasets.csr_parts import (
     with_missing_entries,
     with_narrow_indices,
 )
-from labelweave.datasets.data_file import DataFileError, PathLike, warn_open_end
+from labelweave.datasets.data_file import DataFileError, PathLike, finite_number, warn_open_end
+from labelweave.datasets.labeled_data import LabeledData
+from labelweave.foundation.array_types import Floats
 from labelweave.labels import LabelMatrix
 
 _NOT_PLAIN = re.compile(r"[^0-9eE+\-., \t{}]")
 _PAIR = re.compile(rf"[ \t]*+(\d++)[ \t]++({QUOTED}|[^,\s'\"]++)[ \t]*+(,|\Z)", re.ASCII)
 _BEFORE_COMMENT = re.compile(rf"(?:{QUOTED}|[^%'\"]|(?<=[^\s,}}])%)*+")
-_WEIGHT = re.compile(r"(?<=\S)[ \t]*,?[ \t]*\{[ \t]*(\d++(?:\.\d*+)?+)[ \t]*\}\Z", re.ASCII)
 _LONGEST_INDEX = 18
 _FEWEST_ROWS = 10  # of which all have another value, for these to be identifiers
 _WIDENING = 10  # times as many columns as attributes, above which nominal features are held sparse
@@ -43,12 +44,16 @@ Columns = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class ArffRows:
-    """The cells of an ARFF file, (n, columns): numbers, codes of values, NaN for ``?``; and rows' lines."""
+    """The cells of an ARFF file, (n, columns): numbers, codes of values, NaN for ``?``; and rows' lines.
+
+    weights (n,): of the rows; None where each counts once.
+    """
 
     path: PathLike
     attributes: Sequence[Attribute]
     table: Any
     lines: list[int]
+    weights: Floats | None = None
 
     def labels(self, columns: Columns) -> LabelMatrix:
         """Take the label columns out of the cells: 0, 1 and, for what is unobserved, ``?``."""
@@ -212,36 +217,52 @@ def number_or_mark(value: float) -> str:
     return "?" if math.isnan(value) else repr(value)
 
 
-def data_lines(path: PathLike, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Give the lines that hold rows, without comments, blanks around them, and weights in braces behind."""
-    n_weighted = 0
+def weight_mark(data: LabeledData, row: int) -> str:
+    """Write the weight of a row as it stands behind it; nothing where every row counts once."""
+    return "" if data.weights is None else f",{{{float(data.weights[row])!r}}}"
+
+
+def data_lines(path: PathLike, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, float]]:
+    """Give the lines that hold rows, without comments and blanks around them, and the weights behind them."""
     for number, line in lines:
         row = line.strip(" \t")
         if not row or row.startswith("%"):
             continue
         if "%" in row and (end := _BEFORE_COMMENT.match(row).end()) < len(row) and row[end] == "%":  # type: ignore[union-attr]
             row = row[:end].rstrip(" \t")
-        weight = _WEIGHT.search(row) if row[-1] == "}" else None
-        if weight is not None:
-            row, n_weighted = row[: weight.start()], n_weighted + (float(weight[1]) != 1)
-        yield number, row
-    if n_weighted:
-        said = f"{n_weighted} rows have a weight, which is left out: every row counts once"
-        warnings.warn(f"{path}: {said}", UserWarning, stacklevel=2)
+        yield number, *_without_weight(path, number, row)
+
+
+def _without_weight(path: PathLike, number: int, row: str) -> tuple[str, float]:
+    """Take the weight in braces off a row, which is 1 where there is none."""
+    before, _, text = row.removesuffix("}").rpartition("{")
+    before = before.rstrip(" \t").removesuffix(",").rstrip(" \t")
+    if row[-1] != "}" or not before or (row[0] == "{" and before[-1] != "}"):
+        return row, 1.0
+    with suppress(ValueError):
+        if (weight := finite_number(text.strip(" \t"))) >= 0:
+            return before, weight
+    raise DataFileError(path, number, f"the weight {{{text}}}", "a number from 0 on in braces behind a row")
+
+
+def row_weights(weights: list[float]) -> Floats | None:
+    """Give the weights of rows; None where each counts once."""
+    return None if set(weights) == {1.0} else np.array(weights)
 
 
 def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[tuple[int, str]]) -> ArffRows:
-    parser, is_sparse, number = None, False, 0
-    for number, row in data_lines(path, lines):
+    parser, is_sparse, number, weights = None, False, 0, list[float]()
+    for number, row, weight in data_lines(path, lines):
         if parser is None:
             is_sparse = row.startswith("{")
             parser = RowParser(path, attributes, is_sparse)
         parser.add(number, row)
+        weights.append(weight)
     if parser is None:
         raise DataFileError(path, None, "no rows after @data", "at least one row")
     if not is_sparse and _may_be_cut(attributes[-1]):
         warn_open_end(path, number)
-    return parser.rows()
+    return replace(parser.rows(), weights=row_weights(weights))
 
 
 def _may_be_cut(attribute: Attribute) -> bool:

@@ -21,7 +21,7 @@ from labelweave.datasets.arff_header import (
     unquoted,
     warn_of_repeated,
 )
-from labelweave.datasets.arff_table import RowParser, data_lines, number_or_mark
+from labelweave.datasets.arff_table import RowParser, data_lines, number_or_mark, row_weights, weight_mark
 from labelweave.datasets.csr_parts import row_of, rows_of_labels
 from labelweave.datasets.data_file import (
     DataFileError,
@@ -72,18 +72,20 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
     position = _class_position(path, header)
     features = header.attributes[:position] + header.attributes[position + 1 :]
     parser, classes, number = RowParser(path, features), list[tuple[int, str]](), 0
-    for number, line in data_lines(path, lines):
+    weights = list[float]()
+    for number, line, weight in data_lines(path, lines):
         if line.startswith("{"):
             raise DataFileError(path, number, "a sparse row", "dense rows in a hierarchical file")
         cells = row_cells(path, number, line, len(header.attributes))
         classes.append((number, cells.pop(position)))
         parser.add_cells(number, cells)
+        weights.append(weight)
     if not classes:
         raise DataFileError(path, None, "no rows after @data", "at least one row")
     warn_open_end(path, number)
     Y, parents = _labels(path, header.attributes[position], classes)
     X, names = parser.rows().features(np.arange(len(features)), feature_names)
-    return LabeledData(X, Y, names, parents=parents)
+    return LabeledData(X, Y, names, parents=parents, weights=row_weights(weights))
 
 
 def _labels(
@@ -170,8 +172,9 @@ def write_hierarchical_arff(data: LabeledData, path: PathLike) -> None:
         stream.write("@relation labelweave\n\n")
         stream.writelines(f"@attribute {quoted(name)} numeric\n" for name in data.written_feature_names)
         stream.write(f"@attribute class hierarchical {','.join(names)}\n\n@data\n")
-        for features, cell in zip(X.tolist(), cells, strict=True):
-            stream.write(",".join([*map(number_or_mark, features), cell]) + "\n")
+        for row, (features, cell) in enumerate(zip(X.tolist(), cells, strict=True)):
+            written = ",".join([*map(number_or_mark, features), cell])
+            stream.write(f"{written}{weight_mark(data, row)}\n")
 
 
 def _written_names(data: LabeledData) -> list[str]:

@@ -36,6 +36,8 @@ class LabeledData:
         What made X from the columns of a table; use it on later tables.
     first_feature : {0, 1} or None, default=None
         From where an svmlight file counts its features; read test files with ``zero_based`` accordingly.
+    weights : ndarray of shape (n,) or None, default=None
+        The weights of the rows, for ``fit(X, Y, sample_weight=weights)``; None where each counts once.
     """
 
     X: Any
@@ -45,6 +47,7 @@ class LabeledData:
     parents: tuple[tuple[str, str], ...] | None = None
     vectorizer: Any | None = None
     first_feature: int | None = None
+    weights: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         check_sparse(self.X, "X")
@@ -56,6 +59,7 @@ class LabeledData:
             raise ValueError(f"X has {self.X.shape[0]} rows but Y has {len(self.Y)}; they must agree.")
         _check_length("feature_names", self.feature_names, self.X.shape[1], "columns")
         _check_length("row_ids", self.row_ids, len(self.Y), "rows")
+        _check_length("weights", self.weights, len(self.Y), "rows")
 
     @property
     def label_names(self) -> npt.NDArray[Any] | None:
@@ -92,7 +96,8 @@ class LabeledData:
     def __repr__(self) -> str:
         n, d = self.X.shape
         tree = "" if self.parents is None else f", {len(self.parents)} parent-child pairs"
-        return f"LabeledData({n} rows, {d} features, {self.Y.n_labels} labels{tree})"
+        weights = "" if self.weights is None else ", weights of rows"
+        return f"LabeledData({n} rows, {d} features, {self.Y.n_labels} labels{tree}{weights})"
 
 
 def refuse_missing(data: LabeledData) -> None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.datasets.arff_header import ArffHeader, quoted, read_header, warn_of_repeated
-from labelweave.datasets.arff_table import number_or_mark, read_rows
+from labelweave.datasets.arff_table import number_or_mark, read_rows, weight_mark
 from labelweave.datasets.csr_parts import row_of
 from labelweave.datasets.data_file import (
     MOST_LABELS,
@@ -95,7 +95,7 @@ def read_mulan(
     Y = rows.labels(np.flatnonzero(is_label))
     X, names = rows.features(np.flatnonzero(~is_label), feature_names)
     parents = tuple(tree.parents) if tree is not None and tree.parents else None
-    return LabeledData(X, Y, names, parents=parents)
+    return LabeledData(X, Y, names, parents=parents, weights=rows.weights)
 
 
 def _refuse_repeated_labels(header: ArffHeader, path: PathLike, is_label: npt.NDArray[np.bool_]) -> None:
@@ -202,9 +202,10 @@ def _dense_rows(data: LabeledData) -> Iterator[str]:
     for start in range(0, len(data), _BLOCK_ROWS):
         block = slice(start, start + _BLOCK_ROWS)
         signs = data.Y[block].to_signs().tolist()
-        for features, marks in zip(X[block].tolist(), signs, strict=True):
+        for row, (features, marks) in enumerate(zip(X[block].tolist(), signs, strict=True), start):
             # a sign of -1 counts from the end: the "0"
-            yield ",".join([*map(number_or_mark, features), *("?10"[mark] for mark in marks)]) + "\n"
+            cells = [*map(number_or_mark, features), *("?10"[mark] for mark in marks)]
+            yield ",".join(cells) + weight_mark(data, row) + "\n"
 
 
 def _sparse_rows(data: LabeledData) -> Iterator[str]:
@@ -217,7 +218,7 @@ def _sparse_rows(data: LabeledData) -> Iterator[str]:
             marks |= dict.fromkeys(unseen, "?")
         pairs = [f"{column} {number_or_mark(value)}" for column, value in zip(*row_of(X, row), strict=True)]
         pairs += [f"{X.shape[1] + label} {marks[label]}" for label in sorted(marks)]
-        yield "{" + ",".join(pairs) + "}\n"
+        yield "{" + ",".join(pairs) + "}" + weight_mark(data, row) + "\n"
 
 
 @dataclass

@@ -54,6 +54,7 @@ def _refuse_loss(rows: LabeledData, format: str, lossy: bool) -> None:
         "feature names": rows.feature_names is not None,
         "label names": rows.label_names is not None and label_numbers(rows.label_names) is None,
         "the taxonomy": bool(rows.parents),
+        "the weights of rows": rows.weights is not None,
         "the number of labels, as no row has the last ones": format == "svmlight" and unused,
     }
     lost = [what for what, is_there in held.items() if is_there]

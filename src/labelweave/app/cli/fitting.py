@@ -157,6 +157,7 @@ def show_data(request: FitRequest) -> int:
     lines = {
         "format": request.flags.format_of(request.data) if columns is None else written_as(request.data),
         "rows": f"{len(rows)} of {len(features)} features",
+        "weights": "" if rows.weights is None else f"of {np.count_nonzero(rows.weights != 1)} rows",
         "each has": "one class" if ready.targets.are_classes else "any number of labels",
         **({} if ready.words is None else ready.words.roles),
         "separator": repr(columns.label_separator) if columns and columns.label_separator else "",
@@ -180,6 +181,8 @@ def run_fit(request: FitRequest) -> int:
     request, rows, means, has_gaps, targets, model, columns, words = prepared(request)
     if words is not None:
         words.show()
+    if (weights := targets.rows.weights) is not None:
+        hint(f"{np.count_nonzero(weights != 1)} rows have a weight, by which they count in the fit.")
     others = models_to_compare(request.flags.compare, request.model, targets.are_classes)
     if others:
         models = {name_of(request): model} | {name: class_of(name)() for name in others}
@@ -189,7 +192,8 @@ def run_fit(request: FitRequest) -> int:
     fits = {*DECIDING} & {*request.decisions}
     with endings() as said, config_context(on_interrupt="raise" if fits else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
-        watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
+        # classifiers that decide need all of their fits
+        watched.fit(targets.rows.X, targets.y, sample_weight=targets.rows.weights)
     end = End(len(targets.y), time.perf_counter() - started, said, has_gaps)
     known = {"feature_means_": means, "first_feature_": rows.first_feature}
     return save_fit(model, request, end, rows.vectorizer, columns, rows.feature_names, known)

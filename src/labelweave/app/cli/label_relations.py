@@ -111,8 +111,9 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
     names = sorted({name for name in classes if name is not None})
     if not knows_trees:
         known = np.flatnonzero(classes != None)  # noqa: E711
-        ids = None if rows.row_ids is None else rows.row_ids[known]
-        rows, classes = replace(rows, X=rows.X[known], Y=rows.Y[known], row_ids=ids), classes[known]
+        more = {name: None if (given := getattr(rows, name)) is None else given[known]
+                for name in ("row_ids", "weights")}  # fmt: skip
+        rows, classes = replace(rows, X=rows.X[known], Y=rows.Y[known], **more), classes[known]
     return Targets(rows, classes, names)
 
 
