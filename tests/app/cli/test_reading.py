@@ -47,7 +47,7 @@ def table(tmp_path):
 def test_weights_of_rows_count_in_the_fit(run, tmp_path):
     text = ARFF.replace("1,YES,1,0", "1,YES,1,0,{4}").replace("5,NO,0,0", "5,NO,0,0,{0.5}")
     (tmp_path / "w.arff").write_text(text.replace("?", "2", 1).replace("3,?", "3,NO"))
-    said = run("fit w.arff --model max-margin --out m.lw").err
+    said = run("fit w.arff --model max-margin --scaling none --out m.lw").err
     assert "2 rows have a weight, by which they count in the fit" in said
     data = read_any(tmp_path / "w.arff")
     model = labelweave.MaxMarginClassifier().fit(data.X, data.Y, sample_weight=[4, 1, 1, 0.5])
