@@ -34,6 +34,19 @@ def test_values_that_a_parameter_cannot_have_are_refused_by_its_name(kind, monke
     check_param_validation(kind.__name__, clone(CLASSES[kind]))
 
 
+@pytest.mark.parametrize(
+    ("made", "name", "said"),
+    [
+        (MaxMarginClassifier(hyperparameters="learn"), "hyperparameters__cv", "to a HyperparameterSearch"),
+        (LowRankClassifier(), "rank__cv", "rank is 100, .* to a RankSearch"),
+        (LabelGraphClassifier(), "graph__refit", "graph is 'learn', which has no 'refit'; set graph to"),
+    ],
+)
+def test_a_group_of_parameters_has_to_be_there_before_its_parts(made, name, said):
+    with pytest.raises(ValueError, match=f"{said}.* first"):
+        made.set_params(**{name: 3})
+
+
 OF_LABELS = {
     "label_covariance": [
         (np.eye(4), "over 4 labels but y has 5"),

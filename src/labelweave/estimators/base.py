@@ -95,6 +95,17 @@ class CheckedParameters(BaseEstimator):
 
     save = save_model
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; see :meth:`sklearn.base.BaseEstimator.set_params`."""
+        for group, _, part in (name.partition("__") for name in params):
+            value = params.get(group, getattr(self, group, None))
+            if part and group in self._get_param_names() and not hasattr(value, "set_params"):
+                allowed = self._parameter_constraints.get(group, ())
+                kinds = [one.__name__ for one in allowed if hasattr(one, "set_params")]
+                what = f"a {' or '.join(kinds)}" if kinds else "an object that has it"
+                raise ValueError(f"{group} is {value!r}, which has no {part!r}; set {group} to {what} first.")
+        return super().set_params(**params)
+
     def _validate_params(self) -> None:
         try:
             super()._validate_params()
