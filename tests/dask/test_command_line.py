@@ -193,6 +193,44 @@ def test_classes_are_measured_by_workers_as_in_memory(run, tmp_path, model):
     assert found["classes"] == 3
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--model", "max-margin", "--many-labels", "--label-separator", "|"],
+        ["--model", "max-margin", "--one-class"],
+        ["--model", "kernel-logistic", "--one-class", "--hyperparameters", "fixed"],
+    ],
+    ids=["labels", "classes", "probabilities"],
+)
+@pytest.mark.parametrize("unknown", ["missed", "ignore"])
+def test_labels_that_training_did_not_have_count_as_in_memory(run, tmp_path, flags, unknown):
+    random = np.random.default_rng(0)
+    tables = [pd.DataFrame(random.normal(size=(30, 3)), columns=list("abc")) for _ in range(3)]
+    (tmp_path / "tests").mkdir()
+    for number, (table, new) in enumerate(zip(tables, ("", "yew", "fir"), strict=True)):
+        table["kind"] = np.array(["oak", "apple", "pear"])[np.argmax(table.to_numpy(), axis=1)]
+        if new and "--many-labels" in flags:
+            table.loc[:4, "kind"] += "|" + new
+            table.loc[5, "kind"] = "yew|fir" if number == 2 else "?"
+        elif new:
+            table.loc[:4, "kind"] = new
+        table.to_csv(f"tests/{number}.csv", index=False)
+    pd.concat(tables).to_csv("all.csv", index=False)
+    run("fit", "tests/0.csv", "--labels", "kind", *flags, "-q", "-o", "m.lw")
+    there, here = (
+        run("evaluate", "m.lw", *words, "--json", "--unknown-labels", unknown)
+        for words in (["tests", "--dask", "local:2"], ["all.csv"])
+    )
+    found, expected = json.loads(there.stdout), json.loads(here.stdout)
+    lines = [{name: line[name] for name in found["per_label"][0]} for line in expected.pop("per_label")]
+    assert found.pop("per_label") == lines
+    assert found == pytest.approx({name: expected[name] for name in found}, rel=1e-12)
+    assert set(expected) - set(found) <= {"auc_label", "calibration_error"}
+    if unknown == "missed":
+        said = [line for line in here.stderr.splitlines() if "2 " in line and "count as missed" in line]
+        assert said[0] in there.stderr
+
+
 def test_the_one_call_is_that_of_all_rows_in_memory(run):
     whole().to_parquet("all.parquet")
     flags = ["--model", "auto", "--time-budget", 1, "--metric", "macro_f1", *FLAGS]

@@ -245,9 +245,13 @@ def _without_weight(path: PathLike, number: int, row: str) -> tuple[str, float]:
     raise DataFileError(path, number, f"the weight {{{text}}}", "a number from 0 on in braces behind a row")
 
 
-def row_weights(weights: list[float]) -> Floats | None:
-    """Give the weights of rows; None where each counts once."""
-    return None if set(weights) == {1.0} else np.array(weights)
+def row_weights(path: PathLike, weights: list[float]) -> Floats | None:
+    """Give the weights of rows, and say so; None where each counts once."""
+    n_weighted = len(weights) - weights.count(1.0)
+    if n_weighted:
+        said = "rows have a weight (`weights`): 'labelweave fit' counts them by it, measures do not"
+        warnings.warn(f"{path}: {n_weighted} {said}", UserWarning, stacklevel=2)
+    return np.array(weights) if n_weighted else None
 
 
 def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[tuple[int, str]]) -> ArffRows:
@@ -262,7 +266,7 @@ def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[t
         raise DataFileError(path, None, "no rows after @data", "at least one row")
     if not is_sparse and _may_be_cut(attributes[-1]):
         warn_open_end(path, number)
-    return replace(parser.rows(), weights=row_weights(weights))
+    return replace(parser.rows(), weights=row_weights(path, weights))
 
 
 def _may_be_cut(attribute: Attribute) -> bool:

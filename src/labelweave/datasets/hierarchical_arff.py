@@ -85,7 +85,7 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
     warn_open_end(path, number)
     Y, parents = _labels(path, header.attributes[position], classes)
     X, names = parser.rows().features(np.arange(len(features)), feature_names)
-    return LabeledData(X, Y, names, parents=parents, weights=row_weights(weights))
+    return LabeledData(X, Y, names, parents=parents, weights=row_weights(path, weights))
 
 
 def _labels(

@@ -96,8 +96,7 @@ class LabeledData:
     def __repr__(self) -> str:
         n, d = self.X.shape
         tree = "" if self.parents is None else f", {len(self.parents)} parent-child pairs"
-        weights = "" if self.weights is None else ", weights of rows"
-        return f"LabeledData({n} rows, {d} features, {self.Y.n_labels} labels{tree}{weights})"
+        return f"LabeledData({n} rows, {d} features, {self.Y.n_labels} labels{tree})"
 
 
 def refuse_missing(data: LabeledData) -> None:

@@ -18,7 +18,7 @@ from labelweave.labels.taxonomy.taxonomy import merged_labels
 from labelweave.metrics._classes import NOT_A_CLASS, as_text, class_codes, one_column, read_values
 from labelweave.metrics._inputs import _check_names
 
-Unknown = Literal["missed", "ignore", "raise", "error"]  # the last two are one
+Unknown = Literal["missed", "kept", "ignore", "raise", "error"]  # the last two are one
 
 _REMEDY = "drop them, or pass over them with `unknown_labels='ignore'`"
 _MOST_NAMED = 10
@@ -34,7 +34,8 @@ def known_labels(
     """Keep the labels that data and model share, named, with their numbers in the model.
 
     Labels of data without names are those of the model, in order, unless there are more.
-    unknown: "missed" keeps positive labels that the model does not know too, after the others; it warns.
+    unknown: "missed" and "kept" keep positive labels that the model does not know too, after the others; the
+        first warns.
     tree: of a model whose labels obey it: labels are found by it and completed, which is said by a warning.
     """
     labels = LabelMatrix.from_any(Y)
@@ -54,8 +55,9 @@ def known_labels(
     if not len(known):
         raise ValueError("No label of the data is known to the model, so there is nothing to compare.")
     counts = labels.positive_counts()
-    missed = [k for k in strange.tolist() if counts[k] and unknown == "missed"]
-    warn_of_missed({words[k]: int(counts[k]) for k in missed})
+    missed = [k for k in strange.tolist() if counts[k] and unknown in ("missed", "kept")]
+    if unknown == "missed":
+        warn_of_missed({words[k]: int(counts[k]) for k in missed})
     kept = labels.select_labels([*known, *missed])
     return LabelMatrix.from_any(kept, [words[k] for k in (*known, *missed)]), columns[known]
 
@@ -177,7 +179,7 @@ def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: 
         )
     if unknown == "missed":
         warn_of_missed(Counter(classes[wrong].tolist()), "class")
-    else:
+    elif unknown != "kept":
         classes[wrong] = None
     if not given - strange:
         raise ValueError(

@@ -15,7 +15,6 @@ from labelweave.app.cli.messages import (
     console,
     excluded,
     hint,
-    note_weights,
     one_line,
     refuse,
     require_writable,
@@ -46,7 +45,6 @@ def run(flags: DataFlags) -> None:
     format = chosen_format(out, flags.output_format)
     require_writable(out, data, flags.taxonomy, flags.covariance, flags.xml)
     rows, _, words, _ = read_training_rows(data, flags, has_one=False)
-    note_weights(rows.weights)
     if words is not None:
         words.show()
     model = AutoLabelClassifier(

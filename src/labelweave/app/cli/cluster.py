@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,10 +27,12 @@ from labelweave.app.cli.model_rows import read_labeled_rows, truth_of
 from labelweave.app.cli.pipeline_rows import as_taken
 from labelweave.app.cli.table_roles import column_words, cut_where_listed, require_labels
 from labelweave.app.report.label_numbers import Counts
-from labelweave.app.report.measured import OF_WHOLE_RANKINGS, class_notes, measure
+from labelweave.app.report.measured import OF_WHOLE_RANKINGS, class_notes, measure_classes
 from labelweave.app.report.reported_rows import ReportedRows, all_labels, read_rows
 from labelweave.decisions.comparison import Comparison, compare
-from labelweave.metrics.known_labels import Unknown, known_labels
+from labelweave.labels import LabelMatrix
+from labelweave.metrics._inputs import row_observed_counts
+from labelweave.metrics.known_labels import Unknown, known_labels, warn_of_missed, widened
 from labelweave.metrics.summary import TableSums
 
 _LOCAL = "local"
@@ -180,12 +183,16 @@ class FileSums:
     """What the rows of a file add to the metrics of a model.
 
     names: of the labels that are counted.
+    sums: with those that the model does not know behind them; own: without.
+    missed: how many rows have each that the model does not know.
     known: of classes, the rows where it, or a node above it, is known, and those of a class of the model.
     """
 
     n_rows: int
     names: list[str]
     sums: TableSums
+    own: TableSums
+    missed: Counter[str]
     known: tuple[int, int] | None = None
 
     def plus(self, other: FileSums, path: str) -> FileSums:
@@ -197,11 +204,12 @@ class FileSums:
         known = (
             self.known and other.known and (self.known[0] + other.known[0], self.known[1] + other.known[1])
         )
-        return FileSums(self.n_rows + other.n_rows, self.names, self.sums + other.sums, known)
+        sums, own, missed = self.sums + other.sums, self.own + other.own, self.missed + other.missed
+        return FileSums(self.n_rows + other.n_rows, self.names, sums, own, missed, known)
 
     def evaluation(self) -> Evaluation:
         """Divide; not to whether parents are right where inner nodes do not tell all of them."""
-        metrics, counts = self.sums.table(), self.sums.counts
+        metrics, counts = self.sums.table(), self.own.counts
         numbers = Counts(counts.positive, counts.predicted, counts.hit)
         of_labels = partial(label_rows, self.names, counts.observed, numbers, {})
         if self.known is None:
@@ -226,26 +234,36 @@ def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) ->
     from labelweave.dask.waiting import gathered
 
     paths, one, kept = files_of([data]), dask.delayed(_sums_of, pure=False), dask.delayed(model)
+
+    def of_files(missed: Sequence[str]) -> list[FileSums]:
+        tasks = [one(kept, path, source, missed) for path in paths]
+        found: list[Any] = gathered(client, client.compute(tasks), "files measured")
+        for part in found:
+            if isinstance(part, Exception):
+                raise part
+        return found
+
     with connected(where) as client:
-        tasks = [one(kept, path, source) for path in paths]
-        found = gathered(client, client.compute(tasks), "files measured")
-    whole: FileSums | None = None
-    for part, path in zip(found, paths, strict=True):
-        if isinstance(part, Exception):
-            raise part
-        whole = part if whole is None else whole.plus(part, path)
-    assert whole is not None, "there is a file"
+        found = of_files([])
+        missed = sorted(set[str]().union(*(part.missed for part in found)))
+        if any(len(part.missed) < len(missed) for part in found):  # sums are of the same labels
+            found = of_files(missed)
+    whole = found[0]
+    for part, path in zip(found[1:], paths[1:], strict=True):
+        whole = whole.plus(part, path)
+    warn_of_missed(whole.missed, "label" if whole.known is None else "class")
     return whole.evaluation()
 
 
-def _sums_of(model: Any, path: str, source: DataFlags) -> FileSums | Exception:
-    if source.unknown_labels == "missed":  # labels that are in one file alone cannot be added up
-        source = DataFlags(**vars(source) | {"unknown": "raise"})
+def _sums_of(model: Any, path: str, source: DataFlags, missed: Sequence[str]) -> FileSums | Exception:
     try:
         data = read_labeled_rows(model, path, source)
         rows = read_rows(model, as_taken(model, data.X), None)
         measure_one = _class_sums if rows.has_classes else _label_sums
-        return measure_one(rows, truth_of(model, data), source.unknown_labels)
+        unknown = source.unknown_labels
+        return measure_one(
+            rows, truth_of(model, data), "kept" if unknown == "missed" else unknown, missed
+        )  # which is said of all files at once
     except (ValueError, click.ClickException) as error:  # the file is named in it
         return error
 
@@ -254,24 +272,52 @@ def _silent(words: str) -> None:
     """Say nothing: workers have no terminal."""
 
 
-def _label_sums(rows: ReportedRows, y: Any, unknown: Unknown) -> FileSums:
+def _label_sums(rows: ReportedRows, y: Any, unknown: Unknown, missed: Sequence[str]) -> FileSums:
     hierarchy = getattr(rows.classifier, "_hierarchy", None)
     truth, columns = known_labels(y, rows.label_names, unknown, hierarchy)
+    names = truth.words[: len(columns)]
+    if missed:
+        truth = _with_missed(truth, [*names, *missed])
     _, scores, predicted = all_labels(rows, columns, _silent)
-    sums = TableSums.of(truth, scores, predicted, _SIZES, np.ones(len(truth)))
+    table = widened(scores, truth, False), widened(predicted, truth)
+    sums = TableSums.of(truth, *table, _SIZES, np.ones(len(truth)))
     if sp.issparse(scores):  # of the best labels alone
         sums = sums.without(OF_WHOLE_RANKINGS)
-    return FileSums(len(rows), [str(name) for name in np.asarray(truth.names)], sums)
+    return FileSums(len(rows), names, sums, sums, _counts_behind(truth, len(names)))
 
 
-def _class_sums(rows: ReportedRows, y: Any, unknown: Unknown) -> FileSums:
-    measured = measure(rows, y, unknown, _silent)
+def _with_missed(truth: LabelMatrix, names: list[str]) -> LabelMatrix:
+    """Have the labels of all files in one order; rows of which something is known lack those of others."""
+    more = sorted(set(names) - set(truth.words))
+    seen = np.repeat(row_observed_counts(truth)[:, None] > 0, len(more), axis=1)
+    none = sp.csr_array(seen.shape)
+    positives, observed, *doubts = (
+        None if part is None else sp.hstack([part, added], "csr")
+        for part, added in zip(truth.parts(), (none, seen, none), strict=False)
+    )
+    place = {name: column for column, name in enumerate([*truth.words, *more])}
+    wide = LabelMatrix(positives, observed, [*place], *doubts)
+    return wide.select_labels([place[name] for name in names])
+
+
+def _counts_behind(truth: LabelMatrix, n_known: int) -> Counter[str]:
+    counts = truth.positive_counts()[n_known:].tolist()
+    return Counter(dict(zip(truth.words[n_known:], counts, strict=True)))
+
+
+def _class_sums(rows: ReportedRows, y: Any, unknown: Unknown, missed: Sequence[str]) -> FileSums:
+    measured = measure_classes(rows, y, unknown, _silent, missed)
     found = measured.outcomes
     assert measured.true_nodes is not None, "rows have classes"
-    n_known, n_exact = len(measured.true_nodes), len(found.truth)
-    sums = TableSums.of(found.truth, found.scores, found.predicted, _SIZES, np.ones(n_exact))
+    assert measured.table is not None, "rows have classes"
+    truth, scores, predicted = measured.table
+    n_known, n_exact = len(measured.true_nodes), len(truth)
+    sums = TableSums.of(truth, scores, predicted, _SIZES, np.ones(n_exact))
+    own = TableSums.of(found.truth, None, found.predicted, (), np.ones(len(found.truth)))
+    others = _counts_behind(truth, len(rows.label_names))
     counts = {
         name: n_exact if name in _OF_CLASSES else n_known for name in _MEANS if name in measured.metrics
     }
     means = {name: (measured.metrics[name] * n if n else 0.0, float(n)) for name, n in counts.items()}
-    return FileSums(len(rows), rows.label_names, replace(sums, sums=sums.sums | means), (n_known, n_exact))
+    sums = replace(sums, sums=sums.sums | means)
+    return FileSums(len(rows), rows.label_names, sums, own, others, (n_known, n_exact))

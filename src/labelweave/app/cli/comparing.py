@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.app.cli.decision_flags import DECISIONS
 from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.label_relations import Targets
-from labelweave.app.cli.messages import alternatives, console, did_you_mean, note_weights
+from labelweave.app.cli.messages import alternatives, console, did_you_mean
 from labelweave.app.cli.model_flags import MODELS
 from labelweave.decisions.comparison import Comparison, compare
 
@@ -56,7 +56,6 @@ def name_of(request: FitRequest) -> str:
 def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -> Comparison:
     """Compare models on folds of the rows; those of no known class are left out."""
     X, y, folds = targets.rows.X, targets.y, request.flags.compare_folds
-    note_weights(targets.rows.weights)
     if targets.are_classes:
         known = np.flatnonzero([entry is not None for entry in np.asarray(y)])
         X, y = X[known], y[known]

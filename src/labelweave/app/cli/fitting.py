@@ -181,8 +181,6 @@ def run_fit(request: FitRequest) -> int:
     request, rows, means, has_gaps, targets, model, columns, words = prepared(request)
     if words is not None:
         words.show()
-    if (weights := targets.rows.weights) is not None:
-        hint(f"{np.count_nonzero(weights != 1)} rows have a weight, by which they count in the fit.")
     others = models_to_compare(request.flags.compare, request.model, targets.are_classes)
     if others:
         models = {name_of(request): model} | {name: class_of(name)() for name in others}

@@ -77,12 +77,6 @@ def hint(message: str) -> None:
         note(message)
 
 
-def note_weights(weights: Any) -> None:
-    """Warn of weights of rows that a command does not take."""
-    if weights is not None:
-        note("warning: the data have weights of rows, which are left out here: every row counts once.")
-
-
 class Waiting:
     """Say what is being done, every other second at most; nothing with --quiet."""
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 import labelweave
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.messages import note, note_weights
+from labelweave.app.cli.messages import note
 from labelweave.app.cli.pipeline_rows import PipelineColumns, as_taken, pipeline_in, takes_table
 from labelweave.datasets import (
     DataFileError,
@@ -186,7 +186,6 @@ def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData
         raise click.UsageError("Name the column of the labels with --labels or --label-column.")
     else:
         rows = table.rows(_read_labeled_table(model, path, table.columns, source))
-    note_weights(rows.weights)
     counts = _unknown_counts(model, rows) if source.unknown_labels == "ignore" else {}
     if counts:
         note(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -90,6 +90,8 @@ class Measured:
     n_counted: rows that are measured, of which something is observed.
     metrics_of: the metrics of some of these rows alone, by their places among them.
     probabilities: those of the outcomes' rows and labels, where the model has them.
+    table: labels, scores and predicted sets of the rows that are counted, with those that are missed behind
+        those of the model; of one class a row.
     true_nodes, predicted_nodes (m,): one class a row: the classes of all rows where one is known, inner nodes
         of the taxonomy too.
     """
@@ -102,10 +104,11 @@ class Measured:
     true_nodes: Array | None = None
     predicted_nodes: Array | None = None
     probabilities: RowsByLabels | None = None
+    table: tuple[LabelMatrix, Any, Any] | None = None
 
 
 def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
-    return (_measure_classes if rows.has_classes else _measure_labels)(rows, y, unknown, on_progress)
+    return (measure_classes if rows.has_classes else _measure_labels)(rows, y, unknown, on_progress)
 
 
 def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
@@ -217,7 +220,10 @@ def _label_notes(truth: LabelMatrix, n_labels: int) -> list[str]:
     return notes
 
 
-def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
+def measure_classes(
+    rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress, missed: Iterable[str] = ()
+) -> Measured:
+    """Measure rows of one class; missed: classes of other rows that the model does not know."""
     names, taxonomy = rows.label_names, taxonomy_of(rows.classifier)
     classes = known_classes(y, names, taxonomy, unknown)
     _check_length(rows, len(classes))
@@ -230,7 +236,7 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     true = classes[known]
     exact = np.flatnonzero(np.isin(true, names))
     above = [] if taxonomy is None else [name for name in taxonomy.nodes if taxonomy.under([name], names).nnz]
-    every = [*names, *sorted(set(true.tolist()) - {*names, *above})]  # and the classes that are missed
+    every = [*names, *sorted({*true.tolist(), *missed} - {*names, *above})]  # and the classes that are missed
     taxonomy = None if taxonomy is None else taxonomy._with_roots(every)
     own, counted = widened(scores, _as_labels(true, every), False), np.flatnonzero(np.isin(true, every))
     if not len(exact):
@@ -257,11 +263,13 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
         accuracy = float(np.mean(true[some] == predicted_names[some]))
         return {"accuracy": accuracy} | score_table(_as_labels(true[some], every), own[some], sets)
 
+    sets = _as_labels(predicted_names[counted], every).positives
+    table = _as_labels(true[counted], every), own[counted], sets
     metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(counted)
     notes = class_notes(len(classes), len(known), len(counted))
     nodes = (true.astype(str), predicted_names.astype(str))
     probabilities = outcomes.scores if has_probabilities else None
-    return Measured(outcomes, metrics, notes, n_counted, metrics_of, *nodes, probabilities)
+    return Measured(outcomes, metrics, notes, n_counted, metrics_of, *nodes, probabilities, table)
 
 
 def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:
