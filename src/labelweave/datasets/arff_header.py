@@ -20,7 +20,7 @@ from labelweave.datasets.data_file import DataFileError, PathLike, finite_number
 QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
 _NAME = re.compile(rf"({QUOTED}|[^\s{{]++)\s*+(.*+)")
 _CELL = re.compile(rf"[ \t]*+({QUOTED}|[^,'\"]*+)[ \t]*+(,|\Z)")
-_YES_AND_NO = (("1", "0"), ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"))
+_YES_AND_NO = (("1", "0"), ("1.0", "0.0"), ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"))
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 _NOMINAL = re.compile(rf"\{{((?:{QUOTED}|[^'\"}}])*+)\}}")
 # bounds and weights of attributes, and comments, are passed over as WEKA does it

@@ -23,7 +23,7 @@ from labelweave.foundation.array_types import Array
 from labelweave.labels.label_names import as_text
 
 # in lower case; not "-", by which spreadsheets and statistical offices write 0
-_MISSING_TEXT = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", r"\n"})
+_MISSING_TEXT = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none", r"\n"})
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 _TEXT_LISTS = re.compile(r"(large_)?list<\w+: string( not null)?>")
@@ -39,6 +39,7 @@ DATE_PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of
 _PART = re.compile(rf"(.+) \(({'|'.join(DATE_PARTS)})\)", re.DOTALL)
 _DAY_FIRST = re.compile(r"\A(\d\d?)\.(\d\d?)\.(\d{4})(?=\Z|[T ])", re.ASCII)
 _DATE = re.compile(r"\d{4}[-/]\d\d[-/]\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+_SPACES = r"\x{a0}\x{202f}'"  # that stand between thousands in some countries
 _TAKEN_FOR = {".": "fractions", ",": "thousands"}
 
 
@@ -234,9 +235,9 @@ def _unformatted(column: Any, point: str, comma: str) -> Any:
     """Write numbers without signs of currencies and percent and without commas between thousands."""
     from pyarrow import compute
 
-    digits = rf"([1-9]\d{{0,2}}(\{comma}\d{{3}})+|\d+)(\{point}\d+([eE][-+]?\d+)?)?"
+    digits = rf"([1-9]\d{{0,2}}([\{comma}{_SPACES}]\d{{3}})+|\d+)(\{point}\d+([eE][-+]?\d+)?)?"
     is_number = compute.match_substring_regex(column, rf"^\s*[-+]?[$€£¥]?\s*{digits}\s*[%$€£¥]?\s*$")
-    bare = compute.replace_substring_regex(column, rf"[\{comma}%$€£¥\s]", "")
+    bare = compute.replace_substring_regex(column, rf"[\{comma}{_SPACES}%$€£¥\s]", "")
     return compute.if_else(is_number, compute.replace_substring(bare, point, "."), column)
 
 
@@ -268,8 +269,8 @@ def parts_of_dates(cells: Sequence[Any], part: str) -> list[float]:
 
 def are_dates(cells: Any) -> bool:
     """Say whether cells that are not blank are dates, with the time of day or without it."""
-    few, every = (map(_DATE.fullmatch, map(_as_iso, as_list(some))) for some in (cells[:1], cells))
-    return all(few) and all(every)
+    few, every = (map(_as_iso, as_list(some)) for some in (cells[:1], cells))
+    return all(all(_DATE.fullmatch(one) or says_missing(one) for one in some) for some in (few, every))
 
 
 def _as_iso(cell: Any) -> str:

@@ -101,9 +101,9 @@ class CheckedParameters(BaseEstimator):
             value = params.get(group, getattr(self, group, None))
             if part and group in self._get_param_names() and not hasattr(value, "set_params"):
                 allowed = self._parameter_constraints.get(group, ())
-                kinds = [one.__name__ for one in allowed if hasattr(one, "set_params")]
-                what = f"a {' or '.join(kinds)}" if kinds else "an object that has it"
-                raise ValueError(f"{group} is {value!r}, which has no {part!r}; set {group} to {what} first.")
+                kinds = " or ".join(one.__name__ for one in allowed if hasattr(one, "set_params"))
+                what = f"{group} to a {kinds or 'group that has it'}"
+                raise ValueError(f"{group} is {value!r}, which has no {part!r}; set {what} first.")
         return super().set_params(**params)
 
     def _validate_params(self) -> None:

@@ -42,14 +42,17 @@ _BEGIN = re.compile(r"""[\[(]\s*['"]""", re.ASCII)
 _OBJECT = re.compile(rf"\{{\s*(?:{_QUOTED}|\d+)\s*:|[\[(]\s*[{{\[(].*['\"\d]", _FLAGS)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SIGN = r"(?:-?1|0)(?:\.0*)?"
-_ROW = re.compile(rf"[\[(]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])]?", re.ASCII)
+_ROW = re.compile(rf"[\[({{]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])}}]?", re.ASCII)
+_AROUND_ROW = re.compile(r"['\"]|\A(?:np\.)?(?:array|tensor)\(|(?:,\s*dtype=[^()]*)?\)\Z")
 
-_STRONG = ("\n", "\t", ";", "||", "|", "//", "；", "、", "，")  # seldom in a name
-_WEAK = ("::", "/", ">", "+", "&", ":", " ")
+# seldom in a name
+_STRONG = (",\n", ";\n", "\n", "\t", ";#", ";", "|||", "||", "|", "//", "；", "、", "，", "•")
+_WEAK = ("::", "/", ">", "+", "&", ":", " - ", " ")
 SEPARATORS = (*_STRONG, ",", *_WEAK)
 _OF_PATHS = frozenset(("/", ">", "::", "|", ":"))
+_DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")
 _PATH_SIGNS = {
-    **{sign: rf"\s*{re.escape(sign)}\s*" for sign in ("->", ">>", ">", "→", "»", "::", "|", "\\", "/", "--")},
+    **{sign: rf"\s*{re.escape(sign)}\s*" for sign in _DIVIDERS},
     ":": r":(?=\S)",
     ".": r"(?<=[^\d\s])\.(?=\S)|(?<=\S)\.(?=[^\d\s])",
 }
@@ -192,8 +195,11 @@ def _cut(text: str, separator: str) -> list[str]:
 def places_of(cell: Any) -> list[float] | None:
     """Read 0 or 1 for each label, in a text or a list; None where it is something else."""
     if isinstance(cell, str):
-        text = cell.strip().lower().replace("true", "1").replace("false", "0")
+        text = _AROUND_ROW.sub("", cell.strip().lower())
+        text = re.sub("[a-z]+", lambda word: str(TRUTH.get(word[0], word[0])), text)
         cell = [*map(float, re.findall(_SIGN, text))] if _ROW.fullmatch(text) else None
+    elif isinstance(cell, (list, tuple)) and {*map(type, cell)} == {str}:
+        return places_of(",".join(cell))
     if not isinstance(cell, (list, tuple)) or len(cell) < 2 or not {*map(type, cell)} <= {int, float, bool}:
         return None
     return [*map(float, cell)] if {*cell} <= {0, 1} or {*cell} <= {-1, 1} else None

@@ -260,10 +260,9 @@ def _sums_of(model: Any, path: str, source: DataFlags, missed: Sequence[str]) ->
         data = read_labeled_rows(model, path, source)
         rows = read_rows(model, as_taken(model, data.X), None)
         measure_one = _class_sums if rows.has_classes else _label_sums
-        unknown = source.unknown_labels
-        return measure_one(
-            rows, truth_of(model, data), "kept" if unknown == "missed" else unknown, missed
-        )  # which is said of all files at once
+        unknown: Unknown = source.unknown_labels  # of those that are missed who adds up warns
+        unknown = "kept" if unknown == "missed" else unknown
+        return measure_one(rows, truth_of(model, data), unknown, missed)
     except (ValueError, click.ClickException) as error:  # the file is named in it
         return error
 

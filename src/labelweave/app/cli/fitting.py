@@ -187,10 +187,9 @@ def run_fit(request: FitRequest) -> int:
         say(repr(compared(request, targets, models)))
     watched = model if request.flags.quiet else show_progress(model, len(targets.y))
     started = time.perf_counter()
-    fits = {*DECIDING} & {*request.decisions}
+    fits = {*DECIDING} & {*request.decisions}  # classifiers that decide need all of their fits
     with endings() as said, config_context(on_interrupt="raise" if fits else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
-        # classifiers that decide need all of their fits
         watched.fit(targets.rows.X, targets.y, sample_weight=targets.rows.weights)
     end = End(len(targets.y), time.perf_counter() - started, said, has_gaps)
     known = {"feature_means_": means, "first_feature_": rows.first_feature}

@@ -111,9 +111,9 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
     names = sorted({name for name in classes if name is not None})
     if not knows_trees:
         known = np.flatnonzero(classes != None)  # noqa: E711
-        more = {name: None if (given := getattr(rows, name)) is None else given[known]
-                for name in ("row_ids", "weights")}  # fmt: skip
-        rows, classes = replace(rows, X=rows.X[known], Y=rows.Y[known], **more), classes[known]
+        ids, weights = (None if one is None else one[known] for one in (rows.row_ids, rows.weights))
+        rows = replace(rows, X=rows.X[known], Y=rows.Y[known], row_ids=ids, weights=weights)
+        classes = classes[known]
     return Targets(rows, classes, names)
 
 

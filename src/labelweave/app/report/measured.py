@@ -245,8 +245,10 @@ def measure_classes(
             "compare."
         )
     truth = _as_labels(true[exact], names)
-    number = "probability" if has_probabilities else "score"
     predicted_names = np.array(names, object)[chosen]
+    sets = _as_labels(predicted_names[counted], every).positives
+    table = _as_labels(true[counted], every), own[counted], sets
+    number = "probability" if has_probabilities else "score"
     predicted = _as_labels(predicted_names[exact], names).positives
     limits = shown_thresholds(rows.classifier) if rows.classifier._form.kind == "binary" else None
     if limits is not None:  # of the second class; the first has the rest
@@ -259,12 +261,10 @@ def measure_classes(
             found = class_summary(true[part], own[part], every, taxonomy=taxonomy, y_pred=names_there)
             return found | _calibration(_as_labels(true[part], names), scores[part])
         some = counted[part]
-        sets = _as_labels(predicted_names[some], every).positives
         accuracy = float(np.mean(true[some] == predicted_names[some]))
-        return {"accuracy": accuracy} | score_table(_as_labels(true[some], every), own[some], sets)
+        labels, shares, sets = (one[part] for one in table)
+        return {"accuracy": accuracy} | score_table(labels, shares, sets)
 
-    sets = _as_labels(predicted_names[counted], every).positives
-    table = _as_labels(true[counted], every), own[counted], sets
     metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(counted)
     notes = class_notes(len(classes), len(known), len(counted))
     nodes = (true.astype(str), predicted_names.astype(str))
