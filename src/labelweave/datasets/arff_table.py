@@ -20,21 +20,29 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.arff_header import QUOTED, Attribute, row_cells
+from labelweave.datasets.arff_header import QUOTED, Attribute, read_header, row_cells, unquoted
 from labelweave.datasets.csr_parts import (
     MOST_ENTRIES,
     csr_from_counts,
     with_missing_entries,
     with_narrow_indices,
 )
-from labelweave.datasets.data_file import DataFileError, PathLike, finite_number, warn_open_end
+from labelweave.datasets.data_file import (
+    DataFileError,
+    PathLike,
+    finite_number,
+    numbered_lines,
+    warn_open_end,
+)
 from labelweave.datasets.labeled_data import LabeledData
+from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Floats
 from labelweave.labels import LabelMatrix
 
 _NOT_PLAIN = re.compile(r"[^0-9eE+\-., \t{}]")
 _PAIR = re.compile(rf"[ \t]*+(\d++)[ \t]++({QUOTED}|[^,\s'\"]++)[ \t]*+(,|\Z)", re.ASCII)
 _BEFORE_COMMENT = re.compile(rf"(?:{QUOTED}|[^%'\"]|(?<=[^\s,}}])%)*+")
+_AS_TABLE = "with `format='table'` strings and dates are features"
 _LONGEST_INDEX = 18
 _FEWEST_ROWS = 10  # of which all have another value, for these to be identifiers
 _WIDENING = 10  # times as many columns as attributes, above which nominal features are held sparse
@@ -128,13 +136,13 @@ class ArffRows:
         if len(columns) and is_text.all():
             found = f"no feature but strings and dates, such as {self.attributes[columns[0]].name!r}"
             raise DataFileError(
-                self.path, None, found, "numbers or nominal values; write texts to a CSV file"
+                self.path, None, found, ParameterMessage(f"numbers or nominal values; {_AS_TABLE}")
             )
         if is_text.any():
             names = ", ".join(repr(self.attributes[column].name) for column in columns[is_text][:5])
             said = f"{is_text.sum()} attributes are strings or dates, such as {names}, and are left out"
-            said += "; a CSV file of the same rows gives features of their words"
-            warnings.warn(f"{self.path}: {said}", UserWarning, stacklevel=2)
+            said = ParameterMessage(f"{self.path}: {said}; {_AS_TABLE}")
+            warnings.warn(UserWarning(said), stacklevel=2)
         kept: Columns = columns[~is_text]
         return kept
 
@@ -267,6 +275,23 @@ def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[t
     if not is_sparse and _may_be_cut(attributes[-1]):
         warn_open_end(path, number)
     return replace(parser.rows(), weights=row_weights(path, weights))
+
+
+def written_columns(path: PathLike) -> tuple[dict[str, list[str | None]], list[int]]:
+    """Read the cells of dense rows as they are written, None for ``?``, by attribute; and the rows' lines."""
+    lines = numbered_lines(path)
+    attributes, rows, numbers = read_header(path, lines).attributes, list[list[str]](), list[int]()
+    for number, row, weight in data_lines(path, lines):
+        if row.startswith("{") or weight != 1:
+            found = "a sparse row" if row.startswith("{") else "a weight of a row"
+            raise DataFileError(path, number, found, "dense rows without weights in a table")
+        rows.append(row_cells(path, number, row, len(attributes)))
+        numbers.append(number)
+    if not rows:
+        raise DataFileError(path, None, "no rows after @data", "at least one row")
+    columns = zip(*([None if cell == "?" else unquoted(cell) for cell in row] for row in rows), strict=True)
+    names = (attribute.name for attribute in attributes)
+    return {name: [*column] for name, column in zip(names, columns, strict=True)}, numbers
 
 
 def _may_be_cut(attribute: Attribute) -> bool:

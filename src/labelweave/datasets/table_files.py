@@ -15,6 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from labelweave.datasets.arff_table import written_columns
 from labelweave.datasets.columns import (
     Columns,
     DecimalMarks,
@@ -98,8 +99,10 @@ def named_kind(path: PathLike) -> str | None:
 
 def table_kind(path: PathLike) -> str | None:
     """Say by its name, or by what is inside where that says nothing, what kind of table a file is."""
-    is_plain = Path(Path(path).name.lower().removesuffix(".gz")).suffix in _PLAIN_SUFFIXES
-    return named_kind(path) or (_written_kind(path) if is_plain else None)
+    suffix = Path(Path(path).name.lower().removesuffix(".gz")).suffix
+    if suffix == ".arff":  # where it is asked for
+        return "arff"
+    return named_kind(path) or (_written_kind(path) if suffix in _PLAIN_SUFFIXES else None)
 
 
 def _written_kind(path: PathLike) -> str | None:
@@ -167,6 +170,9 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None, no_header: bool = 
         raise ValueError(f"chunk_rows is {chunk_rows}; it is a positive number of rows.")
     if kind == "parquet":
         tables = _parquet_tables(path, chunk_rows)
+    elif kind == "arff":
+        columns, numbers = written_columns(path)
+        tables = iter([RawTable(path, Columns(columns), numbers.__getitem__, 0)])
     elif kind in ("json", "fasttext"):
         tables = _object_tables(path, _json_rows if kind == "json" else _fasttext_rows, chunk_rows)
     else:

@@ -44,6 +44,27 @@ def table(tmp_path):
     return path
 
 
+def test_strings_and_dates_of_an_arff_file_read_as_a_table_are_features(run, tmp_path):
+    header = "@relation r\n@attribute plot string\n@attribute at date 'yyyy-MM-dd'\n@attribute y {no,yes}\n"
+    rows = [
+        f"'a {'blue' if k % 2 else 'red, round'} thing {k % 9} of {k % 11}',2024-0{1 + k % 9}-03,"
+        for k in range(20)
+    ]
+    cells = [row + ("no", "yes", "?")[k % 3] for k, row in enumerate(rows)]
+    (tmp_path / "t.arff").write_text("\n".join([f"{header}@data", *cells]) + "\n")
+    flags = "--format table --label-column y --out m.lw"
+    told = run(f"fit t.arff --model max-margin {flags}").err
+    assert "text          plot" in told
+    assert "at (year), at (month)" in told
+    assert "plot:red" in str(labelweave.load("m.lw").feature_names_)
+    assert "20 rows" in run("evaluate m.lw t.arff --format table").out
+    said = "with --format table strings and dates are features"
+    assert said in run("fit t.arff --n-labels 1 --out n.lw", code=2).err
+    for row, said in (("{2 yes}", "a sparse row"), ("a,?,no,{2}", "a weight of a row")):
+        (tmp_path / "bad.arff").write_text(f"{header}@data\n{row}\n")
+        assert f"bad.arff:6: found {said}" in run(f"fit bad.arff {flags}", code=2).err
+
+
 def test_weights_of_rows_count_in_the_fit(run, tmp_path):
     text = ARFF.replace("1,YES,1,0", "1,YES,1,0,{4}").replace("5,NO,0,0", "5,NO,0,0,{0.5}")
     (tmp_path / "w.arff").write_text(text.replace("?", "2", 1).replace("3,?", "3,NO"))
