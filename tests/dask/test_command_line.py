@@ -231,13 +231,13 @@ def test_labels_that_training_did_not_have_count_as_in_memory(run, tmp_path, fla
         assert said[0] in there.stderr
 
 
-def test_weights_of_rows_that_workers_would_read_are_refused(run, tmp_path):
+@pytest.mark.parametrize("more", [[], ["--one-class"]])
+def test_weights_of_rows_that_workers_would_read_are_refused(run, tmp_path, more):
     head = "@relation 'r: -C -1'\n@attribute f real\n@attribute y {0,1}\n@data\n"
     (tmp_path / "t.arff").write_text(head + "1,0\n2,1,{3}\n" * 5)
     flags = ["--model", "max-margin", "--dask", "local:2", "-o", "m.lw"]
-    assert (
-        "t.arff has weights of rows, which workers do not read" in run("fit", "t.arff", *flags, code=2).stderr
-    )
+    done = run("fit", "t.arff", *flags, *more, code=2)
+    assert "t.arff has weights of rows, which workers do not read" in done.stderr
 
 
 def test_the_one_call_is_that_of_all_rows_in_memory(run):

@@ -280,8 +280,10 @@ def with_classes(pairs: Sequence[Any], *, keeps_unknown: bool) -> list[Any]:
     return [made(pair, keeps_unknown) for pair in pairs]
 
 
-def _with_classes(pair: tuple[Any, LabelMatrix], keeps_unknown: bool) -> tuple[Any, Any]:
+def _with_classes(pair: tuple[Any, LabelMatrix | ValueError], keeps_unknown: bool) -> tuple[Any, Any]:
     X, Y = pair
+    if isinstance(Y, ValueError):  # what is wrong with the file
+        return pair
     try:
         classes = classes_of_labels(Y, Y.words, None)
     except ValueError as error:  # who reads the rows says so, with the partition
