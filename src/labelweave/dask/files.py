@@ -198,8 +198,7 @@ def _looked_at(
 ) -> tuple[TableCounts, list[str], dict[str, str]]:
     table = part.table()
     data = labeled_frame(table, columns.resolved(table), (None, "error"))
-    if vectorizer.missing_numeric == "error":
-        refuse_missing_numbers(table, data.X, vectorizer.numeric)
+    refuse_missing_numbers(table, vectorizer)
     names = [] if data.Y.names is None else [str(name) for name in data.Y.names]
     return TableCounts.of(vectorizer, data.X), names, table.columns.decimal_marks(vectorizer.numeric)
 

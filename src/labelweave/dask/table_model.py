@@ -25,6 +25,7 @@ from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import kinds_of_frames, with_kinds
 from labelweave.datasets.table_vectorizer import refuse_no_scale
+from labelweave.datasets.vector_blocks import VectorSums
 from labelweave.estimators import TableModel
 from labelweave.estimators.table_model import frame_of
 
@@ -38,6 +39,7 @@ class TableCounts:
     words: for each text column, in how many rows each word is.
     values: of each categorical column.
     numbers: of numeric columns how many there are, their mean, and the sum of squared distances from it.
+    vectors: sums of each column of vectors.
     Shapes: numbers (3, n_numeric).
     """
 
@@ -45,6 +47,7 @@ class TableCounts:
     words: list[Counter[str]]
     values: list[set[str]]
     numbers: npt.NDArray[np.float64]
+    vectors: list[VectorSums]
 
     @classmethod
     def of(cls, vectorizer: TableVectorizer, frame: Any) -> TableCounts:
@@ -62,7 +65,8 @@ class TableCounts:
         words, values, _ = vectorizer._nothing_seen()
         vectorizer._see(frame, words, values)
         numbers = np.array([counts, means, squares], np.float64).reshape(3, -1)
-        return cls(len(frame), words, values, numbers)
+        sums = vectorizer._with_vectors([*map(VectorSums.of, vectorizer.vectors)], frame)
+        return cls(len(frame), words, values, numbers, sums)
 
     def __add__(self, other: TableCounts) -> TableCounts:
         (count, mean, squares), (more, its_mean, its_squares) = self.numbers, other.numbers
@@ -76,6 +80,7 @@ class TableCounts:
             [one + two for one, two in zip(self.words, other.words, strict=True)],
             [one | two for one, two in zip(self.values, other.values, strict=True)],
             np.array(numbers),
+            [one + two for one, two in zip(self.vectors, other.vectors, strict=True)],
         )
 
     def fitted(self, vectorizer: TableVectorizer) -> TableVectorizer:
@@ -88,7 +93,7 @@ class TableCounts:
         scales = np.sqrt(squares / np.maximum(count, 1))
         scales = np.where(scales > 10 * np.finfo(np.float64).eps * np.abs(means), scales, 1.0)
         made: TableVectorizer = clone(vectorizer)
-        return made._keep(self.words, self.values, self.n_rows, means, scales)
+        return made._keep(self.words, self.values, self.n_rows, means, scales, self.vectors)
 
 
 def fit_frames(
@@ -152,7 +157,7 @@ def _counted(vectorizer: TableVectorizer, rows: Any) -> TableCounts | None:
     return TableCounts.of(vectorizer, frame) if len(frame) else None
 
 
-def _featured(vectorizer: TableVectorizer, rows: Any, y: Any) -> tuple[sp.csr_array, Any]:
+def _featured(vectorizer: TableVectorizer, rows: Any, y: Any) -> tuple[Any, Any]:
     """Make the features of a partition; who reads it says what is wrong, with the partition."""
     frame = frame_of(rows)
     try:
@@ -160,4 +165,5 @@ def _featured(vectorizer: TableVectorizer, rows: Any, y: Any) -> tuple[sp.csr_ar
             return vectorizer.transform(frame), y
     except ValueError as error:
         y = error
-    return sp.csr_array((len(frame), len(vectorizer.get_feature_names_out()))), y
+    shape = len(frame), len(vectorizer.get_feature_names_out())
+    return (np.empty(shape, np.float32) if vectorizer.makes_dense else sp.csr_array(shape)), y

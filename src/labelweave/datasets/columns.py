@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from labelweave.datasets.data_file import DataFileError, PathLike, finite_number
 from labelweave.foundation.array_types import Array
+from labelweave.foundation.vectors import Refusal, are_number_lists, stacked
 from labelweave.labels.label_names import as_text
 
 # in lower case; not "-", by which spreadsheets and statistical offices write 0
@@ -143,6 +144,7 @@ class Columns(Mapping[str, list[Any]]):
         self._given, self._marks = dict(given), marks
         self._lists = {name: column for name, column in given.items() if isinstance(column, list)}
         self._numbers: dict[str, npt.NDArray[np.float64] | None] = {}
+        self._vectors: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> list[Any]:
         if name not in self._lists:
@@ -171,9 +173,9 @@ class Columns(Mapping[str, list[Any]]):
         return self._given[name]
 
     def plain(self, name: str) -> Any:
-        """Return a column as an array where it is one of text, numbers or truth; else as a list."""
+        """Return a column as an array where it is one of text, numbers, truth or vectors; else as a list."""
         column = self.given(name)
-        return column if is_plain(column) else self[name]
+        return column if is_plain(column) or are_number_lists(column) else self[name]
 
     def expect_decimal_marks(self, marks: Mapping[str, str]) -> None:
         """Take a point or a comma for the decimal mark of columns whose numbers do not show theirs."""
@@ -197,9 +199,7 @@ class Columns(Mapping[str, list[Any]]):
                 self._marks.warn(name)
         return self._numbers[name]
 
-    def all_numbers(
-        self, name: str, refusal: Callable[[int, str, str], Exception]
-    ) -> npt.NDArray[np.float64]:
+    def all_numbers(self, name: str, refusal: Refusal) -> npt.NDArray[np.float64]:
         """Read a column as numbers, NaN where a cell is missing.
 
         refusal: the error to raise, of the row, what was found there and what is expected.
@@ -214,6 +214,12 @@ class Columns(Mapping[str, list[Any]]):
             except ValueError as error:
                 raise refusal(row, repr(str(cell)[:40]), str(error)) from None
         return values
+
+    def vectors(self, name: str, refusal: Refusal) -> Array:
+        """Read a column as vectors below each other; see :func:`~labelweave.foundation.vectors.stacked`."""
+        if name not in self._vectors:
+            self._vectors[name] = stacked(self.plain(name), refusal)
+        return self._vectors[name]
 
     def unformatted(self, name: str, most: int | None = None) -> Any:
         """Return a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text.
@@ -371,7 +377,7 @@ def has_any(column: Any, pattern: str) -> bool:
 def filled(column: Any) -> Any:
     """Leave out the cells that hold nothing or an empty string."""
     if isinstance(column, list):
-        return [cell for cell in column if not is_missing(cell) and cell != ""]
+        return [cell for cell in column if not is_missing(cell) and (not isinstance(cell, str) or cell)]
     from pyarrow import compute
 
     column = column.drop_null()

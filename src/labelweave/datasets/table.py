@@ -39,9 +39,10 @@ from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
-from labelweave.datasets.table_columns import TableColumns, refuse_nested
+from labelweave.datasets.table_columns import KINDS, TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
+from labelweave.foundation.array_types import Array
 from labelweave.foundation.frames import TRUTH
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_matrix import words_on_no_negative
@@ -63,12 +64,19 @@ UnknownLabels = Literal["error", "ignore", "add"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
 
 
-def refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) -> None:
-    missing = np.isnan(frame[list(names)].to_numpy(np.float64))
-    if missing.any():
-        column = int(np.argmax(missing.any(axis=0)))
-        expected = ParameterMessage("a number; `missing_numeric='mean'` fills it in")
-        raise table.error(int(np.argmax(missing[:, column])), names[column], "no number", expected)
+def refuse_missing_numbers(table: RawTable, vectorizer: Any) -> None:
+    """Refuse missing numbers, and vectors with some, where a vectorizer does not fill them in."""
+    if vectorizer.missing_numeric != "error":
+        return
+    found = {name: numbers_of(table, name)[:, None] for name in vectorizer.numeric}
+    found |= {name: vectors_of(table, name) for name in vectorizer.vectors}
+    for name, numbers in found.items():
+        is_missing = np.isnan(numbers)
+        row = int(np.argmax(is_missing.any(axis=1)))
+        if is_missing.size and is_missing[row].any():
+            kind = "vector" if name in vectorizer.vectors and is_missing[row].all() else "number"
+            expected = ParameterMessage(f"a {kind}; `missing_numeric='mean'` fills it in")
+            raise table.error(row, name, f"no {kind}", expected)
 
 
 @checked
@@ -89,8 +97,8 @@ def read_table_columns(
     Returns
     -------
     LabeledData
-        X is a DataFrame of the feature columns: numbers as float64 with NaN where missing, everything else as
-        strings, empty where missing.
+        X is a DataFrame of the feature columns: numbers as float64 with NaN where missing, vectors as arrays,
+        everything else as strings, empty where missing.
     """
     table = next(raw_tables(path, no_header=columns.no_header))
     table = grouped(table, columns)
@@ -115,7 +123,7 @@ def iterate_table(
     Parameters
     ----------
     columns : TableColumns
-        What its columns are; text, categorical and numeric must be given.
+        What its columns are; those of features must be given.
     chunk_rows : int, default=10000
         How many rows a chunk has.
 
@@ -134,7 +142,7 @@ def iterate_table(
     """
     if not columns.are_resolved:
         raise ValueError(
-            "Name the text, categorical and numeric columns: a chunk is too little to guess from."
+            "Name the text, categorical, numeric and vectors columns: a chunk is too little to guess from."
         )
     if isinstance(columns.labels, str) and label_names is None:
         raise ValueError("Give label_names: the labels of a chunk are not all there are.")
@@ -159,6 +167,7 @@ def labeled_frame(
     strings = (*(columns.text or ()), *(columns.categorical or ()))
     cells: dict[str, Any] = {name: _strings(table, name, name in (columns.text or ())) for name in strings}
     cells |= {name: numbers_of(table, name) for name in columns.numeric or ()}
+    cells |= {name: list(vectors_of(table, name)) for name in columns.vectors or ()}
     frame = pd.DataFrame(cells, index=range(table.first_row, table.first_row + len(table)))
     Y = table_labels(table, columns, known, set() if codings is None else codings)
     return LabeledData(frame, Y, np.array(frame.columns, np.str_), _row_ids(table, columns.id))
@@ -176,6 +185,10 @@ def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
     return table.columns.all_numbers(
         name, lambda row, found, expected: table.error(row, name, found, expected)
     )
+
+
+def vectors_of(table: RawTable, name: str) -> Array:
+    return table.columns.vectors(name, lambda row, found, expected: table.error(row, name, found, expected))
 
 
 def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
@@ -287,9 +300,8 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
         return table
     ids = [*map(str, table.columns[str(columns.id)])]
     found, first, codes = np.unique(ids, return_index=True, return_inverse=True)
-    kinds, others = (columns.text, columns.categorical, columns.numeric), (columns.labels, columns.id)
-    named = {name for names in kinds for name in names or ()} or {*table.columns}
-    for name in named.difference(others, columns.drop or ()):
+    named = {name for kind in KINDS for name in getattr(columns, kind) or ()} or {*table.columns}
+    for name in named.difference((columns.labels, columns.id), columns.drop or ()):
         cells = np.array([*map(str, table.columns[name])], object)
         differs = np.flatnonzero(cells != cells[first][codes])
         if len(differs):

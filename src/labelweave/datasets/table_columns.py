@@ -30,6 +30,7 @@ from labelweave.datasets.csv_files import ROW_INDEX
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.table_files import RawTable, table_kind
 from labelweave.foundation.arguments import ParameterError, ParameterMessage, checked
+from labelweave.foundation.vectors import are_vectors, vector_cells
 
 _MOST_CATEGORIES = 50
 _GLANCE = 1000  # so many cells often say enough
@@ -43,7 +44,8 @@ _DIGIT = re.compile(r"\d")
 _MOST_LISTED = 20
 _LONGEST_NAME = 60
 _NESTED = (list, dict, bytes)
-_FEATURES = ("text", "categorical", "numeric")
+KINDS = ("text", "categorical", "numeric", "vectors")
+"""The kinds of columns that features are made of."""
 
 
 class ColumnRoles(TypedDict, total=False):
@@ -55,6 +57,7 @@ class ColumnRoles(TypedDict, total=False):
     text: str | Sequence[str] | None
     categorical: str | Sequence[str] | None
     numeric: str | Sequence[str] | None
+    vectors: str | Sequence[str] | None
     drop: str | Sequence[str] | None
     id: str | None
     decimal_marks: Mapping[str, str] | None
@@ -74,8 +77,8 @@ class TableColumns:
     label_separator : str or None, default=None
         What stands between the labels where the label column is a string, also in brackets, ``[,]``; by
         default :func:`read_table` finds it, with a warning, and elsewhere such a string is one label.
-    text, categorical, numeric : str, sequence of str or None, default=None
-        The columns to make features of.  Columns named nowhere are left out, except where all three are None:
+    text, categorical, numeric, vectors : str, sequence of str or None, default=None
+        The columns to make features of.  Columns named nowhere are left out, except where all four are None:
         then every column that is left gets its kind from its cells, and identifiers, with another value in
         every row, are left out with a warning.
     drop : str, sequence of str or None, default=None
@@ -98,6 +101,7 @@ class TableColumns:
     text: Any = None
     categorical: Any = None
     numeric: Any = None
+    vectors: Any = None
     drop: Any = None
     id: str | None = None
     empty_labels: Literal["none", "unknown"] | None = None
@@ -105,7 +109,7 @@ class TableColumns:
     no_header: bool = False
 
     def __post_init__(self) -> None:
-        for role in (*_FEATURES, "drop"):
+        for role in (*KINDS, "drop"):
             object.__setattr__(self, role, column_names(getattr(self, role)))
         if self.labels is not None and not isinstance(self.labels, str):
             object.__setattr__(self, "labels", column_names(self.labels))
@@ -131,14 +135,14 @@ class TableColumns:
         (str, str)
             A role and a column's name.
         """
-        for role in ("labels", *_FEATURES, "drop", "id"):
+        for role in ("labels", *KINDS, "drop", "id"):
             for name in column_names(getattr(self, role)) or ():
                 yield role, name
 
     @property
     def are_resolved(self) -> bool:
         """Whether the feature columns are given, so that no cell need be looked at."""
-        return any(getattr(self, kind) is not None for kind in _FEATURES)
+        return any(getattr(self, kind) is not None for kind in KINDS)
 
     def resolved(self, table: RawTable) -> TableColumns:
         """Check the columns against a table, finding the kinds of columns where none is given.
@@ -213,9 +217,11 @@ def _kinds_of_others(columns: TableColumns, tables: Iterable[RawTable]) -> dict[
     for table in tables:
         table.columns.expect_decimal_marks(columns.decimal_marks or {})
         for name in (name for name in table.columns if name not in named):
-            count = len(filled(table.columns.plain(name)))
+            cells = table.columns.plain(name)
+            count = len(filled(cells))
             if count > most.get(name, -1):
-                kinds[name], most[name] = kind_of(table, name), count
+                kinds[name] = "vectors" if are_vectors(cells) else kind_of(table, name)
+                most[name] = count
     return kinds
 
 
@@ -244,12 +250,12 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
 
     Raises DataFileError if nothing is left to learn from.
     """
-    by_kind: dict[str, list[str]] = {kind: [] for kind in (*_FEATURES, "identifier", "empty", "date")}
+    by_kind: dict[str, list[str]] = {kind: [] for kind in (*KINDS, "identifier", "empty", "date")}
     for name, kind in kinds.items():
         by_kind[kind].append(name)
         if kind == "date":
             by_kind["numeric"] += [f"{name} ({part})" for part in DATE_PARTS]
-    if not any(by_kind[kind] for kind in _FEATURES):
+    if not any(by_kind[kind] for kind in KINDS):
         others = " and identifiers" if by_kind["identifier"] else ""
         found, expected = f"no column besides labels{others}", "at least one column of features"
         raise DataFileError(path, None, found, expected)
@@ -259,8 +265,8 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
         said = ParameterMessage(f"{said}them in `text`, `categorical` or `numeric`")
         warnings.warn(said, UserWarning, stacklevel=2)
     drop = (*(columns.drop or ()), *by_kind["identifier"], *by_kind["empty"]) or None
-    text, categorical, numeric = (by_kind[kind] for kind in _FEATURES)
-    return replace(columns, drop=drop, text=text, categorical=categorical, numeric=numeric)
+    found_kinds: dict[str, Any] = {kind: by_kind[kind] for kind in KINDS}
+    return replace(columns, drop=drop, **found_kinds)
 
 
 def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
@@ -294,6 +300,9 @@ def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
                 f"X has a column {name!r} that is not named by text; rename it to {str(name)!r}."
             )
         column = frame[name]
+        if are_vectors(column):
+            cells[name] = list(vector_cells(column))
+            continue
         if name not in named and column.dtype.kind == "m":
             raise ValueError(
                 f"X has times in column {name!r}, of which no features are made; turn them into numbers or "

@@ -49,6 +49,7 @@ from labelweave.datasets.data_file import (
     warn_open_end,
 )
 from labelweave.foundation.arguments import ParameterMessage
+from labelweave.foundation.vectors import are_number_lists
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
@@ -474,4 +475,5 @@ def _parquet_column(column: Any) -> Any:
     if types.is_binary(values.type) or types.is_large_binary(values.type):
         with suppress(ArrowInvalid):  # text, as some programs write it; others are bytes, to be left out
             values = values.cast(large_string())
-    return chunked_array([values]) if is_plain(values) or is_text_lists(values) else values.to_pylist()
+    is_array = is_plain(values) or is_text_lists(values) or are_number_lists(values)
+    return chunked_array([values]) if is_array else values.to_pylist()

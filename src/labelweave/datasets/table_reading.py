@@ -29,7 +29,7 @@ from labelweave.datasets.table import (
     with_layout,
 )
 from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks, first_block
-from labelweave.datasets.table_columns import ColumnRoles, TableColumns
+from labelweave.datasets.table_columns import KINDS, ColumnRoles, TableColumns
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.foundation.arguments import checked
@@ -58,7 +58,7 @@ def read_table(
         A ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet`` file, text also as ``.gz``.
     vectorizer : TableVectorizer or None, default=None
         A fitted one transforms; an unfitted one is fitted; None makes one for
-        the text, categorical and numeric columns.
+        the text, categorical, numeric and vectors columns.
     label_names : sequence of str or None, default=None
         The labels there are; by default those of the file, sorted.
     unknown_labels : {"error", "ignore", "add"}, default="error"
@@ -68,13 +68,13 @@ def read_table(
         time, and finds the kinds of columns, where none is named, in the first of them; of JSON lines, where
         a column may come later, in those that have most cells of it.
     **roles
-        ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``, ``drop``,
-        ``id``, ``decimal_marks`` and ``no_header``, as in :class:`TableColumns`.
+        ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``,
+        ``vectors``, ``drop``, ``id``, ``decimal_marks`` and ``no_header``, as in :class:`TableColumns`.
 
     Returns
     -------
     LabeledData
-        CSR features, labels, and the fitted ``vectorizer``.
+        Features, dense where all are of vectors and numbers, labels, and the fitted ``vectorizer``.
 
     Raises
     ------
@@ -106,10 +106,10 @@ def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableCol
     columns = TableColumns(**roles)
     if vectorizer is None:
         return columns
-    given = [kind for kind in ("text", "categorical", "numeric", "drop") if kind in roles]
+    given = [kind for kind in (*KINDS, "drop") if kind in roles]
     if given:
         raise ValueError(f"{given[0]} is given beside a vectorizer, which has its own columns; leave it out.")
-    kinds = {kind: getattr(vectorizer, kind) for kind in ("text", "categorical", "numeric")}
+    kinds = {kind: getattr(vectorizer, kind) for kind in KINDS}
     known = {**getattr(vectorizer, "decimal_marks_", {}), **(columns.decimal_marks or {})}
     return replace(columns, **kinds, decimal_marks=known)
 
@@ -138,7 +138,7 @@ def _features(
     known: Known, on_rows: OnRows,
 ) -> LabeledData:  # fmt: skip
     if vectorizer is None:
-        vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric)
+        vectorizer = TableVectorizer(**{kind: getattr(columns, kind) for kind in KINDS})
     label_names, unknown_labels = known
     is_new, finds_names = not vectorizer.is_fitted, label_names is None and isinstance(columns.labels, str)
     found, codings = set[str](), set[str]()
@@ -149,8 +149,7 @@ def _features(
             if finds_names:
                 found.update(names_in(table, columns))
             frame = labeled_frame(table, first, known, codings).X
-            if vectorizer.missing_numeric == "error":
-                refuse_missing_numbers(table, frame, vectorizer.numeric)
+            refuse_missing_numbers(table, vectorizer)
             yield frame
             on_rows(1, table.first_row + len(table))
 
@@ -164,8 +163,7 @@ def _features(
     parts: dict[str, list[Any]] = {"X": [], "Y": [], "ids": []}
     for table in tables():
         one = labeled_frame(table, columns, (label_names, unknown_labels), codings)
-        if vectorizer.missing_numeric == "error":
-            refuse_missing_numbers(table, one.X, vectorizer.numeric)
+        refuse_missing_numbers(table, vectorizer)
         parts["X"].append(vectorizer.transform(one.X))
         parts["Y"].append(one.Y)
         parts["ids"].append(one.row_ids)
@@ -181,10 +179,12 @@ def _features(
     )
 
 
-def _stacked(parts: list[sp.csr_array]) -> sp.csr_array:
+def _stacked(parts: list[Any]) -> Any:
     """Put blocks of rows below each other, and let go of them."""
     if len(parts) == 1:
         return parts[0]
+    if not sp.issparse(parts[0]):
+        return np.concatenate(parts)
     width, ends = parts[0].shape[1], np.cumsum([0, *(part.nnz for part in parts)], dtype=np.int64)
     starts = [part.indptr[:-1] + end for part, end in zip(parts, ends, strict=False)]
     indptr = np.concatenate([*starts, ends[-1:]])

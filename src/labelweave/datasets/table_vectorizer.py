@@ -1,4 +1,4 @@
-"""Turn the columns of a table into one sparse matrix of features.
+"""Turn the columns of a table into one matrix of features, sparse unless all are vectors and numbers.
 
 scikit-learn does each; the fitted state is plain data and arrays, as a model file without pickle needs it.
 """
@@ -23,10 +23,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.datasets.columns import Columns, part_of_date, parts_of_dates
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
-from labelweave.datasets.table_columns import column_names, listed_columns, refuse_repeated
+from labelweave.datasets.table_columns import KINDS, column_names, listed_columns, refuse_repeated
+from labelweave.datasets.vector_blocks import VectorBlock, VectorSums
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError, checked
+from labelweave.foundation.array_types import Array
 from labelweave.foundation.frames import as_pandas
+from labelweave.foundation.vectors import Refusal, stacked
 from labelweave.labels.label_names import as_text
 from labelweave.model_files.schema import FLAG, TEXT, Items, Named, Number, Numbers, OneOf, Optional, count
 from labelweave.model_files.storable import storable
@@ -54,6 +57,7 @@ _NO_WORDS = "it has no words; name the column in `categorical` or `drop`"
     "TableVectorizer",
     {
         **{kind: Items(TEXT, kind) for kind in ("text", "categorical", "numeric")},
+        "vectors": Optional(Items(TEXT, "vectors")),
         "ngram_range": Items(count(least=1), "2"),
         "min_df": Number(0),
         "sublinear_tf": FLAG,
@@ -63,6 +67,7 @@ _NO_WORDS = "it has no words; name the column in `categorical` or `drop`"
         "categories": Items(_NAMES, "categorical"),
         "means": Numbers("numeric"),
         "scales": Numbers("numeric", least=1e-100),
+        "vector_means": Optional(Items(Numbers("_"), "vectors")),
         "decimal_marks": Optional(Named(OneOf((".", ",")))),
     },
     {
@@ -71,7 +76,7 @@ _NO_WORDS = "it has no words; name the column in `categorical` or `drop`"
     },
 )
 class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Features from text, categorical and numeric columns.
+    """Features from text, categorical and numeric columns, and from vectors such as embeddings.
 
     Parameters
     ----------
@@ -82,6 +87,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         where ten rows or more have no others.  ``1`` and ``1.0`` are one value unless training had both.
     numeric : str, sequence of str or None, default=None
         Columns brought to mean 0 and variance 1 of the training rows.
+    vectors : str, sequence of str or None, default=None
+        Columns of lists or arrays of numbers, all of one length, whose numbers are features as they are.
     min_df : int or float, default=1
         In how many rows (int) or what share of them (float) a word must occur.
     ngram_range : (int, int), default=(1, 1)
@@ -89,7 +96,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     sublinear_tf : bool, default=False
         Whether to weigh counts by ``1 + log(count)``.
     missing_numeric : {"error", "mean"}, default="error"
-        What to do with a missing number: refuse it, or put the training mean.
+        What to do with a missing number, also in a vector, and a missing vector: refuse it, or put the
+        training mean.
 
     Attributes
     ----------
@@ -99,6 +107,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The values of each categorical column.
     text_vectorizers_ : list of TfidfVectorizer
         One for each text column.
+    vector_blocks_ : list of VectorBlock
+        The dense features of each column of vectors: their ``name``, and the training ``means``.
     decimal_marks_ : dict of str to {".", ","}
         What stood before fractions in numeric columns of a CSV file whose cells semicolons part;
         :func:`read_table` keeps it here, and reads later files so.
@@ -110,33 +120,46 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         text: str | Sequence[str] | None = None,
         categorical: str | Sequence[str] | None = None,
         numeric: str | Sequence[str] | None = None,
+        vectors: str | Sequence[str] | None = None,
         *,
         min_df: int | float = 1,
         ngram_range: tuple[int, int] = (1, 1),
         sublinear_tf: bool = False,
         missing_numeric: Literal["error", "mean"] = "error",
     ) -> None:
-        self._name_columns(text, categorical, numeric)
+        self._name_columns(text, categorical, numeric, vectors)
         self.min_df = min_df
         self.ngram_range = tuple(ngram_range)
         self.sublinear_tf = sublinear_tf
         self.missing_numeric = missing_numeric
-        if not (self.text or self.categorical or self.numeric):
-            raise ValueError("No column is given; name text, categorical or numeric columns.")
+        if not self.column_names:
+            raise ValueError("No column is given; name text, categorical, numeric or vectors columns.")
         if missing_numeric not in ("error", "mean"):
             raise ValueError(f"missing_numeric is {missing_numeric!r}; it is 'error' or 'mean'.")
         if not min_df >= 0:
             raise ValueError(f"min_df is {min_df!r}; it is a number of rows, or a share of them.")
 
     def _name_columns(self, *kinds: Any) -> None:
-        self.text, self.categorical, self.numeric = (column_names(names) or () for names in kinds)
+        self.text, self.categorical, self.numeric, self.vectors = (
+            column_names(names) or () for names in kinds
+        )
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns that features are made of."""
+        return (*self.text, *self.categorical, *self.numeric, *self.vectors)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; see :meth:`sklearn.base.BaseEstimator.set_params`."""
         super().set_params(**params)
         type(self)(**self.get_params(deep=False))  # which refuses what cannot be
-        self._name_columns(self.text, self.categorical, self.numeric)
+        self._name_columns(self.text, self.categorical, self.numeric, self.vectors)
         return self
+
+    @property
+    def makes_dense(self) -> bool:
+        """Whether the features are a dense array."""
+        return bool(self.vectors) and not (self.text or self.categorical)
 
     @property
     def is_fitted(self) -> bool:
@@ -144,7 +167,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "means_")
 
     def fit(self, frame: Any, y: Any = None) -> Self:
-        """Learn words, categories, means and scales.
+        """Learn words, categories, means, scales and lengths of vectors.
 
         Parameters
         ----------
@@ -184,18 +207,19 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If a column is absent, a number is missing, or a text column has no words.
         """
         words, values, n_rows = self._nothing_seen()
-        numbers = [np.empty((0, len(self.numeric)))]
+        numbers, sums = [np.empty((0, len(self.numeric)))], [VectorSums.of(name) for name in self.vectors]
         for frame in map(self._table, frames):
             n_rows += len(frame)
             self._see(frame, words, values)
             numbers.append(self._numbers(frame))
+            sums = self._with_vectors(sums, frame)
         table = np.concatenate(numbers)
         with np.errstate(over="ignore", invalid="ignore"):
             scaler = StandardScaler().fit(table) if self.numeric else None  # it passes over NaN
         if scaler is not None:
             refuse_no_scale(self.numeric, (~np.isnan(table)).sum(axis=0), scaler.var_)
         means, scales = (np.zeros(0), np.ones(0)) if scaler is None else (scaler.mean_, scaler.scale_)
-        return self._keep(words, values, n_rows, means, scales)
+        return self._keep(words, values, n_rows, means, scales, sums)
 
     def _nothing_seen(self) -> tuple[list[Counter[str]], list[set[str]], int]:
         """Begin to count: in how many rows each word of a text column is, values of categories, rows."""
@@ -209,9 +233,16 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, seen in zip(self.categorical, values, strict=True):
             seen.update(cells_of(frame, name))
 
+    def _with_vectors(self, sums: Sequence[VectorSums], frame: Any) -> list[VectorSums]:
+        """Add the vectors of further rows to sums, of whose length they must be."""
+        return [
+            one + VectorSums.of(one.name, self._vectors(frame, one.name, len(one) or None)) for one in sums
+        ]
+
     def _keep(
-        self, words: list[Counter[str]], values: list[set[str]], n_rows: int, means: Any, scales: Any
-    ) -> Self:
+        self, words: list[Counter[str]], values: list[set[str]], n_rows: int, means: Any, scales: Any,
+        sums: Sequence[VectorSums],
+    ) -> Self:  # fmt: skip
         """Be fitted to the rows that were counted.
 
         Raises ParameterError if a text column has no word that is frequent enough.
@@ -222,10 +253,11 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.categories_ = [sorted(seen) for seen in values]
         self.__dict__.pop("_category_places", None)
         self.means_, self.scales_ = np.asarray(means), np.asarray(scales)
+        self.vector_blocks_ = [one.block() for one in sums]
         self.decimal_marks_: dict[str, str] = {}
         return self
 
-    def transform(self, frame: Any) -> sp.csr_array:
+    def transform(self, frame: Any) -> sp.csr_array | Array:
         """Make features.
 
         Parameters
@@ -235,24 +267,28 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        csr_array of float64, shape (n, d)
-            The features: text, then categories, then numbers.
+        csr_array of float64 or ndarray, shape (n, d)
+            The features: text, then categories, numbers, vectors.  Without text and categories vectors make
+            them dense, in float32 where all of them are.
 
         Raises
         ------
         ValueError
-            If a column is absent or a number is missing, naming row and column.
+            If a column is absent, a number is missing or a vector has another length, naming row and column.
         """
         check_is_fitted(self)
         frame = self._table(frame)
+        dense = [self._scaled(frame)] if self.numeric else []
+        dense += [block.filled(self._vectors(frame, block.name, len(block))) for block in self.vector_blocks_]
+        if self.makes_dense:
+            return np.hstack(dense)
         blocks = [
             vectorizer.transform(cells_of(frame, name))
             for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
         ]
         for name, places in zip(self.categorical, self._category_places, strict=True):
             blocks.append(_one_hot(_known_cells(frame, name, places), places))
-        if self.numeric:
-            blocks.append(sp.csr_array(self._scaled(frame)))
+        blocks += map(sp.csr_array, dense)
         return with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
@@ -266,20 +302,22 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of str, shape (d,)
-            ``column:word``, ``column=value`` and, for a number, ``column``.
+            ``column:word``, ``column=value``, ``column`` for a number, ``column[place]`` in a vector.
         """
         check_is_fitted(self)
         texts = zip(self.text, self.text_vectorizers_, strict=True)
         names = [f"{name}:{word}" for name, words in texts for word in words.get_feature_names_out()]
         categories = zip(self.categorical, self.categories_, strict=True)
         names += [f"{name}={value}" for name, values in categories for value in values]
-        return np.array([*names, *self.numeric], dtype=object)  # of which none is as wide as the longest
+        names += self.numeric
+        names += [name for block in self.vector_blocks_ for name in block.feature_names]
+        return np.array(names, dtype=object)  # of which none is as wide as the longest
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         check_is_fitted(self)
         return {
-            **{name: list(getattr(self, name)) for name in ("text", "categorical", "numeric", "ngram_range")},
+            **{name: list(getattr(self, name)) for name in (*KINDS, "ngram_range")},
             **{name: getattr(self, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
             # the header of a file has no room for a million of them as a list
             "words": [
@@ -292,13 +330,16 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "categories": self.categories_,
             "means": self.means_,
             "scales": self.scales_,
+            "vector_means": [block.means for block in self.vector_blocks_],
             "decimal_marks": self.decimal_marks_,
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        made = cls(**{name: state[name] for name in inspect.signature(cls).parameters})
+        made = cls(**{name: state[name] for name in inspect.signature(cls).parameters if name in state})
+        means = zip(made.vectors, state.get("vector_means", ()), strict=True)
+        made.vector_blocks_ = [VectorBlock(name, np.array(found)) for name, found in means]
         made.text_vectorizers_ = [made._text_vectorizer(words) for words in map(_words_in, state["words"])]
         for vectorizer, idf in zip(made.text_vectorizers_, state["idf"], strict=True):
             vectorizer.idf_ = np.array(idf)
@@ -359,10 +400,23 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return numbers
 
+    def _vectors(self, frame: Any, name: str, length: int | None) -> Array:
+        """Read a column of vectors (n, k), of a length that is known if one is given."""
+        vectors = stacked(frame[name], _refusal(frame, name), length)
+        is_missing = np.isnan(vectors)
+        if self.missing_numeric == "error" and is_missing.any():
+            row = int(np.argmax(is_missing.any(axis=1)))
+            kind = "vector" if is_missing[row].all() else f"number at place {int(np.argmax(is_missing[row]))}"
+            raise ParameterError(
+                f"Row {frame.index[row]}, column {name!r} has no {kind}; "
+                "fill it in or use `missing_numeric='mean'`."
+            )
+        return vectors
+
     def _table(self, frame: Any) -> Any:
         if not hasattr(frame := as_pandas(frame), "columns"):
             raise TypeError(f"A {type(frame).__name__} was given; a TableVectorizer takes a DataFrame.")
-        names = (*self.text, *self.categorical, *self.numeric)
+        names = self.column_names
         parts = {name: part_of_date(name, frame.columns) for name in self.numeric}
         for name, part in parts.items():
             if part is not None:
@@ -393,11 +447,12 @@ def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
         return np.asarray(column.to_numpy(np.float64))
     cells = column.astype(object).where(column.notna(), None).tolist()
-    return Columns({name: cells}).all_numbers(
-        name,
-        lambda row, found, expected: ValueError(
-            f"Row {frame.index[row]}, column {name!r} is {found}; it must be {expected}."
-        ),
+    return Columns({name: cells}).all_numbers(name, _refusal(frame, name))
+
+
+def _refusal(frame: Any, name: str) -> Refusal:
+    return lambda row, found, expected: ValueError(
+        f"Row {frame.index[row]}, column {name!r} is {found}; it must be {expected}."
     )
 
 

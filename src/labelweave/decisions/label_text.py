@@ -25,7 +25,7 @@ from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import check_sparse, checked_csr
-from labelweave.foundation.frames import column_labels
+from labelweave.foundation.frames import column_labels, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import HasMethods, Interval, StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, LabelText, Taxonomy
 from labelweave.labels.text.label_text import TextScores, described
@@ -294,6 +294,7 @@ class LabelTextClassifier(DecisionClassifier):
     def _features(self, X: Any) -> FeatureMatrix:
         if sp.issparse(X):
             return FeatureMatrix(checked_csr(X, "X"), None, LARGEST_FEATURE)
+        X = with_vectors_as_rows(X)
         try:
             numbers = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError):

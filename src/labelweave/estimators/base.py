@@ -32,7 +32,7 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, numbers_of, panels, refuse_lazy, unmasked
 from labelweave.foundation.config import BUDGET, USUAL_BUDGET
-from labelweave.foundation.frames import first_entry_of_no_number, is_frame
+from labelweave.foundation.frames import first_entry_of_no_number, is_frame, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import (
     CallbackSupportMixin,
     Interval,
@@ -288,6 +288,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     def _read_numbers(self, X: Any, *, reset: bool) -> Any:
         """Read X as an array or CSR, of which entries may still be missing or infinite."""
         refuse_lazy(X, "X")
+        if not isinstance(X, np.ndarray) or X.dtype == object:
+            X = with_vectors_as_rows(X)
         if sp.issparse(X):  # before scikit-learn hands it to SciPy's loops
             X = checked_csr(X, "X")
         elif isinstance(X, np.ndarray):

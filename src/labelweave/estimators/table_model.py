@@ -1,4 +1,4 @@
-"""A classifier of the rows of a data frame: text, categories and numbers become its features."""
+"""A classifier of the rows of a data frame: text, categories, numbers and vectors become its features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.datasets import TableColumns, TableVectorizer
-from labelweave.datasets.table_columns import columns_of_frame
+from labelweave.datasets.table_columns import KINDS, columns_of_frame
 from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.progress import where_rows_are
 from labelweave.foundation.arguments import checked
@@ -31,10 +31,12 @@ def _classifier_has(name: str) -> Any:
     return lambda self: hasattr(getattr(self, "classifier_", self.classifier), name)
 
 
+_SETTINGS = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric")  # of the vectorizer
 _NAMES = Maybe(TEXT, Items(TEXT))
 _COLUMNS = Record(
     {
         **dict.fromkeys(("labels", "text", "categorical", "numeric", "drop"), _NAMES),
+        "vectors": Optional(_NAMES),
         **dict.fromkeys(("label_separator", "id"), Maybe(TEXT)),
         "empty_labels": Optional(Maybe(OneOf(("none", "unknown")))),
         "no_header": Optional(FLAG),
@@ -47,7 +49,7 @@ _COLUMNS = Record(
     {"vectorizer": Made(TableVectorizer), "classifier": Made(ClassifierMixin), "columns": _COLUMNS},
 )
 class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
-    """Any classifier of labels on the text, categories and numbers of a data frame, in one file.
+    """Any classifier of labels on text, categories, numbers and vectors of a data frame, in one file.
 
     Parameters
     ----------
@@ -58,8 +60,11 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
     categorical : str, sequence of str or None, default=None
         Columns that become one 0/1 feature a value.
     numeric : str, sequence of str or None, default=None
-        Columns of numbers, brought to mean 0 and variance 1.  If text, categorical and numeric are all None,
-        every column gets its kind from its cells, as ``labelweave fit`` does it.
+        Columns of numbers, brought to mean 0 and variance 1.
+    vectors : str, sequence of str or None, default=None
+        Columns of lists or arrays of numbers, such as embeddings, all of one length.  If text, categorical,
+        numeric and vectors are all None, every column gets its kind from its cells, as ``labelweave fit``
+        does it.
     drop : str, sequence of str or None, default=None
         Columns to leave out then.
     min_df : int or float, default=1
@@ -69,7 +74,8 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
     sublinear_tf : bool, default=False
         Whether to weigh counts of words by ``1 + log(count)``.
     missing_numeric : {"error", "mean"}, default="mean"
-        What to do with a missing number: refuse it, or put the training mean, as ``labelweave fit`` does it.
+        What to do with a missing number or vector: refuse it, or put the training mean, as
+        ``labelweave fit`` does it.
 
     Attributes
     ----------
@@ -115,6 +121,7 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
     def __init__(
         self, classifier: Any, *, text: str | Sequence[str] | None = None,
         categorical: str | Sequence[str] | None = None, numeric: str | Sequence[str] | None = None,
+        vectors: str | Sequence[str] | None = None,
         drop: str | Sequence[str] | None = None, min_df: int | float = 1,
         ngram_range: tuple[int, int] = (1, 1), sublinear_tf: bool = False,
         missing_numeric: Literal["error", "mean"] = "mean",
@@ -123,6 +130,7 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         self.text = text
         self.categorical = categorical
         self.numeric = numeric
+        self.vectors = vectors
         self.drop = drop
         self.min_df = min_df
         self.ngram_range = ngram_range
@@ -159,9 +167,8 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         """
         for part in (vectorizer, classifier):
             check_is_fitted(part)
-        kinds = {kind: getattr(vectorizer, kind) for kind in ("text", "categorical", "numeric")}
-        settings = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric")
-        model = cls(classifier, **kinds, **{name: getattr(vectorizer, name) for name in settings})
+        kinds = {kind: getattr(vectorizer, kind) for kind in KINDS}
+        model = cls(classifier, **kinds, **{name: getattr(vectorizer, name) for name in _SETTINGS})
         columns = replace(columns or TableColumns(**kinds), decimal_marks=vectorizer.decimal_marks_ or None)
         return model._keep(vectorizer, classifier, columns)
 
@@ -173,9 +180,7 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
                 f"The classifier takes {classifier.n_features_in_} features but the vectorizer makes "
                 f"{len(self.feature_names_)}; fit the classifier to what the vectorizer makes."
             )
-        self.feature_names_in_ = np.array(
-            [*vectorizer.text, *vectorizer.categorical, *vectorizer.numeric], object
-        )
+        self.feature_names_in_ = np.array(vectorizer.column_names, object)
         self.n_features_in_ = len(self.feature_names_in_)
         return self
 
@@ -219,16 +224,13 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         return self._keep(vectorizer, classifier, columns)
 
     def _columns(self) -> TableColumns:
-        return TableColumns(
-            text=self.text, categorical=self.categorical, numeric=self.numeric, drop=self.drop
-        )
+        return TableColumns(**{role: getattr(self, role) for role in (*KINDS, "drop")})
 
     def _vectorizer(self, columns: TableColumns) -> TableVectorizer:
         return TableVectorizer(
-            columns.text, columns.categorical, columns.numeric, min_df=self.min_df,
-            ngram_range=self.ngram_range, sublinear_tf=self.sublinear_tf,
-            missing_numeric=self.missing_numeric,
-        )  # fmt: skip
+            **{kind: getattr(columns, kind) for kind in KINDS},
+            **{name: getattr(self, name) for name in _SETTINGS},
+        )
 
     def _ask(self, method: str, X: Any, *further: Any) -> Any:
         """Call a method of the classifier with the features of a frame."""

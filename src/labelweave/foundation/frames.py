@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from labelweave.foundation.array_types import Array
+from labelweave.foundation.vectors import are_number_lists, are_vectors, first_list, stacked, vector_cells
 
 TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
 """What stands for 1 and 0 in columns of one label, in lower case."""
@@ -65,6 +66,26 @@ def only_column(table: Any) -> Any:
     return table.iloc[:, 0] if hasattr(table, "iloc") else table[labels[0]]
 
 
+def with_vectors_as_rows(X: Any) -> Any:
+    """Make a matrix of rows that are vectors, as those of ``frame["emb"]`` or ``frame[["emb"]]`` are.
+
+    Other rows stay as they are.
+    """
+    column = only_column(X) if is_frame(X) else X
+    if isinstance(column, np.ndarray) and column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    is_read = isinstance(column, (list, tuple))  # by NumPy, whose errors say more of texts
+    if column is None or getattr(column, "ndim", 1) != 1:
+        return X
+    if not (are_vectors(column) if is_read else first_list(column) is not None):
+        return X
+    return stacked(
+        column,
+        lambda row, found, expected: ValueError(f"Row {row} of X is {found}; it must be {expected}."),
+        finite=False,
+    )
+
+
 def first_entry_of_no_number(table: Any) -> tuple[Any, Any] | None:
     """Return the first column of a frame that holds other things than numbers, and what it holds."""
     for place, label in enumerate(column_labels(table) or ()):
@@ -84,7 +105,10 @@ def as_pandas(table: Any) -> Any:
         return table
     import pandas as pd
 
-    columns: dict[Any, Any] = {name: column_entries(table[name]) for name in column_labels(table) or ()}
+    columns: dict[Any, Any] = {
+        name: vector_cells(table[name]) if are_number_lists(table[name]) else column_entries(table[name])
+        for name in column_labels(table) or ()
+    }
     for name, entries in columns.items():
         if set(map(type, entries)) == {int, type(None)}:
             columns[name] = pd.Series(entries, dtype=object)  # no floats, which have fewer digits

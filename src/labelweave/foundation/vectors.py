@@ -1,0 +1,108 @@
+"""Columns whose cells are vectors, as embeddings are, of pandas, polars, pyarrow, NumPy or plain lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from labelweave.foundation.array_types import Array
+
+Refusal = Callable[[int, str, str], Exception]
+"""Makes the error to raise of a row, what was found there and what is expected."""
+
+_NUMBER_LISTS = re.compile(  # as pyarrow, pandas and polars call them
+    r"(fixed_size_|large_)?list<\w+: (u?int\d+|halffloat|float|double)( not null)?>(\[\d+\])*(\[pyarrow\])?"
+    r"|(List|Array)\((U?Int|Float)\d+.*\)"
+)
+
+
+def are_number_lists(column: Any) -> bool:
+    """Say whether a column has a type, of pyarrow or polars, of lists of numbers."""
+    return _NUMBER_LISTS.fullmatch(_type_of(column)) is not None
+
+
+def first_list(column: Any) -> Any:
+    """Return the first cell that is not missing, if it is a list or an array."""
+    if _type_of(column) != "object" and not are_number_lists(column):
+        return None
+    first = next((cell for cell in vector_cells(column) if not _is_missing(cell)), None)
+    return first if isinstance(first, (list, tuple, np.ndarray)) else None
+
+
+def are_vectors(column: Any) -> bool:
+    """Say whether the first cell that is not missing is a list of two numbers or more."""
+    first = first_list(column)
+    numbers = None if first is None else _numbers([first])
+    is_vector = numbers is not None and numbers.ndim == 2 and len(first) > 1
+    return is_vector and np.asarray(first).dtype.kind != "b"
+
+
+def vector_cells(column: Any) -> Sequence[Any]:
+    """List the cells of a column as they are; those of types of lists as arrays."""
+    return column if isinstance(column, (list, tuple)) else list(np.asarray(column))
+
+
+def stacked(column: Any, refusal: Refusal, length: int | None = None, *, finite: bool = True) -> Array:
+    """Put vectors below each other, shape (n, k), float32 where they are that or shorter, else float64.
+
+    refusal: see ``Refusal``; length: k, where it is known; finite: whether infinite numbers are refused.
+    Vectors that are missing or empty become rows of NaN, of no columns where no length is known.
+    """
+    cells = vector_cells(column)
+    present = [row for row, cell in enumerate(cells) if not _is_missing(cell)]
+    if not present:
+        return np.full((len(cells), length or 0), np.nan, np.float32)
+    matrix = _numbers([cells[row] for row in present])
+    is_good = matrix is not None and matrix.ndim == 2 and length in (None, matrix.shape[1])
+    if matrix is None or not is_good or (finite and np.isinf(matrix).any()):
+        raise refusal(*_fault(cells, present, length))
+    if len(present) == len(cells):
+        return matrix
+    whole = np.full((len(cells), matrix.shape[1]), np.nan, matrix.dtype)
+    whole[present] = matrix
+    return whole
+
+
+def _type_of(column: Any) -> str:
+    return str(getattr(column, "type", getattr(column, "dtype", "object")))
+
+
+def _is_missing(cell: Any) -> bool:
+    if hasattr(cell, "__len__"):
+        return len(cell) == 0
+    return cell is None or type(cell).__name__ == "NAType" or (isinstance(cell, float) and np.isnan(cell))
+
+
+def _numbers(vectors: list[Any]) -> Array | None:
+    """Read vectors of one length; None if they are of several, or other things."""
+    try:
+        table = np.array(vectors)
+        if table.dtype.kind == "O":  # None for NaN
+            table[np.equal(table, np.array(None))] = np.nan
+            table = np.array(table.tolist())
+    except (TypeError, ValueError):
+        return None
+    if table.dtype.kind not in "biuf":
+        return None
+    is_short = table.dtype.kind == "f" and table.dtype.itemsize <= np.dtype(np.float32).itemsize
+    return table.astype(np.float32 if is_short else np.float64, copy=False)
+
+
+def _fault(cells: Sequence[Any], present: list[int], length: int | None) -> tuple[int, str, str]:
+    """Find the first row that is no vector, of another length, or not finite; say what is expected."""
+    like = "in the training rows"
+    for row in present:
+        numbers = _numbers([cells[row]])
+        if numbers is None or numbers.ndim != 2:
+            return row, repr(str(cells[row])[:40]), "a vector, a list of numbers"
+        if length is None:
+            length, like = numbers.shape[1], f"in row {row}"
+        if numbers.shape[1] != length:
+            return row, f"a vector of {numbers.shape[1]} numbers", f"one of {length}, as {like}"
+        if np.isinf(numbers).any():
+            place = int(np.argmax(np.isinf(numbers)))
+            return row, f"a vector with {numbers[0, place]} at place {place}", "one of finite numbers"
+    return present[0], "a vector", "one of finite numbers"
