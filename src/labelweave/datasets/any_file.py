@@ -16,8 +16,9 @@ from labelweave.datasets.svmlight import read_svmlight
 from labelweave.datasets.table_columns import ColumnRoles
 from labelweave.datasets.table_files import named_kind, table_kind
 from labelweave.datasets.table_reading import read_table
+from labelweave.datasets.vector_files import is_vector_file
 from labelweave.datasets.xmc import read_xmc
-from labelweave.foundation.arguments import checked
+from labelweave.foundation.arguments import ParameterMessage, checked
 
 _READERS: dict[str, Callable[..., LabeledData]] = {
     "mulan": read_mulan,
@@ -60,6 +61,9 @@ def detect_format(path: PathLike) -> str:
         return "svmlight"
     if suffix == ".arff":
         return "hierarchical_arff" if _has_hierarchy(path) else "mulan"
+    if is_vector_file(path):
+        expected = ParameterMessage("a table, beside which it is given as `vectors`")
+        raise DataFileError(path, None, "a file of vectors alone, which has no labels", expected)
     if suffix in _SPREADSHEET_SUFFIXES:
         raise DataFileError(path, None, "a spreadsheet", "one sheet of it, saved as CSV in UTF-8")
     return _by_content(path)

@@ -160,6 +160,9 @@ class Columns(Mapping[str, list[Any]]):
     def __contains__(self, name: object) -> bool:
         return name in self._given or part_of_date(str(name), self._given) is not None
 
+    def with_column(self, name: str, column: Any) -> Columns:
+        return Columns(self._given | {name: column}, self._marks)
+
     @property
     def n_rows(self) -> int:
         return len(next(iter(self._given.values()), ()))

@@ -48,6 +48,7 @@ from labelweave.datasets.data_file import (
     require_file,
     warn_open_end,
 )
+from labelweave.datasets.vector_files import TableWithVectors
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.vectors import are_number_lists
 
@@ -178,6 +179,7 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None, no_header: bool = 
         tables = _object_tables(path, _json_rows if kind == "json" else _fasttext_rows, chunk_rows)
     else:
         tables = _csv_tables(path, kind, chunk_rows, no_header)
+    tables = path.joined(tables) if isinstance(path, TableWithVectors) else tables
     first = next(tables, None)
     if first is None:
         raise DataFileError(path, None, "no rows", "at least one row")

@@ -100,7 +100,8 @@ def _row_text(rows: LabeledData, row: int) -> str:
     """Write the columns of a row of a table out; nothing for rows of numbers."""
     if not hasattr(rows.X, "iloc"):
         return ""
-    cells = {str(name): str(cell) for name, cell in rows.X.iloc[row].items()}
+    shown = {name: cell for name, cell in rows.X.iloc[row].items() if not isinstance(cell, np.ndarray)}
+    cells = {str(name): str(cell) for name, cell in shown.items()}
     return next(iter(cells.values())) if len(cells) == 1 else "\n".join(f"{k}: {v}" for k, v in cells.items())
 
 
@@ -146,6 +147,7 @@ def _rows_to_label(path: str, source: DataFlags, more: list[str]) -> tuple[Label
         rows = replace(rows, X=filled(rows.X, column_means(rows.X)))
         text_of = _features_of(rows)
     else:
+        place, source = source.beside(path)
         given = source.columns()
         if given.labels is None and not more:
             raise click.UsageError(
@@ -154,11 +156,11 @@ def _rows_to_label(path: str, source: DataFlags, more: list[str]) -> tuple[Label
             )
         if source.empty_labels is None:
             given = replace(given, empty_labels="unknown")
-        table = next(raw_tables(path, no_header=given.no_header))
+        table = next(raw_tables(place, no_header=given.no_header))
         columns = cut_where_listed(table, given, otherwise="").resolved(table)
         known: Any = (more if columns.labels is None else None, "error")
         rows = table_features(table, columns, source.vectorizer(columns), known)
-        shown = read_table_columns(path, replace(columns, labels=None))
+        shown = read_table_columns(place, replace(columns, labels=None))
         text_of = partial(_row_text, shown)
     return replace(rows, Y=with_more_labels(rows.Y, more)), text_of
 

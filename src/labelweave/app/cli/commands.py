@@ -47,6 +47,8 @@ def _command(module: str, function: str = "run") -> Callable[[Callable[..., Any]
 _model_and_data = with_options(
     click.argument("model"), data_argument,
     option("--text COLUMN...", "Table: the column of texts, for a pipeline that was fitted to texts."),
+    option("--vectors FILE...", "Table: the vectors of its rows (.npy, .npz, .safetensors), where the model "
+           "takes some that are no column."),
 )  # fmt: skip
 _labelled = with_options(label_column_options, file_options, signed_option)
 _quiet_option = switch("--quiet -q", "Show no progress.")

@@ -39,14 +39,14 @@ _SECTIONS = {
     "Comparing": ("compare", "compare_folds"),
     "DATA that is a table": (
         "labels", "label_separator", "label_names", "empty_labels", "label_column", "id", "no_header", "text",
-        "categorical", "numeric", "drop", "min_df", "ngrams", "missing_numeric",
+        "categorical", "numeric", "vectors", "drop", "min_df", "ngrams", "missing_numeric",
     ),
     "DATA in other formats": ("format", "xml", "n_labels", "labels_at", "n_features", "zero_based"),
 }  # fmt: skip
 _SECTION_OF = {name: title for title, names in _SECTIONS.items() for name in names}
 _ANY, _SEVERAL, _USUAL = "Most models", "Several models", "Options"
 _FEW = ("out", "dry_run", "model", "labels", "label_separator", "label_column", "text", "categorical",
-        "numeric", "id", "xml", "time_budget", "jobs", "seed", "folds", "as_json", "quiet",
+        "numeric", "vectors", "id", "xml", "time_budget", "jobs", "seed", "folds", "as_json", "quiet",
         "help_all")  # fmt: skip
 _ALL = "labelweave.help_all"  # where a context of click has whether all flags are asked for
 _NARROW = 25  # columns of flags where there are few
@@ -218,7 +218,7 @@ def fit(context: click.Context, /, data: str, out: str | None, **options: Any) -
         raise click.UsageError("Missing option '--out' / '-o'; --dry-run writes nothing.")
     request = FitRequest.of(data, out or "", options)
     read = (getattr(request.flags, name) for name in ("answers", "xml", "graph", *RELATIONS))
-    require_writable(out, data, *request.flags.more, *read)
+    require_writable(out, data, *request.flags.more, *request.flags.vectors, *read)
     if request.flags.dask is not None:
         from labelweave.app.cli.cluster import run_on_cluster
 

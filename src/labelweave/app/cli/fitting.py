@@ -232,12 +232,13 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
     if format != "table":
         data = read_any(path, format, **source.matrix_keywords())
         return TrainingRows(data, is_listed=format != "svmlight")
+    place, source = source.beside(path)
     given = source.columns()
     is_large = _is_large(path)
     table = (
-        first_block(path, given, _BLOCK_ROWS)
+        first_block(place, given, _BLOCK_ROWS)
         if is_large
-        else next(raw_tables(path, no_header=given.no_header))
+        else next(raw_tables(place, no_header=given.no_header))
     )
     given = with_usual_labels(given, table)
     if source.answers is None:
@@ -245,9 +246,9 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
     if not has_one:
         given = cut_where_listed(table, given)
     if is_large and has_pairs(table, given):  # which may be anywhere
-        is_large, table = False, next(raw_tables(path, no_header=given.no_header))
+        is_large, table = False, next(raw_tables(place, no_header=given.no_header))
     table = table if is_large else grouped(table, given)
-    columns = columns_of_blocks(path, given, _BLOCK_ROWS) if is_large else given.resolved(table)
+    columns = columns_of_blocks(place, given, _BLOCK_ROWS) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
     names = None if source.label_names is None else source.label_names.split(",")
     if names is not None and columns.label_separator != PLACES:
@@ -255,7 +256,7 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
     known: Known = ([] if columns.labels is None else names, "error")
     if is_large:
         said = ReadLines(path)
-        data = features_in_blocks(path, columns, vectorizer, known, _BLOCK_ROWS, said)
+        data = features_in_blocks(place, columns, vectorizer, known, _BLOCK_ROWS, said)
         table = completed(table, columns)
     else:
         data = table_features(table, columns, vectorizer, known)

@@ -24,6 +24,7 @@ from labelweave.app.cli.messages import KEY_FILE, flag_of, show_path_as
 
 if TYPE_CHECKING:
     from labelweave.datasets import TableColumns, TableVectorizer
+    from labelweave.datasets.data_file import PathLike
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,6 +36,8 @@ _KINDS = {
     "text": "text, weighted as tf-idf; repeat",
     "categorical": "categories; repeat",
     "numeric": "numbers, standardised; repeat",
+    "vectors": "lists of numbers, such as embeddings; or a file of them, a row each (.npy, .npz, "
+    ".safetensors), in the order of DATA or with names of rows for --id; repeat",
     "drop": "left out when no kind is given; repeat",
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
@@ -151,12 +154,29 @@ class DataFlags(SimpleNamespace):
             **{kind: getattr(self, kind) or None for kind in _KINDS},
         )
 
+    def beside(self, path: str) -> tuple[PathLike, DataFlags]:
+        """Put a file of --vectors, which is no column, beside a table; name the column it becomes."""
+        from labelweave.datasets.table_blocks import has_column
+        from labelweave.datasets.vector_files import TableWithVectors, is_vector_file
+
+        names = self.vectors or ()
+        files = [one for one in names if is_vector_file(one) and not has_column(path, one, self.no_header)]
+        if not files:
+            return path, self
+        if len(files) > 1:
+            said = f"--vectors {files[0]} and {files[1]} are two files; put their vectors into one."
+            raise click.UsageError(said)
+        table = TableWithVectors(path, files[0], self.id)
+        columns = [name for name in names if name != files[0]]
+        return table, DataFlags(**(vars(self) | {"vectors": [*columns, table.name]}))
+
     def vectorizer(self, columns: TableColumns) -> TableVectorizer:
         """Make what turns columns of a table into features; missing numbers get the mean without a flag."""
         from labelweave.datasets import TableVectorizer
+        from labelweave.datasets.table_columns import KINDS
 
         return TableVectorizer(
-            columns.text, columns.categorical, columns.numeric, min_df=self.min_df or 1,
+            **{kind: getattr(columns, kind) for kind in KINDS}, min_df=self.min_df or 1,
             ngram_range=(1, self.ngrams or 1), missing_numeric=self.missing_numeric or "mean",
         )  # fmt: skip
 

@@ -26,6 +26,7 @@ from labelweave.datasets import (
 )
 from labelweave.datasets.any_file import NUMBERED
 from labelweave.datasets.csr_parts import label_numbers
+from labelweave.datasets.table_columns import KINDS
 from labelweave.estimators.label_graph.choice import GRAPHS
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix
 from labelweave.labels.taxonomy.node_graph import listed
@@ -245,7 +246,8 @@ def _other_labels(request: FitRequest, path: str, columns: Columns, names: Seque
                 f"--covariance-from {path} is a table and {request.data} is none, so that nothing says where "
                 "its labels are; give a file of another format."
             )
-        only_labels = replace(columns, text=(), categorical=(), numeric=(), drop=None, id=None)
+        nothing: dict[str, Any] = dict.fromkeys(KINDS, ())
+        only_labels = replace(columns, **nothing, drop=None, id=None)
         Y = read_table_columns(path, only_labels).Y
     else:
         same = columns is None and format == request.flags.format_of(request.data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
@@ -27,8 +27,9 @@ from labelweave.datasets import (
 from labelweave.datasets.any_file import NUMBERED
 from labelweave.datasets.arff_header import read_header
 from labelweave.datasets.csr_parts import label_numbers
-from labelweave.datasets.data_file import numbered_lines
+from labelweave.datasets.data_file import PathLike, numbered_lines
 from labelweave.datasets.table_blocks import column_names, has_column
+from labelweave.datasets.vector_files import TableWithVectors
 from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_text import with_unobserved
@@ -87,7 +88,7 @@ def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]
     chunks: Iterable[LabeledData] = (
         [_read_matrix(model, path, source, has_labels=False)]
         if table is None
-        else map(table.rows, iterate_table(path, replace(table.columns, labels=None), size))
+        else map(table.rows, iterate_table(table.path, replace(table.columns, labels=None), size))
     )
     for data in chunks:
         ids = range(first, first + len(data)) if data.row_ids is None else data.row_ids.tolist()
@@ -99,8 +100,12 @@ def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]
 
 @dataclass(frozen=True)
 class _Table:
-    """What the columns of a table are to a model, and to the pipeline that it is or decides on."""
+    """What the columns of a table are to a model, and to the pipeline that it is or decides on.
 
+    path: of the table, beside which there may be a file of vectors.
+    """
+
+    path: PathLike
     columns: TableColumns
     piped: PipelineColumns | None = None
 
@@ -118,7 +123,7 @@ class _Table:
         given = source.columns()
         if is_piped:
             piped = PipelineColumns.of(pipeline, path, given)
-            return cls(piped.roles, piped)
+            return cls(path, piped.roles, piped)
         if given.text:
             raise click.UsageError("--text is for pipelines of texts, and this model knows its columns.")
         known = model.columns_
@@ -133,11 +138,26 @@ class _Table:
             id=given.id or named,
             no_header=no_header,
         )
-        return cls(columns)
+        return cls(_with_vectors(path, columns, source.vectors), columns)
 
     def rows(self, data: LabeledData) -> LabeledData:
         """Bring rows that were read with the columns into the form that the model takes."""
         return data if self.piped is None else replace(data, X=self.piped.rows(data.X))
+
+
+def _with_vectors(path: str, columns: TableColumns, files: Sequence[str] | None) -> PathLike:
+    """Put a file of vectors beside a table that lacks a column of them that the model takes."""
+    known = columns.vectors or ()
+    absent = [name for name in known if not has_column(path, name, columns.no_header)]
+    if absent and not files:
+        said = f"{path} has no column {absent[0]!r} of vectors; give a file of them with --vectors FILE."
+        raise click.UsageError(said)
+    if not files:
+        return path
+    if not absent:
+        why = f"{path} has the vectors of the model" if known else "the model was fitted without vectors"
+        raise click.UsageError(f"--vectors {files[0]} is not needed: {why}; leave it out.")
+    return TableWithVectors(path, files[0], columns.id, absent[0])
 
 
 def _read_matrix(
@@ -185,7 +205,7 @@ def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData
     elif table.columns.labels is None:
         raise click.UsageError("Name the column of the labels with --labels or --label-column.")
     else:
-        rows = table.rows(_read_labeled_table(model, path, table.columns, source))
+        rows = table.rows(_read_labeled_table(model, table.path, table.columns, source))
     counts = _unknown_counts(model, rows) if source.unknown_labels == "ignore" else {}
     if counts:
         note(
@@ -202,10 +222,10 @@ def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
         columns, there = table.columns, column_names(path, table.columns.no_header)
         wanted = [columns.labels] if isinstance(columns.labels, str) else list(columns.labels or ())
         if any(name in there for name in wanted):
-            rows = table.rows(_read_labeled_table(model, path, columns, source))
+            rows = table.rows(_read_labeled_table(model, table.path, columns, source))
             return replace(rows, Y=rows.Y.select_labels(np.arange(len(names_of(model)))))
         columns = replace(columns, labels=None)
-        return table.rows(read_table_columns(path, columns, label_names=names_of(model)))
+        return table.rows(read_table_columns(table.path, columns, label_names=names_of(model)))
     if source.format_of(path) == "mulan":
         attributes = read_header(path, numbered_lines(path)).attributes
         if {attribute.name for attribute in attributes}.isdisjoint(names_of(model)):
@@ -232,7 +252,9 @@ def _unknown_counts(model: Model, rows: LabeledData) -> dict[str, int]:
     return {name: count for name, count in found.items() if name not in known}
 
 
-def _read_labeled_table(model: Model, path: str, columns: TableColumns, source: DataFlags) -> LabeledData:
+def _read_labeled_table(
+    model: Model, path: PathLike, columns: TableColumns, source: DataFlags
+) -> LabeledData:
     if has_one_class_a_row(model):  # classes may be inner nodes, which are no labels
         return read_table_columns(path, columns)
     names = names_of(model)
@@ -243,7 +265,7 @@ def _read_labeled_table(model: Model, path: str, columns: TableColumns, source: 
 
 
 def _read_label_columns(
-    model: Model, path: str, columns: TableColumns, names: list[str], unknown: Any
+    model: Model, path: PathLike, columns: TableColumns, names: list[str], unknown: Any
 ) -> LabeledData:
     """Read a column a label; labels that no column of the training table told of may have one or not."""
     there, listed, classifier = (

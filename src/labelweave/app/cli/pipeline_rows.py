@@ -50,7 +50,7 @@ class PipelineColumns:
                     f"The model takes texts, and {path} has {len(roles.text or ())} columns that look like "
                     "texts; name one with --text."
                 )
-            roles = replace(roles, categorical=None, numeric=None, drop=None)
+            roles = replace(roles, categorical=None, numeric=None, vectors=None, drop=None)
             return cls(roles, list(roles.text), ())
         names = [str(name) for name in pipeline.feature_names_in_]
         words = {name for name, kind in _words(pipeline, names).items() if kind != "number"}

@@ -11,7 +11,8 @@ import numpy as np
 from labelweave.app.cli.messages import hint, is_quiet, note, print_lines
 from labelweave.datasets import TableColumns
 from labelweave.datasets.columns import as_list, is_missing, is_text, is_text_lists
-from labelweave.datasets.table import numbers_of, with_layout
+from labelweave.datasets.table import numbers_of, vectors_of, with_layout
+from labelweave.datasets.table_columns import KINDS
 from labelweave.datasets.table_files import RawTable
 from labelweave.labels.written_labels import PLACES, is_list
 
@@ -83,7 +84,8 @@ def column_words(table: RawTable, given: TableColumns, columns: TableColumns) ->
     given: what the flags say; columns: what became of that.
     """
     labels = (columns.labels,) if isinstance(columns.labels, str) else columns.labels or ()
-    kinds = {kind: getattr(columns, kind) or () for kind in ("text", "categorical", "numeric")}
+    kinds = {kind: getattr(columns, kind) or () for kind in KINDS}
+    lengths = {name: vectors_of(table, name).shape[1] for name in kinds["vectors"]}
     used = {*labels, *(name for names in kinds.values() for name in names), columns.id}
     left_out = [
         f"{name} ({_reason(table, given, name)})"
@@ -91,9 +93,11 @@ def column_words(table: RawTable, given: TableColumns, columns: TableColumns) ->
         if not {name, f"{name} (year)"} & used
     ]
     gaps = [name for name in kinds["numeric"] if np.isnan(numbers_of(table, name)).any()]
+    gaps += [name for name in lengths if np.isnan(vectors_of(table, name)).any()]
     roles = {
         "labels": _listed(labels),
         **{kind: _listed(names) for kind, names in kinds.items()},
+        "vectors": _listed([f"{name} ({length} numbers)" for name, length in lengths.items()]),
         "missing": f"{_listed(gaps)} (the mean is taken)" if gaps else "",
         "names of rows": columns.id or "",
         "left out": _listed(left_out),

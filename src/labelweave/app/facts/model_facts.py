@@ -23,6 +23,7 @@ from labelweave.app.facts.words import (
     plain_parameters,
     taxonomy_words,
 )
+from labelweave.datasets.table_columns import KINDS
 from labelweave.decisions.automatic import AutoLabelClassifier
 from labelweave.decisions.layers import guarantee_words, innermost, layer_words, shown_thresholds, taxonomy_of
 from labelweave.estimators import (
@@ -34,7 +35,7 @@ from labelweave.estimators import (
 from labelweave.labels import CliqueGraph, Taxonomy
 
 _CHOICE_COLUMNS = ("rank", "regularization", "mean_test_score", "std_test_score")
-_COLUMNS = ("text", "categorical", "numeric", "labels", "label_separator", "id")
+_COLUMNS = (*KINDS, "labels", "label_separator", "id")
 Plain = dict[str, Any]
 _UNTOLD = ("changed", "steps", "thresholds")  # in JSON, which has all parameters
 OF_SOME = ("factors", "graph", "choice", "taxonomy", "prior", "hyperparameters", "learning", "combination")
