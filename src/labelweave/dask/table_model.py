@@ -25,7 +25,7 @@ from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import kinds_of_frames, with_kinds
 from labelweave.datasets.table_vectorizer import refuse_no_scale
-from labelweave.datasets.vector_blocks import VectorSums
+from labelweave.datasets.vector_blocks import DenseBlock
 from labelweave.estimators import TableModel
 from labelweave.estimators.table_model import frame_of
 
@@ -47,7 +47,7 @@ class TableCounts:
     words: list[Counter[str]]
     values: list[set[str]]
     numbers: npt.NDArray[np.float64]
-    vectors: list[VectorSums]
+    vectors: list[DenseBlock]
 
     @classmethod
     def of(cls, vectorizer: TableVectorizer, frame: Any) -> TableCounts:
@@ -65,8 +65,7 @@ class TableCounts:
         words, values, _ = vectorizer._nothing_seen()
         vectorizer._see(frame, words, values)
         numbers = np.array([counts, means, squares], np.float64).reshape(3, -1)
-        sums = vectorizer._with_vectors([*map(VectorSums.of, vectorizer.vectors)], frame)
-        return cls(len(frame), words, values, numbers, sums)
+        return cls(len(frame), words, values, numbers, vectorizer._blocks(frame))
 
     def __add__(self, other: TableCounts) -> TableCounts:
         (count, mean, squares), (more, its_mean, its_squares) = self.numbers, other.numbers

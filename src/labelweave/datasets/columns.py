@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from labelweave.datasets.data_file import DataFileError, PathLike, finite_number
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.vectors import Refusal, are_number_lists, stacked
+from labelweave.foundation.vectors import Refusal, are_number_lists
 from labelweave.labels.label_names import as_text
 
 # in lower case; not "-", by which spreadsheets and statistical offices write 0
@@ -144,7 +144,6 @@ class Columns(Mapping[str, list[Any]]):
         self._given, self._marks = dict(given), marks
         self._lists = {name: column for name, column in given.items() if isinstance(column, list)}
         self._numbers: dict[str, npt.NDArray[np.float64] | None] = {}
-        self._vectors: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> list[Any]:
         if name not in self._lists:
@@ -217,12 +216,6 @@ class Columns(Mapping[str, list[Any]]):
             except ValueError as error:
                 raise refusal(row, repr(str(cell)[:40]), str(error)) from None
         return values
-
-    def vectors(self, name: str, refusal: Refusal) -> Array:
-        """Read a column as vectors below each other; see :func:`~labelweave.foundation.vectors.stacked`."""
-        if name not in self._vectors:
-            self._vectors[name] = stacked(self.plain(name), refusal)
-        return self._vectors[name]
 
     def unformatted(self, name: str, most: int | None = None) -> Any:
         """Return a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text.

@@ -44,6 +44,7 @@ from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.frames import TRUTH
+from labelweave.foundation.vectors import stacked
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_matrix import words_on_no_negative
 from labelweave.labels.label_names import as_text
@@ -71,12 +72,10 @@ def refuse_missing_numbers(table: RawTable, vectorizer: Any) -> None:
     found = {name: numbers_of(table, name)[:, None] for name in vectorizer.numeric}
     found |= {name: vectors_of(table, name) for name in vectorizer.vectors}
     for name, numbers in found.items():
-        is_missing = np.isnan(numbers)
-        row = int(np.argmax(is_missing.any(axis=1)))
-        if is_missing.size and is_missing[row].any():
-            kind = "vector" if name in vectorizer.vectors and is_missing[row].all() else "number"
-            expected = ParameterMessage(f"a {kind}; `missing_numeric='mean'` fills it in")
-            raise table.error(row, name, f"no {kind}", expected)
+        rows = np.flatnonzero(np.isnan(numbers).any(axis=1))
+        if len(rows):
+            expected = ParameterMessage("a number; `missing_numeric='mean'` fills it in")
+            raise table.error(int(rows[0]), name, "no number", expected)
 
 
 @checked
@@ -188,7 +187,9 @@ def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
 
 
 def vectors_of(table: RawTable, name: str) -> Array:
-    return table.columns.vectors(name, lambda row, found, expected: table.error(row, name, found, expected))
+    return stacked(
+        table.columns.plain(name), lambda row, found, expected: table.error(row, name, found, expected)
+    )
 
 
 def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:

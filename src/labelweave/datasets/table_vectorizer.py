@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from labelweave.datasets.columns import Columns, part_of_date, parts_of_dates
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.table_columns import KINDS, column_names, listed_columns, refuse_repeated
-from labelweave.datasets.vector_blocks import VectorBlock, VectorSums
+from labelweave.datasets.vector_blocks import DenseBlock
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError, checked
 from labelweave.foundation.array_types import Array
@@ -71,6 +71,9 @@ _NO_WORDS = "it has no words; name the column in `categorical` or `drop`"
         "decimal_marks": Optional(Named(OneOf((".", ",")))),
     },
     {
+        "vectors have a mean for each number": lambda state: (
+            ("vectors" in state) == ("vector_means" in state)
+        ),
         "words and values of a column are distinct, and words have a weight each": _has_own_words,
         "ngram_range rises": lambda state: state["ngram_range"][0] <= state["ngram_range"][1],
     },
@@ -107,8 +110,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The values of each categorical column.
     text_vectorizers_ : list of TfidfVectorizer
         One for each text column.
-    vector_blocks_ : list of VectorBlock
-        The dense features of each column of vectors: their ``name``, and the training ``means``.
+    vector_blocks_ : list of DenseBlock
+        The features of each column of vectors: their ``name``, ``feature_names`` and training ``means``.
     decimal_marks_ : dict of str to {".", ","}
         What stood before fractions in numeric columns of a CSV file whose cells semicolons part;
         :func:`read_table` keeps it here, and reads later files so.
@@ -207,19 +210,20 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If a column is absent, a number is missing, or a text column has no words.
         """
         words, values, n_rows = self._nothing_seen()
-        numbers, sums = [np.empty((0, len(self.numeric)))], [VectorSums.of(name) for name in self.vectors]
+        numbers, nothing = [np.empty((0, len(self.numeric)))], np.empty((0, 0))
+        blocks = [DenseBlock.of(name, nothing) for name in self.vectors]
         for frame in map(self._table, frames):
             n_rows += len(frame)
             self._see(frame, words, values)
             numbers.append(self._numbers(frame))
-            sums = self._with_vectors(sums, frame)
+            blocks = [block + more for block, more in zip(blocks, self._blocks(frame), strict=True)]
         table = np.concatenate(numbers)
         with np.errstate(over="ignore", invalid="ignore"):
             scaler = StandardScaler().fit(table) if self.numeric else None  # it passes over NaN
         if scaler is not None:
             refuse_no_scale(self.numeric, (~np.isnan(table)).sum(axis=0), scaler.var_)
         means, scales = (np.zeros(0), np.ones(0)) if scaler is None else (scaler.mean_, scaler.scale_)
-        return self._keep(words, values, n_rows, means, scales, sums)
+        return self._keep(words, values, n_rows, means, scales, blocks)
 
     def _nothing_seen(self) -> tuple[list[Counter[str]], list[set[str]], int]:
         """Begin to count: in how many rows each word of a text column is, values of categories, rows."""
@@ -233,15 +237,13 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, seen in zip(self.categorical, values, strict=True):
             seen.update(cells_of(frame, name))
 
-    def _with_vectors(self, sums: Sequence[VectorSums], frame: Any) -> list[VectorSums]:
-        """Add the vectors of further rows to sums, of whose length they must be."""
-        return [
-            one + VectorSums.of(one.name, self._vectors(frame, one.name, len(one) or None)) for one in sums
-        ]
+    def _blocks(self, frame: Any) -> list[DenseBlock]:
+        """Add up the vectors of some rows."""
+        return [DenseBlock.of(name, self._vectors(frame, name)) for name in self.vectors]
 
     def _keep(
         self, words: list[Counter[str]], values: list[set[str]], n_rows: int, means: Any, scales: Any,
-        sums: Sequence[VectorSums],
+        blocks: list[DenseBlock],
     ) -> Self:  # fmt: skip
         """Be fitted to the rows that were counted.
 
@@ -253,7 +255,9 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.categories_ = [sorted(seen) for seen in values]
         self.__dict__.pop("_category_places", None)
         self.means_, self.scales_ = np.asarray(means), np.asarray(scales)
-        self.vector_blocks_ = [one.block() for one in sums]
+        for block in blocks:
+            block.refuse_gaps()
+        self.vector_blocks_ = blocks
         self.decimal_marks_: dict[str, str] = {}
         return self
 
@@ -339,7 +343,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         made = cls(**{name: state[name] for name in inspect.signature(cls).parameters if name in state})
         means = zip(made.vectors, state.get("vector_means", ()), strict=True)
-        made.vector_blocks_ = [VectorBlock(name, np.array(found)) for name, found in means]
+        made.vector_blocks_ = [DenseBlock(name, np.ones(found.shape), found) for name, found in means]
         made.text_vectorizers_ = [made._text_vectorizer(words) for words in map(_words_in, state["words"])]
         for vectorizer, idf in zip(made.text_vectorizers_, state["idf"], strict=True):
             vectorizer.idf_ = np.array(idf)
@@ -391,27 +395,24 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         numbers = np.empty((len(frame), len(self.numeric)))
         for place, name in enumerate(self.numeric):
             numbers[:, place] = _numbers_of(frame, name)
+        self._refuse_missing(frame, numbers, self.numeric)
+        return numbers
+
+    def _vectors(self, frame: Any, name: str, length: int | None = None) -> Array:
+        """Read a column of vectors (n, k), of a length that is known if one is given."""
+        vectors = stacked(frame[name], _refusal(frame, name), length)
+        self._refuse_missing(frame, vectors, [name] * vectors.shape[1])
+        return vectors
+
+    def _refuse_missing(self, frame: Any, numbers: Array, names: Sequence[str]) -> None:
+        """Refuse missing numbers (n, k) of columns, unless means are put in their places."""
         missing = np.isnan(numbers)
         if self.missing_numeric == "error" and missing.any():
             row, column = np.argwhere(missing)[0]
             raise ParameterError(
-                f"Row {frame.index[row]}, column {self.numeric[column]!r} has no number; "
+                f"Row {frame.index[row]}, column {names[column]!r} has no number; "
                 "fill it in or use `missing_numeric='mean'`."
             )
-        return numbers
-
-    def _vectors(self, frame: Any, name: str, length: int | None) -> Array:
-        """Read a column of vectors (n, k), of a length that is known if one is given."""
-        vectors = stacked(frame[name], _refusal(frame, name), length)
-        is_missing = np.isnan(vectors)
-        if self.missing_numeric == "error" and is_missing.any():
-            row = int(np.argmax(is_missing.any(axis=1)))
-            kind = "vector" if is_missing[row].all() else f"number at place {int(np.argmax(is_missing[row]))}"
-            raise ParameterError(
-                f"Row {frame.index[row]}, column {name!r} has no {kind}; "
-                "fill it in or use `missing_numeric='mean'`."
-            )
-        return vectors
 
     def _table(self, frame: Any) -> Any:
         if not hasattr(frame := as_pandas(frame), "columns"):

@@ -1,28 +1,55 @@
-"""Blocks of dense features, such as the numbers of a column of vectors: means and sums."""
+"""Blocks of dense features, such as the numbers of a column of vectors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
-from labelweave.foundation.array_types import Array
+from labelweave.foundation.array_types import Array, Floats
 
 
 @dataclass(frozen=True)
-class VectorBlock:
-    """A block of dense features of one name, and what stands for each where it is missing.
+class DenseBlock:
+    """Dense features of one name, and their means over training rows, which stand for missing numbers.
 
-    Shapes: means (k,).
+    Blocks of some rows each add up.  k is 0 before there were vectors.
+    Shapes: counts (k,), of numbers that are there; sums (k,).
     """
 
     name: str
-    means: npt.NDArray[np.float64]
+    counts: Array
+    sums: Floats
+
+    @classmethod
+    def of(cls, name: str, vectors: Array) -> Self:
+        """Add up the vectors (n, k) of some rows, NaN where missing."""
+        counts = np.count_nonzero(~np.isnan(vectors), axis=0)
+        return cls(name, counts, np.nansum(vectors, axis=0, dtype=np.float64))
 
     def __len__(self) -> int:
-        return len(self.means)
+        return len(self.sums)
+
+    def __add__(self, other: Self) -> Self:
+        if not len(self) or not len(other):
+            return self if len(self) else other
+        if len(self) != len(other):
+            lengths = f"{len(self)} numbers in some rows and of {len(other)} in others"
+            raise ValueError(
+                f"The column {self.name!r} has vectors of {lengths}; give vectors of one length."
+            )
+        return type(self)(self.name, self.counts + other.counts, self.sums + other.sums)
+
+    def refuse_gaps(self) -> None:
+        """Refuse a block of no vectors, or in which a number is in no row."""
+        if not len(self) or not self.counts.all():
+            what = f"no number at place {np.argmin(self.counts)}" if len(self) else "no vector"
+            raise ValueError(f"The vectors column {self.name!r} has {what} in any row; leave it out.")
+
+    @property
+    def means(self) -> Floats:
+        return self.sums / self.counts
 
     @property
     def feature_names(self) -> list[str]:
@@ -34,43 +61,3 @@ class VectorBlock:
         return (
             np.where(is_missing, self.means.astype(vectors.dtype), vectors) if is_missing.any() else vectors
         )
-
-
-@dataclass(frozen=True)
-class VectorSums:
-    """Of the vectors of some rows, how many numbers there are at each place, and their sums: (k,) each.
-
-    They add up over rows.  k is 0 where no row had a vector.
-    """
-
-    name: str
-    counts: Any
-    sums: Any
-
-    @classmethod
-    def of(cls, name: str, vectors: Array | None = None) -> Self:
-        """Add vectors (n, k) up; None of no row."""
-        if vectors is None:
-            return cls(name, np.zeros(0, np.intp), np.zeros(0))
-        counts = np.count_nonzero(~np.isnan(vectors), axis=0)
-        return cls(name, counts, np.nansum(vectors, axis=0, dtype=np.float64))
-
-    def __len__(self) -> int:
-        return len(self.sums)
-
-    def __add__(self, other: Self) -> Self:
-        if not len(self) or not len(other):
-            return self if len(self) else other
-        if len(self) != len(other):
-            raise ValueError(
-                f"The column {self.name!r} has vectors of {len(self)} numbers in some rows and of "
-                f"{len(other)} in others; give vectors of one length."
-            )
-        return type(self)(self.name, self.counts + other.counts, self.sums + other.sums)
-
-    def block(self) -> VectorBlock:
-        """Give the block of these rows; refuse one of no vectors, or of which a number is nowhere."""
-        if not len(self) or not self.counts.all():
-            what = f"no number at place {int(np.argmin(self.counts))}" if len(self) else "no vector"
-            raise ValueError(f"The vectors column {self.name!r} has {what} in any row; leave it out.")
-        return VectorBlock(self.name, self.sums / self.counts)
