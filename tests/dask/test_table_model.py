@@ -46,6 +46,20 @@ def frame(values, n=3):
     return dd.from_pandas(values, npartitions=n)
 
 
+@pytest.mark.parametrize("named", [{"vectors": "emb"}, {"vectors": "emb", "text": "text"}], ids=str)
+def test_vectors_of_partitions_are_those_of_the_whole_frame(client, named):
+    vectors = [*np.random.default_rng(0).normal(size=(89, 3)).astype(np.float32), None]
+    rows = ROWS.assign(emb=vectors)
+    model = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), **named).fit(parted(rows), parted(TRUTH))
+    whole = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), **named).fit(rows, TRUTH)
+    np.testing.assert_allclose(
+        model.vectorizer_.vector_blocks_[0].means, whole.vectorizer_.vector_blocks_[0].means
+    )
+    np.testing.assert_allclose(model.decision_function(rows), whole.decision_function(rows), atol=0.01)
+    with pytest.raises(ValueError, match="vectors of 3 numbers in some rows and of 2 in others"):
+        model.fit(parted(rows.assign(emb=[*vectors[:70], *([[1.0, 2.0]] * 20)])), parted(TRUTH))
+
+
 @pytest.mark.parametrize("named", [{}, {"text": "text", "numeric": ["size"], "ngram_range": (1, 2)}])
 def test_it_is_the_model_of_the_whole_frame(client, tmp_path, named):
     model = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), **named).fit(frame(ROWS), frame(TRUTH))

@@ -72,10 +72,12 @@ def _arrays(path: PathLike) -> dict[str, Any]:
     if suffix == ".safetensors":
         with safe_open(path, framework="numpy") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    with np.load(path, allow_pickle=False) as file:
-        if not {*file.files} >= _SPARSE:
-            return {name: file[name] for name in file.files}
-    matrix = checked_csr(sp.load_npz(path), "the matrix")
+    with Path(path).open("rb") as file:
+        arrays = np.load(file, allow_pickle=False)
+        if not {*arrays.files} >= _SPARSE:
+            return {name: arrays[name] for name in arrays.files}
+        file.seek(0)
+        matrix = checked_csr(sp.load_npz(file), "the matrix")
     if np.prod(matrix.shape, dtype=float) > _MOST_ENTRIES:
         raise ValueError(f"a sparse matrix of shape {matrix.shape}, of over {_MOST_ENTRIES:,} entries in all")
     return {"": matrix.toarray()}

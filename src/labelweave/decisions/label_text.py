@@ -192,6 +192,7 @@ class LabelTextClassifier(DecisionClassifier):
         unseen = np.setdiff1d(np.arange(data.labels.n_labels), seen_labels(data))
         self._form = replace(self._form, unobserved=tuple(unseen.tolist()))
         data = self._announced(replace(data, y=data.labels if self._form.kind != "binary" else y), 1)
+        X = with_vectors_as_rows(X)
         features = self._features(X)
         names = self._names_of_features(X)
         text = self._column_text
@@ -294,7 +295,6 @@ class LabelTextClassifier(DecisionClassifier):
     def _features(self, X: Any) -> FeatureMatrix:
         if sp.issparse(X):
             return FeatureMatrix(checked_csr(X, "X"), None, LARGEST_FEATURE)
-        X = with_vectors_as_rows(X)
         try:
             numbers = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError):

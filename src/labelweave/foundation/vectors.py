@@ -99,7 +99,7 @@ def _fault(cells: Sequence[Any], present: list[int], length: int | None) -> tupl
         if numbers is None or numbers.ndim != 2:
             return row, repr(str(cells[row])[:40]), "a vector, a list of numbers"
         if length is None:
-            length, like = numbers.shape[1], f"in row {row}"
+            length, like = numbers.shape[1], "in the rows before"
         if numbers.shape[1] != length:
             return row, f"a vector of {numbers.shape[1]} numbers", f"one of {length}, as {like}"
         if np.isinf(numbers).any():

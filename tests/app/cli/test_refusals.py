@@ -58,12 +58,28 @@ def folder(tmp_path_factory, rows):
     (path / "noise.csv").write_bytes(bytes(range(256)))
     (path / "noise.svm").write_bytes(bytes(range(255, -1, -1)))
     (path / "again.lw").symlink_to("m.lw")
+    np.save(path / "rows.npy", np.eye(6, 3))
+    np.save(path / "wide.npy", np.eye(6))
+    np.save(path / "five.npy", np.eye(5, 3))
+    np.savez(path / "ids.npz", ids=["p0", "p1", "p9"], vectors=np.eye(3))
+    (path / "bad.npy").write_bytes(b"nonsense")
     data = make_text_like(240, 60, 5, labels_per_row=1.5, words_per_row=8)
     named = LabeledData(data.X, LabelMatrix(data.Y.positives, None, list("abcde")), np.arange(60).astype(str))
     write_mulan(named, path / "train.arff", path / "train.xml")
     words = ["fit", path / "things.csv", "--model", "kernel-logistic", "--text", "text", "--labels", "kind"]
     words += ["--class-paths", "--hyperparameters", "fixed", "-q", "--out", path / "classes.lw"]
     invoke(words)
+    of_vectors = [
+        "fit",
+        path / "a.csv",
+        "--vectors",
+        path / "rows.npy",
+        "--labels",
+        "tags",
+        "--model",
+        "max-margin",
+    ]
+    invoke([*of_vectors, "-q", "--out", path / "vectors.lw"])
     return path
 
 

@@ -56,7 +56,7 @@ TextOf = Callable[[int], str]
 
 def queries(flags: DataFlags) -> None:
     model, data, out, answers = flags.model, flags.data, flags.out, flags.answers
-    require_writable(out, model, data, answers, flags.xml)
+    require_writable(out, model, data, answers, flags.xml, *(flags.vectors or ()))
     loaded = open_model(model, flags.key)
     if has_one_class_a_row(loaded):
         said = "queries asks about many labels a row, and this model predicts one class a row."

@@ -43,7 +43,7 @@ def run(flags: DataFlags) -> None:
     data, top, out = flags.data, flags.top, None if flags.out == "-" else flags.out
     is_printed = out is None and flags.output_format is None
     format = chosen_format(out, flags.output_format)
-    require_writable(out, data, flags.taxonomy, flags.covariance, flags.xml)
+    require_writable(out, data, flags.taxonomy, flags.covariance, flags.xml, *flags.vectors)
     rows, _, words, _ = read_training_rows(data, flags, has_one=False)
     if words is not None:
         words.show()

@@ -99,7 +99,7 @@ def _evaluation(model: Model, data: str, source: DataFlags) -> Evaluation:
 
 def report(flags: DataFlags) -> None:
     model, data, out = flags.model, flags.data, flags.out
-    require_writable(out, model, data, flags.xml)
+    require_writable(out, model, data, flags.xml, *(flags.vectors or ()))
     loaded = open_model(model, flags.key)
     rows = read_labeled_rows(loaded, data, flags)
     versions = read_model_file(model, verify=False, key=flags.key).versions
@@ -121,7 +121,8 @@ def report(flags: DataFlags) -> None:
 
 def decide(flags: DataFlags) -> None:
     model, data, out = flags.model, flags.data, flags.out
-    require_writable(out, data, flags.xml)  # the model may go where it was, inside of what decides
+    # the model may go where it was, inside of what decides
+    require_writable(out, data, flags.xml, *(flags.vectors or ()))
     given = {name: vars(flags)[name] for name in DECISIONS if vars(flags)[name] is not None}
     if not given:
         raise click.UsageError("Give --enforce, --tune-threshold, --calibrate or --conformal.")

@@ -42,7 +42,7 @@ class Answers(NamedTuple):
 def run(flags: DataFlags) -> None:
     out = None if flags.out == "-" else flags.out
     format = chosen_format(out, flags.output_format)
-    require_writable(out, flags.model, flags.data, flags.xml)
+    require_writable(out, flags.model, flags.data, flags.xml, *(flags.vectors or ()))
     loaded = open_model(flags.model, flags.key)
     classifier: Any = classifier_of(loaded)
     refuse(_refused_wishes(classifier, flags))

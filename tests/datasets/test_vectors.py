@@ -1,0 +1,246 @@
+"""Columns of vectors become features, whatever library has them; what is no vector is refused by row."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from pyarrow import parquet
+from safetensors.numpy import save_file
+
+from labelweave.datasets import DataFileError, TableColumns, TableVectorizer, read_table
+from labelweave.datasets.table_columns import columns_of_frame
+from labelweave.datasets.vector_files import TableWithVectors, read_vectors
+
+ROWS = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+TAGS = [["a"] if row[0] > 0 else ["b"] for row in ROWS]
+FRAME = pd.DataFrame({"emb": list(ROWS), "text": ["red sea", "blue"] * 15, "size": np.arange(30) / 2})
+LISTS, LARGE = pa.array(list(ROWS)), pa.large_list(pa.float32())
+COLUMNS = {
+    "arrays": pd.DataFrame({"emb": list(ROWS)}),
+    "lists": pd.DataFrame({"emb": ROWS.tolist()}),
+    "arrow in pandas": pd.DataFrame({"emb": pd.arrays.ArrowExtensionArray(LISTS)}),
+    "pyarrow": pa.table({"emb": LISTS}),
+    "pyarrow fixed": pa.table({"emb": pa.FixedSizeListArray.from_arrays(ROWS.ravel(), 3)}),
+    "pyarrow large": pa.table({"emb": pa.chunked_array([LISTS[:9], LISTS[9:]]).cast(LARGE)}),
+    "polars lists": pl.DataFrame({"emb": pl.Series(ROWS.tolist(), dtype=pl.List(pl.Float32))}),
+    "polars arrays": pl.DataFrame({"emb": pl.Series(list(ROWS), dtype=pl.Array(pl.Float32, 3))}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_vectors_of_any_library_are_features(name):
+    made = TableVectorizer(vectors="emb")
+    X = made.fit_transform(COLUMNS[name])
+    np.testing.assert_array_equal(X, ROWS)
+    assert X.dtype == (np.float64 if name == "lists" else np.float32)
+    assert made.get_feature_names_out().tolist() == ["emb[0]", "emb[1]", "emb[2]"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "others", "found"),
+    [("f2", {}, "f4"), ("f4", {"numeric": "size"}, "f8"), ("f8", {}, "f8"), ("i4", {}, "f8")],
+)
+def test_dense_features_are_as_precise_as_their_columns(dtype, others, found):
+    X = TableVectorizer(vectors="emb", **others).fit_transform(FRAME.assign(emb=list(ROWS.astype(dtype))))
+    assert type(X) is np.ndarray
+    assert X.dtype == found
+
+
+def test_vectors_stand_beside_texts_categories_and_numbers():
+    made = TableVectorizer("text", numeric="size", vectors="emb").fit(FRAME)
+    X = made.transform(FRAME)
+    apart = [TableVectorizer(**{kind: name}).fit_transform(FRAME) for kind, name in
+             (("text", "text"), ("numeric", "size"), ("vectors", "emb"))]  # fmt: skip
+    np.testing.assert_array_equal(X.toarray(), sp.hstack([*apart[:2], sp.csr_array(apart[2])]).toarray())
+    assert made.get_feature_names_out()[-4:].tolist() == ["size", "emb[0]", "emb[1]", "emb[2]"]
+
+
+BAD = {
+    "length": ([[1.0, 2], [1.0]], "a vector of 1 numbers.*one of 2, as in the rows before"),
+    "text": ([[1.0, 2], ["a", 2]], ".*'a', 2.*a vector, a list of numbers"),
+    "object": ([[1.0, 2], [{}, 2]], ".* a vector, a list of numbers"),
+    "number": ([[1.0, 2], 7], "'7'.*a vector, a list of numbers"),
+    "nested": ([[1.0, 2], [[1], [2]]], ".* a vector, a list of numbers"),
+    "inf": ([[1.0, 2], [1, float("inf")]], "a vector with inf at place 1.*one of finite numbers"),
+    "huge": ([[1.0, 2], [10**400, 1]], ".* a vector, a list of numbers"),
+    "missing": ([[1.0, 2], None], "no number"),
+    "empty": ([[1.0, 2], []], "no number"),
+    "gap": ([[1.0, 2], [1, None]], "no number"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_what_is_no_vector_is_refused_by_row(fault, tmp_path):
+    cells, said = BAD[fault]
+    frame = pd.DataFrame({"emb": pd.Series(cells, ["one", "two"], object)})
+    with pytest.raises(ValueError, match=f"Row two, column 'emb' (is|has) {said}"):
+        TableVectorizer(vectors="emb").fit(frame)
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(f"{json.dumps({'emb': cell, 'y': 'a'})}\n" for cell in cells))
+    with pytest.raises(DataFileError, match=r"t\.jsonl:2: found (?s:.*)in column 'emb' of row 1; expected"):
+        read_table(path, TableVectorizer(vectors="emb"), labels="y", label_separator=",")
+
+
+def test_other_lengths_than_those_of_the_training_rows_are_refused():
+    made = TableVectorizer(vectors="emb").fit(FRAME)
+    with pytest.raises(
+        ValueError, match=r"vector of 2 numbers; it must be one of 3, as in the training rows"
+    ):
+        made.transform(FRAME.assign(emb=list(ROWS[:, :2])))
+    blocks = [FRAME, FRAME.assign(emb=list(ROWS[:, :2]))]
+    with pytest.raises(ValueError, match="'emb' has vectors of 3 numbers in some rows and of 2 in others"):
+        TableVectorizer(vectors="emb").fit_blocks(blocks)
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_means_stand_for_what_is_missing(n_blocks):
+    rows = ROWS.copy()
+    rows[4, 1] = rows[29] = np.nan
+    frame = FRAME.assign(emb=[*rows[:29], None])
+    made = TableVectorizer(vectors="emb", missing_numeric="mean")
+    made.fit_blocks([frame] if n_blocks == 1 else [frame[:9], frame[9:29], frame[29:]])
+    expected = np.where(np.isnan(rows), np.nanmean(rows, axis=0, dtype=float), rows)
+    np.testing.assert_allclose(made.transform(frame), expected, rtol=1e-6)
+    np.testing.assert_allclose(made.transform(frame[29:]), expected[29:], rtol=1e-6)
+    again = TableVectorizer.from_state(made.to_state())
+    np.testing.assert_array_equal(again.transform(frame), made.transform(frame))
+    for nothing, said in (
+        ([None] * 30, "no vector in any"),
+        (list(rows * [1, np.nan, 1]), "at place 1 in any"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            made.fit(FRAME.assign(emb=nothing))
+
+
+def test_states_without_vectors_are_read():
+    made = TableVectorizer("text", numeric="size").fit(FRAME)
+    state = {name: value for name, value in made.to_state().items() if not name.startswith("vector")}
+    again = TableVectorizer.from_state(state)
+    np.testing.assert_array_equal(again.transform(FRAME).toarray(), made.transform(FRAME).toarray())
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write the rows in a kind of file."""
+
+    def write(kind):
+        path, frame = tmp_path / f"t.{kind}", FRAME.assign(tags=TAGS)
+        if kind == "jsonl":
+            frame.assign(emb=ROWS.tolist()).to_json(path, orient="records", lines=True)
+        elif kind == "parquet":
+            frame.to_parquet(path)
+        else:
+            frame.drop(columns="emb").assign(tags=[tag for [tag] in TAGS]).to_csv(path, index_label="key")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("block_rows", [None, 8])
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_files_with_vectors_are_read(table, kind, block_rows):
+    data = read_table(table(kind), labels="tags", block_rows=block_rows)
+    assert data.vectorizer.vectors == ("emb",)
+    np.testing.assert_allclose(data.X.toarray()[:, -3:], ROWS, rtol=1e-6)
+    data = read_table(table(kind), labels="tags", vectors="emb", block_rows=block_rows)
+    assert data.X.dtype == (np.float32 if kind == "parquet" else np.float64)
+
+
+@pytest.mark.parametrize(("cells", "found"), [
+    (ROWS.tolist(), "vectors"), (list(ROWS), "vectors"), ([None, *ROWS.tolist()[1:]], "vectors"),
+    ([[1.0]] * 30, "a list"), ([["a", "b"]] * 30, "a list"), ([[True, False]] * 30, "a list"),
+])  # fmt: skip
+def test_lists_of_several_numbers_are_vectors_by_themselves(cells, found):
+    frame = pd.DataFrame({"emb": pd.Series(cells, dtype=object), "size": FRAME["size"] + 0.5})
+    if found == "vectors":
+        assert columns_of_frame(frame, TableColumns()).vectors == ("emb",)
+        return
+    with pytest.raises(
+        DataFileError, match=f"found {found} in column 'emb' of row 0; expected text or a number"
+    ):
+        columns_of_frame(frame, TableColumns())
+
+
+def test_lists_of_numbers_are_labels_where_they_are_said_to_be(tmp_path):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"y": [[0, 1], [1, 1], [1, 0]], "x": [1.0, 2.5, 4.0]}), path)
+    with pytest.warns(UserWarning, match="0 or 1"):
+        assert read_table(path, labels="y").Y.n_labels == 2
+
+
+NAMES = np.array([f"r{row}" for row in range(30)])
+
+
+def _write(path, what):
+    """Write vectors, in a form that the name of a file tells."""
+    if path.suffix == ".safetensors":
+        save_file(dict.fromkeys(what.split(), ROWS), path)
+    elif path.suffix == ".npz":
+        arrays = {"one": [ROWS], "two": [ROWS, ROWS], "lengths": [ROWS, NAMES[1:]]}.get(
+            what, [ROWS[::-1], NAMES[::-1]]
+        )
+        names = ["ids", "vectors"][-len(arrays) :] if what != "two" else ["a", "b"]
+        np.savez(path, **dict(zip(names, arrays[::-1], strict=True)))
+    else:
+        np.save(
+            path, {"one": ROWS, "swapped": ROWS.astype(">f8"), "flat": ROWS[0], "text": NAMES[:, None]}[what]
+        )
+
+
+@pytest.mark.parametrize("file", ["a.npy", "swapped.npy", "a.npz", "ids.npz", "sparse.npz", "a.safetensors"])
+@pytest.mark.parametrize("block_rows", [None, 7])
+def test_files_of_vectors_stand_beside_tables(table, tmp_path, file, block_rows):
+    path, rows = tmp_path / file, np.where(ROWS > 0, ROWS, 0) if file == "sparse.npz" else ROWS
+    if file == "sparse.npz":
+        sp.save_npz(path, sp.csr_array(rows))
+    else:
+        _write(path, {"a": "one"}.get(path.stem, path.stem))
+    place = table("csv")
+    place.write_text(place.read_text().replace("\n", "\nr").removesuffix("r"))
+    beside = TableWithVectors(place, path, "key")
+    data = read_table(beside, labels="tags", vectors="vectors", label_separator=",", block_rows=block_rows)
+    np.testing.assert_array_equal(data.X, rows)
+
+
+@pytest.mark.parametrize(("file", "what", "said"), [
+    ("v.npy", "flat", r"arrays of float32\(3,\); expected one array \(rows, numbers\)"),
+    ("v.npy", "text", "arrays of <U3"),
+    ("v.npz", "two", "arrays of float32.*, float32"),
+    ("v.npz", "lengths", r"30 vectors and ids of shape \(29,\)"),
+    ("v.safetensors", "a b", "arrays of float32"),
+])  # fmt: skip
+def test_other_arrays_are_refused(tmp_path, file, what, said):
+    _write(tmp_path / file, what)
+    with pytest.raises(DataFileError, match=f"{file}: found {said}"):
+        read_vectors(tmp_path / file)
+
+
+@pytest.mark.parametrize("file", ["v.npy", "v.npz", "sparse.npz", "v.safetensors"])
+def test_damaged_files_are_refused(tmp_path, file):
+    path = tmp_path / file
+    sp.save_npz(path, sp.csr_array(ROWS)) if file == "sparse.npz" else _write(path, "one")
+    whole = path.read_bytes()
+    for n_bytes in range(0, len(whole), 37):
+        path.write_bytes(whole[:n_bytes])
+        with pytest.raises(DataFileError, match="found what cannot be read"):
+            read_vectors(path)
+
+
+@pytest.mark.parametrize("block_rows", [None, 7])
+@pytest.mark.parametrize(("vectors", "ids", "id", "said"), [
+    (ROWS[:20], None, None, "found 20 vectors for the 30 rows of .*t.csv; expected one for each row"),
+    (ROWS[[*range(30), 0]], None, None, "found 31 vectors for the 30 rows"),
+    (ROWS[2:], range(2, 30), "key", "found no vector for 2 rows of .*t.csv, the first of id '0'"),
+    (ROWS, range(30), None, "found ids of the vectors; expected .* given as id"),
+    (ROWS, [0] * 30, "key", "found ids of the vectors; expected distinct ones"),
+])  # fmt: skip
+def test_vectors_that_do_not_fit_the_rows_are_refused(table, tmp_path, vectors, ids, id, said, block_rows):
+    path = tmp_path / "v.npz"
+    np.savez(path, vectors=vectors, **({} if ids is None else {"ids": np.array(ids)}))
+    beside = TableWithVectors(table("csv"), path, id)
+    with pytest.raises(DataFileError, match=said):
+        read_table(beside, labels="tags", vectors="vectors", label_separator=",", block_rows=block_rows)
