@@ -36,8 +36,7 @@ _KINDS = {
     "text": "text, weighted as tf-idf; repeat",
     "categorical": "categories; repeat",
     "numeric": "numbers, standardised; repeat",
-    "vectors": "lists of numbers, such as embeddings; or a file of them, a row each (.npy, .npz, "
-    ".safetensors), in the order of DATA or with names of rows for --id; repeat",
+    "vectors": "vectors, or a file of some beside DATA (.npy, .npz, .safetensors; by order or --id); repeat",
     "drop": "left out when no kind is given; repeat",
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
