@@ -147,7 +147,7 @@ def _labels(values: Any) -> Any:
 
 
 def rows(kind: str, X: np.ndarray, near: np.ndarray) -> Any:
-    """Give all rows in one form: those of integers X, those "near" integers, or those of a "table"."""
+    """Give all rows in one form: integers X, those "near" integers, a "table", or one with "vectors"."""
     if kind == "frame":
         import pandas as pd
 
@@ -155,6 +155,8 @@ def rows(kind: str, X: np.ndarray, near: np.ndarray) -> Any:
         return pd.DataFrame(X, columns=[f"f{k}" for k in range(X.shape[1])], index=names)
     if kind == "table":
         return _table(len(X))
+    if kind == "vectors":
+        return _table(len(X)).assign(emb=list(near))
     kinds = {"X": X, "near": near, "float32": X.astype(np.float32), "sparse": sp.csr_array(X)}
     return X @ X[:FITTED].T if kind == "gram" else kinds[kind]
 
@@ -450,6 +452,7 @@ def _composed_cases() -> dict[str, tuple[Any, str, Any]]:
             make_pipeline(StandardScaler(), SelectKBest(f_classif, k=3), logistic), "near", DATA["classes"]),
         "table_model": (TableModel(margin, text="text", numeric="size"), "table", tags),
         "table_classes": (TableModel(logistic, text="text"), "table", table["place"]),
+        "table_vectors": (TableModel(margin, text="text", vectors="emb"), "vectors", tags),
         "margin_scaled": (MaxMarginClassifier(kernel="rbf", scaling="auto"), "near", Y),
     }  # fmt: skip
 

@@ -36,7 +36,7 @@ _KINDS = {
     "text": "text, weighted as tf-idf; repeat",
     "categorical": "categories; repeat",
     "numeric": "numbers, standardised; repeat",
-    "vectors": "vectors, or a file of some beside DATA (.npy, .npz, .safetensors; by order or --id); repeat",
+    "vectors": "vectors, in a column or a .npy file; repeat",
     "drop": "left out when no kind is given; repeat",
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
