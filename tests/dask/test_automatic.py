@@ -223,3 +223,16 @@ np.testing.assert_array_equal(scores, again)
 for name in models:
     assert others[name]["micro_f1"] == means[name]["micro_f1"]
 """
+
+
+@pytest.mark.parametrize(
+    ("parameters", "groups", "said"),
+    [
+        ({}, [0] * 90, "groups are for data in memory"),
+        ({"time_limit": 9.0}, None, "time_limit=9.0 is for data in memory"),
+    ],
+)
+def test_clocks_and_groups_are_for_data_in_memory(client, parameters, groups, said):
+    X, Y, _ = table()
+    with pytest.raises(ValueError, match=said):
+        AutoLabelClassifier(**parameters).fit(chunks(X), chunks(Y), groups=groups)

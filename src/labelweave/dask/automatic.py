@@ -32,7 +32,7 @@ from labelweave.dask.waiting import LOST, gathered, returning_refusals
 from labelweave.decisions.automatic import AutoLabelClassifier
 from labelweave.decisions.automatic.given import named_members
 from labelweave.decisions.automatic.members import Members
-from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
+from labelweave.decisions.automatic.plan import Plan
 from labelweave.decisions.automatic.table import Member, TrainingTable
 from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
 from labelweave.foundation.arrays import Workers
@@ -147,11 +147,11 @@ class _Rows(Sized):
         del parts, kept
         with Workers().running(), warnings.catch_warnings():
             warnings.simplefilter("ignore", UnobservedLabelWarning)  # the client says so
-            features, labels, weights = reader._read(X, y, weights)
+            rows = reader._read(X, y, weights, None, seed)
             if form is not None and form.kind == "labels":
                 reader._form, reader.classes_ = form, form.classes
-            plan = make_plan(Shape.of_data(features, labels), members or None, reader.time_budget)
-            return cls(reader, labels, *reader._table(features, labels, weights, plan, seed))
+            plan = reader._plan(rows, members)
+            return cls(reader, rows.labels, *reader._table(rows, plan, seed))
 
     @staticmethod
     def small(rows: _Rows | ValueError) -> _Rows | ValueError:

@@ -119,7 +119,7 @@ class Family(NamedTuple):
 
 
 FAMILIES: dict[type, Family] = {
-    AutoLabelClassifier: Family(automatic.fit_to, {}),
+    AutoLabelClassifier: Family(automatic.fit_to, {"time_limit": [None]}),
     KernelLogisticClassifier: Family(kernel_logistic, {
         "scaling": ["none"], "warm_start": [False],
         "solver": ["auto", "function_gradients", "symmetrized_gradients"],
@@ -143,13 +143,18 @@ _DECIDERS = (
 )  # fmt: skip
 
 
-def fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None, entry_weight: Any = None) -> Model:
+def fit(
+    model: Model, X: Any, y: Any = None, sample_weight: Any = None, entry_weight: Any = None,
+    groups: Any = None,
+) -> Model:  # fmt: skip
     """Fit a model on the cluster of the current client.
 
     X: a collection with the rows, or a list with those of each partition; pairs (X, y) where ``y`` is None.
     """
     if entry_weight is not None and not has_fit_parameter(model, "entry_weight"):
         raise TypeError(f"{type(model).__name__}.fit takes no entry_weight.")
+    if groups is not None:
+        raise ValueError("groups are for data in memory; on Dask's collections give none.")
     fit_partitions(model, row_partitions(X, y, sample_weight, entry_weight))
     return model
 

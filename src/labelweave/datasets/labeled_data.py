@@ -38,6 +38,8 @@ class LabeledData:
         From where an svmlight file counts its features; read test files with ``zero_based`` accordingly.
     weights : ndarray of shape (n,) or None, default=None
         The weights of the rows, for ``fit(X, Y, sample_weight=weights)``; None where each counts once.
+    groups : ndarray of shape (n,) or None, default=None
+        What each row comes from, where rows of one source are to stay in one fold.
     """
 
     X: Any
@@ -48,6 +50,7 @@ class LabeledData:
     vectorizer: Any | None = None
     first_feature: int | None = None
     weights: npt.NDArray[Any] | None = None
+    groups: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         check_sparse(self.X, "X")
@@ -60,6 +63,7 @@ class LabeledData:
         _check_length("feature_names", self.feature_names, self.X.shape[1], "columns")
         _check_length("row_ids", self.row_ids, len(self.Y), "rows")
         _check_length("weights", self.weights, len(self.Y), "rows")
+        _check_length("groups", self.groups, len(self.Y), "rows")
 
     @property
     def label_names(self) -> npt.NDArray[Any] | None:

@@ -169,7 +169,7 @@ def labeled_frame(
     cells |= {name: list(vectors_of(table, name)) for name in columns.vectors or ()}
     frame = pd.DataFrame(cells, index=range(table.first_row, table.first_row + len(table)))
     Y = table_labels(table, columns, known, set() if codings is None else codings)
-    return LabeledData(frame, Y, np.array(frame.columns, np.str_), _row_ids(table, columns.id))
+    return LabeledData(frame, Y, np.array(frame.columns, np.str_), row_names(table, columns.id))
 
 
 def _strings(table: RawTable, name: str, may_be_words: bool) -> Any:
@@ -192,14 +192,15 @@ def vectors_of(table: RawTable, name: str) -> Array:
     )
 
 
-def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
+def row_names(table: RawTable, name: str | None, what: str = "the name of the row") -> Any:
+    """Read the cells of a column that names rows, or what they come from; refuse those that are missing."""
     if name is None:
         return None
     cells = table.columns[name]
     for row, cell in enumerate(cells):
         if is_missing(cell) or cell == "":
-            raise table.error(row, name, "nothing", "the name of the row")
-    refuse_nested(table, name, "the name of the row, text or a number")
+            raise table.error(row, name, "nothing", what)
+    refuse_nested(table, name, f"{what}, text or a number")
     names = np.empty(len(cells), object)  # none is rounded to the type, or as wide as the longest, of another
     names[:] = [cell if isinstance(cell, (str, int, float)) else str(cell) for cell in cells]
     return names

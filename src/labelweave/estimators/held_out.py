@@ -129,6 +129,19 @@ def _table(folds: list[Any], n_rows: int) -> Array:
     return held_out
 
 
+def fold_numbers(splits: list[Any], n_rows: int) -> Array:
+    """Number the fold that holds each row out, (n,); refuse splits that do not test every row once."""
+    held_out = _table(splits, n_rows)
+    counts = held_out.sum(axis=1)
+    if (counts != 1).any():
+        row = int(np.argmax(counts != 1))
+        raise ValueError(
+            f"cv holds row {row} out {counts[row]} times, but every row is to be held out once; give folds "
+            "that part the rows, such as KFold(5)."
+        )
+    return np.asarray(held_out.argmax(axis=1))
+
+
 class Rule(NamedTuple):
     """What thresholds are to be best for."""
 

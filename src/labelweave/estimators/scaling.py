@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from labelweave.features import FeatureMatrix, FeatureScaling, Kernel
-from labelweave.foundation.array_types import Array
+from labelweave.foundation.array_types import Array, PerRow
 from labelweave.problems.hyperparameters.left_out import left_out_loss
 
 _MOST_ROWS = 1000  # among which a scaling is chosen: two eigendecompositions of their kernel matrix
@@ -17,8 +17,9 @@ _MOST_ENTRIES = 50_000_000  # which are written out, 400 MB
 
 
 def choose_scaling(
-    features: FeatureMatrix, targets: Array, kernel_of: Callable[[FeatureMatrix], Kernel]
-) -> FeatureScaling | None:
+    features: FeatureMatrix, targets: Array, kernel_of: Callable[[FeatureMatrix], Kernel],
+    folds: PerRow | None = None,
+) -> FeatureScaling | None:  # fmt: skip
     """Choose the scaling with the least squared loss of left-out rows under kernel ridge regression.
 
     Dense features: "standard" or "quantile"; sparse ones: "unit", or None as they are.  Sparse ones with a
@@ -34,6 +35,8 @@ def choose_scaling(
         What is learned, as numbers; NaN where it is not known.
     kernel_of : callable
         From features to their kernel.
+    folds : ndarray of int, shape (n,), default=None
+        Numbers of parts that are left out together; None to leave out one row at a time.
     """
     if features.is_sparse and np.allclose(features.squared_norms(), 1.0, atol=1e-6):
         return None  # of unit length already, as texts are
@@ -46,7 +49,7 @@ def choose_scaling(
     rows = np.arange(len(features))
     if len(rows) > _MOST_ROWS:
         rows = np.sort(np.random.default_rng(0).choice(len(rows), _MOST_ROWS, replace=False))
-    targets = targets[rows]
+    targets, folds = targets[rows], None if folds is None else folds[rows]
     if targets.shape[1] > _MOST_LABELS:
         spread = np.nan_to_num(np.nanvar(targets, axis=0))
         targets = targets[:, np.argsort(-spread, kind="stable")[:_MOST_LABELS]]
@@ -54,7 +57,7 @@ def choose_scaling(
     for scaling in found:
         some = features.rows(rows) if scaling is None else scaling(features.rows(rows))
         some = some.astype(np.float64)
-        losses.append(left_out_loss(kernel_of(some).block(some, some), targets))
+        losses.append(left_out_loss(kernel_of(some).block(some, some), targets, folds))
     return found[int(np.argmin(losses))]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import BaseShuffleSplit, KFold
+from sklearn.model_selection import BaseShuffleSplit, GroupKFold, KFold
 from sklearn.utils import indexable
 
 from labelweave.foundation.arguments import shown
@@ -243,17 +243,36 @@ def stratified_train_test_split(
 Rows = npt.NDArray[np.intp]
 
 
-def splits_by(cv: Any, X: Any, y: Any) -> list[tuple[Rows, Rows]]:
+def folds_of(labels: LabelMatrix, parts: int, seed: int, groups: Array | None = None) -> Array:
+    """Number the fold of every row, (n,), with labels spread evenly.
+
+    groups (n,): numbers from 0 on of what stays in one fold.  Folds then have about as many rows; labels are
+        left to chance, as in groups to come: if they were spread evenly, values on folds would be too good.
+    """
+    folds = np.empty(len(labels), np.intp)
+    if groups is None:
+        splits = IterativeStratifiedKFold(parts, shuffle=True, random_state=seed).split(folds, labels)
+    else:
+        order = np.random.default_rng(seed).permutation(groups.max() + 1)  # of groups of one size
+        splits = GroupKFold(parts).split(folds, groups=order[groups])
+    for number, (_, held) in enumerate(splits):
+        folds[held] = number
+    return folds
+
+
+def splits_by(cv: Any, X: Any, y: Any, groups: Any = None) -> list[tuple[Rows, Rows]]:
     """List the rows of both parts of every split that a splitter makes, or of those given.
 
     cv: what scikit-learn takes as ``cv``, but no number.
     y: the targets; of a LabelMatrix other libraries' splitters get the positive entries.
+    groups (n,): for splitters that look at them.
     """
     own = isinstance(cv, IterativeStratifiedKFold | IterativeStratifiedShuffleSplit)
     if isinstance(y, LabelMatrix) and not own:
         y = y.positives
     is_splitter = hasattr(cv, "split") and not isinstance(cv, (str, bytes))
-    return read_splits(cv.split(X, y) if is_splitter else cv, _num_samples(X))
+    given = (X, y) if groups is None else (X, y, groups)
+    return read_splits(cv.split(*given) if is_splitter else cv, _num_samples(X))
 
 
 def read_splits(splits: Iterable[Any], n_rows: int) -> list[tuple[Rows, Rows]]:

@@ -100,3 +100,68 @@ def test_progress_names_the_member_and_the_time_left(run, matrix_files, monkeypa
     told = run(f"fit d.arff {QUICK} --members linear --out m.lw").err
     assert "scaling, step 1 of 8\n" in told
     assert "linear, step 3 of 8, about 0 s left" in told
+
+
+@pytest.fixture
+def sources(run, tmp_path):
+    """Texts of 30 sources, whose tags are those of the source; flags that read them."""
+    random = np.random.default_rng(0)
+    lines = ["source,text,tags"]
+    for source in range(30):
+        words = [f"w{number}" for number in random.choice(80, 8, replace=False)]
+        tags = "|".join(tag for tag in "abc" if random.random() < 0.4)
+        lines += [f"s{source},{' '.join([*words, *random.choice(words, 2)])},{tags}" for _ in range(4)]
+    (tmp_path / "s.csv").write_text("\n".join(lines))
+    return f"--labels tags --label-separator | --empty-labels none {QUICK}"
+
+
+@pytest.mark.parametrize("more", ["", "--text text"])
+def test_groups_are_a_column_that_is_no_feature(run, sources, monkeypatch, tmp_path, more):
+    run(f"fit s.csv {sources} {more} --groups source --members linear --out m.lw -q")
+    grouped = loaded()
+    told = run(f"fit s.csv {sources} --members linear --text text --out alone.lw").err
+    assert "have a twin of the same labels in another fold, by which" in told
+    assert "give --groups of rows that come from one source" in told
+    alone = loaded("alone.lw")
+    assert grouped.left_out_value_ < 0.7 < 0.95 < alone.left_out_value_
+    assert grouped.left_out_error_ > 1.5 * alone.left_out_error_
+    monkeypatch.setattr(fitting, "_LARGEST_AT_ONCE", 10)
+    monkeypatch.setattr(fitting, "_BLOCK_ROWS", 13)
+    run(f"fit s.csv {sources} {more} --groups source --members linear --out blocks.lw -q")
+    assert loaded("blocks.lw").left_out_value_ == grouped.left_out_value_
+    (tmp_path / "t.csv").write_text("text\nw1 w2 w3\n")
+    assert len(run("predict m.lw t.csv").records) == 1
+
+
+def test_groups_are_shown_counted_and_compared(run, sources):
+    shown = run(f"fit s.csv {sources} --groups source --dry-run").out
+    assert "groups        source, whose rows are in one fold" in shown
+    assert "source (" not in shown
+    values = [
+        run(f"cross-validate s.csv {sources} {flag} source --folds 3 --json").json
+        for flag in ("--groups", "--drop")
+    ]
+    assert [one["folds"] for one in values] == [3, 3]
+    assert values[0]["metrics"]["micro_f1"]["mean"] < 0.7 < values[1]["metrics"]["micro_f1"]["mean"]
+
+
+@pytest.mark.parametrize(("n", "code"), [(1, 2), (3, 0)])
+def test_few_groups(run, sources, tmp_path, n, code):
+    lines = (tmp_path / "s.csv").read_text().splitlines()
+    some = [f"g{row % n},{line.split(',', 1)[1]}" for row, line in enumerate(lines[1:])]
+    (tmp_path / "s.csv").write_text("\n".join([lines[0], *some]))
+    told = run(f"fit s.csv {sources} --groups source --out m.lw", code=code).err
+    said = (
+        "--groups has 3 groups, so that there are 3 folds, not 5."
+        if n > 1
+        else "--groups has one group alone"
+    )
+    assert said in told
+
+
+def test_a_time_limit_saves_the_members_that_are_done(run, matrix_files):
+    told = run(f"fit d.arff {QUICK} --members linear,rbf --time-limit 0.001 --out m.lw").err
+    assert (
+        "warning: The fit, which cannot be repeated, came to --time-limit 0.001 after 1 of 2 members" in told
+    )
+    assert loaded().status_ == "time_limit"

@@ -27,6 +27,10 @@ class OneCall(MaxMarginClassifier):
         self.left_out_value_, self.left_out_error_ = 0.5, 0.25
         self.members_ = [{"name": "margins", "weight": 1.0}, {"name": "trees", "weight": 0.0}]
 
+    def fit(self, X, y, *, groups):
+        np.testing.assert_array_equal(groups, _packages().source_ids)
+        return super().fit(X, y)
+
 
 def _packages():
     random = np.random.default_rng(0)
@@ -34,7 +38,7 @@ def _packages():
     Y = sp.csr_array((X.toarray()[:, :6] > 0.4).astype(np.int8))
     names = np.array(sorted(demo._PACKAGES))
     return SimpleNamespace(
-        X=X, Y=Y, X_test=X[:10], Y_test=Y[:10], label_names=NAMES,
+        X=X, Y=Y, X_test=X[:10], Y_test=Y[:10], label_names=NAMES, source_ids=np.arange(40) // 3,
         parents=[(name.split("::")[0], name) for name in NAMES],
         names_untagged=names, descriptions_untagged=np.full(len(names), "a package of " + "words " * 20),
         X_untagged=sp.csr_array(np.vstack([np.zeros((1, 8)), random.random((len(names) - 1, 8))])),
@@ -60,7 +64,8 @@ def test_models_are_compared_and_tags_proposed(monkeypatch, capsys):
 
 def test_rows_are_taken_at_even_steps_and_tags_scored_by_frequency():
     bunch = _packages()
-    X, Y = demo._chosen(bunch.X, bunch.Y, 4, bunch)
+    X, Y, places = demo._chosen(bunch.X, bunch.Y, 4, bunch)
+    assert list(places) == [0, 13, 26, 39]
     np.testing.assert_array_equal(X.toarray(), bunch.X.toarray()[[0, 13, 26, 39]])
     assert list(Y.names) == list(NAMES)
     scores = demo._frequency_scores(demo._chosen(bunch.X, bunch.Y, None, bunch)[1])

@@ -17,7 +17,9 @@ from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.label_relations import Targets
 from labelweave.app.cli.messages import alternatives, console, did_you_mean
 from labelweave.app.cli.model_flags import MODELS
+from labelweave.decisions.automatic.table import drawn_folds, group_numbers
 from labelweave.decisions.comparison import Comparison, compare
+from labelweave.estimators.targets import read_targets
 
 _FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
 
@@ -55,14 +57,19 @@ def name_of(request: FitRequest) -> str:
 
 def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -> Comparison:
     """Compare models on folds of the rows; those of no known class are left out."""
-    X, y, folds = targets.rows.X, targets.y, request.flags.compare_folds
+    X, y, groups = targets.rows.X, targets.y, targets.rows.groups
+    folds = request.flags.compare_folds
     if targets.are_classes:
         known = np.flatnonzero([entry is not None for entry in np.asarray(y)])
-        X, y = X[known], y[known]
+        X, y, groups = X[known], y[known], None if groups is None else groups[known]
     if X.shape[0] < folds:
         flag = "--compare-folds" if request.flags.compare else "--folds"
         raise click.UsageError(f"{flag} {folds} needs as many rows, but DATA has {X.shape[0]}.")
-    return on_folds(request, models, lambda given, folds, **how: compare(given, X, y, folds, **how))
+    cv: Any = folds
+    if groups is not None:
+        parts = drawn_folds(read_targets(y)[0], folds, request.seed, group_numbers(groups, len(groups)))
+        cv = [(np.flatnonzero(parts != part), np.flatnonzero(parts == part)) for part in np.unique(parts)]
+    return on_folds(request, models, lambda given, _, **how: compare(given, X, y, cv, **how))
 
 
 def on_folds(

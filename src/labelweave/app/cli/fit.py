@@ -38,16 +38,17 @@ _SECTIONS = {
     "From scores to decisions": ("enforce", "calibrate", "tune_threshold", "conformal"),
     "Comparing": ("compare", "compare_folds"),
     "DATA that is a table": (
-        "labels", "label_separator", "label_names", "empty_labels", "label_column", "id", "no_header", "text",
-        "categorical", "numeric", "vectors", "drop", "min_df", "ngrams", "missing_numeric",
+        "labels", "label_separator", "label_names", "empty_labels", "label_column", "id", "groups",
+        "no_header", "text", "categorical", "numeric", "vectors", "drop", "min_df", "ngrams",
+        "missing_numeric",
     ),
     "DATA in other formats": ("format", "xml", "n_labels", "labels_at", "n_features", "zero_based"),
 }  # fmt: skip
 _SECTION_OF = {name: title for title, names in _SECTIONS.items() for name in names}
 _ANY, _SEVERAL, _USUAL = "Most models", "Several models", "Options"
 _FEW = ("out", "dry_run", "model", "labels", "label_separator", "label_column", "text", "categorical",
-        "numeric", "vectors", "id", "xml", "time_budget", "jobs", "seed", "folds", "as_json", "quiet",
-        "help_all")  # fmt: skip
+        "numeric", "vectors", "id", "groups", "xml", "time_budget", "jobs", "seed", "folds", "as_json",
+        "quiet", "help_all")  # fmt: skip
 _ALL = "labelweave.help_all"  # where a context of click has whether all flags are asked for
 _NARROW = 25  # columns of flags where there are few
 _GRAPHS = ("learn", "chow-liu", "full", "none")
@@ -158,6 +159,7 @@ _model_options = with_options(
            "::, | and the like]."),
     option("--label-names A,B,...", "Table: the labels of cells of --labels such as [0, 1, 0]."),
     label_column_options,
+    option("--groups COLUMN", "Table: what rows come from; it stays in one fold."),
     answers_option,
     column_options,
     file_options,

@@ -36,13 +36,16 @@ _CHOICES = tuple(  # flags by which a model is chosen by cross-validation
 )
 _BOTH_DESCRIBE = "{} and {} both describe the labels; give one of them."
 _EXCLUSIONS: tuple[Exclusion, ...] = (
-    (("dask",), ("data_taxonomy", "class_paths", _TEXTS, "answers", "label_names", "no_header", "dry_run"),
+    (("dask",), ("data_taxonomy", "class_paths", _TEXTS, "answers", "label_names", "no_header", "dry_run",
+      "groups"),
      "{1} is for data in memory, and does not go with --dask."),
     (("dask",), _CHOICES, "--dask takes one --rank and --regularization, not a choice of several."),
     (("class_paths",), ("many_labels",), "{} has one class a row, which {} rules out."),
     (("one_class", "class_paths"), ("label_separator",),
      "{1} lists several labels a row, but {0} wants one class."),
     (_STRUCTURES, _STRUCTURES, _BOTH_DESCRIBE),
+    (("groups",), (*DECISIONS, *_STRUCTURES, _TEXTS),
+     "{} is for one model by itself, and does not go with {}."),
     ((_TEXTS,), (*_COVARIANCES, "class_paths", "shrink", "tie", "label_covariance"), _BOTH_DESCRIBE),
     ((_TEXTS,), tuple(DECISIONS),
      "{} does not go with {}, which has no rows for labels that DATA lacks; give --threshold."),
@@ -90,6 +93,11 @@ class FitRequest:
         return self.flags.model is not None
 
     @property
+    def fits_groups(self) -> bool:
+        """Whether a model is fitted, not only compared, by folds of groups."""
+        return bool(self.flags.groups) and self.flags.dry_run is not None
+
+    @property
     def given(self) -> dict[str, Any]:
         """The flags of constructors."""
         flags = {flag: getattr(self.flags, flag) for flag in model_table().flags}
@@ -131,7 +139,8 @@ class FitRequest:
     def otherwise(self, reason: str) -> FitRequest:
         """Take max-margin for a reason, where no model is named and it has all the flags."""
         owners = model_table().flags
-        if self.is_model_named or any(_OTHERWISE not in owners[flag] for flag in self.given):
+        is_settled = self.is_model_named or self.fits_groups
+        if is_settled or any(_OTHERWISE not in owners[flag] for flag in self.given):
             return self
         said = f"{reason}, so the model is {_OTHERWISE}; --model {_OTHERWISE} silences this."
         return replace(self, model=_OTHERWISE, why_this_model=said)
@@ -237,6 +246,7 @@ def _why_not_owners(request: FitRequest) -> Iterator[str]:
         yield f"--dask goes with --model {alternatives(models_on_clusters())}, not with {model}."
     owners = {flag: list(table.flags[flag]) for flag in request.given}
     owners |= {f: list(table.objects[p]) for f, p in _OWNERS.items() if request.first([f])}
+    owners |= {"groups": [_USUAL]} if request.fits_groups else {}
     if request.flags.dask is None:
         owners.pop("taxonomy", None)  # which any model can obey
     for flag, models in owners.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,10 +33,10 @@ from labelweave.datasets import LabeledData, TableColumns, read_any
 from labelweave.datasets.columns import says_missing
 from labelweave.datasets.csr_parts import row_of
 from labelweave.datasets.data_file import is_gzip
-from labelweave.datasets.table import Known, grouped, has_pairs
-from labelweave.datasets.table_blocks import columns_of_blocks, completed, first_block
+from labelweave.datasets.table import Known, grouped, has_pairs, row_names
+from labelweave.datasets.table_blocks import columns_of_blocks, completed, completed_blocks, first_block
 from labelweave.datasets.table_columns import with_usual_labels
-from labelweave.datasets.table_files import raw_tables, written_as
+from labelweave.datasets.table_files import RawTable, raw_tables, written_as
 from labelweave.datasets.table_reading import features_in_blocks, table_features
 from labelweave.decisions.automatic import LARGEST_TABLE
 from labelweave.decisions.comparison import COSTS
@@ -190,7 +191,8 @@ def run_fit(request: FitRequest) -> int:
     fits = {*DECIDING} & {*request.decisions}  # classifiers that decide need all of their fits
     with endings() as said, config_context(on_interrupt="raise" if fits else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
-        watched.fit(targets.rows.X, targets.y, sample_weight=targets.rows.weights)
+        groups = {} if targets.rows.groups is None else {"groups": targets.rows.groups}
+        watched.fit(targets.rows.X, targets.y, sample_weight=targets.rows.weights, **groups)
     end = End(len(targets.y), time.perf_counter() - started, said, has_gaps)
     known = {"feature_means_": means, "first_feature_": rows.first_feature}
     return save_fit(model, request, end, rows.vectorizer, columns, rows.feature_names, known)
@@ -205,7 +207,7 @@ def run_cross_validation(request: FitRequest, as_json: bool) -> None:
         ready = prepared(request)
         request, n_rows = ready.request, len(ready.targets.rows)
         found = compared(request, ready.targets, {name_of(request): ready.model})
-    name, folds = name_of(request), request.flags.compare_folds
+    name, folds = name_of(request), len(next(iter(found.values[found.reference].values())))
     means = {metric: found.interval(name, metric) for metric in found.metrics}
     if as_json:
         values = {m: asdict(one) | {"folds": found.values[name][m].tolist()} for m, one in means.items()}
@@ -257,9 +259,13 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
     if is_large:
         said = ReadLines(path)
         data = features_in_blocks(place, columns, vectorizer, known, _BLOCK_ROWS, said)
+        tables: Iterable[RawTable] = completed_blocks(place, columns, _BLOCK_ROWS)
         table = completed(table, columns)
     else:
-        data = table_features(table, columns, vectorizer, known)
+        data, tables = table_features(table, columns, vectorizer, known), [table]
+    if source.groups:
+        names = [row_names(part, source.groups, "the group of the row") for part in tables]
+        data = replace(data, groups=np.concatenate(names))
     is_listed = True
     if isinstance(columns.labels, str):
         _note_words_for_missing(columns.labels, data.Y)
@@ -268,7 +274,7 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
             is_listed = columns.label_separator is not None or has_lists
             if source.empty_labels is None and not has_lists:
                 _note_blank_cells(columns.labels, data.Y)
-    return TrainingRows(data, columns, column_words(table, given, columns), is_listed)
+    return TrainingRows(data, columns, column_words(table, given, columns, source.groups), is_listed)
 
 
 def _is_large(path: str) -> bool:

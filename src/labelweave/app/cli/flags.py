@@ -41,7 +41,7 @@ _KINDS = {
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
 _TABLE_FLAGS = ("labels", "label_column", "label_separator", "label_names", "empty_labels", "id", "no_header",
-                *_KINDS, "min_df", "ngrams", "missing_numeric")  # fmt: skip
+                "groups", *_KINDS, "min_df", "ngrams", "missing_numeric")  # fmt: skip
 _NAMES = ("-", "/dev/stdin")
 _SHOWN = "standard input"
 _BLOCK_BYTES = 1 << 22
@@ -150,7 +150,7 @@ class DataFlags(SimpleNamespace):
             empty_labels=self.empty_labels,
             id=self.id,
             no_header=bool(self.no_header),
-            **{kind: getattr(self, kind) or None for kind in _KINDS},
+            **{kind: getattr(self, kind) or None for kind in _KINDS} | self._without_groups(),
         )
 
     def beside(self, path: str) -> tuple[PathLike, DataFlags]:
@@ -168,6 +168,9 @@ class DataFlags(SimpleNamespace):
         table = TableWithVectors(path, files[0], self.id)
         columns = [name for name in names if name != files[0]]
         return table, DataFlags(**(vars(self) | {"vectors": [*columns, table.name]}))
+
+    def _without_groups(self) -> dict[str, Any]:
+        return {"drop": (*(self.drop or ()), self.groups)} if self.groups else {}
 
     def vectorizer(self, columns: TableColumns) -> TableVectorizer:
         """Make what turns columns of a table into features; missing numbers get the mean without a flag."""

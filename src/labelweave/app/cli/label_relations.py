@@ -112,9 +112,9 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
     names = sorted({name for name in classes if name is not None})
     if not knows_trees:
         known = np.flatnonzero(classes != None)  # noqa: E711
-        ids, weights = (None if one is None else one[known] for one in (rows.row_ids, rows.weights))
-        rows = replace(rows, X=rows.X[known], Y=rows.Y[known], row_ids=ids, weights=weights)
-        classes = classes[known]
+        by_row = {n: getattr(rows, n) for n in ("X", "Y", "row_ids", "weights", "groups")}
+        some = {name: part[known] for name, part in by_row.items() if part is not None}
+        rows, classes = replace(rows, **some), classes[known]
     return Targets(rows, classes, names)
 
 

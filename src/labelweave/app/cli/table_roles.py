@@ -78,15 +78,17 @@ class ColumnWords(NamedTuple):
             )
 
 
-def column_words(table: RawTable, given: TableColumns, columns: TableColumns) -> ColumnWords:
+def column_words(
+    table: RawTable, given: TableColumns, columns: TableColumns, groups: str | None = None
+) -> ColumnWords:
     """Say what the columns of a table are taken for, and which features look like labels as well.
 
-    given: what the flags say; columns: what became of that.
+    given: what the flags say; columns: what became of that; groups: the column that names groups of rows.
     """
     labels = (columns.labels,) if isinstance(columns.labels, str) else columns.labels or ()
     kinds = {kind: getattr(columns, kind) or () for kind in KINDS}
     lengths = {name: vectors_of(table, name).shape[1] for name in kinds["vectors"]}
-    used = {*labels, *(name for names in kinds.values() for name in names), columns.id}
+    used = {*labels, *(name for names in kinds.values() for name in names), columns.id, groups}
     left_out = [
         f"{name} ({_reason(table, given, name)})"
         for name in table.columns
@@ -100,6 +102,7 @@ def column_words(table: RawTable, given: TableColumns, columns: TableColumns) ->
         "vectors": _listed([f"{name} ({length} numbers)" for name, length in lengths.items()]),
         "missing": f"{_listed(gaps)} (the mean is taken)" if gaps else "",
         "names of rows": columns.id or "",
+        "groups": f"{groups}, whose rows are in one fold" if groups else "",
         "left out": _listed(left_out),
     }
     guesses = not isinstance(columns.labels, str) and not given.are_resolved

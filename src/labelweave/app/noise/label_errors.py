@@ -20,7 +20,7 @@ from labelweave.foundation.arrays import numbers_of
 from labelweave.labels import LabelMatrix
 from labelweave.labels.flip_rates import FlipRates, read_flip_rates
 from labelweave.labels.label_names import columns_by_name
-from labelweave.splits import IterativeStratifiedKFold
+from labelweave.splits.splitters import folds_of
 
 _FOLDS = 5
 _MOST_LABELS = 1000  # of a matrix of labels by labels in every fold
@@ -282,7 +282,7 @@ def find_label_errors(
         raise ValueError(f"random_state is {random_state}; give a whole number from 0 to 2**32 - 1.")
     rates = read_flip_rates(flip_rates, labels.words)
     strengths = None if isinstance(related, bool | np.bool_) else label_strengths(related, labels)
-    folds = _folds(labels, random_state)
+    folds = folds_of(labels, min(_FOLDS, len(labels)), random_state)
     table = _scores(X, labels, scores, random_state, folds, tell)
     targets = labels.to_dense()
     tell("estimating how often labels are wrong")
@@ -352,14 +352,6 @@ def _read_labels(y: Any) -> LabelMatrix:
     if not labels.observed_counts().any():
         raise ValueError("y has no observed entry in which an error could be.")
     return labels
-
-
-def _folds(labels: LabelMatrix, random_state: int) -> PerRow:
-    folds = np.zeros(len(labels), np.intp)
-    splitter = IterativeStratifiedKFold(min(_FOLDS, len(labels)), shuffle=True, random_state=random_state)
-    for number, (_, held) in enumerate(splitter.split(np.arange(len(labels)), labels)):
-        folds[held] = number
-    return folds
 
 
 def _scores(

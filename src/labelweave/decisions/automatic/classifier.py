@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.decisions.automatic.combination import (
-    ROWS_TO_CROSS_FIT,
     Combination,
     LeftOut,
     cross_fitted,
@@ -25,9 +24,15 @@ from labelweave.decisions.automatic.combination import (
 from labelweave.decisions.automatic.given import named_members, names_of_members
 from labelweave.decisions.automatic.label_sets import KnownSets, most_probable, value_of_sets
 from labelweave.decisions.automatic.members import Members, forests_gain
-from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
+from labelweave.decisions.automatic.plan import ROWS_TO_CROSS_FIT, Plan, Shape, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer
-from labelweave.decisions.automatic.table import Member, TrainingTable, folds_of
+from labelweave.decisions.automatic.table import (
+    Member,
+    ReadRows,
+    TrainingTable,
+    folds_and_groups,
+    warn_of_repeats,
+)
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.parameters import (
@@ -44,7 +49,7 @@ from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Array, Floats, PerLabel
-from labelweave.foundation.config import PartInterrupted, interrupts_later, note_interrupt
+from labelweave.foundation.config import interrupts_later
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.inference import SigmoidCalibration
@@ -73,8 +78,8 @@ class AutoLabelClassifier(LabelClassifier):
 
     1.  Features are brought to one scale: standardised or quantiles of dense ones, rows of length 1 of
         sparse ones, whichever has the lower left-out error in a ridge regression with an RBF kernel.
-    2.  Rows are split into five folds, stratified by labels; every member scores each fold by a fit to the
-        other four, and is fitted to all rows.
+    2.  Rows are split into five folds, stratified by labels, or of whole groups where there are some; every
+        member scores each fold by a fit to the other four, and is fitted to all rows.
     3.  "rbf": ridge regression of 0 and 1 with an RBF kernel, its width chosen by left-out error.
     4.  "forest": trees grown on all labels together, a fifth of them without the rows of each fold; the
         shares of labels in the leaves are averaged.
@@ -107,12 +112,19 @@ class AutoLabelClassifier(LabelClassifier):
         Seconds that a fit may take, by a cost model of the data's shape; None for 300.  A smaller plan is
         made where the whole one takes longer.  No clock is looked at, so that the same data give the same
         model; a slower machine takes longer.
+    time_limit : float or None, default=None
+        Seconds by the clock after which no more is begun; None for no limit.  The plan is made for them too,
+        the cheapest member comes first and is fitted in any case, and one that would not be complete in time
+        is left out, with a warning, as another fit may then have others.
     members : "auto" or list of {"linear", "max-margin", "rbf", "forest", "rbf+forest"} or estimators, \
             default="auto"
         What is combined; "auto" goes by the size of the data.  Multi-label estimators of scikit-learn or of
         labelweave, with ``predict_proba`` or ``decision_function``, may stand beside the names.  Clones are
         fitted to the scaled features, for each fold and for all rows; the time budget does not count them.
         Those of scikit-learn take no missing labels and are in no model file.
+    cv : int, splitter or iterable of (train, test), default=5
+        The folds that members are scored on: a number of them, stratified by labels or, where ``fit`` gets
+        groups, of whole groups; or what holds every row out once, as ``KFold`` does.
     class_weight : {"balanced"}, dict or None, default=None
         Weights of classes, by which those of rows are multiplied where a row has one class: a dict, or
         "balanced" for rows / (classes x rows of the class), with rows counted by their weights.  Refused for
@@ -141,10 +153,10 @@ class AutoLabelClassifier(LabelClassifier):
     uncoupled_loss_ : float
         The same without what labels say of each other; equal where left-out rows did not gain by that.
     left_out_value_, left_out_error_ : float
-        The metric on left-out rows with thresholds from the other folds, and its standard error over rows;
-        where y has one class a row, the accuracy, of rows weighted as in the fit and expected where classes
-        are probabilities.  What new rows show has a standard error of its own: the difference is to be
-        compared with the root of the sum of both squares.
+        The metric on left-out rows with thresholds from the other folds, and its standard error over rows, or
+        over groups where there are some; where y has one class a row, the accuracy, of rows weighted as in
+        the fit and expected where classes are probabilities.  What new rows show has a standard error of its
+        own: the difference is to be compared with the root of the sum of both squares.
     thresholds_ : ndarray of float64, shape (L,)
         Probabilities above are positive; not where ``known_sets_`` decide.
     known_sets_ : KnownSets
@@ -161,8 +173,8 @@ class AutoLabelClassifier(LabelClassifier):
         What stands for missing features; None where X was sparse and had none.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
         Features seen in fit, and their names, when X was a frame.
-    status_ : {"complete", "interrupted"}
-        Whether all members were fitted; after Ctrl-C the model has those that were.
+    status_ : {"complete", "interrupted", "time_limit"}
+        Whether all members were fitted; after Ctrl-C, or at the limit, the model has those that were.
 
     Examples
     --------
@@ -194,7 +206,9 @@ class AutoLabelClassifier(LabelClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "metric": [StrOptions(_METRICS)],
         "time_budget": [POSITIVE, None],
+        "time_limit": [POSITIVE, None],
         "members": [StrOptions({"auto"}), list, tuple],
+        "cv": ["cv_object"],
         "class_weight": SHARED["class_weight"],
         "flip_rates": SHARED["flip_rates"],
         "n_jobs": [Integral, None],
@@ -204,14 +218,17 @@ class AutoLabelClassifier(LabelClassifier):
 
     def __init__(
         self, metric: Metric = "micro_f1", *,
-        time_budget: float | None = None, members: Literal["auto"] | Sequence[Any] = "auto",
+        time_budget: float | None = None, time_limit: float | None = None,
+        members: Literal["auto"] | Sequence[Any] = "auto", cv: Any = 5,
         class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None, n_jobs: int | None = None,
         random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+    ) -> Self:
         """Fit the members and combine them.
 
         Parameters
@@ -222,6 +239,9 @@ class AutoLabelClassifier(LabelClassifier):
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' errors, on any scale; rows of weight 0 are left out.
+        groups : array-like of shape (n,), default=None
+            What each row comes from, such as its patient, document or source: rows of one group stay in one
+            fold, as new rows will be of other groups.  ``left_out_error_`` counts groups then.
 
         Returns
         -------
@@ -236,28 +256,33 @@ class AutoLabelClassifier(LabelClassifier):
             After Ctrl-C, with the members that are done combined; see :func:`labelweave.set_config`.
         """
         given = named_members(self.members)
-        features, labels, weights = self._read(X, y, sample_weight)
-        plan = make_plan(Shape.of_data(features, labels), tuple(given) or None, self.time_budget)
+        begin, seed = time.perf_counter(), self._drawn_seed()
+        rows = self._read(X, y, sample_weight, groups, seed)
+        labels, plan = rows.labels, self._plan(rows, tuple(given))
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
-        table, plan = self._table(features, labels, weights, plan, self._drawn_seed())
-        del features  # not scaled, and as large as those in the table
+        table, plan = self._table(rows, plan, seed)
+        del rows  # whose features are not scaled, and as large as those in the table
+        if not table.leaves_folds_out:
+            warn_of_repeats(table)
         progress.subtask("scaling")
-        members, seconds = self._fit_members(Members(table, given=given), plan, progress)
+        members, seconds, self.status_ = self._maker(table, given, begin).make_some(plan.members, progress)
         with interrupts_later():
             self._combine(members, seconds, labels, table, plan)
         progress.subtask("combination")
         progress.close()
-        if self.status_ == "interrupted":
+        if self.status_ != "complete":
+            how = "The fit was interrupted"
+            if self.status_ == "time_limit":
+                how = f"The fit, which cannot be repeated, came to `time_limit={self.time_limit}`"
             warn_of_end(
-                f"The fit was interrupted after {len(members)} of {len(plan.members)} members; the model "
-                "combines these."
-            )  # fmt: skip
+                f"{how} after {len(members)} of {len(plan.members)} members; the model combines these."
+            )
         return self
 
     def _refuse_together(self) -> None:
         named_members(self.members)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, Array]:
+    def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any = None, seed: int = 0) -> ReadRows:
         features, weights = self._read_weighted(X, sample_weight)
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
@@ -277,23 +302,42 @@ class AutoLabelClassifier(LabelClassifier):
             )
         what = f"A fit to {len(kept)} rows of {labels.n_labels} labels"
         warn_of_memory(what, _BYTES * entries, "LowRankClassifier writes no such tables out.")
-        weights = weights[kept]
-        return features.rows(kept).astype(np.float64), labels[kept], weights / weights.mean()
+        cv = 5 if self.cv is None else self.cv
+        folds, groups = folds_and_groups(cv, (X, y, groups), kept, labels, seed)
+        features, weights = features.rows(kept).astype(np.float64), weights[kept]
+        has_own = groups is not None or not self._draws_folds
+        return ReadRows(features, labels[kept], weights / weights.mean(), folds, has_own, groups)
+
+    @property
+    def _draws_folds(self) -> bool:
+        return self.cv is None or isinstance(self.cv, Integral)
+
+    def _plan(self, rows: ReadRows, members: tuple[str, ...], *, has_trees: bool = True) -> Plan:
+        shape = Shape.of_data(rows.features, rows.labels, rows.n_folds)
+        return make_plan(shape, members or None, self.time_budget, self.time_limit, has_trees=has_trees)
+
+    def _maker(self, table: TrainingTable, given: dict[str, Any], begin: float) -> Members:
+        if self.time_limit is None:
+            return Members(table, given=given)
+        from labelweave.decisions.automatic.time_limit import TimedMembers
+
+        return TimedMembers(table, given, begin, self.time_limit)
 
     def _drawn_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _table(
-        self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, plan: Plan, seed: int
-    ) -> tuple[TrainingTable, Plan]:
-        """Scale features and draw folds; leave forests out of the plan where a sample says so."""
-        shape, targets = Shape.of_data(features, labels), labels.to_dense()
-        self.scaling_ = choose_scaling(features, targets, lambda rows: RBFKernel("scale").resolved(rows))
-        features = self._scaled(features)
-        folds = folds_of(labels, plan.folds, seed)
-        table = TrainingTable(features, targets, weights, folds, plan.trees, plan.pivots, seed, self.n_jobs)
+    def _table(self, rows: ReadRows, plan: Plan, seed: int) -> tuple[TrainingTable, Plan]:
+        """Scale features; leave forests out of the plan where a sample says so."""
+        features, labels, weights, folds, leaves_folds_out, groups = rows
+        shape = Shape.of_data(features, labels, rows.n_folds)
+        targets, left_out = labels.to_dense(), folds if leaves_folds_out else None
+        self.scaling_ = choose_scaling(features, targets, RBFKernel("scale").resolved, left_out)
+        sizes = plan.trees, plan.pivots, seed, self.n_jobs
+        table = TrainingTable(
+            self._scaled(features), targets, weights, folds, *sizes, leaves_folds_out, groups
+        )
         if isinstance(self.members, str) and shape.is_trial_due(plan) and not forests_gain(table):
-            plan = make_plan(shape, None, self.time_budget, has_trees=False)
+            plan = self._plan(rows, (), has_trees=False)
         return replace(table, n_trees=plan.trees, pivots=plan.pivots), plan
 
     def _read_weighted(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:
@@ -311,30 +355,6 @@ class AutoLabelClassifier(LabelClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-    def _fit_members(
-        self, maker: Members, plan: Plan, progress: FitProgress
-    ) -> tuple[list[Member], list[float]]:
-        """Fit one member after the other; those there are, where an interrupt or a callback ends that."""
-        members: list[Member] = []
-        seconds: list[float] = []
-
-        def on_step(name: str) -> None:
-            if progress.subtask(name) and members:
-                raise PartInterrupted
-
-        maker.on_step, self.status_ = on_step, "complete"
-        try:
-            for name in plan.members:
-                begin = time.perf_counter()
-                members.append(maker.make(name))
-                seconds.append(time.perf_counter() - begin)
-        except KeyboardInterrupt as interrupt:
-            if not members:
-                raise
-            note_interrupt(interrupt)
-            self.status_ = "interrupted"
-        return members, seconds
 
     def _combine(
         self, members: list[Member], seconds: list[float], labels: LabelMatrix, table: TrainingTable,
@@ -363,7 +383,9 @@ class AutoLabelClassifier(LabelClassifier):
         self.calibration_ = found.calibration
         held = HeldOutScores(labels, found.calibration.probabilities(odds), table.weights)
         self.left_out_loss_ = table.loss(held.scores)
-        self._left_out = LeftOut(held, held if honest is None else replace(held, scores=honest), table.folds)
+        self._left_out = LeftOut(
+            held, held if honest is None else replace(held, scores=honest), table.folds, table.groups
+        )
         self._choose_thresholds()
 
     def with_metric(self, metric: str) -> Self:
@@ -415,7 +437,9 @@ class AutoLabelClassifier(LabelClassifier):
             rows, metric = left_out.honest, "accuracy"
             decision, sets = np.full(rows.labels.n_labels, 0.5), most_probable(rows.scores)
         setattr(self, "known_sets_" if isinstance(decision, KnownSets) else "thresholds_", decision)
-        self.left_out_value_, self.left_out_error_ = value_of_sets(rows.labels, sets, metric, rows.weights)
+        self.left_out_value_, self.left_out_error_ = value_of_sets(
+            rows.labels, sets, metric, rows.weights, left_out.groups
+        )
 
     @property
     def _lowest_threshold(self) -> float:
@@ -465,7 +489,10 @@ class AutoLabelClassifier(LabelClassifier):
         return np.asarray(table)
 
     def _storable_parameters(self) -> dict[str, Any]:
-        return super()._storable_parameters() | {"members": names_of_members(self.members)}
+        return super()._storable_parameters() | {
+            "members": names_of_members(self.members),
+            "cv": self.cv if self._draws_folds else None,
+        }
 
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:

@@ -31,7 +31,6 @@ from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.inference import SigmoidCalibration
 
-ROWS_TO_CROSS_FIT = 5000  # of more, what a combination has learned is negligible
 _NEGLIGIBLE = 1e-3
 _STEPS = 50
 _HALF = 0.5
@@ -137,11 +136,13 @@ class LeftOut(NamedTuple):
     """Left-out rows: probabilities to choose by, and those to say what the choice is worth.
 
     honest: by curves and weights learned of other folds.
+    groups: of rows that were drawn together; None for rows by themselves.
     """
 
     held: HeldOutScores
     honest: HeldOutScores
     folds: PerRow
+    groups: PerRow | None = None
 
     def decide(self, metric: str) -> tuple[KnownSets | Floats, Array]:
         """Choose what decides for a metric, and give the label sets of rows by other folds alone, (n, L)."""

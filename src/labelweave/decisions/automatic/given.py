@@ -83,8 +83,14 @@ def _response(estimator: Any) -> str:
     return next(response for response in _RESPONSES if hasattr(estimator, response))
 
 
-def estimator_scores(table: TrainingTable, candidates: Sequence[Any], fold: int) -> Array:
-    """Score the rows of a fold by clones of estimators that are fitted to the others: (candidates, n, L)."""
+def estimator_scores(
+    table: TrainingTable, candidates: Sequence[Any], fold: int, best: int | None = None
+) -> Array:
+    """Score the rows of a fold by clones of estimators that are fitted to the others: (candidates, n, L).
+
+    best: the place of the only one that is fitted.
+    """
+    candidates = candidates if best is None else [candidates[best]]
     train, held = table.split(fold)
     rows, data, response = table.rows(train), table.features.rows(held).data, _response(candidates[0])
     n_labels = table.targets.shape[1]
@@ -115,11 +121,12 @@ def some_scores(table: TrainingTable, fold: int, scores: Array) -> Array:
     return scores[:, np.isin(table.split(fold)[1], _rows_to_choose_by(table))]
 
 
-def best_estimator(table: TrainingTable, folds: Sequence[Array]) -> int:
+def best_estimator(table: TrainingTable, numbers: Sequence[int], folds: Sequence[Array]) -> int:
     """Find the scores, of ``folds`` by :func:`some_scores`, whose probabilities have the least error."""
-    some = table.rows(_rows_to_choose_by(table))
+    rows = _rows_to_choose_by(table)
+    some = table.rows(rows[np.isin(table.folds[rows], numbers)])
     tables = np.empty((len(folds[0]), *some.targets.shape))
-    for part, number in zip(folds, np.unique(table.folds), strict=True):
+    for part, number in zip(folds, numbers, strict=True):
         tables[:, some.folds == number] = part
     return int(np.argmin([some.loss(some.curves(one).probabilities(one)) for one in tables]))
 

@@ -3,7 +3,8 @@
 Every measure is a ratio of sums over rows, F = sum_i w_i a_i / sum_i w_i b_i, or a mean of such ratios over
 labels.  Its standard error is that of its linearisation, the square root of the sum over rows of the squares
 of w_i (a_i - F b_i) / sum_j w_j b_j (the infinitesimal jackknife of Efron, "Nonparametric estimates of
-standard error", 1981).  Rows are what is drawn, so entries of the same row may depend on each other.
+standard error", 1981).  Rows are what is drawn, so entries of the same row may depend on each other; where
+groups of rows are, the sums of their rows take the place of rows.
 
 With labels independent given the row, a set's log probability is the sum of the log-odds of its labels and a
 number that all sets share.  A share of the log of how often the set was met is added, as labels are not
@@ -32,12 +33,14 @@ _AT_ONCE = 10_000_000
 
 
 def value_of_sets(
-    labels: LabelMatrix, sets: RowsByLabels, metric: str, weights: PerRow | None = None
-) -> tuple[float, float]:
-    """Measure label sets, and give the standard error over rows; it is NaN for less than two rows.
+    labels: LabelMatrix, sets: RowsByLabels, metric: str, weights: PerRow | None = None,
+    groups: PerRow | None = None,
+) -> tuple[float, float]:  # fmt: skip
+    """Measure label sets, and give the standard error over rows or groups; it is NaN for less than two.
 
     sets (n, L): above 0 where a label is predicted; what is not observed counts for nothing.
     metric: one of label sets, or "accuracy" of one class a row, expected where classes are probabilities.
+    groups (n,): numbers from 0 on, of rows that were drawn together.
     """
     n = len(sets)
     weights = np.ones(n) if weights is None else weights
@@ -50,10 +53,11 @@ def value_of_sets(
         else:
             above[rows], below[rows] = _row_parts(metric, *entries)
     if metric == "macro_f1":
-        return _macro(labels, sets, weights, of_labels)
+        value, moves = _macro(labels, sets, of_labels)
+        return value, _error(moves, weights, groups)
     total = weights @ below
     value = float(weights @ above / total) if total > 0 else 0.0
-    return value, _error((above - value * below) / total if total > 0 else above, weights)
+    return value, _error((above - value * below) / total if total > 0 else above, weights, groups)
 
 
 def most_probable(probabilities: RowsByLabels) -> Array:
@@ -96,7 +100,7 @@ def _row_parts(metric: str, positive: Array, predicted: Array, seen: Array) -> t
     return known * np.where(either > 0, hits / np.maximum(either, 1), 1.0), known
 
 
-def _macro(labels: LabelMatrix, sets: RowsByLabels, weights: PerRow, sums: Array) -> tuple[float, float]:
+def _macro(labels: LabelMatrix, sets: RowsByLabels, sums: Array) -> tuple[float, PerRow]:
     is_seen = labels.observed_counts() > 0
     scale = np.where(sums[1] > 0, is_seen / np.maximum(sums[1], 1e-300), 0.0) / max(1, is_seen.sum())
     ratios = np.where(sums[1] > 0, sums[0] / np.maximum(sums[1], 1e-300), 0.0)
@@ -104,12 +108,15 @@ def _macro(labels: LabelMatrix, sets: RowsByLabels, weights: PerRow, sums: Array
     for rows in panels(len(sets), max(1, _ENTRIES_AT_ONCE // max(1, labels.n_labels))):
         above, below = _f1_parts(*_entries(labels, sets, rows)[:2])
         moves[rows] = above @ scale - below @ (scale * ratios)
-    return float(ratios[is_seen].mean()) if is_seen.any() else 0.0, _error(moves, weights)
+    return float(ratios[is_seen].mean()) if is_seen.any() else 0.0, moves
 
 
-def _error(moves: PerRow, weights: PerRow) -> float:
-    n = int(np.count_nonzero(weights))
-    return float(np.sqrt(n / (n - 1) * np.square(weights * moves).sum())) if n > 1 else float("nan")
+def _error(moves: PerRow, weights: PerRow, groups: PerRow | None) -> float:
+    moved, is_there = weights * moves, weights > 0
+    if groups is not None:
+        moved, is_there = np.bincount(groups, moved), np.bincount(groups, is_there) > 0
+    n = int(np.count_nonzero(is_there))
+    return float(np.sqrt(n / (n - 1) * np.square(moved).sum())) if n > 1 else float("nan")
 
 
 @storable("KnownSets", {"sets": Numbers("s L", "f", 0, 1), "bonus": Numbers("s")})

@@ -6,7 +6,8 @@ their numbers; max-margin models are chosen by that of their probabilities, as a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, ClassVar
@@ -22,9 +23,10 @@ from labelweave.decisions.automatic.given import (
     estimator_scores,
     some_scores,
 )
-from labelweave.decisions.automatic.plan import ROWS_FOR_WIDTH
+from labelweave.decisions.automatic.plan import ROWS_FOR_WIDTH, ROWS_TO_CROSS_FIT
 from labelweave.decisions.automatic.scorers import ForestScorer
 from labelweave.decisions.automatic.table import Member, TrainingTable
+from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import Scorer, kernel_scorer
 from labelweave.features import FeatureMatrix, ForestKernel, Kernel, LinearKernel, RBFKernel, ScaledKernel
 from labelweave.features.forest import Forest, single
@@ -32,6 +34,7 @@ from labelweave.features.gram import incomplete_cholesky
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.array_types import Array, Floats, RowsByLabels
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.config import PartInterrupted, note_interrupt
 from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge
 
 _WIDTHS = 2.0 ** np.arange(-8, 9)  # times the gamma that "scale" is
@@ -57,6 +60,30 @@ class Members:
     on_step: Callable[[str], object] = str
     given: dict[str, Any] = field(default_factory=dict)
     trees_a_task: ClassVar[int | None] = None
+
+    def make_some(self, names: Sequence[str], progress: FitProgress) -> tuple[list[Member], list[float], str]:
+        """Make one member after the other; those there are, where an interrupt or a callback ends that.
+
+        Returns them, the seconds of each, and how it ended.
+        """
+        members, seconds = list[Member](), list[float]()
+
+        def on_step(name: str) -> None:
+            if progress.subtask(name) and members:
+                raise PartInterrupted
+
+        self.on_step = on_step
+        try:
+            for name in names:
+                begin = time.perf_counter()
+                members.append(self.make(name))
+                seconds.append(time.perf_counter() - begin)
+        except KeyboardInterrupt as interrupt:
+            if not members:
+                raise
+            note_interrupt(interrupt)
+            return members, seconds, getattr(interrupt, "status", "interrupted")
+        return members, seconds, "complete"
 
     def make(self, name: str) -> Member:
         return self.made(name, *self.begin(name))
@@ -94,6 +121,10 @@ class Members:
     def _folds(self) -> list[int]:
         return [int(fold) for fold in np.unique(self.table.folds)]
 
+    @property
+    def trees_a_fold(self) -> int:
+        return -(-self.table.n_trees // len(self._folds))
+
     @cached_property
     def _width(self) -> Any:
         return self.submit(choose_width, step="width")
@@ -105,7 +136,7 @@ class Members:
         return [*grown, self.submit(in_one_forest, grown)]
 
     def _forest(self, place: int, fold: int) -> Any:
-        n, targets = -(-self.table.n_trees // len(self._folds)), self.submit(tree_targets, fold)
+        n, targets = self.trees_a_fold, self.submit(tree_targets, fold)
         size = self.trees_a_task or n
         groups = [(place * n + first, min(size, n - first)) for first in range(0, n, size)]
         grown = [self.submit(grow, targets, fold, *group, step="forest") for group in groups]
@@ -127,19 +158,27 @@ class Members:
         return scores, self.submit(ridge_fit, near, best, kernel, forests[-1], step=name)
 
     def _estimators(self, name: str, candidates: Any, n_candidates: int) -> tuple[list[Any], Any]:
-        """Fit estimators to the other rows of every fold, and the best of them to all rows."""
+        """Fit estimators to the other rows of every fold, and the best of them to all rows.
+
+        Of many rows one fold tells which is the best.
+        """
         folds, best = self._folds, 0
-        tables = [self.submit(estimator_scores, candidates, fold, step=name) for fold in folds]
+        first = folds[:1] if n_candidates > 1 and len(self.table.targets) > ROWS_TO_CROSS_FIT else folds
+        tables = [self.submit(estimator_scores, candidates, fold, step=name) for fold in first]
         if n_candidates > 1:
-            some = [self.submit(some_scores, *one) for one in zip(folds, tables, strict=True)]
-            best = self.submit(best_estimator, some)
+            some = [self.submit(some_scores, *one) for one in zip(first, tables, strict=True)]
+            best = self.submit(best_estimator, first, some)
         scores = [self.submit(picked, one, best) for one in tables]
+        for fold in folds[len(first) :]:
+            table = self.submit(estimator_scores, candidates, fold, best, step=name)
+            scores.append(self.submit(picked, table, 0))
         return scores, self.submit(estimator_fit, candidates, best, step=name)
 
 
 def choose_width(table: TrainingTable) -> Kernel:
-    """Choose the width of the RBF kernel by the error of rows left out."""
+    """Choose the width of the RBF kernel by the error of rows left out, or of folds of rows."""
     some = sample(table, min(ROWS_FOR_WIDTH, table.pivots))
+    folds = some.folds if table.leaves_folds_out else None
     usual = RBFKernel("scale").resolved(table.features)
     assert isinstance(usual, RBFKernel), "a number took the place of a name"
     filled = filled_targets(some)  # whose error is not looked at
@@ -148,7 +187,7 @@ def choose_width(table: TrainingTable) -> Kernel:
     @cache
     def loss(place: int) -> float:
         ridge = LeftOutRidge(kernels[place].block(some.features, some.features), some.weights)
-        return min(some.loss(ridge.scores(filled, penalty)) for penalty in _PENALTIES)
+        return min(some.loss(ridge.scores(filled, penalty, folds)) for penalty in _PENALTIES)
 
     return kernels[lowest(loss, len(kernels))]
 

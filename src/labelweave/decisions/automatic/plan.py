@@ -19,7 +19,9 @@ ROWS_FOR_WIDTH = 1500
 # the cost model: operations a second of one usual core, which makes the same plan on every machine
 _MULTIPLICATIONS, _SPECTRUM = 1e10, 12.0  # operations of an eigendecomposition, in cubes of the rows
 _WIDTHS, _SPLITS = 8, 4e7  # feature values that growing trees looks at a second
-_SWEEPS, _LOOKS = 160, 20  # over the rows by coordinate ascent, for all penalties; numbers of a row besides
+_MARGINS = 4  # values of C
+_SWEEPS, _LOOKS = 40, 20  # over the rows by coordinate ascent; numbers of a row besides
+ROWS_TO_CROSS_FIT = 5000  # of more, what is learned or chosen by few numbers is negligible
 _PENALTIES, _ROUNDS = 11, 20  # of ridge regressions; of conjugate gradients where labels are missing
 _USUAL_SECONDS = 300.0
 _TRIAL_SECONDS = 20.0  # of forests; shorter ones are just fitted
@@ -44,7 +46,7 @@ class Plan:
         ridges = sum(name != "forest" for name in self.members)  # and estimators that are given
         has_width = any(name.startswith("rbf") for name in self.members)
         has_trees = any(name.endswith("forest") for name in self.members)
-        return (ridges + has_trees) * (self.folds + 1) + has_width
+        return ridges * (self.folds + 1) + has_trees * self.folds + has_width
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Shape:
     Methods ``of_...`` foresee the seconds that a part of a plan takes.
 
     missing: the share of labels that are not observed.
+    folds: the parts of the rows, each scored by fits to the others.
     """
 
     n: int
@@ -61,13 +64,14 @@ class Shape:
     labels: int
     filled: float
     missing: float = 0.0
+    folds: int = _FOLDS
 
     @classmethod
-    def of_data(cls, features: FeatureMatrix, labels: LabelMatrix) -> Shape:
+    def of_data(cls, features: FeatureMatrix, labels: LabelMatrix, folds: int = _FOLDS) -> Shape:
         n, d = features.shape
         filled = features.data.nnz / n if features.is_sparse else float(d)
         seen = float(labels.observed_counts().sum())
-        return cls(n, d, labels.n_labels, filled, 1.0 - seen / max(1, n * labels.n_labels))
+        return cls(n, d, labels.n_labels, filled, 1.0 - seen / max(1, n * labels.n_labels), folds)
 
     @property
     def is_sparse(self) -> bool:
@@ -79,7 +83,7 @@ class Shape:
         work = _SPECTRUM * m**3 + 2.0 * self.n * m * (self.filled + m * (self.n > m) + fits)
         if self.missing > 0:  # solved for, by one system a label or by rounds of products
             work += fits * (2.0 * self.n * m * _ROUNDS if self.n > m else (self.missing * m) ** 3 / 3.0)
-        return (_FOLDS + 1) * work / _MULTIPLICATIONS
+        return (self.folds + 1) * work / _MULTIPLICATIONS
 
     def of_width(self, pivots: int) -> float:
         m = min(self.n, pivots, ROWS_FOR_WIDTH)
@@ -98,8 +102,8 @@ class Shape:
         return "forest" in plan.members and self.of_forest(plan.trees) > _TRIAL_SECONDS
 
     def of_max_margin(self) -> float:
-        products = _SWEEPS * self.n * self.labels * (self.filled + _LOOKS)
-        return (_FOLDS + 1) * products / _MULTIPLICATIONS
+        fits = self.folds + _MARGINS if self.n > ROWS_TO_CROSS_FIT else self.folds * _MARGINS + 1
+        return fits * _SWEEPS * self.n * self.labels * (self.filled + _LOOKS) / _MULTIPLICATIONS
 
     def of(self, plan: Plan) -> float:
         ridges = sum(name in MEMBERS and name not in ("forest", "max-margin") for name in plan.members)
@@ -114,13 +118,19 @@ class Shape:
 
 
 def make_plan(
-    shape: Shape, members: tuple[str, ...] | None, time_budget: float | None, *, has_trees: bool = True
+    shape: Shape,
+    members: tuple[str, ...] | None,
+    time_budget: float | None,
+    time_limit: float | None = None,
+    *,
+    has_trees: bool = True,
 ) -> Plan:
     """Choose what is fitted: the whole plan where there is time, else less of it step by step.
 
     members: the names of those to fit; None for all that suit the data, fewer where there is little time.
     time_budget: seconds; None for 300.  The cheapest plan is made where not even that fits.
     has_trees: whether forests are among all members, where data are not too large for them.
+    time_limit: no more seconds than these, and the cheapest member first, as later ones may not be complete.
     """
     is_given = members is not None
     if members is None:
@@ -132,7 +142,6 @@ def make_plan(
             members = (linear, *members)
     fewer, fewest = (members, members) if is_given else (members[:2], members[:1])
     pivots = max(100, min(_PIVOTS, _PIVOT_NUMBERS // max(1, shape.n)))
-    folds = min(_FOLDS, shape.n)
     sizes = [
         (members, _TREES, pivots),
         (members, _TREES // 3, pivots),
@@ -142,7 +151,13 @@ def make_plan(
         (fewest, _FEWEST_TREES, 500),
         (fewest, _FEWEST_TREES, 200),
     ]
-    smaller = [Plan(names, trees, min(pivots, most), folds, 0.0) for names, trees, most in sizes]
+    smaller = [Plan(names, trees, min(pivots, most), shape.folds, 0.0) for names, trees, most in sizes]
     plans = [replace(plan, seconds=shape.of(plan)) for plan in smaller]
     most = _USUAL_SECONDS if time_budget is None else time_budget
-    return next((plan for plan in plans if plan.seconds <= most), plans[-1])
+    most = most if time_limit is None else min(most, time_limit)
+    found = next((plan for plan in plans if plan.seconds <= most), plans[-1])
+    if time_limit is None:
+        return found
+    costs = {name: shape.of(replace(found, members=(name,))) for name in found.members}
+    own = [name for name in found.members if name not in MEMBERS]  # of which nobody knows the cost
+    return replace(found, members=(*sorted({*costs} - {*own}, key=lambda name: (costs[name], name)), *own))

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.estimators.held_out import fold_numbers
 from labelweave.estimators.scorers import Scorer
+from labelweave.estimators.targets import unknown_entries
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
+from labelweave.foundation.arrays import panels
+from labelweave.foundation.costs import warn_caller
 from labelweave.inference import SigmoidCalibration, calibrate_labels
 from labelweave.labels import LabelMatrix
-from labelweave.splits import IterativeStratifiedKFold
+from labelweave.splits.splitters import folds_of, splits_by
+
+_LOOKED_AT, _COMPARED = 200, 1000  # rows of which twins are looked for, and with which values are compared
+_NEAR, _SAME = 0.98, 1.0 - 1e-9  # cosines
+_BITS, _MANY = 64, 0.05
+_PRODUCTS_AT_ONCE = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -23,6 +34,8 @@ class TrainingTable:
 
     targets (n, L): 0 and 1, or targets that are not certain, NaN where not observed.
     folds (n,): the part of the rows that each is scored with.
+    leaves_folds_out: whether rows of one fold are alike, so that no row is left out without all of them.
+    groups (n,): numbers from 0 on, of rows that were drawn together; None for rows by themselves.
     pivots: columns of a factor that stands for a kernel matrix of more rows.
     """
 
@@ -34,9 +47,12 @@ class TrainingTable:
     pivots: int
     seed: int
     n_jobs: int | None = None
+    leaves_folds_out: bool = False
+    groups: PerRow | None = None
 
     def rows(self, which: Array) -> TrainingTable:
-        changed = {name: getattr(self, name)[which] for name in ("targets", "weights", "folds")}
+        by_row = ("targets", "weights", "folds", *(() if self.groups is None else ("groups",)))
+        changed = {name: getattr(self, name)[which] for name in by_row}
         return TrainingTable(**vars(self) | changed | {"features": self.features.rows(which)})
 
     def splits(self) -> Iterator[tuple[Array, Array]]:
@@ -116,9 +132,109 @@ class Member(NamedTuple):
     words: str
 
 
-def folds_of(labels: LabelMatrix, parts: int, seed: int) -> PerRow:
-    folds = np.empty(len(labels), np.intp)
-    splitter = IterativeStratifiedKFold(parts, shuffle=True, random_state=seed)
-    for number, (_, held) in enumerate(splitter.split(np.arange(len(labels)), labels)):
-        folds[held] = number
+class ReadRows(NamedTuple):
+    """The rows of positive weight; folds and groups (n,) as those of :class:`TrainingTable`."""
+
+    features: FeatureMatrix
+    labels: LabelMatrix
+    weights: PerRow
+    folds: PerRow
+    leaves_folds_out: bool
+    groups: PerRow | None
+
+    @property
+    def n_folds(self) -> int:
+        return len(np.unique(self.folds))
+
+
+def group_numbers(groups: Any, n_rows: int) -> PerRow:
+    """Number groups from 0 on, (n,); refuse them where they are no list of a name a row."""
+    names = np.asarray(groups)
+    if names.shape != (n_rows,):
+        raise ValueError(f"groups has the shape {names.shape}, but X has {n_rows} rows; give each a group.")
+    if (unknown := unknown_entries(names)).any():
+        raise ValueError(f"groups has no value at row {unknown.argmax()}; give every row a group.")
+    return np.unique(names.astype(str) if names.dtype.kind == "O" else names, return_inverse=True)[1]
+
+
+def folds_and_groups(
+    cv: Any, given: tuple[Any, Any, Any], kept: Array, labels: LabelMatrix, seed: int
+) -> tuple[PerRow, PerRow | None]:
+    """Number the folds and the groups of the rows that are kept, by X, y and groups of all of them."""
+    X, y, names = given
+    groups = None if names is None else group_numbers(names, len(labels))
+    own = None if groups is None else groups[kept]
+    if isinstance(cv, Integral):
+        return drawn_folds(labels[kept], int(cv), seed, own), own
+    folds = given_folds(splits_by(cv, X, y, names), len(labels), groups)[kept]
+    if len(np.unique(folds)) < 2:
+        raise ValueError("cv has all rows of positive weight in one fold; give two folds at least.")
+    return folds, own
+
+
+def drawn_folds(labels: LabelMatrix, parts: int, seed: int, groups: PerRow | None) -> PerRow:
+    """Draw so many folds of rows, or of groups, or as many as there are."""
+    if groups is None:
+        return folds_of(labels, min(parts, len(labels)), seed)
+    groups = np.unique(groups, return_inverse=True)[1]
+    n_groups = int(groups.max()) + 1
+    if n_groups < 2:
+        raise ParameterError(
+            "`groups` has one group alone, but each is scored by fits to others; give rows of two or more."
+        )
+    if n_groups < parts:
+        said = f"`groups` has {n_groups} groups, so that there are {n_groups} folds, not {parts}."
+        warn_caller(ParameterMessage(said))
+    return folds_of(labels, min(parts, n_groups), seed, groups)
+
+
+def given_folds(splits: Sequence[Any], n_rows: int, groups: PerRow | None) -> PerRow:
+    """Number the folds of splits; refuse those that do not part the rows, or part a group."""
+    folds = fold_numbers(list(splits), n_rows)
+    if groups is not None:
+        first = np.unique(groups, return_index=True)[1]
+        apart = np.flatnonzero(folds != folds[first][groups])
+        if len(apart):
+            raise ValueError(
+                f"cv puts rows {first[groups[apart[0]]]} and {apart[0]} of one group into two folds; give "
+                "folds that keep groups together, such as GroupKFold(5), or a number."
+            )
     return folds
+
+
+def warn_of_repeats(table: TrainingTable) -> None:
+    """Warn where many rows have a twin in another fold: as similar features, and the same labels.
+
+    Up to 200 rows are looked at.  Few features, or few values, repeat by chance, as they will in new rows:
+    only rows count that are rarer than one in 2^64, were features independent.  Dense rows lie near one
+    another by nature, and count where they are the same.
+    """
+    data, n = table.features.data, len(table.targets)
+    rows = np.sort(np.random.default_rng(table.seed).permutation(n)[:_LOOKED_AT])
+    lengths = np.sqrt(table.features.squared_norms()) + 1e-300
+    least, found = (_NEAR if table.features.is_sparse else _SAME), 0
+    others = data[:: 1 + n // _COMPARED]
+    counts = np.bincount(others.indices, minlength=data.shape[1]) if table.features.is_sparse else None
+    for part in panels(len(rows), max(1, _PRODUCTS_AT_ONCE // n)):
+        some = rows[part]
+        products = data[some] @ data.T
+        cosines = (products.toarray() if sp.issparse(products) else products) / lengths / lengths[some, None]
+        cosines[table.folds[some, None] == table.folds] = 0.0
+        twins = cosines.argmax(axis=1)
+        is_near = cosines[np.arange(len(some)), twins] >= least
+        pairs = zip(some[is_near], twins[is_near], strict=True)
+        targets = table.targets
+        alike = [row for row, twin in pairs if np.array_equal(targets[row], targets[twin], equal_nan=True)]
+        found += sum(_bits(data[[row]], others, counts) >= _BITS for row in alike)
+    if found >= _MANY * len(rows):
+        said = (
+            f"About {found / len(rows):.0%} of the rows have a twin of the same labels in another fold, by "
+            "which left-out rows are scored too well; give `groups` of rows that come from one source."
+        )
+        warn_caller(ParameterMessage(said))
+
+
+def _bits(row: Any, others: Any, counts: Array | None) -> float:
+    """Say how rare a row is, by the shares of others with its values, or with counts, that store the same."""
+    alike = (others == row).sum(axis=0) if counts is None else counts[row.indices]
+    return float(-np.log2((1.0 + alike) / (1.0 + others.shape[0])).sum())

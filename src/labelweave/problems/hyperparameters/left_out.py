@@ -275,10 +275,11 @@ def _means(targets: Array, known: Array) -> Array:
     return np.asarray(np.where(known, targets, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
 
 
-def left_out_loss(gram: Array, targets: Array) -> float:
+def left_out_loss(gram: Array, targets: Array, folds: PerRow | None = None) -> float:
     """Compute the least squared loss of left-out rows over a grid of penalties, as a share of the variance.
 
     targets (n, L): numbers; NaN is filled with the column's mean and adds no loss.
+    folds (n,): numbers of parts that are left out together; None to leave out one row at a time.
     """
     known = ~np.isnan(targets)
     centred = np.where(known, targets - _means(targets, known), 0.0)
@@ -286,6 +287,7 @@ def left_out_loss(gram: Array, targets: Array) -> float:
     if not variance > 0:
         return 1.0
     losses = [
-        np.square(np.where(known, centred - ridge.scores(centred, p), 0.0)).sum() for p in ridge.penalties
+        np.square(np.where(known, centred - ridge.scores(centred, p, folds), 0.0)).sum()
+        for p in ridge.penalties
     ]
     return float(min(losses) / variance)

@@ -1,0 +1,162 @@
+"""Groups of rows, folds that users give, and rows that repeat: left-out values come true on new rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
+
+import labelweave as lw
+from labelweave.decisions.automatic.label_sets import value_of_sets
+from labelweave.problems.hyperparameters.left_out import LeftOutRidge, left_out_loss
+
+N_GROUPS, SIZE = 40, 6
+GROUPS = np.repeat(np.arange(N_GROUPS), SIZE)
+AT_CHANCE = 2 * 0.4 / 1.4  # the micro-F1 of all labels, each of which 0.4 of the rows have
+
+
+def small(**parameters):
+    return lw.AutoLabelClassifier(**{"members": ["rbf"], "time_budget": 1e-3} | parameters)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows that lie together by groups, with labels of groups that features do not tell of other groups."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(N_GROUPS, 6))[GROUPS] + 0.05 * random.normal(size=(len(GROUPS), 6))
+    return X, (random.random((N_GROUPS, 4)) < 0.4).astype(int)[GROUPS]
+
+
+@pytest.mark.parametrize("metric", ["micro_f1", "subset_accuracy"])
+@pytest.mark.parametrize("members", [["rbf"], ["forest"], ["rbf+forest"], ["linear", "max-margin"]])
+def test_left_out_values_are_those_of_other_groups(data, members, metric):
+    X, Y = data
+    model = small(members=members, metric=metric).fit(X, Y, groups=GROUPS)
+    folds = model._left_out.folds
+    assert all(len(np.unique(folds[group == GROUPS])) == 1 for group in range(N_GROUPS))
+    assert_array_equal(np.bincount(folds), np.full(5, len(X) // 5))
+    chance = AT_CHANCE if metric == "micro_f1" else 0.6**4
+    assert model.left_out_value_ < chance + 3 * model.left_out_error_
+    if members != ["linear", "max-margin"]:
+        assert small(members=members, metric=metric).fit(X, Y).left_out_value_ > 0.95
+
+
+def test_nothing_is_chosen_by_rows_of_the_same_group(data):
+    X, Y = data
+    alone, together = (small().fit(X, Y, groups=groups) for groups in (None, GROUPS))
+    gamma = [
+        float(model.members_[0]["words"].split("gamma=")[1].split(")")[0]) for model in (alone, together)
+    ]
+    assert gamma[0] > 8 * gamma[1]  # wide enough to smooth over groups
+    targets, folds = np.random.default_rng(3).normal(size=(120, 2)), np.arange(120) % 5
+    gram = np.eye(120) + np.kron(np.eye(24), np.ones((5, 5)))
+    ridge = LeftOutRidge(gram)
+    losses = [np.square(targets - ridge.scores(targets, p, folds)).sum() for p in ridge.penalties]
+    centred = targets - targets.mean(axis=0)
+    assert left_out_loss(gram, centred, folds) == pytest.approx(min(losses) / np.square(centred).sum())
+
+
+def test_names_of_groups_and_rows_of_no_weight(data):
+    X, Y = data
+    own = small().fit(X, Y, groups=GROUPS)
+    names = np.array([f"source {number:02}" for number in GROUPS], object)
+    weights, more = np.ones(len(X) + 3), np.r_[GROUPS, 90, 91, 92]
+    weights[-3:] = 0
+    others = [
+        small().fit(X, Y, groups=pd.Series(names)),
+        small().fit(X, Y, groups=list(names)),
+        small().fit(np.r_[X, X[:3]], np.r_[Y, Y[:3]], weights, groups=more),
+    ]
+    for other in others:
+        assert (other.left_out_value_, other.left_out_error_) == (own.left_out_value_, own.left_out_error_)
+
+
+@pytest.mark.parametrize(
+    ("cv", "groups", "n_folds"),
+    [
+        (3, None, 3), (3, GROUPS, 3), (GroupKFold(4), GROUPS, 4), (KFold(4, shuffle=True), None, 4),
+        (list(GroupKFold(4).split(GROUPS, groups=GROUPS)), GROUPS, 4), (None, None, 5),
+        ((pair for pair in KFold(2).split(GROUPS)), None, 2),
+    ],
+)  # fmt: skip
+def test_folds_may_be_given(data, cv, groups, n_folds, tmp_path):
+    model = small(cv=cv).fit(*data, groups=groups)
+    assert model.plan_["folds"] == n_folds == len(np.unique(model._left_out.folds))
+    model.save(tmp_path / "m.lw")
+    again = lw.load(tmp_path / "m.lw")
+    assert again.cv == (cv if isinstance(cv, int) else None)
+    assert_array_equal(again.predict(data[0]), model.predict(data[0]))
+
+
+@pytest.mark.parametrize(
+    ("cv", "groups", "said"),
+    [
+        (KFold(5, shuffle=True, random_state=0), "groups", "rows 0 and 1 of one group into two folds"),
+        (ShuffleSplit(3, random_state=0), None, "but every row is to be held out once"),
+        (TimeSeriesSplit(3), None, "row 120 in neither part"),
+        ([(np.arange(240), np.arange(240))], None, "in both parts"),
+        (1, None, "'cv' parameter"),
+        (5, np.zeros(240), "groups has one group alone, but each is scored by fits to others"),
+        (5, [["a"]] * 240, r"groups has the shape \\(240, 1\\), but X has 240 rows"),
+        (5, GROUPS[1:], r"groups has the shape \\(239,\\), but X has 240 rows"),
+        (5, [*["a"] * 239, None], "groups has no value at row 239"),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored by KFold")
+def test_folds_that_make_no_sense_are_refused(data, cv, groups, said):
+    with pytest.raises(ValueError, match=said.replace("\\\\", "\\")):
+        small(cv=cv).fit(*data, groups=GROUPS if isinstance(groups, str) else groups)
+
+
+def test_fewer_groups_than_folds_are_said(data):
+    with pytest.warns(UserWarning, match="groups has 3 groups, so that there are 3 folds, not 5"):
+        model = small().fit(*data, groups=np.minimum(GROUPS, 2))
+    assert model.plan_["folds"] == 3
+
+
+@pytest.mark.parametrize("metric", ["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard"])
+def test_the_standard_error_counts_groups(metric):
+    random = np.random.default_rng(1)
+    truth, sets = (random.random((50, 3)) < 0.4).astype(int), (random.random((50, 3)) < 0.4).astype(np.int8)
+    once = value_of_sets(lw.LabelMatrix.from_any(truth), sets, metric)
+    copies = np.repeat(np.arange(50), 4)
+    labels = lw.LabelMatrix.from_any(truth[copies])
+    assert_allclose(value_of_sets(labels, sets[copies], metric, None, copies), once, rtol=1e-12)
+    assert value_of_sets(labels, sets[copies], metric)[1] < 0.51 * once[1]
+
+
+def repeated(kind):
+    random = np.random.default_rng(2)
+    text = lw.datasets.make_text_like(150, 2000, 8)
+    tags, twice = text.Y.positives.toarray().astype(int), np.tile(np.arange(150), 2)
+    dense, few = random.normal(size=(150, 20)), random.integers(0, 2, (300, 8)).astype(float)
+    labels = (dense[:, :3] > 0).astype(int)
+    noisy = text.X.toarray()[twice] * random.uniform(0.95, 1.05, (300, 2000))
+    return {
+        "text": (text.X, tags),
+        "text twice": (text.X[twice], tags[twice]),
+        "nearly twice": (sp.csr_array(noisy), tags[twice]),
+        "dense twice": (dense[twice], labels[twice]),
+        "other labels": (dense[twice], np.r_[labels, 1 - labels]),
+        "three columns": (dense[twice, :3], labels[twice]),
+        "categories": (few, few[:, :3].astype(int)),
+        "sparse categories": (sp.csr_array(few), few[:, :3].astype(int)),
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_said"),
+    [
+        ("text", False), ("text twice", True), ("nearly twice", True), ("dense twice", True),
+        ("other labels", False), ("three columns", False), ("categories", False),
+        ("sparse categories", False),
+    ],
+)  # fmt: skip
+def test_rows_with_a_twin_in_another_fold_are_pointed_out(kind, is_said, recwarn):
+    X, Y = repeated(kind)
+    small(members=["linear"]).fit(X, Y)
+    assert any("by which left-out rows are scored too well" in str(one.message) for one in recwarn) == is_said
+    recwarn.clear()
+    small(members=["linear"]).fit(X, Y, groups=np.arange(len(Y)) % 150)
+    assert not recwarn.list
