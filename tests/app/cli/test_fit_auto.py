@@ -108,10 +108,10 @@ def sources(run, tmp_path):
     random = np.random.default_rng(0)
     lines = ["source,text,tags"]
     for source in range(30):
-        words = [f"w{number}" for number in random.choice(80, 8, replace=False)]
+        words = [f"w{number}" for number in random.choice(800, 16, replace=False)]
         tags = "|".join(tag for tag in "abc" if random.random() < 0.4)
-        lines += [f"s{source},{' '.join([*words, *random.choice(words, 2)])},{tags}" for _ in range(4)]
-    (tmp_path / "s.csv").write_text("\n".join(lines))
+        lines += [f"s{source},{' '.join(random.permutation(words))},{tags}" for _ in range(4)]
+    (tmp_path / "s.csv").write_text("\n".join([*lines, ""]))
     return f"--labels tags --label-separator | --empty-labels none {QUICK}"
 
 
@@ -149,7 +149,7 @@ def test_groups_are_shown_counted_and_compared(run, sources):
 def test_few_groups(run, sources, tmp_path, n, code):
     lines = (tmp_path / "s.csv").read_text().splitlines()
     some = [f"g{row % n},{line.split(',', 1)[1]}" for row, line in enumerate(lines[1:])]
-    (tmp_path / "s.csv").write_text("\n".join([lines[0], *some]))
+    (tmp_path / "s.csv").write_text("\n".join([lines[0], *some, ""]))
     told = run(f"fit s.csv {sources} --groups source --out m.lw", code=code).err
     said = (
         "--groups has 3 groups, so that there are 3 folds, not 5."
