@@ -154,7 +154,7 @@ def show_data(request: FitRequest) -> int:
     """Print what is understood of the data: format, columns, labels with their counts, the first rows."""
     ready = prepared(request)
     rows, names, counts = ready.rows, ready.rows.Y.words, ready.rows.Y.positive_counts()
-    columns, features, X = ready.columns, rows.written_feature_names, sp.csr_array(rows.X)
+    columns, features, X = ready.columns, rows.written_feature_names, sp.csr_array(rows.X[:_FIRST_ROWS])
     lines = {
         "format": request.flags.format_of(request.data) if columns is None else written_as(request.data),
         "rows": f"{len(rows)} of {len(features)} features",
