@@ -153,7 +153,7 @@ def test_a_forest_is_grown_in_full_where_a_sample_gains_by_it(has_steps):
     signs = X[:, :2] > 0.5 if has_steps else X @ random.normal(size=(12, 2)) > 0
     targets = signs.astype(float)
     one = TrainingTable(FeatureMatrix(X), targets, np.ones(400), np.arange(400) % 3, 20, 300, 0)
-    assert forests_gain(one) == has_steps
+    assert forests_gain(one, 0.05) == has_steps
 
 
 def test_leaves_hold_the_shares_of_observed_labels():

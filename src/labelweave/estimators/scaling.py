@@ -12,6 +12,7 @@ from labelweave.problems.hyperparameters.left_out import left_out_loss
 
 _MOST_ROWS = 1000  # among which a scaling is chosen: two eigendecompositions of their kernel matrix
 _MOST_LABELS = 256
+_VECTOR = 32
 _FULL = 0.1  # of the entries of sparse rows: written out they take seven times the memory at most
 _MOST_ENTRIES = 50_000_000  # which are written out, 400 MB
 
@@ -22,7 +23,8 @@ def choose_scaling(
 ) -> FeatureScaling | None:  # fmt: skip
     """Choose the scaling with the least squared loss of left-out rows under kernel ridge regression.
 
-    Dense features: "standard" or "quantile"; sparse ones: "unit", or None as they are.  Sparse ones with a
+    Dense features: "standard", "quantile" or, of 32 and more as embeddings have, "unit"; sparse ones: "unit",
+    or None as they are.  Sparse ones with a
     tenth of all entries or more, as tables of numbers and categories have: as dense ones, or None; unit
     lengths would mix their columns, which trees part.  At most 1,000 rows, the same in every call, and the
     256 labels that vary most decide.
@@ -45,7 +47,8 @@ def choose_scaling(
         found = [FeatureScaling("unit"), None]
     else:
         found = [FeatureScaling.fit(kind, table) for kind in ("standard", "quantile")]
-        found += [None] if features.is_sparse else []
+        is_vector = not features.is_sparse and features.shape[1] >= _VECTOR
+        found += [None] if features.is_sparse else [FeatureScaling("unit")] if is_vector else []
     rows = np.arange(len(features))
     if len(rows) > _MOST_ROWS:
         rows = np.sort(np.random.default_rng(0).choice(len(rows), _MOST_ROWS, replace=False))

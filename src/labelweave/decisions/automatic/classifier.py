@@ -62,6 +62,7 @@ Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard"
 LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB a table
 # of a row and label: a fit has some twenty tables, most of scores by penalties, and forests more
 _BYTES = 160.0
+_SECONDS_TO_GAIN, _LEAST_GAIN = 1000.0, 0.02  # of forests, to lower the error to nothing; not asked for
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 _LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
 _MEMBER = Record(
@@ -77,15 +78,16 @@ class AutoLabelClassifier(LabelClassifier):
     """Several models in one, combined on rows that none of them saw.
 
     1.  Features are brought to one scale: standardised or quantiles of dense ones, rows of length 1 of
-        sparse ones, whichever has the lower left-out error in a ridge regression with an RBF kernel.
+        sparse ones and of 32 dense ones or more, as embeddings have; whichever has the lowest left-out error
+        in a ridge regression with an RBF kernel.
     2.  Rows are split into five folds, stratified by labels, or of whole groups where there are some; every
         member scores each fold by a fit to the other four, and is fitted to all rows.
     3.  "rbf": ridge regression of 0 and 1 with an RBF kernel, its width chosen by left-out error.
     4.  "forest": trees grown on all labels together, a fifth of them without the rows of each fold; the
         shares of labels in the leaves are averaged.
     5.  "rbf+forest": ridge regression with half of the RBF kernel and half of the share of trees in which two
-        rows end in the same leaf.  Where forests would take more than 20 seconds and lower the error of a
-        sample of 2,000 rows by less than 5 %, there are none.
+        rows end in the same leaf.  Forests that would take more than 20 seconds are left out unless
+        they lower the error of a sample of 2,000 rows by a thousandth a second.
     6.  "max-margin", for sparse rows and where there are no forests: :class:`MaxMarginClassifier`, linear,
         with the best of four C.
     7.  Penalties are those of the least squared error of left-out scores.
@@ -336,7 +338,8 @@ class AutoLabelClassifier(LabelClassifier):
         table = TrainingTable(
             self._scaled(features), targets, weights, folds, *sizes, leaves_folds_out, groups
         )
-        if isinstance(self.members, str) and shape.is_trial_due(plan) and not forests_gain(table):
+        gain = 0.0 if "forest" not in plan.members else shape.of_forest(plan.trees) / _SECONDS_TO_GAIN
+        if isinstance(self.members, str) and gain > _LEAST_GAIN and not forests_gain(table, gain):
             plan = self._plan(rows, (), has_trees=False)
         return replace(table, n_trees=plan.trees, pivots=plan.pivots), plan
 

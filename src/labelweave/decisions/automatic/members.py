@@ -42,7 +42,7 @@ _PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are 1 at most
 _MARGIN_C = 0.1, 0.3, 0.9, 2.7  # of rows whose mean squared length is 1
 _MARGIN_TOL = 1e-2
 _ROWS_FOR_PENALTY, _LABELS_TO_CHOOSE_BY = 4000, 100
-_ROWS_FOR_TRIAL, _TREES_FOR_TRIAL, _LEAST_GAIN = 2000, 100, 0.05
+_ROWS_FOR_TRIAL, _TREES_FOR_TRIAL = 2000, 100
 _MOST_TARGETS = 16  # that trees are grown on; more are projected
 
 
@@ -235,14 +235,14 @@ def likely_penalties(table: TrainingTable, fold: int, kernel: Kernel, forest: Fo
     return _PENALTIES[max(0, best - 2) : best + 3]
 
 
-def forests_gain(table: TrainingTable) -> bool:
-    """Say whether a forest lowers the error of a sample of rows clearly beside an RBF kernel."""
+def forests_gain(table: TrainingTable, least: float) -> bool:
+    """Say whether a forest lowers the error of a sample of rows, beside an RBF kernel, by a share of it."""
     some = sample(table, _ROWS_FOR_TRIAL, _MOST_TARGETS)
     some = replace(some, n_trees=_TREES_FOR_TRIAL, pivots=min(table.pivots, _ROWS_FOR_TRIAL // 4))
     makes = Members(some)
     scores = [makes.make(name).scores for name in ("rbf", "forest")]
     alone, both = (some.loss(cross_fitted(some, given)) for given in (scores[:1], scores))
-    return both < (1.0 - _LEAST_GAIN) * alone
+    return both < (1.0 - least) * alone
 
 
 def ridge_scores(

@@ -24,7 +24,6 @@ _SWEEPS, _LOOKS = 40, 20  # over the rows by coordinate ascent; numbers of a row
 ROWS_TO_CROSS_FIT = 5000  # of more, what is learned or chosen by few numbers is negligible
 _PENALTIES, _ROUNDS = 11, 20  # of ridge regressions; of conjugate gradients where labels are missing
 _USUAL_SECONDS = 300.0
-_TRIAL_SECONDS = 20.0  # of forests; shorter ones are just fitted
 _TREE = 2e-3  # seconds of a tree of few rows
 
 
@@ -96,10 +95,6 @@ class Shape:
     def of_forest(self, trees: int) -> float:
         looks: float = self.n * max(1.0, log2(self.n)) * max(1.0, self.d**0.5) * (3 + min(self.labels, 16))
         return trees * (_TREE + looks / 10 / _SPLITS)
-
-    def is_trial_due(self, plan: Plan) -> bool:
-        """Say whether a plan's forests take so long that a sample of rows decides on them."""
-        return "forest" in plan.members and self.of_forest(plan.trees) > _TRIAL_SECONDS
 
     def of_max_margin(self) -> float:
         fits = self.folds + _MARGINS if self.n > ROWS_TO_CROSS_FIT else self.folds * _MARGINS + 1
