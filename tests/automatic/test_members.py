@@ -9,7 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from labelweave.decisions.automatic.combination import Combination, cross_fitted, member_weights
+from labelweave.decisions.automatic.combination import (
+    Combination,
+    cross_fitted,
+    member_weights,
+    weights_by_label,
+)
 from labelweave.decisions.automatic.members import (
     KernelRidge,
     Members,
@@ -272,3 +277,20 @@ def test_combined_scores_are_weighted_sums():
     assert_allclose(both.scores(one.features), expected, rtol=1e-13)
     assert both.takes(4)
     assert not both.takes(5)
+
+
+@pytest.mark.parametrize("is_clear", [True, False])
+def test_rare_labels_have_members_of_their_own_where_they_gain_clearly(is_clear):
+    """One member tells frequent labels and the other rare ones, or the first tells all of them."""
+    random, base = np.random.default_rng(0), np.array([0.0] * 3 + [-7.0] * 3)
+    one = base + 2 * random.normal(size=(4000, 6))
+    targets = (random.random(one.shape) < expit(one)).astype(float)
+    other = base + random.normal(size=one.shape)
+    if is_clear:
+        one, other = (np.hstack([x[:, :3], y[:, 3:]]) for x, y in ((one, other), (other, one)))
+    changed = {"targets": targets, "weights": np.ones(4000), "folds": np.arange(4000) % 3}
+    some = TrainingTable(**vars(table(n=60)) | changed)
+    weights, pooled = weights_by_label(some, [one, other]), member_weights(some, [one, other])
+    assert (weights[:, :3] == pooled[:, None]).all()
+    assert (weights[:, 3:] != pooled[:, None]).any() == is_clear
+    assert (weights[1, 3:] > weights[0, 3:]).all() == is_clear

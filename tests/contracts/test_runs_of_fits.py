@@ -213,7 +213,7 @@ def test_a_warm_start_takes_no_more_rounds_and_ends_where_the_first_fit_did(name
     cold, objective = found.n_iter_, found.trace_[-1].primal if hasattr(found.trace_[-1], "primal") else 0.0
     before, searched = scores(found, X), list(getattr(found, "learning_trace_", ()))
     fitted(found, X, Y)
-    assert found.converged_
+    assert found.status_ in ("converged", "settled")
     if searched:  # which goes on from where it ended
         assert len(found.learning_trace_) <= len(searched)
         assert found.cross_validation_loss_ <= min(record.value for record in searched) * (1 + 1e-3)

@@ -157,7 +157,8 @@ def test_it_ends_at_the_optimum(graph, missing):
     if missing:
         Y[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
     fitted = proximal(graph).fit(X, Y)
-    assert (fitted.converged_, fitted.status_) == (True, "converged")
+    is_convex = not (missing and fitted.label_graph_.cliques)
+    assert (fitted.converged_, fitted.status_) == (is_convex, "converged" if is_convex else "settled")
     assert fitted.objective_ == fitted.trace_[-1].primal
     proven = proximal(graph, solver="frank_wolfe", tol=1e-3).fit(X, Y)
     if not missing and graph != "learn":  # one convex problem for both

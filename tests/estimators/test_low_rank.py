@@ -145,8 +145,24 @@ def test_callbacks_see_every_round(problem):
 
 def test_a_fit_to_the_last_digit_ends(problem):
     model = LowRankClassifier(5, tol=0, max_iter=100_000).fit(*problem)
-    assert model.converged_
+    assert model.status_ == "settled"
     assert 0 <= model.duality_gap_ < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        ({"rank": 1}, "settled"),  # binds
+        ({"rank": 5, "tol": 1e-2}, "converged"),
+        ({"rank": 1, "penalty": "ridge"}, "converged"),  # solved exactly
+        ({"rank": 2, "penalty": "ridge", "loss": "logistic"}, "settled"),  # no bound
+    ],
+)
+def test_only_a_certified_objective_has_converged(settings, status):
+    X, Y = np.random.default_rng(0).normal(size=(60, 8)), np.random.default_rng(1).random((60, 5)) < 0.4
+    model = LowRankClassifier(**settings).fit(X, Y)
+    assert model.status_ == status
+    assert model.converged_ == (model.duality_gap_ <= model.tol) == (status == "converged")
 
 
 @pytest.mark.parametrize("start", ["svd", "random"])

@@ -51,12 +51,14 @@ def test_the_dual_value_is_a_lower_bound_of_the_dense_optimum(pruned):
     assert pruned.trace_[-1].dual <= dense.trace_[-1].primal <= pruned.trace_[-1].primal
 
 
-def test_a_number_drops_what_is_smaller_and_says_the_gap():
-    model = MaxMarginClassifier(prune=0.02, tol=1e-2).fit(X, Y)
-    assert np.abs(model.coef_.data).min() > 0.0199
+@pytest.mark.parametrize(("least", "status"), [(0.02, "converged"), (0.2, "settled")])
+def test_a_number_drops_what_is_smaller_and_says_the_gap(least, status):
+    model = MaxMarginClassifier(prune=least, tol=1e-2).fit(X, Y)
+    assert np.abs(model.coef_.data).min() > 0.995 * least
     np.testing.assert_allclose(model.duality_gap_, _gap(model, X, Y)[1], rtol=1e-6)
     assert model.pruning_["gap_before"] <= 1e-2
-    assert model.converged_
+    assert model.converged_ == (model.duality_gap_ <= 1e-2) == (status == "converged")
+    assert model.status_ == status
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4])

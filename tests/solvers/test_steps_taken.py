@@ -74,6 +74,6 @@ def work_of(name):
 @pytest.mark.parametrize("name", USUAL)
 def test_no_more_work_than_usual(name):
     model, found = work_of(name)
-    assert model.status_ == "converged"
+    assert model.status_ in ("converged", "settled")
     for taken, usual in zip(found, USUAL[name], strict=True):
         assert taken <= _MORE * usual

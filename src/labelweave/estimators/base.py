@@ -65,6 +65,7 @@ from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
+_RARE = 0.1  # of the rows that tell of a label
 _LARGEST_COUNT = 63  # as far as whole numbers go in compiled code
 NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
 _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
@@ -264,6 +265,9 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
         assert rows.form is not None, "the form is known with the labels"
         self._form, self.classes_ = rows.form, rows.form.classes
+        counts = rows.labels.positive_counts()
+        is_rare = counts < _RARE * rows.labels.observed_counts()
+        self._rare_share = float(counts[is_rare].sum() / max(1, counts.sum()))
         return self._corrected(rows.labels)
 
     def __sklearn_tags__(self) -> Any:
@@ -387,7 +391,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         journal.close(is_done=is_done)
         self._states = journal.states if self.warm_start else {}
 
-    def _keep_result(self, result: SolverResult, message: str = "") -> None:
+    def _keep_result(self, result: SolverResult, message: str = "", *, is_convex: bool = True) -> None:
+        """Keep how a fit ended; of an objective that is not convex the gap certifies a convex one nearby."""
         if result.status is Status.INDEFINITE:
             raise ParameterError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
         if np.isnan(result.gap) and not np.isfinite(result.trace[-1].primal):  # not a solver without a gap
@@ -395,12 +400,12 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
                 "The objective overflowed, since a number in the data, weights or parameters is too "
                 "large; bring them to usual sizes."
             )
-        self.converged_ = result.status is Status.CONVERGED
-        self.status_ = result.status.name.lower()
+        self.converged_ = result.converged and is_convex
+        self.status_ = ("settled" if result.converged and not is_convex else result.status.name).lower()
         self.n_iter_ = result.n_iter
         self.duality_gap_ = result.gap
         self.trace_ = result.trace
-        if not self.converged_:
+        if self.status_ not in ("converged", "settled"):
             usual = f"{result.status.value} The gap is {result.gap:.2e} after {result.n_iter} rounds."
             warn_of_end(message or usual)
 

@@ -93,7 +93,7 @@ class AlternatingMinimization(Solver[PairProblem, AlternatingState]):
 
     def round(self, problem: PairProblem, state: AlternatingState) -> Round[AlternatingState]:
         if state.decrease <= self.tol:  # killed between the last check and the end
-            return Round(state, None, Status.CONVERGED)
+            return Round(state, None, Status.SETTLED)
         pair, by_features = problem.improve_features(state.pair, self.half_steps)
         pair, by_labels = problem.improve_labels(pair, self.half_steps)
         loss, penalty = problem.loss_and_penalty(pair)
@@ -106,7 +106,7 @@ class AlternatingMinimization(Solver[PairProblem, AlternatingState]):
             label_iterations=by_labels.n_iter,
         )
         state = replace(state, pair=pair, last=objective, decrease=decrease, rounds=state.rounds + 1)
-        return Round(state, record, Status.CONVERGED if decrease <= self.tol else None)
+        return Round(state, record, Status.SETTLED if decrease <= self.tol else None)
 
     def certify(
         self, problem: PairProblem, state: AlternatingState, status: Status

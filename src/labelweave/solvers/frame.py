@@ -38,6 +38,10 @@ class Status(Enum):
     """Why a solver stopped; the value tells the user what to try."""
 
     CONVERGED = "The relative duality gap is within the tolerance."
+    SETTLED = (
+        "Further rounds would change next to nothing, but no relative duality gap within the tolerance "
+        "certifies the objective."
+    )
     ITERATION_LIMIT = (
         "The iteration limit was reached before the relative duality gap met the tolerance; raise "
         "`max_iter`, scale the features, or regularise more."
@@ -56,7 +60,7 @@ class Status(Enum):
     )
 
 
-MEASURED = (Status.CONVERGED, Status.HANDED_OVER)
+MEASURED = (Status.CONVERGED, Status.SETTLED, Status.HANDED_OVER)
 """Ends at a check, whose record is of the result."""
 
 

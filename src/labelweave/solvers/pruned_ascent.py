@@ -100,9 +100,10 @@ class PrunedAscent(Solver[Blocks, BlocksState]):
         record = TraceRecord.of(*problem.values(state.blocks))
         if len(state.blocks) < problem.n_blocks:
             return Round(state, record)
-        if all(self._is_done(block) for block in state.blocks):
-            return Round(state, record, Status.CONVERGED, problem.solution(state.blocks))
-        return Round(state, record, Status.ITERATION_LIMIT)
+        if not all(self._is_done(block) for block in state.blocks):
+            return Round(state, record, Status.ITERATION_LIMIT)
+        status = Status.CONVERGED if record.gap <= self.tol else Status.SETTLED
+        return Round(state, record, status, problem.solution(state.blocks))
 
     def certify(self, problem: Blocks, state: BlocksState, status: Status) -> Certificate:
         record = TraceRecord.of(*problem.values(state.blocks))

@@ -49,6 +49,14 @@ def test_cells_that_list_labels_are_cut(run, tmp_path, cells, flags, is_said, la
     assert names == (sorted(set(cells)) if labels is None else labels)
 
 
+@pytest.mark.parametrize(("flags", "is_said"), [([], True), (["--tune-threshold", "micro_f1"], False)])
+def test_rare_labels_are_said_to_need_thresholds(run, tmp_path, flags, is_said):
+    lines = [f"word{row % 12} other,kind{row % 12}\n" for row in range(48)]
+    (tmp_path / "c.csv").write_text("text,kind\n" + "".join(lines))
+    said = run("fit c.csv --model max-margin --many-labels --text text --labels kind --out m.lw", *flags).err
+    assert ("advice    100% of the labels that training rows have" in said) == is_said
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -22,8 +22,10 @@ def test_the_summary(run, matrix_files):
     assert "rank      2 (asked for 0.4 of the labels)" in lines
     fit = next(line for line in lines if line.startswith("fit "))
     assert fit.startswith(f"fit       {model.n_iter_} rounds in ")
-    assert fit.endswith(f" s, objective {model.objective_:.6g}, converged")
+    assert fit.endswith(f" s, objective {model.objective_:.6g}, settled")
     assert f"gap       {model.duality_gap_:.2e} at most, to factors of any rank" in lines
+    limit = next(line for line in lines if line.startswith("the rank "))
+    assert limit.startswith("the rank  the factors have settled at rank 2, and the gap is of the problem")
     assert "threshold 0.5" in lines
     ridge = run(f"fit d.txt {LOW_RANK} --penalty ridge --tune-threshold macro_f1").err
     assert "rank      5 (asked for 100; no product of factors has more)" in ridge

@@ -72,6 +72,26 @@ def test_every_kind_of_model_says_what_it_is(data, model, named):
     assert named <= set(table(model.fit(*data)))
 
 
+@pytest.mark.parametrize(
+    ("model", "share", "is_told"),
+    [
+        (lw.MaxMarginClassifier(), 0.05, True),
+        (lw.LowRankClassifier(2), 0.05, True),
+        (lw.BinaryRelevance(), 0.05, True),
+        (lw.MaxMarginClassifier(), 0.5, False),
+        (lw.MaxMarginClassifier(threshold=-0.5), 0.05, False),
+        (lw.TunedThresholdClassifier(lw.MaxMarginClassifier()), 0.05, False),
+        (lw.KernelLogisticClassifier(hyperparameters="fixed"), 0.05, False),
+    ],
+)
+def test_the_usual_threshold_is_said_to_miss_rare_labels(model, share, is_told):
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    Y = X[:, :2] > np.quantile(X[:, :2], 1 - share, axis=0)
+    found = table(model.fit(X, Y)).get("advice", "")
+    assert found.startswith("100% of the labels" * is_told)
+    assert ("TunedThresholdClassifier(model), or --tune-threshold micro_f1" in found) == is_told
+
+
 @pytest.mark.parametrize("inner", [RandomForestClassifier(5), OneVsRestClassifier(LogisticRegression())])
 def test_around_other_estimators_only_what_is_known_is_said(data, inner):
     X, Y = data[0], data[1].positives.toarray()

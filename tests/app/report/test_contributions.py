@@ -96,6 +96,36 @@ def test_a_label_graph_adds_what_other_labels_do():
     assert found.others != 0
 
 
+@pytest.mark.parametrize(
+    "members", [["max-margin", "forest"], ["linear"], [lw.MaxMarginClassifier()]], ids=str
+)
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_linear_members_of_a_combination_have_contributions(data, tmp_path, members, is_sparse):
+    X, Y = data if is_sparse else (data[0].toarray(), data[1])
+    model = lw.AutoLabelClassifier(members=members, time_budget=1).fit(X, Y)
+    linear, shown = LinearScores(model), shown_labels(model, X[:5])
+    only = len(linear.members) == len(model.scorer_.members) and model.scorer_.coupling is None
+    for row, label in ((0, 0), (1, 1), (4, 2)):
+        found = linear.explain(X[[row]], label, shown.numbers[row, label], model.thresholds_[label])
+        total = found.intercept + sum(part.amount for part in found.contributions) + found.others
+        assert found.calibration == 0
+        assert found.margin == pytest.approx(total - found.threshold, abs=1e-9)
+        assert (found.margin > 0) == shown.predicted[row, label]
+        assert (found.others == 0) == only
+    write_report(model, X, Y, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    assert f"share of the linear members alone ({', '.join(linear.members)})" in page
+
+
+def test_a_combination_without_linear_members_has_no_contributions(data, tmp_path):
+    model = lw.AutoLabelClassifier(members=["rbf"], time_budget=1).fit(*data)
+    assert LinearScores(model).why_not == (
+        "AutoLabelClassifier keeps no weights of features, so their contributions are not available."
+    )
+    write_report(model, *data, tmp_path / "a.html")
+    assert "linear members" not in (tmp_path / "a.html").read_text()
+
+
 @pytest.mark.parametrize("name", ["low rank", "calibrated", "thresholds of probabilities"])
 def test_lines_of_an_example_add_up_to_what_it_says(data, name):
     X, Y = data

@@ -153,7 +153,8 @@ def save_fit(
     if any(part.status == "interrupted" for part in ends):
         note(f"{why or 'The fit was interrupted.'} The model so far is saved in {request.out}.")
         return _INTERRUPTED
-    if why and (facts.fit.converged is False or facts.fit.status == "time_limit"):
+    is_short = facts.fit.converged is False and facts.fit.status != "settled"
+    if why and (is_short or facts.fit.status == "time_limit"):
         note(f"warning: {why}")
     if facts.learning and facts.learning.status == "iteration_limit":
         note(

@@ -93,6 +93,8 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
         "chosen": facts.choice and facts.choice.summary,
         **({} if facts.learning is None else _learning_lines(facts.learning, facts.prior is not None)),
         **(_combination_lines(facts.combination) if facts.combination else _end_lines(facts)),
+        "the rank": facts.fit.limit_summary,
+        "advice": facts.advice,
     }
     return _said(lines)
 
@@ -106,7 +108,7 @@ def _pruning_words(found: Section) -> str:
 
 def _end_lines(facts: ModelFacts) -> Lines:
     fit, steps, pruning = facts.fit, facts.steps, facts.pruning
-    end = "converged" if fit.converged else "not converged"
+    end = "converged" if fit.converged else (fit.status or "not converged").replace("_", " ")
     if fit.first_gap is not None and fit.gap is not None:
         course = f"; gap {fit.first_gap:.1e} at the first of {fit.checks} checks"
         at = "" if pruning is None else f" at {pruning.gap_before:.1e}, then weights were left out"
@@ -134,7 +136,10 @@ def certificate_words(facts: ModelFacts) -> str:
         return "no bound with this penalty"
     others = "any" if facts.factors is None or "any rank" in (facts.fit.gap_summary or "") else "this"
     rivals = "its minimum" if facts.factors is None else f"that of factors of {others} rank"
-    return f"duality gap {gap:.1e}: the training objective is at most that share of itself above {rivals}"
+    more = f"; {facts.fit.limit_summary}" if facts.fit.limit_summary else ""
+    return (
+        f"duality gap {gap:.1e}: the training objective is at most that share of itself above {rivals}{more}"
+    )
 
 
 def _learning_lines(learning: Section, has_prior: bool) -> Lines:

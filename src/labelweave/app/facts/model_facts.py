@@ -34,10 +34,12 @@ from labelweave.estimators import (
 )
 from labelweave.labels import CliqueGraph, Taxonomy
 
+_THIN = 1e-3  # of the longest column: one that the trace norm takes away, in rounds that lower it by little
+_MOSTLY = 0.5  # of the labels that rows have
 _CHOICE_COLUMNS = ("rank", "regularization", "mean_test_score", "std_test_score")
 _COLUMNS = (*KINDS, "labels", "label_separator", "id")
 Plain = dict[str, Any]
-_UNTOLD = ("changed", "steps", "thresholds")  # in JSON, which has all parameters
+_UNTOLD = ("changed", "steps", "thresholds", "advice")  # in JSON, which has all parameters
 OF_SOME = ("factors", "graph", "choice", "taxonomy", "prior", "hyperparameters", "learning", "combination")
 
 
@@ -66,6 +68,7 @@ class ModelFacts(Section):
     choice: among ranks and regularizations, by cross-validation.
     learning: of hyper-parameters; its values are what they are now, in words.
     imputed: what stands for missing features, in words.
+    advice: what to do where a usual threshold finds few of the labels; None for a model from a file.
     unobserved: the labels that no training row told of.
     steps_before: the kinds of the steps of a pipeline that features go through first.
     combination: models that were combined; losses are squared errors of left-out probabilities as shares of
@@ -106,7 +109,12 @@ def model_facts(model: Any) -> ModelFacts:
         before, inner = [*before, *inner[:-1]], innermost(inner[-1])
     support, tree = getattr(inner, "support_", None), taxonomy_of(outer)
     names = [str(name) for name in outer.label_names_]
-    own: Plain = {"kernel": _kernel(inner), "steps": "rounds", **dict.fromkeys(OF_SOME)}
+    own: Plain = {
+        "advice": _advice(outer, inner),
+        "kernel": _kernel(inner),
+        "steps": "rounds",
+        **dict.fromkeys(OF_SOME),
+    }
     own["taxonomy"] = None if tree is None else _taxonomy(tree, names, outer._form.kind == "labels")
     means = getattr(inner, "feature_means_", None)
     words = "training means stand for missing features, of {} features"
@@ -206,6 +214,19 @@ def _thresholds(model: Any) -> Section | None:
     return Section(words=f"probability {words}" if is_probability else words, is_tuned=is_tuned)
 
 
+def _advice(outer: Any, inner: Any) -> str | None:
+    """Tell of thresholds where scores are compared with a usual one, and most labels of rows are rare."""
+    is_usual = outer is inner and getattr(inner, "threshold", "auto") == "auto"
+    share = getattr(inner, "_rare_share", 0.0)
+    if not is_usual or outer._form.kind != "labels" or hasattr(inner, "predict_proba") or share < _MOSTLY:
+        return None
+    return (
+        f"{share:.0%} of the labels that training rows have are those of fewer than one row in ten, of which "
+        "the usual threshold tends to find too few on new rows; TunedThresholdClassifier(model), or "
+        "--tune-threshold micro_f1, chooses a threshold a label on held-out rows"
+    )
+
+
 def _fit(model: Any) -> Section:
     trace, gap = getattr(model, "trace_", None) or [], getattr(model, "duality_gap_", None)
     first, last = (trace[0], trace[-1]) if trace else (None, None)
@@ -220,6 +241,7 @@ def _fit(model: Any) -> Section:
         first_gap=None if first is None or np.isnan(first.gap) else first.gap,
         objective=getattr(last, "primal", None),
         gap_summary=_gap_words(model) if isinstance(model, LowRankClassifier) else None,
+        limit_summary=_limit_words(model) if isinstance(model, LowRankClassifier) else None,
     )
 
 
@@ -230,6 +252,20 @@ def _gap_words(model: Any) -> str:
         return f"no bound with the penalty {model.penalty}"
     rivals = "any rank" if model.penalty == "trace_norm" else "this rank"
     return f"{model.duality_gap_:.2e} at most, to factors of {rivals}"
+
+
+def _limit_words(model: Any) -> str | None:
+    """Say what the gap does not: that the rank binds; None where it does not, or nobody knows."""
+    if model.penalty != "trace_norm" or model.status_ != "settled" or math.isnan(model.duality_gap_):
+        return None
+    n_labels, rank = model.label_factors_.shape
+    lengths = np.linalg.norm(model.label_factors_, axis=0)
+    if rank == n_labels or lengths.min() <= _THIN * lengths.max():
+        return None
+    return (
+        f"the factors have settled at rank {rank}, and the gap is of the problem without a limit on the "
+        "rank: a higher rank would reach a lower objective"
+    )
 
 
 def _own(model: Any) -> Plain:

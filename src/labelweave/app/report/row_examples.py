@@ -12,6 +12,7 @@ from scipy.special import logit
 
 from labelweave.app.report.pictures import evenly
 from labelweave.app.report.reported_rows import Outcomes, ReportedRows
+from labelweave.decisions.automatic.scorers import CombinedScorer
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import innermost
 from labelweave.estimators.scorers import (
@@ -22,6 +23,7 @@ from labelweave.estimators.scorers import (
     label_weights,
 )
 from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.feature_matrix import filled
 from labelweave.foundation.array_types import Array
 
 _ROUNDING = 1e-5  # of models that keep weights in single precision
@@ -46,7 +48,8 @@ class Explanation(NamedTuple):
     margin: of probabilities in log-odds; positive where the label is predicted.
     intercept: what is the same for all rows.
     contributions: of all features that the row has, the largest absolute amounts first.
-    others: what comes from other labels, in a model that scores them together; otherwise 0.
+    others: what comes from other labels, in a model that scores them together, and from members of a
+        combination that are not linear; otherwise 0.
     calibration: log-odds of the probability less the score that it was made of; otherwise 0.
     threshold: of log-odds or scores; 0 where no threshold decides.
     """
@@ -70,7 +73,7 @@ class LinearScores:
     def why_not(self) -> str | None:
         """Why scores cannot be taken apart, in a sentence; None if they can."""
         inner, kind = self.classifier, type(self.classifier).__name__
-        if self._linear_sum is not None:
+        if self._linear_sum is not None or self.members:
             return None
         if hasattr(inner, "support_") or hasattr(inner, "expansion_"):
             return (
@@ -83,6 +86,27 @@ class LinearScores:
         if isinstance(kernel, Kernel) and explicit_width(kernel, width) != width:
             return f"The weights of this {kind} are of its kernel's explicit features, such as leaves."
         return None
+
+    @cached_property
+    def members(self) -> dict[str, tuple[LinearScores, Array]]:
+        """The linear members of a combination, by name, and by what a score (L,) of each counts in it."""
+        scorer, found = getattr(self.classifier, "scorer_", None), dict[str, tuple[LinearScores, Array]]()
+        if not isinstance(scorer, CombinedScorer):
+            return found
+        names = [one["name"] for one in self.classifier.members_ if one["weight"]]
+        for name, member, slopes in zip(names, scorer.members, scorer.slopes, strict=True):
+            plain = Shown(scorer_=member, intercept_=member.intercept_)
+            one = LinearScores(getattr(member, "estimator", plain))
+            is_score = getattr(member, "response", "decision_function") == "decision_function"
+            is_scaled = getattr(one.classifier, "scaling_", None) is not None
+            if is_score and hasattr(one.classifier, "scorer_") and not is_scaled and one.why_not is None:
+                found[name] = one, self.classifier.calibration_.slopes * slopes
+        return found
+
+    @property
+    def others(self) -> str:
+        """What a score has beside the features' contributions and constants, in words."""
+        return "members that are not linear, and the other labels" if self.members else "the other labels"
 
     @cached_property
     def _linear_sum(self) -> tuple[Kernel, list[tuple[KernelExpansion, Any]]] | None:
@@ -115,7 +139,7 @@ class LinearScores:
         known, level = known_weights(self.classifier, column)
         if known is not None:
             amounts = amounts + sign * values * known[places]
-        intercept = sign * (float(self.classifier.intercept_[column]) + level)
+        intercept = sign * (self._constant(column) + level)
         limit = self.classifier._lowest_threshold
         scores = np.reshape(self.classifier.decision_function(row), (1, -1))
         own = intercept + float(amounts.sum())
@@ -135,6 +159,8 @@ class LinearScores:
 
     def _features(self, row: Any) -> tuple[Array, Array]:
         """Return the numbers and values of the features that a row has."""
+        if (means := getattr(self.classifier, "feature_means_", None)) is not None:
+            row = filled(row, means)
         features = FeatureMatrix(row).astype(np.float64)
         scaling = getattr(self.classifier, "scaling_", None)
         features = features if scaling is None else scaling(features)
@@ -144,7 +170,18 @@ class LinearScores:
         present = values != 0
         return places[present], values[present]
 
+    def _constant(self, column: int) -> float:
+        own = float(self.classifier.intercept_[column])
+        if not self.members:
+            return own
+        curve = self.classifier.calibration_
+        parts = (slopes[column] * one._constant(column) for one, slopes in self.members.values())
+        return float(curve.slopes[column] * own + curve.intercepts[column] + sum(parts))
+
     def _weights(self, column: int, places: Array) -> Array:
+        if self.members:
+            shares = [slopes[column] * one._weights(column, places) for one, slopes in self.members.values()]
+            return np.asarray(sum(shares), np.float64)
         if self._linear_sum is not None:
             parts = [
                 features[:, places].T @ term.coefficients[:, term.labels == column].sum(axis=1)
@@ -249,7 +286,7 @@ class RowExamples:
         together = "1 other feature" if len(rest) == 1 else f"{len(rest)} other features together"
         lines = [(self._name(c), c.amount, True) for c in shown]
         lines += [(together, sum(rest), False)] if rest else []
-        lines += [("the other labels", explained.others, False)] if explained.others else []
+        lines += [(self.linear.others, explained.others, False)] if explained.others else []
         lines += [("intercept", explained.intercept, False)]
         beyond = "the other classes" if self.rows.has_classes else "calibration"
         lines += [(beyond, explained.calibration, False)] if explained.calibration else []

@@ -93,7 +93,8 @@ class AutoLabelClassifier(LabelClassifier):
     7.  Penalties are those of the least squared error of left-out scores.
     8.  A member's left-out scores become log-odds by a logistic curve a label, those of rare labels drawn to
         the others'.  The model's score is a weighted sum of log-odds.  The weights are not negative and have
-        the least log loss on left-out rows.
+        the least log loss on left-out rows; labels of fewer than one row in a hundred have weights of
+        their own where that lowers their log loss by a tenth.
     9.  The probabilities of other labels may add to the log-odds of a label, by a logistic ridge regression
         on left-out scores, where left-out rows of other folds gain by it.  Curves are fitted again.
     10. Thresholds are the best for ``metric`` on the left-out probabilities.
@@ -144,9 +145,9 @@ class AutoLabelClassifier(LabelClassifier):
     Attributes
     ----------
     members_ : list of dict
-        What was tried: ``name``, ``weight`` in the combination, ``left_out_loss``, the squared error of
-        left-out probabilities as a share of the labels' variance, ``seconds`` and ``words`` on what was
-        chosen.
+        What was tried: ``name``, ``weight`` in the combination, the mean over labels, ``left_out_loss``, the
+        squared error of left-out probabilities as a share of the labels' variance, ``seconds`` and ``words``
+        on what was chosen.
     plan_ : dict
         What the time budget was turned into: members, trees, columns of a kernel matrix (``pivots``), folds
         and the seconds foreseen.
@@ -370,12 +371,12 @@ class AutoLabelClassifier(LabelClassifier):
         found, odds = Combination.learned(table, scores)  # scores are log-odds from here on
         weights, coupling = found.weights, found.coupling
         self.members_ = [
-            {"name": member.name, "weight": float(w), "left_out_loss": table.loss(expit(member.scores)),
-             "seconds": spent, "words": member.words}
+            {"name": member.name, "weight": float(w.mean()), "seconds": spent, "words": member.words,
+             "left_out_loss": table.loss(expit(member.scores))}
             for member, w, spent in zip(members, weights, seconds, strict=True)
         ]  # fmt: skip
         self.uncoupled_loss_ = table.loss(found.uncoupled.probabilities(weighted_sum(weights, scores)))
-        used = np.flatnonzero(weights)
+        used = np.flatnonzero(weights.any(axis=1))
         self.scorer_ = CombinedScorer(
             sum((weights[k] * found.curves[k].intercepts for k in used), np.zeros(labels.n_labels)),
             tuple(members[k].scorer for k in used),

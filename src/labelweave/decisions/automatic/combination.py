@@ -18,6 +18,7 @@ of the rows; B is 0 where no penalty gains.  What is missing is taken to be what
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -37,6 +38,9 @@ _HALF = 0.5
 _MOST_WEIGHT = (
     100.0  # of log-odds, whose weights are about 1 unless targets outside of 0 and 1 pull them away
 )
+_RARE = 0.01  # of the rows
+_FEWEST = 20.0  # positive entries of rare labels, to weigh members by
+_CLEAR_GAIN = 0.1  # of the log loss of rare labels
 _RANGE = np.finfo(np.float64).tiny, 1.0  # thresholds of all rows, and of none
 _PENALTIES = np.logspace(-4, 1, 11)  # a row
 _MOST_LABELS = 500  # of a matrix of labels by labels
@@ -49,7 +53,7 @@ class Combination(NamedTuple):
 
     curves: from each member's scores to log-odds.
     uncoupled: curves of weighted log-odds, before those of other labels add to them.
-    Shapes: weights (m,).
+    Shapes: weights (m, L).
     """
 
     curves: tuple[SigmoidCalibration, ...]
@@ -62,7 +66,7 @@ class Combination(NamedTuple):
     def learned(cls, table: TrainingTable, scores: Sequence[RowsByLabels]) -> tuple[Self, RowsByLabels]:
         """Learn from left-out scores, which become log-odds in place; give the combined ones too."""
         curves = tuple(_to_log_odds(one, table) for one in scores)
-        weights = member_weights(table, scores)
+        weights = weights_by_label(table, scores)
         odds = weighted_sum(weights, scores)
         uncoupled = calibration = table.curves(odds)
         coupling = couple_labels(table, odds)
@@ -93,6 +97,20 @@ def _to_log_odds(scores: RowsByLabels, table: TrainingTable) -> SigmoidCalibrati
     scores *= curves.slopes
     scores += curves.intercepts
     return curves
+
+
+def weights_by_label(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats:
+    """Weigh members for labels, (m, L): rare ones, whose losses count little, alone where they gain."""
+    weights = np.repeat(member_weights(table, odds)[:, None], table.targets.shape[1], axis=1)
+    counts = table.weights @ (table.targets > _HALF)
+    rare = counts < _RARE * table.weights.sum()
+    if len(odds) > 1 and not rare.all() and counts[rare].sum() >= _FEWEST:
+        some, scores = replace(table, targets=table.targets[:, rare]), [one[:, rare] for one in odds]
+        own = member_weights(some, scores)
+        usual = some.log_loss(weighted_sum(weights[:, 0], scores))
+        if some.log_loss(weighted_sum(own, scores)) < (1.0 - _CLEAR_GAIN) * usual:
+            weights[:, rare] = own[:, None]
+    return weights
 
 
 def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats:
@@ -127,7 +145,7 @@ def weighted_sum(weights: Floats, scores: Sequence[RowsByLabels]) -> RowsByLabel
     """Add weighted scores, those of weight 0 left out."""
     summed = np.zeros_like(scores[0])
     for weight, one in zip(weights, scores, strict=True):
-        if weight:
+        if np.any(weight):
             summed += weight * one
     return summed
 

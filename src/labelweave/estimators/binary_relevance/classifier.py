@@ -76,7 +76,8 @@ class BinaryRelevance(LabelClassifier):
     n_iter_ : int
         The most Newton steps that a label took; 1 for the squared loss.
     converged_ : bool
-        Whether all labels reached the tolerance.
+        Whether the objectives of all labels are certified: solved in closed form or, with the other losses,
+        with a gradient within ``tol``, whose square over 2 ``regularization`` bounds what is left.
     status_ : {"converged", "iteration_limit", "interrupted"}
         Why the fit ended.
     labels_fitted_ : int

@@ -203,9 +203,10 @@ class KernelLogisticClassifier(KernelProbabilities):
     feature_names_in_ : ndarray of shape (d,)
         Their names, when X was a frame.
     converged_ : bool
-        Whether the gap reached ``tol``.
-    status_ : {"converged", "iteration_limit", "stalled", "interrupted"}
-        Why the fit ended.
+        Whether the objective is certified: all classes are known in full or not at all, and the gap is at
+        most ``tol``.
+    status_ : {"converged", "settled", "iteration_limit", "stalled", "interrupted"}
+        Why the fit ended; "settled" with rows known in part.
     n_iter_ : int
         Newton steps done.
     duality_gap_ : float
@@ -297,7 +298,7 @@ class KernelLogisticClassifier(KernelProbabilities):
             found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
             result = self._fit_with(task, features, found, progress)
         self.hyperparameters_ = family.values(found[1])
-        self._keep(result, found[0])
+        self._keep(result, found[0], is_convex=len(data.partial) == 0)
         is_done = "interrupted" not in (self.status_, self.learning_status_)
         self._close_journal(journal, is_done=is_done)
         progress.close()

@@ -267,6 +267,8 @@ class KernelProbabilities(KernelClassifier):
             intercepts, tuple(terms), rows[support], vectors, fitted.dual[support]
         )
 
-    def _keep(self, result: SolverResult, learned: LearnedParameters | None) -> None:
+    def _keep(
+        self, result: SolverResult, learned: LearnedParameters | None, *, is_convex: bool = True
+    ) -> None:
         self._keep_learned(learned)
-        self._keep_result(result)
+        self._keep_result(result, is_convex=is_convex)

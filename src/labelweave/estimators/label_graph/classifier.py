@@ -189,9 +189,10 @@ class LabelGraphClassifier(LabelGraphModel):
     feature_names_in_ : ndarray of shape (d,)
         Their names, when X was a frame.
     converged_ : bool
-        Whether the duality gap met ``tol``.
-    status_ : {"converged", "stalled", "iteration_limit", "interrupted"}
-        Why the fit ended; "stalled" is an objective at the level of rounding.
+        Whether the objective at the graph is certified: the gap is at most ``tol``, and no label of a clique
+        is unobserved in a row.
+    status_ : {"converged", "settled", "stalled", "iteration_limit", "interrupted"}
+        Why the fit ended; "settled" with unobserved labels, "stalled" at the level of rounding.
     n_iter_ : int
         Passes over the rows, all rounds together.
     objective_ : float
@@ -326,7 +327,8 @@ class LabelGraphClassifier(LabelGraphModel):
         self.objective_ = last.primal
         advice = _ENDINGS.get(result.status, _LIMIT)
         message = f"{advice} The gap is {last.gap:.2e} after {last.iteration} passes."
-        self._keep_result(replace(result, n_iter=last.iteration), message)
+        is_convex = not (data.labels.has_missing and self.label_graph_.cliques)
+        self._keep_result(replace(result, n_iter=last.iteration), message, is_convex=is_convex)
 
     def _with_constant(self, features: FeatureMatrix) -> FeatureMatrix:
         wide = features.astype(np.float64)

@@ -149,9 +149,9 @@ class LabelTreeClassifier(LabelClassifier):
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
         Features seen in fit, and their names, when X was a frame.
     converged_ : bool
-        Whether the gap of every block reached ``tol``.
-    status_ : {"converged", "iteration_limit", "interrupted"}
-        Why the fit ended.
+        Whether the objective is certified: the gap is at most ``tol``.
+    status_ : {"converged", "settled", "iteration_limit", "interrupted"}
+        Why the fit ended; "settled" where weights dropped by their size cost more than ``tol``.
     n_iter_ : int
         Groups of blocks done.
     duality_gap_ : float

@@ -205,16 +205,18 @@ class LowRankClassifier(KernelClassifier):
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
         Features seen in fit, and their names, when X was a frame.
     converged_ : bool
-        Whether the last round lowered the objective by ``tol`` or less.
-    status_ : {"converged", "iteration_limit", "interrupted"}
-        Why the fit ended, after ``n_iter_`` rounds.
+        Whether the objective is certified: ``duality_gap_`` is at most ``tol``.
+    status_ : {"converged", "settled", "iteration_limit", "interrupted"}
+        Why the fit ended, after ``n_iter_`` rounds.  "settled" is a stationary point of the problem with this
+        rank: the last round lowered the objective by ``tol`` or less, but nothing certifies it.
     objective_ : float
         The objective.
     duality_gap_ : float
         With the trace norm: the share of the objective by which factors of any rank could lower it at
-        most; 0 proves a global optimum.  A rank that binds keeps it from 0.  With "ridge", where the solution
-        is exact (squared loss, all labels observed, not larger than pays): the share by which others of this
-        rank could, no more than rounding.  Otherwise NaN, as where the objective is at the level of rounding.
+        most; 0 proves a global optimum.  A rank that binds keeps it from 0: a higher one would reach a lower
+        objective.  With "ridge", where the solution is exact (squared loss, all labels observed, not larger
+        than pays): the share by which others of this rank could, no more than rounding.  Otherwise NaN, as
+        where the objective is at the level of rounding.
     best_rank_, best_regularization_, best_score_ : int, float, float
         With a :class:`RankSearch` the rank and the lambda taken, and their mean score over folds.
     cv_results_ : dict of str to ndarray of shape (pairs,)
@@ -420,15 +422,16 @@ class LowRankClassifier(KernelClassifier):
 
     def _keep(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
         self._keep_factors(fitted, features)
-        self.status_ = fitted.status.name.lower()
-        self.converged_ = fitted.status is Status.CONVERGED
         self.n_iter_ = len(fitted.trace)
         self.trace_ = fitted.trace
         self.objective_ = fitted.objective
         gap = relative_gap(fitted.objective, fitted.lower_bound)
         is_known = np.isfinite(gap) and gap >= -_ROUNDING  # a bound above the objective is one of rounding
         self.duality_gap_ = float(gap) if is_known else float("nan")
-        if not self.converged_:
+        self.converged_ = self.duality_gap_ <= self.tol
+        is_certified = self.converged_ and fitted.status is not Status.INTERRUPTED
+        self.status_ = "converged" if is_certified else fitted.status.name.lower()
+        if self.status_ not in ("converged", "settled"):
             where = f"after {self.n_iter_} rounds at an objective of {self.objective_:.6g}"
             warn_of_end(f"{_ENDINGS[fitted.status]} It ended {where}.")
 

@@ -334,7 +334,7 @@ def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     )
     settings.on_round(record)
     end = Start(found.labels)
-    fitted = _fitted(ready, settings, found.features, found.labels, Status.CONVERGED, [record], end)
+    fitted = _fitted(ready, settings, found.features, found.labels, Status.SETTLED, [record], end)
     return replace(fitted, lower_bound=found.objective - found.rounding)
 
 

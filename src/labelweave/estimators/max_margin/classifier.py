@@ -213,9 +213,9 @@ class MaxMarginClassifier(KernelClassifier):
     feature_names_in_ : ndarray of shape (d,)
         Their names, when X was a frame.
     converged_ : bool
-        Whether the gap reached ``tol``.
-    status_ : {"converged", "iteration_limit", "stalled", "interrupted"}
-        Why the fit ended.
+        Whether the objective is certified: the gap is at most ``tol``.
+    status_ : {"converged", "settled", "iteration_limit", "stalled", "interrupted"}
+        Why the fit ended; "settled" where weights dropped by their size cost more than ``tol``.
     n_iter_ : int
         Rounds done.
     duality_gap_ : float
