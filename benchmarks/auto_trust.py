@@ -61,7 +61,7 @@ def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, fl
 
 
 def draw_of_sources(seed: int) -> Iterator[tuple[str, float, float, float]]:
-    """Fit to the packages of some sources: by metric how far test values are above stated ones, and errors."""
+    """Fit to packages of some sources: by metric how far the test value is above the stated one, errors."""
     data = datasets.load_debtags()
     X, Y = (sp.vstack(parts, format="csr") for parts in ((data.X, data.X_test), (data.Y, data.Y_test)))
     sources = np.concatenate([data.source_ids, data.source_ids_test])
