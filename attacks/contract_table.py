@@ -1084,7 +1084,7 @@ _WITHOUT = {
         [
             name + method
             for name in ("GraphGrowth", "HyperparameterSearch", "RankSearch")
-            for method in ("", ".save")
+            for method in ("", ".save", ".set_params")
         ],
         "its values are checked by the classifier that takes it",
     ),

@@ -251,7 +251,7 @@ def switch(written: str, said: str) -> Callable[[Command], Command]:
 file_options = with_options(
     option("--format", "Format of DATA, which may be - for standard input; found by name and first lines.",
            type=click.Choice(["auto", *_FORMATS]), default="auto"),
-    option("--xml FILE", "Mulan: file of label names [name.xml beside name.arff]."),
+    option("--xml FILE", "Mulan: label names [name.xml beside name.arff]."),
     option("--n-labels", "Mulan, svmlight: number of labels.", type=COUNT),
     option("--labels-at", "Mulan with --n-labels: whether labels are the first or the last columns [end].",
            type=click.Choice(["start", "end"])),
