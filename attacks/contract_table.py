@@ -221,6 +221,8 @@ USUAL: dict[str, Values] = {
     "text": _of("words"),
     "numeric": _of("size"),
     "missing_numeric": _of("error", "mean"),
+    "encoder": _of(None, "static"),
+    "encoder_weight": _of(1.0, 0),
     "no_header": _of(False),
     "min_df": _of(1, 0.1),
     "ngram_range": _of((1, 1), (1, 2)),

@@ -241,3 +241,11 @@ def test_it_is_a_scikit_learn_estimator(client):
     assert hasattr(lw.TableModel(lw.KernelLogisticClassifier()), "predict_proba")
     with pytest.raises(AttributeError, match="vectorizer_"):
         _ = model.vectorizer_
+
+
+def test_an_encoder_is_refused(client):
+    model = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), text="text", encoder="static")
+    with pytest.raises(
+        ValueError, match=r"^An encoder does not go with Dask's collections, .*; leave it out"
+    ):
+        model.fit(parted(ROWS), parted(TRUTH))

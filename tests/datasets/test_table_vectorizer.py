@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder
 
 from labelweave.datasets import TableVectorizer
-from labelweave.datasets.table_vectorizer import cells_of
+from labelweave.datasets.table_cells import cells_of
 from labelweave.labels.label_names import as_text
 from labelweave.model_files import ModelFileError, save_object
 from labelweave.model_files.storable import made_of_state

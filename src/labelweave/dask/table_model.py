@@ -23,8 +23,8 @@ from labelweave.dask.client import innermost, unfitted
 from labelweave.dask.partitions import NO_ROWS
 from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer
+from labelweave.datasets.table_cells import refuse_no_scale
 from labelweave.datasets.table_columns import kinds_of_frames, with_kinds
-from labelweave.datasets.table_vectorizer import refuse_no_scale
 from labelweave.datasets.vector_blocks import DenseBlock
 from labelweave.estimators import TableModel
 from labelweave.estimators.table_model import frame_of
@@ -102,6 +102,9 @@ def fit_frames(
 
     fit: fits a model in place to partitions.
     """
+    if model.encoder is not None:
+        said = "An encoder does not go with Dask's collections, as its weight is chosen on rows in memory"
+        raise ValueError(f"{said}; leave it out, or put its vectors into a column.")
     classifier, columns = unfitted(model.classifier), model._columns()
     frames, is_verbose = [part[0] for part in parts], bool(innermost(classifier).verbose)
     if not columns.are_resolved:

@@ -6,10 +6,8 @@ scikit-learn does each; the fitted state is plain data and arrays, as a model fi
 from __future__ import annotations
 
 import inspect
-import re
-import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -21,16 +19,32 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.datasets.columns import Columns, part_of_date, parts_of_dates
-from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
+from labelweave.datasets.columns import part_of_date, parts_of_dates
+from labelweave.datasets.csr_parts import with_narrow_indices
+from labelweave.datasets.table_cells import (
+    cells_of,
+    known_cells,
+    numbers_of_cells,
+    one_hot,
+    refusal_of,
+    refuse_no_scale,
+)
 from labelweave.datasets.table_columns import KINDS, column_names, listed_columns, refuse_repeated
+from labelweave.datasets.text_encoders import (
+    KNOWN_ENCODER,
+    LARGEST_WEIGHT,
+    KeepsEncoder,
+    KnownEncoder,
+    TextParts,
+    encoded,
+    refuse_encoder,
+)
 from labelweave.datasets.vector_blocks import DenseBlock
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError, checked
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.frames import as_pandas
-from labelweave.foundation.vectors import Refusal, stacked
-from labelweave.labels.label_names import as_text
+from labelweave.foundation.vectors import stacked
 from labelweave.model_files.schema import FLAG, TEXT, Items, Named, Number, Numbers, OneOf, Optional, count
 from labelweave.model_files.storable import storable
 
@@ -47,8 +61,6 @@ def _words_in(kept: npt.NDArray[np.uint8]) -> list[str]:
     return kept.tobytes().decode().split("\n")[:-1]
 
 
-_WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
-_FEWEST_STRANGE = 10  # rows without a value that is known, which are hardly there by chance
 _NAMES = Items(TEXT, least=1)
 _NO_WORDS = "it has no words; name the column in `categorical` or `drop`"
 
@@ -69,16 +81,21 @@ _NO_WORDS = "it has no words; name the column in `categorical` or `drop`"
         "scales": Numbers("numeric", least=1e-100),
         "vector_means": Optional(Items(Numbers("_"), "vectors")),
         "decimal_marks": Optional(Named(OneOf((".", ",")))),
+        "encoder_weight": Optional(Number(0, LARGEST_WEIGHT)),
+        "known_encoder": Optional(KNOWN_ENCODER),
     },
     {
         "vectors have a mean for each number": lambda state: (
             ("vectors" in state) == ("vector_means" in state)
         ),
         "words and values of a column are distinct, and words have a weight each": _has_own_words,
+        "an encoder has texts and a weight": lambda state: (
+            "known_encoder" not in state or bool(state["text"] and state.get("encoder_weight"))
+        ),
         "ngram_range rises": lambda state: state["ngram_range"][0] <= state["ngram_range"][1],
     },
 )
-class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Features from text, categorical and numeric columns, and from vectors such as embeddings.
 
     Parameters
@@ -101,6 +118,13 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     missing_numeric : {"error", "mean"}, default="error"
         What to do with a missing number, also in a vector, and a missing vector: refuse it, or put the
         training mean.
+    encoder : callable, "static" or None, default=None
+        What gives a list of texts as an array (n, k), such as ``encode`` of sentence-transformers: the text
+        columns become vectors too, brought to length 1.  "static" is the mean of fixed vectors of tokens that
+        the package wordllama carries (``labelweave[text]``).  Model files keep its name and a digest.
+    encoder_weight : float, default=1.0
+        How much a vector counts against the words of its text; 0 leaves words.  Both of a text together have
+        length 1.
 
     Attributes
     ----------
@@ -112,6 +136,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         One for each text column.
     vector_blocks_ : list of DenseBlock
         The features of each column of vectors: their ``name``, ``feature_names`` and training ``means``.
+    encoder_ : KnownEncoder or None
+        The ``name`` and ``digest`` of the encoder, and the ``size`` of its vectors; None where none is used.
     decimal_marks_ : dict of str to {".", ","}
         What stood before fractions in numeric columns of a CSV file whose cells semicolons part;
         :func:`read_table` keeps it here, and reads later files so.
@@ -129,12 +155,16 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ngram_range: tuple[int, int] = (1, 1),
         sublinear_tf: bool = False,
         missing_numeric: Literal["error", "mean"] = "error",
+        encoder: Any = None,
+        encoder_weight: float = 1.0,
     ) -> None:
         self._name_columns(text, categorical, numeric, vectors)
         self.min_df = min_df
         self.ngram_range = tuple(ngram_range)
         self.sublinear_tf = sublinear_tf
         self.missing_numeric = missing_numeric
+        self.encoder, self.encoder_weight = encoder, encoder_weight
+        refuse_encoder(encoder, encoder_weight, has_text=bool(self.text))
         if not self.column_names:
             raise ValueError("No column is given; name text, categorical, numeric or vectors columns.")
         if missing_numeric not in ("error", "mean"):
@@ -259,6 +289,9 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             block.refuse_gaps()
         self.vector_blocks_ = blocks
         self.decimal_marks_: dict[str, str] = {}
+        is_used = self.encoder is not None and self.encoder_weight > 0
+        self.encoder_ = KnownEncoder.of(self.encoder) if is_used else None
+        self._agreed = self.encoder
         return self
 
     def transform(self, frame: Any) -> sp.csr_array | Array:
@@ -291,9 +324,36 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
         ]
         for name, places in zip(self.categorical, self._category_places, strict=True):
-            blocks.append(_one_hot(_known_cells(frame, name, places), places))
+            blocks.append(one_hot(known_cells(frame, name, places), places))
         blocks += map(sp.csr_array, dense)
-        return with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
+        blocks += self._encoded(frame)
+        found = with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
+        return found if self.encoder_ is None else self.text_parts.weighed(found, self.encoder_weight)
+
+    def _encoded(self, frame: Any) -> list[sp.csr_array]:
+        """Encode the texts of text columns, if there is an encoder; refuse another than the fit had."""
+        if self.encoder_ is None:
+            return []
+        if self._agreed is None or self._agreed is not self.encoder:
+            self.encoder_.refuse_another(self.encoder)
+            self._agreed = self.encoder
+        size = self.encoder_.size
+        return [sp.csr_array(encoded(self.encoder, cells_of(frame, name), size)) for name in self.text]
+
+    @property
+    def text_parts(self) -> TextParts:
+        """Which features are words and which vectors, where there is an encoder."""
+        n_words = [len(words.vocabulary) for words in self.text_vectorizers_]
+        others: tuple[Sized, ...] = (*self.categories_, self.numeric, *self.vector_blocks_)
+        n_others = sum(len(part) for part in others)
+        return TextParts.of(n_words, n_others, 0 if self.encoder_ is None else self.encoder_.size)
+
+    def _weigh(self, X: sp.csr_array, weight: float) -> sp.csr_array:
+        """Take another weight of the encoder, also in features (n, d) that were made; 0 does without it."""
+        found = self.text_parts.weighed(X, weight / self.encoder_weight)
+        self.encoder_weight = weight
+        self.encoder_ = self.encoder_ if weight > 0 else None
+        return found
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Name the features.
@@ -306,7 +366,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of str, shape (d,)
-            ``column:word``, ``column=value``, ``column`` for a number, ``column[place]`` in a vector.
+            ``column:word``, ``column=value``, ``column`` for a number, ``column[place]`` in a vector,
+            also in one that the encoder gives of a text.
         """
         check_is_fitted(self)
         texts = zip(self.text, self.text_vectorizers_, strict=True)
@@ -315,6 +376,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names += [f"{name}={value}" for name, values in categories for value in values]
         names += self.numeric
         names += [name for block in self.vector_blocks_ for name in block.feature_names]
+        places = range(0 if self.encoder_ is None else self.encoder_.size)
+        names += [f"{name}[{place}]" for name in self.text for place in places]
         return np.array(names, dtype=object)  # of which none is as wide as the longest
 
     def to_state(self) -> dict[str, Any]:
@@ -336,6 +399,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "scales": self.scales_,
             "vector_means": [block.means for block in self.vector_blocks_],
             "decimal_marks": self.decimal_marks_,
+            "encoder_weight": self.encoder_weight,
+            **({} if self.encoder_ is None else {"known_encoder": vars(self.encoder_)}),
         }
 
     @classmethod
@@ -349,6 +414,9 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             vectorizer.idf_ = np.array(idf)
         made.categories_ = [list(values) for values in state["categories"]]
         made.decimal_marks_ = dict(state.get("decimal_marks", {}))
+        known = state.get("known_encoder")
+        made.encoder_ = None if known is None else KnownEncoder(**known)
+        made.encoder, made._agreed = ("static" if known and known["name"] == "static" else None), None
         made.means_, made.scales_ = np.array(state["means"]), np.array(state["scales"])
         return made
 
@@ -394,13 +462,13 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _numbers(self, frame: Any) -> npt.NDArray[np.float64]:
         numbers = np.empty((len(frame), len(self.numeric)))
         for place, name in enumerate(self.numeric):
-            numbers[:, place] = _numbers_of(frame, name)
+            numbers[:, place] = numbers_of_cells(frame, name)
         self._refuse_missing(frame, numbers, self.numeric)
         return numbers
 
     def _vectors(self, frame: Any, name: str, length: int | None = None) -> Array:
         """Read a column of vectors (n, k), of a length that is known if one is given."""
-        vectors = stacked(frame[name], _refusal(frame, name), length)
+        vectors = stacked(frame[name], refusal_of(frame, name), length)
         self._refuse_missing(frame, vectors, [name] * vectors.shape[1])
         return vectors
 
@@ -429,64 +497,3 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"The table has no column {absent!r}; give one that it has{has}.")
         refuse_repeated(frame, names)
         return frame
-
-
-def refuse_no_scale(names: Sequence[str], counts: Any, variances: Any) -> None:
-    """Refuse numeric columns without numbers, and those whose variance overflows."""
-    for name, n_numbers, variance in zip(names, counts, variances, strict=True):
-        if not n_numbers:
-            raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
-        if not np.isfinite(variance):
-            raise ValueError(
-                f"The numeric column {name!r} has numbers so large that their variance overflows; give it "
-                "in another unit, or leave it out."
-            )
-
-
-def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
-    column = frame[name]
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-        return np.asarray(column.to_numpy(np.float64))
-    cells = column.astype(object).where(column.notna(), None).tolist()
-    return Columns({name: cells}).all_numbers(name, _refusal(frame, name))
-
-
-def _refusal(frame: Any, name: str) -> Refusal:
-    return lambda row, found, expected: ValueError(
-        f"Row {frame.index[row]}, column {name!r} is {found}; it must be {expected}."
-    )
-
-
-def _one_hot(cells: list[str], places: Mapping[str, int]) -> sp.csr_array:
-    """Write 1 into the column of each cell's value; other values have none."""
-    columns = np.array([places[cell] for cell in cells if cell in places], np.int64)
-    return ones_from_counts(columns, [cell in places for cell in cells], len(places))
-
-
-def _known_cells(frame: Any, name: str, known: Mapping[str, Any]) -> list[str]:
-    """Give categories as the training rows spell them; warn where none of them is known."""
-    cells = cells_of(frame, name)
-    strange = set(cells) - known.keys()
-    others = {text: other for text in strange if (other := _other_spelling(text)) in known}
-    if len(cells) >= _FEWEST_STRANGE and not known.keys() & cells and not others:
-        said = f"none of {len(cells)} rows has a value of column {name!r} that the training rows had"
-        shown = f"{min(strange)[:40]!r} is here and {min(known)[:40]!r} was there"
-        warnings.warn(f"{said}, so it tells nothing: {shown}", UserWarning, stacklevel=2)
-    return [others.get(cell, cell) for cell in cells] if others else cells
-
-
-def _other_spelling(text: str) -> str:
-    """Write 1 as 1.0 and 1.0 as 1: one gap in a column of integers, and pandas writes all of them so."""
-    found = _WHOLE_NUMBER.fullmatch(text)
-    if found is None:
-        return text
-    return text.removesuffix(".0") if found[1] else f"{text}.0"
-
-
-def cells_of(frame: Any, name: str) -> list[str]:
-    """Give the cells of a column as strings, empty where missing."""
-    column = frame[name]
-    cells: list[Any] = column.to_numpy(object).tolist()
-    if set(map(type, cells)) == {str}:
-        return cells
-    return [*map(as_text, column.astype(object).mask(column.isna(), "").tolist())]

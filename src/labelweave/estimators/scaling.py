@@ -40,8 +40,9 @@ def choose_scaling(
     folds : ndarray of int, shape (n,), default=None
         Numbers of parts that are left out together; None to leave out one row at a time.
     """
-    if features.is_sparse and np.allclose(features.squared_norms(), 1.0, atol=1e-6):
-        return None  # of unit length already, as texts are
+    lengths = features.squared_norms()
+    if features.is_sparse and np.allclose(lengths[lengths > 0], 1.0, atol=1e-6) and lengths.any():
+        return None  # of unit length already, as texts are; empty ones have none
     table, found = _written_out(features), list[FeatureScaling | None]()
     if table is None:
         found = [FeatureScaling("unit"), None]
@@ -49,9 +50,7 @@ def choose_scaling(
         found = [FeatureScaling.fit(kind, table) for kind in ("standard", "quantile")]
         is_vector = not features.is_sparse and features.shape[1] >= _VECTOR
         found += [None] if features.is_sparse else [FeatureScaling("unit")] if is_vector else []
-    rows = np.arange(len(features))
-    if len(rows) > _MOST_ROWS:
-        rows = np.sort(np.random.default_rng(0).choice(len(rows), _MOST_ROWS, replace=False))
+    rows = drawn_rows(len(features), _MOST_ROWS)
     targets, folds = targets[rows], None if folds is None else folds[rows]
     if targets.shape[1] > _MOST_LABELS:
         spread = np.nan_to_num(np.nanvar(targets, axis=0))
@@ -62,6 +61,14 @@ def choose_scaling(
         some = some.astype(np.float64)
         losses.append(left_out_loss(kernel_of(some).block(some, some), targets, folds))
     return found[int(np.argmin(losses))]
+
+
+def drawn_rows(n: int, most: int) -> Array:
+    """Draw at most so many of n rows, the same in every call, in their order."""
+    if n <= most:
+        return np.arange(n)
+    rows: Array = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    return rows
 
 
 def _written_out(features: FeatureMatrix) -> FeatureMatrix | None:

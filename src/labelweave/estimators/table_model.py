@@ -13,13 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import KINDS, columns_of_frame
+from labelweave.datasets.text_encoders import KeepsEncoder
 from labelweave.estimators.base import CheckedParameters
+from labelweave.estimators.encoder_weight import with_encoder_weight
 from labelweave.estimators.progress import where_rows_are
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, RowsByClasses, RowsByLabels
 from labelweave.foundation.arrays import refuse_lazy
 from labelweave.foundation.frames import as_pandas, is_frame
-from labelweave.foundation.sklearn_compat import HasMethods, _fit_context
+from labelweave.foundation.sklearn_compat import HasMethods, StrOptions, _fit_context
 from labelweave.foundation.views import html_with_facts
 from labelweave.metrics.known_labels import Unknown
 from labelweave.model_files import storable
@@ -31,7 +33,7 @@ def _classifier_has(name: str) -> Any:
     return lambda self: hasattr(getattr(self, "classifier_", self.classifier), name)
 
 
-_SETTINGS = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric")  # of the vectorizer
+_SETTINGS = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric", "encoder")  # of the vectorizer
 _NAMES = Maybe(TEXT, Items(TEXT))
 _COLUMNS = Record(
     {
@@ -48,7 +50,7 @@ _COLUMNS = Record(
     "TableModel",
     {"vectorizer": Made(TableVectorizer), "classifier": Made(ClassifierMixin), "columns": _COLUMNS},
 )
-class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
+class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
     """Any classifier of labels on text, categories, numbers and vectors of a data frame, in one file.
 
     Parameters
@@ -76,6 +78,12 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
     missing_numeric : {"error", "mean"}, default="mean"
         What to do with a missing number or vector: refuse it, or put the training mean, as
         ``labelweave fit`` does it.
+    encoder : callable, "static" or None, default=None
+        What gives a list of texts as an array (n, k), such as ``encode`` of sentence-transformers: the text
+        columns become vectors beside their words, whose weight is chosen, from 0 (words alone) to 4, by what
+        predicts left-out training rows best.  "static" is the mean of fixed vectors of tokens that
+        the package wordllama carries (``labelweave[text]``).  A model file keeps its name and a digest of
+        what it gives; after :func:`labelweave.load` give a callable again, ``set_params(encoder=...)``.
 
     Attributes
     ----------
@@ -116,7 +124,10 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
 
     _html_repr = html_with_facts
     _outer_journal: Any = None  # of the fit that this one is a part of
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"classifier": [HasMethods(["fit", "predict"])]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "classifier": [HasMethods(["fit", "predict"])],
+        "encoder": [callable, StrOptions({"static"}), None],
+    }
 
     def __init__(
         self, classifier: Any, *, text: str | Sequence[str] | None = None,
@@ -124,7 +135,7 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         vectors: str | Sequence[str] | None = None,
         drop: str | Sequence[str] | None = None, min_df: int | float = 1,
         ngram_range: tuple[int, int] = (1, 1), sublinear_tf: bool = False,
-        missing_numeric: Literal["error", "mean"] = "mean",
+        missing_numeric: Literal["error", "mean"] = "mean", encoder: Any = None,
     ) -> None:  # fmt: skip
         self.classifier = classifier
         self.text = text
@@ -136,6 +147,7 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         self.ngram_range = ngram_range
         self.sublinear_tf = sublinear_tf
         self.missing_numeric = missing_numeric
+        self.encoder = encoder
 
     @classmethod
     @checked
@@ -184,6 +196,13 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         self.n_features_in_ = len(self.feature_names_in_)
         return self
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also the encoder of a fit; see :meth:`sklearn.base.BaseEstimator.set_params`."""
+        super().set_params(**params)
+        if "encoder" in params and hasattr(self, "vectorizer_"):
+            self.vectorizer_.encoder = self.encoder
+        return self
+
     @where_rows_are
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -215,7 +234,8 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
             columns = columns_of_frame(frame, columns)
         vectorizer = self._vectorizer(columns)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        features, classifier = vectorizer.fit_transform(frame), clone(self.classifier)
+        features = with_encoder_weight(vectorizer, vectorizer.fit_transform(frame), y, sample_weight)
+        classifier = clone(self.classifier)
         if classifier.get_params(deep=False).get("feature_names", ()) is None:  # it asks for the words
             classifier.set_params(feature_names=vectorizer.get_feature_names_out())
         if self._outer_journal is not None:

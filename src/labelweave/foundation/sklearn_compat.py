@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from sklearn import base
+from sklearn.base import _clone_parametrized
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.model_selection._split import _validate_shuffle_split
 from sklearn.utils import _safe_indexing
@@ -39,6 +40,7 @@ __all__ = [
     "StrOptions",
     "_BaseScorer",
     "_check_sample_weight",
+    "_clone_parametrized",
     "_fit_context",
     "_num_samples",
     "_safe_indexing",
@@ -137,7 +139,7 @@ class _CallbackSupport:
         return self
 
     def __sklearn_clone__(self) -> Any:
-        return base._clone_parametrized(self).set_callbacks(*callbacks_of(self))
+        return _clone_parametrized(self).set_callbacks(*callbacks_of(self))
 
     def _init_callback_context(self, max_subtasks: int | None = 0) -> _FitTask:
         task = _FitTask(callbacks_of(self), "fit", max_subtasks, None)

@@ -40,7 +40,7 @@ _SECTIONS = {
     "DATA that is a table": (
         "labels", "label_separator", "label_names", "empty_labels", "label_column", "id", "groups",
         "no_header", "text", "categorical", "numeric", "vectors", "drop", "min_df", "ngrams",
-        "missing_numeric",
+        "missing_numeric", "encoder",
     ),
     "DATA in other formats": ("format", "xml", "n_labels", "labels_at", "n_features", "zero_based"),
 }  # fmt: skip
@@ -162,6 +162,9 @@ _model_options = with_options(
     option("--groups COLUMN", "Table: what rows come from; it stays in one fold."),
     answers_option,
     column_options,
+    option("--encoder", "Table: give texts vectors beside their words: static ones, means of fixed vectors "
+           "of tokens (labelweave[text]), as far as they help to predict left-out rows.",
+           type=click.Choice(["static"])),
     file_options,
 )  # fmt: skip
 _dask_option = option(
@@ -247,7 +250,7 @@ def cross_validate(data: str, folds: int, as_json: bool, **options: Any) -> None
     in turn.  Prints the mean of every metric and its 95 % interval, which allows
     for parts that share training rows.  Features of a table (words and their
     frequencies, categories, means) are made once, of all rows, without a look at
-    labels.
+    labels; only the weight of --encoder is chosen by them, once too.
 
     \b
     Examples:

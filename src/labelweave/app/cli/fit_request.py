@@ -37,7 +37,7 @@ _CHOICES = tuple(  # flags by which a model is chosen by cross-validation
 _BOTH_DESCRIBE = "{} and {} both describe the labels; give one of them."
 _EXCLUSIONS: tuple[Exclusion, ...] = (
     (("dask",), ("data_taxonomy", "class_paths", _TEXTS, "answers", "label_names", "no_header", "dry_run",
-      "groups"),
+      "groups", "encoder"),
      "{1} is for data in memory, and does not go with --dask."),
     (("dask",), _CHOICES, "--dask takes one --rank and --regularization, not a choice of several."),
     (("class_paths",), ("many_labels",), "{} has one class a row, which {} rules out."),

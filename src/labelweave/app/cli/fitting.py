@@ -41,6 +41,7 @@ from labelweave.datasets.table_reading import features_in_blocks, table_features
 from labelweave.decisions.automatic import LARGEST_TABLE
 from labelweave.decisions.comparison import COSTS
 from labelweave.estimators import UnobservedLabelWarning
+from labelweave.estimators.encoder_weight import with_encoder_weight
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.config import config_context
@@ -91,6 +92,7 @@ def prepared(request: FitRequest) -> Prepared:
         hint(f"warning: {alike}")
     if request.flags.answers is not None:
         rows = _answered(rows, request.flags.answers)
+    rows, words = _with_encoder(rows, words)
     rows, means, has_gaps = _with_means(rows)
     request, rows = relations.in_taxonomy(request, rows)
     targets = relations.training_targets(rows, request)
@@ -281,6 +283,21 @@ def _is_large(path: str) -> bool:
     """Say whether a file is too large to hold its cells; one that is not there is refused by its reader."""
     size = Path(path).stat().st_size if Path(path).is_file() else 0
     return size * (_PACKED if is_gzip(path) else 1) > _LARGEST_AT_ONCE
+
+
+def _with_encoder(rows: LabeledData, words: ColumnWords | None) -> tuple[LabeledData, ColumnWords | None]:
+    """Choose how much the vectors of an encoder count, and say it."""
+    vectorizer = rows.vectorizer
+    if words is None or vectorizer is None or vectorizer.encoder is None:
+        return rows, words
+    size = vectorizer.encoder_.size
+    X = with_encoder_weight(vectorizer, rows.X, rows.Y)
+    weight = vectorizer.encoder_weight
+    said = (
+        f"{size} numbers a text, weight {weight:g} to 1 of its words" if weight else "words alone do better"
+    )
+    words = words._replace(roles=words.roles | {"encoder": f"{vectorizer.encoder} ({said})"})
+    return replace(rows, X=X, feature_names=vectorizer.get_feature_names_out()), words
 
 
 def _with_means(rows: LabeledData) -> tuple[LabeledData, Floats | None, bool]:

@@ -41,7 +41,7 @@ _KINDS = {
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
 _TABLE_FLAGS = ("labels", "label_column", "label_separator", "label_names", "empty_labels", "id", "no_header",
-                "groups", *_KINDS, "min_df", "ngrams", "missing_numeric")  # fmt: skip
+                "groups", *_KINDS, "min_df", "ngrams", "missing_numeric", "encoder")  # fmt: skip
 _NAMES = ("-", "/dev/stdin")
 _SHOWN = "standard input"
 _BLOCK_BYTES = 1 << 22
@@ -180,6 +180,7 @@ class DataFlags(SimpleNamespace):
         return TableVectorizer(
             **{kind: getattr(columns, kind) for kind in KINDS}, min_df=self.min_df or 1,
             ngram_range=(1, self.ngrams or 1), missing_numeric=self.missing_numeric or "mean",
+            encoder=self.encoder,
         )  # fmt: skip
 
 

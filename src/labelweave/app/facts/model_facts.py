@@ -172,6 +172,8 @@ def feature_names(model: Any) -> Any:
 
 def _columns(model: TableModel) -> Plain:
     found = {name: getattr(model.columns_, name) for name in _COLUMNS}
+    known = model.vectorizer_.encoder_
+    found["encoder"] = known and f"{known.name}, weight {model.vectorizer_.encoder_weight:g}"
     return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items() if v}
 
 

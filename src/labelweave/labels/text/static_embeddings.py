@@ -6,6 +6,7 @@ are read where it is installed.  A mean of token vectors makes the embedding of 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -38,15 +39,27 @@ def static_embeddings(texts: Sequence[str]) -> Array:
     return found
 
 
-@lru_cache(maxsize=1)
-def _model() -> tuple[Array, Any]:
+def _folder() -> Path:
     package = find_spec("wordllama")
     folder = None if package is None or package.origin is None else Path(package.origin).parent
     if folder is None or not ((folder / _VECTORS).is_file() and (folder / _TOKENIZER).is_file()):
         raise ImportError(
-            "Embeddings of label names need the package wordllama with its files; install labelweave[text], "
-            "or give embedding= a callable from texts to an array."
+            "Static embeddings of texts need the package wordllama with its files; install labelweave[text], "
+            "or give a callable from texts to an array in their place."
         )
+    return folder
+
+
+@lru_cache(maxsize=1)
+def digest_of_vectors() -> str:
+    """Compute the SHA-256 of the file of vectors; ImportError if it is not there."""
+    with (_folder() / _VECTORS).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _model() -> tuple[Array, Any]:
+    folder = _folder()
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
 

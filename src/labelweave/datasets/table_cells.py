@@ -1,0 +1,81 @@
+"""Cells of a column of a frame, read as text, numbers and categories."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.datasets.columns import Columns
+from labelweave.datasets.csr_parts import ones_from_counts
+from labelweave.foundation.vectors import Refusal
+from labelweave.labels.label_names import as_text
+
+_WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
+_FEWEST_STRANGE = 10  # rows without a value that is known, which are hardly there by chance
+
+
+def refuse_no_scale(names: Sequence[str], counts: Any, variances: Any) -> None:
+    """Refuse numeric columns without numbers, and those whose variance overflows."""
+    for name, n_numbers, variance in zip(names, counts, variances, strict=True):
+        if not n_numbers:
+            raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
+        if not np.isfinite(variance):
+            raise ValueError(
+                f"The numeric column {name!r} has numbers so large that their variance overflows; give it "
+                "in another unit, or leave it out."
+            )
+
+
+def numbers_of_cells(frame: Any, name: str) -> npt.NDArray[np.float64]:
+    column = frame[name]
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return np.asarray(column.to_numpy(np.float64))
+    cells = column.astype(object).where(column.notna(), None).tolist()
+    return Columns({name: cells}).all_numbers(name, refusal_of(frame, name))
+
+
+def refusal_of(frame: Any, name: str) -> Refusal:
+    return lambda row, found, expected: ValueError(
+        f"Row {frame.index[row]}, column {name!r} is {found}; it must be {expected}."
+    )
+
+
+def one_hot(cells: list[str], places: Mapping[str, int]) -> sp.csr_array:
+    """Write 1 into the column of each cell's value; other values have none."""
+    columns = np.array([places[cell] for cell in cells if cell in places], np.int64)
+    return ones_from_counts(columns, [cell in places for cell in cells], len(places))
+
+
+def known_cells(frame: Any, name: str, known: Mapping[str, Any]) -> list[str]:
+    """Give categories as the training rows spell them; warn where none of them is known."""
+    cells = cells_of(frame, name)
+    strange = set(cells) - known.keys()
+    others = {text: other for text in strange if (other := _other_spelling(text)) in known}
+    if len(cells) >= _FEWEST_STRANGE and not known.keys() & cells and not others:
+        said = f"none of {len(cells)} rows has a value of column {name!r} that the training rows had"
+        shown = f"{min(strange)[:40]!r} is here and {min(known)[:40]!r} was there"
+        warnings.warn(f"{said}, so it tells nothing: {shown}", UserWarning, stacklevel=2)
+    return [others.get(cell, cell) for cell in cells] if others else cells
+
+
+def _other_spelling(text: str) -> str:
+    """Write 1 as 1.0 and 1.0 as 1: one gap in a column of integers, and pandas writes all of them so."""
+    found = _WHOLE_NUMBER.fullmatch(text)
+    if found is None:
+        return text
+    return text.removesuffix(".0") if found[1] else f"{text}.0"
+
+
+def cells_of(frame: Any, name: str) -> list[str]:
+    """Give the cells of a column as strings, empty where missing."""
+    column = frame[name]
+    cells: list[Any] = column.to_numpy(object).tolist()
+    if set(map(type, cells)) == {str}:
+        return cells
+    return [*map(as_text, column.astype(object).mask(column.isna(), "").tolist())]

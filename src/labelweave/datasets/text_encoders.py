@@ -1,0 +1,157 @@
+"""Vectors that an encoder gives of texts, beside their words; what is kept of an encoder without its code."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+
+from labelweave.foundation.arguments import shown
+from labelweave.foundation.array_types import Array, Floats
+from labelweave.foundation.sklearn_compat import _clone_parametrized
+from labelweave.labels.text.static_embeddings import digest_of_vectors, static_embeddings
+from labelweave.model_files.schema import TEXT, Maybe, Numbers, Record, count
+
+Encoder = Callable[[list[str]], npt.ArrayLike] | Literal["static"]
+
+_PROBES = ["a red rose", "How do I install the driver?", "Die Katze schläft.", "12.5 % of 3,000"]
+_DIRECTIONS = 4  # along which vectors of probes are looked at
+LARGEST_WEIGHT, _LARGEST_SIZE = 1e6, 2**16
+KNOWN_ENCODER = Record(
+    {
+        "name": TEXT,
+        "size": count(least=1, most=_LARGEST_SIZE),
+        "digest": Maybe(TEXT, Numbers("_ _"), none=False),
+    }
+)
+"""What a model file may hold of a :class:`KnownEncoder`."""
+
+_NEAR = 0.02  # as far as their places differ between machines, of vectors of length 1
+
+
+def refuse_encoder(encoder: Any, weight: float, *, has_text: bool) -> None:
+    """Refuse what is no encoder, one without texts, and a weight out of range."""
+    if not 0 <= weight <= LARGEST_WEIGHT:
+        raise ValueError(f"encoder_weight is {weight!r}; it is 0 or more, up to {LARGEST_WEIGHT:g}.")
+    if encoder is None:
+        return
+    if not (callable(encoder) or (isinstance(encoder, str) and encoder == "static")):
+        said = "it is 'static', a callable from a list of texts to an array (n, k), or None"
+        raise ValueError(f"encoder is {shown(encoder)}; {said}.")
+    if not has_text:
+        raise ValueError("An encoder is given and no text column; name one as text, or leave it out.")
+
+
+def encoded(encoder: Encoder, texts: list[str], size: int | None = None) -> Floats:
+    """Encode texts as rows of length 1, shape (n, k); a row of zeros stays.
+
+    size: k, where it is known.  Raises ValueError if the encoder gives anything but n finite rows.
+    """
+    if not texts:
+        return np.zeros((0, size or 0))
+    try:
+        found = np.asarray(static_embeddings(texts) if isinstance(encoder, str) else encoder(texts))
+    except ValueError as error:
+        raise ValueError(
+            f"The encoder gave no array ({error}); it must give one row for each text."
+        ) from error
+    is_table = found.dtype.kind in "fiu" and found.ndim == 2 and 0 < found.shape[1] <= _LARGEST_SIZE
+    if not is_table or found.shape != (len(texts), size or found.shape[1]):
+        what = f"{found.dtype} of shape {found.shape}"
+        wanted = f"numbers of shape ({len(texts)}, {size or 'k'}), a row for each"
+        raise ValueError(f"The encoder gave {what} for {len(texts)} text(s); it must give {wanted}.")
+    if not np.isfinite(found).all():
+        row = int(np.argmin(np.isfinite(found).all(axis=1)))
+        raise ValueError(f"The encoder gave NaN or infinity for {shown(texts[row])}; give finite numbers.")
+    unit: Floats = normalize(normalize(found.astype(np.float64), "max"))  # squares of the largest overflow
+    return unit
+
+
+@dataclass(frozen=True)
+class KnownEncoder:
+    """What a fit keeps of an encoder: none of its code.
+
+    name: "static", or where the callable is from.
+    size: how many numbers it gives for a text.
+    digest: of the file of static vectors; of a callable where its vectors of some texts lie, shape (p, q).
+    """
+
+    name: str
+    size: int
+    digest: str | Array
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> Self:
+        """Encode some texts, and look at what comes."""
+        vectors = encoded(encoder, _PROBES)
+        size = vectors.shape[1]
+        if isinstance(encoder, str):
+            return cls(encoder, size, digest_of_vectors())
+        source = encoder if hasattr(encoder, "__qualname__") else type(encoder)
+        directions = np.cos(np.outer(np.arange(size), np.arange(1, _DIRECTIONS + 1)))
+        return cls(f"{source.__module__}.{source.__qualname__}", size, vectors @ directions)
+
+    def refuse_another(self, encoder: Encoder | None) -> None:
+        """Refuse to go on without the encoder, or with one that gives other vectors."""
+        if encoder is None:
+            said = f"it was fitted with the encoder {self.name}, which no model file holds"
+            raise ValueError(f"The model needs its encoder again: {said}; give set_params(encoder=...).")
+        found = KnownEncoder.of(encoder)
+        if isinstance(self.digest, str) or isinstance(found.digest, str):
+            is_same = np.array_equal(found.digest, self.digest)
+        else:
+            is_same = found.size == self.size and bool(np.abs(found.digest - self.digest).max() < _NEAR)
+        if not is_same:
+            raise ValueError(
+                f"The encoder {found.name} gives other vectors than the one that the model was fitted with, "
+                f"{self.name}; give that one in the same version, or fit anew."
+            )
+
+
+@dataclass(frozen=True)
+class TextParts:
+    """Which features are of which text column: words first, and behind all others vectors.
+
+    columns (d,): the number of each feature's text column, from 1 on; 0 for others.
+    first: the first feature of a vector.
+    """
+
+    columns: Array
+    first: int
+
+    @classmethod
+    def of(cls, n_words: Sequence[int], n_others: int, size: int) -> Self:
+        """Lay out features of text columns of so many words, others, and vectors of one size."""
+        numbers = np.arange(1, len(n_words) + 1)
+        parts = [np.repeat(numbers, n_words), np.zeros(n_others, np.int64), np.repeat(numbers, size)]
+        return cls(np.concatenate(parts), int(sum(n_words)) + n_others)
+
+    def weighed(self, X: sp.csr_array, weight: float) -> sp.csr_array:
+        """Weigh vectors against words, and bring both of a column together to length 1; 0 leaves words."""
+        wide = int(self.columns.max()) + 1
+        cells = np.repeat(np.arange(X.shape[0]) * wide, np.diff(X.indptr)) + self.columns[X.indices]
+        data = X.data * np.where(X.indices >= self.first, weight, 1.0)
+        lengths = np.sqrt(np.bincount(cells, np.square(data), X.shape[0] * wide))
+        lengths[::wide] = 1.0  # of no text column
+        data /= np.where(lengths > 0, lengths, 1.0)[cells]
+        found = sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
+        return found if weight > 0 else found[:, : self.first]
+
+
+class KeepsEncoder:
+    """What estimators with an encoder inherit from: their clones have the same one, which is not copied."""
+
+    encoder: Any
+
+    def __sklearn_clone__(self) -> Self:
+        bare = copy.copy(self)
+        bare.encoder = None
+        made: Self = _clone_parametrized(bare)
+        made.encoder = self.encoder
+        return made
