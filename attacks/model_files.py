@@ -112,7 +112,10 @@ def rows_for(model: Any) -> Any:
 
 
 def rows_for_table(vectorizer: Any) -> pd.DataFrame:
-    columns = {name: ["red rose", "blue sea", ""] for name in (*vectorizer.text, *vectorizer.categorical)}
+    columns: dict[str, Any] = {
+        name: ["red rose", "blue sea", ""] for name in (*vectorizer.text, *vectorizer.categorical)
+    }
+    columns |= {block.name: [*np.ones((3, len(block)))] for block in vectorizer.vector_blocks_}
     numbers = vectorizer.means_ + np.outer([-1.0, 0.0, 3.0], vectorizer.scales_)
     return pd.DataFrame(columns | dict(zip(vectorizer.numeric, numbers.T, strict=True)))
 

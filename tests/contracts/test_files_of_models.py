@@ -107,7 +107,7 @@ CASES = kept() | {
 PLAIN = (bool, int, float, str, list, dict, type(None))
 READ = (
     "taxonomy", "graph", "false_positive_cost", "false_negative_cost", "hyperparameters", "class_prior",
-    "estimator", "steps", "categorical", "numeric", "text", "members",
+    "estimator", "steps", "categorical", "numeric", "text", "vectors", "members",
 )  # fmt: skip
 """Parameters of which files hold what was read or made of them, or nothing."""
 WITH_THREADS = ("auto_sparse",)  # whose words for its members are those of estimators with two threads

@@ -74,7 +74,7 @@ def test_the_objective_is_at_its_minimum(loss, seed, share, fit_intercept):
     Y[0] = 1.0
     weights = np.random.default_rng(seed).uniform(0, 2, 12)
     model = BinaryRelevance(loss, regularization=PENALTY, tol=1e-10, fit_intercept=fit_intercept)
-    model.fit(X, Y, sample_weight=weights)
+    model.fit(X, LabelMatrix.from_any(Y), sample_weight=weights)
     wide = np.c_[X, np.full(12, float(fit_intercept))]
     for label in range(2):
         rows = np.flatnonzero(~np.isnan(Y[:, label]))

@@ -11,11 +11,11 @@ from labelweave import BinaryRelevance, CalibratedLabelClassifier, MaxMarginClas
 from labelweave.decisions import label_scores
 from labelweave.decisions.label_scores import row_blocks
 from labelweave.estimators import scaling
-from labelweave.estimators.base import refuse_no_weight
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph import inputs
 from labelweave.estimators.label_graph.inputs import learned_width, left_out_ridge
 from labelweave.estimators.low_rank.ridge_learning import RidgeSearch
+from labelweave.estimators.progress import refuse_no_weight
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel

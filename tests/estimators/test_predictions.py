@@ -240,7 +240,7 @@ def test_rows_in_the_memory_of_the_support_have_the_scores_of_copies(kind):
 
 def test_members_inside_a_model_do_not_read_rows_again(monkeypatch):
     sparse = sp.csr_array(np.where(X > 0.3, X, 0.0))
-    model = lw.AutoLabelClassifier(members=["max-margin", "rbf"], time_budget=5).fit(sparse, Y)
+    model = lw.AutoLabelClassifier(members=[lw.LowRankClassifier(2), "rbf"], time_budget=5).fit(sparse, Y)
     assert len(model.scorer_.members) == 2
     scores, read, check = model.decision_function(sparse[:3]), [], FeatureMatrix.__init__
     monkeypatch.setattr(FeatureMatrix, "__init__", lambda *a, **b: read.append(a) or check(*a, **b))

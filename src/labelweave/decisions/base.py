@@ -16,13 +16,18 @@ from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.decisions.label_scores import TrainingRows, rows_of, score_blocks, score_held_out, split_rows
-from labelweave.estimators.base import NOT_THE_FIT, CheckedParameters, given_weights, refuse_no_weight
+from labelweave.estimators.base import NOT_THE_FIT, CheckedParameters
 from labelweave.estimators.entry_weights import corrected_like
 from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters
-from labelweave.estimators.progress import as_before_if_refused, where_rows_are
+from labelweave.estimators.progress import (
+    as_before_if_refused,
+    given_weights,
+    refuse_no_weight,
+    where_rows_are,
+)
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
 from labelweave.estimators.targets import (

@@ -21,7 +21,13 @@ from labelweave.estimators.entry_weights import (
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import MEAN, Parameters
-from labelweave.estimators.progress import FitArguments, fit_method, warn_of_end
+from labelweave.estimators.progress import (
+    FitArguments,
+    fit_method,
+    given_weights,
+    refuse_no_weight,
+    warn_of_end,
+)
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.stored_form import FORM, check_columns
@@ -30,7 +36,7 @@ from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
-from labelweave.foundation.arrays import checked_csr, numbers_of, panels, refuse_lazy, unmasked
+from labelweave.foundation.arrays import checked_csr, panels, refuse_lazy, unmasked
 from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 from labelweave.foundation.frames import first_entry_of_no_number, is_frame, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import (
@@ -65,28 +71,8 @@ from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
-_RARE = 0.1  # of the rows that tell of a label
 _LARGEST_COUNT = 63  # as far as whole numbers go in compiled code
 NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
-_LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
-
-
-def given_weights(sample_weight: Any) -> Any:
-    return None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
-
-
-def refuse_no_weight(weights: Array) -> None:
-    """Refuse weights of rows that are all 0, infinite, or so large that objectives overflow."""
-    if not np.isfinite(weights).all():
-        raise ValueError("sample_weight is not finite; give numbers from 0 on.")
-    largest = weights.max(initial=0.0)
-    if largest > _LARGEST_WEIGHT:
-        raise ValueError(
-            f"sample_weight at row {weights.argmax()} is {largest:g}; sums of losses hold weights of at most "
-            f"{_LARGEST_WEIGHT:g}."
-        )
-    if not (weights > 0).any():
-        raise ValueError("sample_weight is 0 in every row; at least one row must have a positive weight.")
 
 
 class CheckedParameters(BaseEstimator):
@@ -265,9 +251,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
         assert rows.form is not None, "the form is known with the labels"
         self._form, self.classes_ = rows.form, rows.form.classes
-        counts = rows.labels.positive_counts()
-        is_rare = counts < _RARE * rows.labels.observed_counts()
-        self._rare_share = float(counts[is_rare].sum() / max(1, counts.sum()))
+        counts, seen = rows.labels.positive_counts(), rows.labels.observed_counts()
+        self._rare_share = float(counts.sum(where=10 * counts < seen) / max(1, counts.sum()))
         return self._corrected(rows.labels)
 
     def __sklearn_tags__(self) -> Any:

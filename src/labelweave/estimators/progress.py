@@ -14,13 +14,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.foundation.arguments import ParameterMessage
-from labelweave.foundation.arrays import Workers, is_collection, refuse_lazy
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers, is_collection, numbers_of, refuse_lazy
 from labelweave.foundation.config import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import _fit_context, callbacks_of, with_callbacks
 from labelweave.foundation.views import view
 
 _STEPS_A_DECADE = 10
+_LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 Model = Callable[[], Any] | None  # makes what was fitted so far, where a callback asks for it
@@ -32,6 +34,24 @@ class FitArguments(NamedTuple):
     X: Any
     y: Any
     sample_weight: Any = None
+
+
+def given_weights(sample_weight: Any) -> Any:
+    return None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
+
+
+def refuse_no_weight(weights: Array) -> None:
+    """Refuse weights of rows that are all 0, infinite, or so large that objectives overflow."""
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight is not finite; give numbers from 0 on.")
+    largest = weights.max(initial=0.0)
+    if largest > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight at row {weights.argmax()} is {largest:g}; sums of losses hold weights of at most "
+            f"{_LARGEST_WEIGHT:g}."
+        )
+    if not (weights > 0).any():
+        raise ValueError("sample_weight is 0 in every row; at least one row must have a positive weight.")
 
 
 class _Metadata(dict[str, Any]):

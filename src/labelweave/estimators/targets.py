@@ -145,7 +145,7 @@ def read_targets(
         form = label_form(y, labels)
         words = words_on_alike(labels.words) if form.container == "tags" else None
         if form.container != "tags" and not (is_related or isinstance(y, LabelMatrix)):
-            words = words_on_no_negative(labels)
+            words = words_on_no_negative(labels, in_all=True)  # of one column it may be chance
             words = words and f"{words}; give 0, as y.fillna(0) does, or a LabelMatrix to silence this"
         if words is not None:
             warnings.warn(f"In Y {words}", UserWarning, stacklevel=2)

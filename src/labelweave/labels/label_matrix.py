@@ -474,13 +474,13 @@ def _why_no_table(error: Exception) -> str:
     return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
 
 
-def words_on_no_negative(labels: LabelMatrix) -> str | None:
-    """Say which columns of a LabelMatrix have positives and no negative; None where none is like that."""
+def words_on_no_negative(labels: LabelMatrix, *, in_all: bool = False) -> str | None:
+    """Say which columns have positives and no negative; None where none is like that, or not all are."""
     if labels.observed is None:
         return None
     positive, observed = labels.positive_counts(), labels.observed_counts()
     found = np.flatnonzero((positive > 0) & (positive == observed) & (observed < len(labels)))
-    if not len(found):
+    if not len(found) or (in_all and len(found) < np.count_nonzero(observed)):
         return None
     name, count = str(labels.words[found[0]]), positive[found[0]]
     return (

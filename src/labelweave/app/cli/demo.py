@@ -91,8 +91,8 @@ def run(flags: DataFlags) -> None:
 def _words(model: Any) -> str:
     if isinstance(model, AutoLabelClassifier):
         expected = f"{model.left_out_value_:.4f} +- {model.left_out_error_:.4f}"
-        names = ", ".join(one["name"] for one in model.members_ if one["weight"])
-        return f"{names}; micro-F1 to expect {expected}"
+        names = [one["name"] for one in model.members_ if one["weight"]]
+        return f"{names[0] if len(names) == 1 else f'{len(names)} models'}; micro-F1 to expect {expected}"
     inner = model.estimator_
     return f"C={inner.C:<4g} {inner.n_iter_:3d} rounds, duality gap {inner.duality_gap_:.1e}"
 

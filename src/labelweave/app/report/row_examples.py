@@ -8,6 +8,7 @@ from types import SimpleNamespace as Shown
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import logit
 
 from labelweave.app.report.pictures import evenly
@@ -160,7 +161,7 @@ class LinearScores:
     def _features(self, row: Any) -> tuple[Array, Array]:
         """Return the numbers and values of the features that a row has."""
         if (means := getattr(self.classifier, "feature_means_", None)) is not None:
-            row = filled(row, means)
+            row = filled(row if sp.issparse(row) else np.asarray(row, np.float64), means)
         features = FeatureMatrix(row).astype(np.float64)
         scaling = getattr(self.classifier, "scaling_", None)
         features = features if scaling is None else scaling(features)

@@ -23,8 +23,8 @@ from labelweave.decisions.automatic.combination import (
 )
 from labelweave.decisions.automatic.given import named_members, names_of_members
 from labelweave.decisions.automatic.label_sets import KnownSets, most_probable, value_of_sets
-from labelweave.decisions.automatic.members import Members, forests_gain
-from labelweave.decisions.automatic.plan import ROWS_TO_CROSS_FIT, Plan, Shape, make_plan
+from labelweave.decisions.automatic.members import trees_pay
+from labelweave.decisions.automatic.plan import ROWS_TO_CROSS_FIT, Plan, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer
 from labelweave.decisions.automatic.table import (
     Member,
@@ -33,6 +33,7 @@ from labelweave.decisions.automatic.table import (
     folds_and_groups,
     warn_of_repeats,
 )
+from labelweave.decisions.automatic.time_limit import maker_of
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.parameters import (
@@ -62,7 +63,6 @@ Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard"
 LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB a table
 # of a row and label: a fit has some twenty tables, most of scores by penalties, and forests more
 _BYTES = 160.0
-_SECONDS_TO_GAIN, _LEAST_GAIN = 1000.0, 0.02  # of forests, to lower the error to nothing; not asked for
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 _LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
 _MEMBER = Record(
@@ -265,10 +265,10 @@ class AutoLabelClassifier(LabelClassifier):
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
         table, plan = self._table(rows, plan, seed)
         del rows  # whose features are not scaled, and as large as those in the table
-        if not table.leaves_folds_out:
-            warn_of_repeats(table)
+        warn_of_repeats(table)
         progress.subtask("scaling")
-        members, seconds, self.status_ = self._maker(table, given, begin).make_some(plan.members, progress)
+        maker = maker_of(table, given, begin, self.time_limit)
+        members, seconds, self.status_ = maker.make_some(plan.members, progress)
         with interrupts_later():
             self._combine(members, seconds, labels, table, plan)
         progress.subtask("combination")
@@ -316,15 +316,7 @@ class AutoLabelClassifier(LabelClassifier):
         return self.cv is None or isinstance(self.cv, Integral)
 
     def _plan(self, rows: ReadRows, members: tuple[str, ...], *, has_trees: bool = True) -> Plan:
-        shape = Shape.of_data(rows.features, rows.labels, rows.n_folds)
-        return make_plan(shape, members or None, self.time_budget, self.time_limit, has_trees=has_trees)
-
-    def _maker(self, table: TrainingTable, given: dict[str, Any], begin: float) -> Members:
-        if self.time_limit is None:
-            return Members(table, given=given)
-        from labelweave.decisions.automatic.time_limit import TimedMembers
-
-        return TimedMembers(table, given, begin, self.time_limit)
+        return make_plan(rows.shape, members or None, self.time_budget, self.time_limit, has_trees=has_trees)
 
     def _drawn_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -332,15 +324,13 @@ class AutoLabelClassifier(LabelClassifier):
     def _table(self, rows: ReadRows, plan: Plan, seed: int) -> tuple[TrainingTable, Plan]:
         """Scale features; leave forests out of the plan where a sample says so."""
         features, labels, weights, folds, leaves_folds_out, groups = rows
-        shape = Shape.of_data(features, labels, rows.n_folds)
         targets, left_out = labels.to_dense(), folds if leaves_folds_out else None
         self.scaling_ = choose_scaling(features, targets, RBFKernel("scale").resolved, left_out)
         sizes = plan.trees, plan.pivots, seed, self.n_jobs
         table = TrainingTable(
             self._scaled(features), targets, weights, folds, *sizes, leaves_folds_out, groups
         )
-        gain = 0.0 if "forest" not in plan.members else shape.of_forest(plan.trees) / _SECONDS_TO_GAIN
-        if isinstance(self.members, str) and gain > _LEAST_GAIN and not forests_gain(table, gain):
+        if isinstance(self.members, str) and not trees_pay(table, rows.shape, plan):
             plan = self._plan(rows, (), has_trees=False)
         return replace(table, n_trees=plan.trees, pivots=plan.pivots), plan
 

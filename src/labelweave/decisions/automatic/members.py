@@ -23,7 +23,7 @@ from labelweave.decisions.automatic.given import (
     estimator_scores,
     some_scores,
 )
-from labelweave.decisions.automatic.plan import ROWS_FOR_WIDTH, ROWS_TO_CROSS_FIT
+from labelweave.decisions.automatic.plan import ROWS_FOR_WIDTH, ROWS_TO_CROSS_FIT, Plan, Shape
 from labelweave.decisions.automatic.scorers import ForestScorer
 from labelweave.decisions.automatic.table import Member, TrainingTable
 from labelweave.estimators.progress import FitProgress
@@ -43,6 +43,7 @@ _MARGIN_C = 0.1, 0.3, 0.9, 2.7  # of rows whose mean squared length is 1
 _MARGIN_TOL = 1e-2
 _ROWS_FOR_PENALTY, _LABELS_TO_CHOOSE_BY = 4000, 100
 _ROWS_FOR_TRIAL, _TREES_FOR_TRIAL = 2000, 100
+_SECONDS_TO_GAIN, _LEAST_GAIN = 1000.0, 0.02  # of forests, to lower the error to nothing; not asked for
 _MOST_TARGETS = 16  # that trees are grown on; more are projected
 
 
@@ -233,6 +234,12 @@ def likely_penalties(table: TrainingTable, fold: int, kernel: Kernel, forest: Fo
 
     best = lowest(error, len(_PENALTIES))
     return _PENALTIES[max(0, best - 2) : best + 3]
+
+
+def trees_pay(table: TrainingTable, shape: Shape, plan: Plan) -> bool:
+    """Say whether a forest takes little time or lowers the error of a sample by a thousandth a second."""
+    least = shape.of_forest(plan.trees) / _SECONDS_TO_GAIN if "forest" in plan.members else 0.0
+    return least < _LEAST_GAIN or forests_gain(table, least)
 
 
 def forests_gain(table: TrainingTable, least: float) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.decisions.automatic.plan import Shape
 from labelweave.estimators.held_out import fold_numbers
 from labelweave.estimators.scorers import Scorer
 from labelweave.estimators.targets import unknown_entries
@@ -143,8 +144,8 @@ class ReadRows(NamedTuple):
     groups: PerRow | None
 
     @property
-    def n_folds(self) -> int:
-        return len(np.unique(self.folds))
+    def shape(self) -> Shape:
+        return Shape.of_data(self.features, self.labels, len(np.unique(self.folds)))
 
 
 def group_numbers(groups: Any, n_rows: int) -> PerRow:
@@ -203,12 +204,14 @@ def given_folds(splits: Sequence[Any], n_rows: int, groups: PerRow | None) -> Pe
 
 
 def warn_of_repeats(table: TrainingTable) -> None:
-    """Warn where many rows have a twin in another fold: as similar features, and the same labels.
+    """Warn where many rows have a twin in another fold that folds do not keep: same labels, like features.
 
     Up to 200 rows are looked at.  Few features, or few values, repeat by chance, as they will in new rows:
     only rows count that are rarer than one in 2^64, were features independent.  Dense rows lie near one
     another by nature, and count where they are the same.
     """
+    if table.leaves_folds_out:
+        return
     data, n = table.features.data, len(table.targets)
     rows = np.sort(np.random.default_rng(table.seed).permutation(n)[:_LOOKED_AT])
     lengths = np.sqrt(table.features.squared_norms()) + 1e-300

@@ -15,6 +15,10 @@ from labelweave.foundation.config import PartInterrupted
 _ENTRIES, _PARTS, _LEAST_SECONDS = 2e5, 5, 0.5
 
 
+def maker_of(table: TrainingTable, given: dict[str, Any], begin: float, seconds: float | None) -> Members:
+    return Members(table, given=given) if seconds is None else TimedMembers(table, given, begin, seconds)
+
+
 class TimeIsUp(PartInterrupted):
     """A member and the combination would not be complete before the time limit."""
 
