@@ -15,16 +15,22 @@ _TREES, _FEWEST_TREES = 500, 100
 _PIVOTS = 2000
 _PIVOT_NUMBERS = 200_000_000  # of a factor, 1.6 GB
 _TREE_NUMBERS = 100_000_000  # features that are written out for trees, 400 MB
-ROWS_FOR_WIDTH = 1500
+ROWS_FOR_WIDTH, _LABELS_FOR_WIDTH, ROWS_FOR_SCALING = 1500, 100, 1000
 # the cost model: operations a second of one usual core, which makes the same plan on every machine
-_MULTIPLICATIONS, _SPECTRUM = 1e10, 12.0  # operations of an eigendecomposition, in cubes of the rows
-_WIDTHS, _SPLITS = 8, 4e7  # feature values that growing trees looks at a second
+_MULTIPLICATIONS = 1e10
+_SPECTRUM, _SOLUTIONS = (
+    2.0,
+    0.75,
+)  # of an eigendecomposition and of fits of all penalties, in cubes of the rows
+_WIDTHS, _SPLITS = 4, 4.5e7  # widths that are tried; feature values that growing trees looks at a second
+_LEAVES = 3e-8  # seconds of a row, tree and label, to look up the labels of leaves
 _MARGINS = 4  # values of C
 _SWEEPS, _LOOKS = 40, 20  # over the rows by coordinate ascent; numbers of a row besides
 ROWS_TO_CROSS_FIT = 5000  # of more, what is learned or chosen by few numbers is negligible
-_PENALTIES, _ROUNDS = 11, 20  # of ridge regressions; of conjugate gradients where labels are missing
+_PENALTIES, _ROUNDS = 5, 20  # of ridge regressions; of conjugate gradients where labels are missing
+_ENTRIES, _ENTRIES_CROSSED = 5e-6, 1.5e-5  # seconds of a row and label to combine members
 _USUAL_SECONDS = 300.0
-_TREE = 2e-3  # seconds of a tree of few rows
+_TREE = 7e-4  # seconds of a tree of few rows
 
 
 @dataclass(frozen=True)
@@ -79,30 +85,37 @@ class Shape:
 
     def of_ridge(self, pivots: int) -> float:
         m, fits = min(self.n, pivots), float(_PENALTIES * self.labels)
-        work = _SPECTRUM * m**3 + 2.0 * self.n * m * (self.filled + m * (self.n > m) + fits)
+        work = _SOLUTIONS * m**3 + 1.5 * self.n * m * (self.filled + m * (self.n > m) + fits)
         if self.missing > 0:  # solved for, by one system a label or by rounds of products
-            work += fits * (2.0 * self.n * m * _ROUNDS if self.n > m else (self.missing * m) ** 3 / 3.0)
+            work += _SPECTRUM * m**3 + fits * (
+                2.0 * self.n * m * _ROUNDS if self.n > m else (self.missing * m) ** 3 / 3.0
+            )
         return (self.folds + 1) * work / _MULTIPLICATIONS
 
     def of_width(self, pivots: int) -> float:
         m = min(self.n, pivots, ROWS_FOR_WIDTH)
         return (
             _WIDTHS
-            * (_SPECTRUM * m**3 + 4.0 * m**2 * (self.filled + _PENALTIES * self.labels))
+            * (_SPECTRUM * m**3 + m**2 * (self.filled + 2 * _PENALTIES * min(self.labels, _LABELS_FOR_WIDTH)))
             / _MULTIPLICATIONS
         )
 
     def of_forest(self, trees: int) -> float:
         looks: float = self.n * max(1.0, log2(self.n)) * max(1.0, self.d**0.5) * (3 + min(self.labels, 16))
-        return trees * (_TREE + looks / 10 / _SPLITS)
+        return trees * (_TREE + looks / 10 / _SPLITS + _LEAVES * self.n * self.labels)
 
     def of_max_margin(self) -> float:
         fits = self.folds + _MARGINS if self.n > ROWS_TO_CROSS_FIT else self.folds * _MARGINS + 1
         return fits * _SWEEPS * self.n * self.labels * (self.filled + _LOOKS) / _MULTIPLICATIONS
 
     def of(self, plan: Plan) -> float:
+        m, entries = min(self.n, ROWS_FOR_SCALING), self.n * self.labels
+        seconds = (
+            3 * (_SPECTRUM * m**3 + m**2 * (self.filled + 26 * min(self.labels, 256))) / _MULTIPLICATIONS
+        )
+        seconds += entries * (_ENTRIES if self.n > ROWS_TO_CROSS_FIT else _ENTRIES_CROSSED)
         ridges = sum(name in MEMBERS and name not in ("forest", "max-margin") for name in plan.members)
-        seconds = ridges * self.of_ridge(plan.pivots)
+        seconds += ridges * self.of_ridge(plan.pivots)
         if any(name.startswith("rbf") for name in plan.members):
             seconds += self.of_width(plan.pivots)
         if "max-margin" in plan.members:
