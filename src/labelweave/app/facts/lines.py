@@ -159,7 +159,7 @@ def _combination_lines(found: Section) -> Lines:
         worth += f"; {found.metric} {found.value:.4f}, standard error {found.error:.4f}"
     names, seconds = found.plan["members"], sum(one["seconds"] for one in found.members)
     taken = f"{len(found.members)} of {len(names)} members in {seconds:.1f} s"
-    return {"left out": worth, "fit": f"{taken}, {found.plan['seconds']:.0f} s foreseen"}
+    return {"left out": worth, "fit": f"{taken}; {found.plan['seconds']:.0f} s were foreseen for all"}
 
 
 def _member_lines(found: Section) -> Lines:

@@ -30,6 +30,7 @@ ROWS_TO_CROSS_FIT = 5000  # of more, what is learned or chosen by few numbers is
 _PENALTIES, _ROUNDS = 5, 20  # of ridge regressions; of conjugate gradients where labels are missing
 _ENTRIES, _ENTRIES_CROSSED = 5e-6, 1.5e-5  # seconds of a row and label to combine members
 _USUAL_SECONDS = 300.0
+_START = 0.7  # seconds of the smallest fit
 _TREE = 7e-4  # seconds of a tree of few rows
 
 
@@ -113,7 +114,7 @@ class Shape:
         seconds = (
             3 * (_SPECTRUM * m**3 + m**2 * (self.filled + 26 * min(self.labels, 256))) / _MULTIPLICATIONS
         )
-        seconds += entries * (_ENTRIES if self.n > ROWS_TO_CROSS_FIT else _ENTRIES_CROSSED)
+        seconds += _START + entries * (_ENTRIES if self.n > ROWS_TO_CROSS_FIT else _ENTRIES_CROSSED)
         ridges = sum(name in MEMBERS and name not in ("forest", "max-margin") for name in plan.members)
         seconds += ridges * self.of_ridge(plan.pivots)
         if any(name.startswith("rbf") for name in plan.members):
