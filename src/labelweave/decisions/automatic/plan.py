@@ -30,8 +30,7 @@ ROWS_TO_CROSS_FIT = 5000  # of more, what is learned or chosen by few numbers is
 _PENALTIES, _ROUNDS = 5, 20  # of ridge regressions; of conjugate gradients where labels are missing
 _ENTRIES, _ENTRIES_CROSSED = 5e-6, 1.5e-5  # seconds of a row and label to combine members
 _USUAL_SECONDS = 300.0
-_START = 0.7  # seconds of the smallest fit
-_TREE = 7e-4  # seconds of a tree of few rows
+_START, _TREE = 0.7, 7e-4  # seconds of the smallest fit, and of a tree of few rows
 
 
 @dataclass(frozen=True)
