@@ -19,9 +19,9 @@ from labelweave.decisions.automatic.members import (
     KernelRidge,
     Members,
     TrainingTable,
-    forests_gain,
     likely_penalties,
     lowest,
+    trees_pay,
 )
 from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer, ForestScorer
@@ -158,7 +158,8 @@ def test_a_forest_is_grown_in_full_where_a_sample_gains_by_it(has_steps):
     signs = X[:, :2] > 0.5 if has_steps else X @ random.normal(size=(12, 2)) > 0
     targets = signs.astype(float)
     one = TrainingTable(FeatureMatrix(X), targets, np.ones(400), np.arange(400) % 3, 20, 300, 0)
-    assert forests_gain(one, 0.05) == has_steps
+    least = Plan(("forest",), 10**5, 300, 3, 0.0)
+    assert trees_pay(one, Shape(400, 12, 2, 12.0), least) == has_steps
 
 
 def test_leaves_hold_the_shares_of_observed_labels():

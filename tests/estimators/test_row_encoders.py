@@ -163,3 +163,23 @@ def test_what_a_vectorizer_cannot_do_is_refused(given, said):
         TableVectorizer(**given)
     with pytest.raises(ValueError, match="no text column"):
         lw.TableModel(lw.MaxMarginClassifier(), numeric="size", encoder=knows).fit(FRAME, TRUTH)
+
+
+def test_vectors_that_tell_of_the_source_alone_do_not_count_for_other_sources():
+    sources, random = NUMBERS // 3, np.random.default_rng(0)
+    told = random.integers(0, 2, 60)
+    rows = pd.DataFrame({"title": [f"w{n} {('red', 'blue')[k]}" for n, k in zip(NUMBERS, told, strict=True)]})
+    truth = np.column_stack([told, random.integers(0, 2, 20)[sources]])
+
+    def remembers(texts):
+        numbers = [int("0" + "".join(filter(str.isdigit, text))) for text in texts]
+        return np.eye(20)[np.array(numbers) // 3 % 20]
+
+    model = lw.TableModel(
+        lw.AutoLabelClassifier(time_budget=1e-3, members=["linear"]), text="title", encoder=remembers
+    )
+    assert model.fit(rows, truth).vectorizer_.encoder_weight > 0
+    grouped = model.fit(rows, truth, groups=sources)
+    assert grouped.vectorizer_.encoder_ is None
+    with pytest.raises(ValueError, match="60"):
+        model.fit(rows, truth, groups=sources[:50])

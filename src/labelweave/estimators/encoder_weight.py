@@ -18,19 +18,20 @@ from labelweave.labels import LabelMatrix
 from labelweave.problems.hyperparameters.left_out import left_out_loss
 
 _WEIGHTS = (0.0, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
-_MOST_ROWS, _MOST_LABELS = 1000, 256
+_MOST_ROWS, _MOST_LABELS, _FOLDS = 1000, 256, 5
 
 
 def with_encoder_weight(
-    vectorizer: TableVectorizer, X: sp.csr_array, y: Any, sample_weight: PerRow | None = None
-) -> sp.csr_array:
+    vectorizer: TableVectorizer, X: sp.csr_array, y: Any, sample_weight: PerRow | None = None,
+    groups: Any = None,
+) -> sp.csr_array:  # fmt: skip
     """Choose the weight of a fitted vectorizer's encoder: the least squared loss of left-out rows.
 
     They are predicted by ridge regressions with an RBF kernel, as wide as rows are apart.
 
     X (n, d): the features that it made; they are given with the weight that was chosen, without vectors where
-    that is 0.  Rows of weight 0 are not looked at, at most 1,000 others, the same in every call, and the 256
-    labels that are most frequent among them.
+    that is 0.  Rows of one group are left out together.  Rows of weight 0 are not looked at, at most 1,000
+    others, the same in every call, and the 256 labels that are most frequent among them.
     """
     if vectorizer.encoder_ is None:
         return X
@@ -43,7 +44,10 @@ def with_encoder_weight(
         return X  # which is refused
     rows = kept[drawn_rows(len(kept), _MOST_ROWS)]
     some, parts, targets = X[rows], vectorizer.text_parts, _frequent(labels[rows])
-    losses = [left_out_loss(_kernel(parts, some, weight), targets) for weight in _WEIGHTS]
+    names = None if groups is None else np.asarray(groups).astype(str)
+    check_lengths(X.shape[0], X.shape[0] if names is None else len(names))
+    folds = None if names is None else np.unique(names[rows], return_inverse=True)[1] % _FOLDS
+    losses = [left_out_loss(_kernel(parts, some, weight), targets, folds) for weight in _WEIGHTS]
     return vectorizer._weigh(X, _WEIGHTS[int(np.argmin(losses))])
 
 

@@ -205,7 +205,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
 
     @where_rows_are
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Learn features from a frame, and fit the classifier to them.
 
         Parameters
@@ -216,6 +216,8 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
             Their labels or classes.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, for the classifier.
+        groups : array-like of shape (n,), default=None
+            What each row comes from, for a classifier that takes it; see :meth:`AutoLabelClassifier.fit`.
 
         Returns
         -------
@@ -233,14 +235,14 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         if not columns.are_resolved:
             columns = columns_of_frame(frame, columns)
         vectorizer = self._vectorizer(columns)
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        features = with_encoder_weight(vectorizer, vectorizer.fit_transform(frame), y, sample_weight)
+        given = {"sample_weight": sample_weight, "groups": groups}
+        features = with_encoder_weight(vectorizer, vectorizer.fit_transform(frame), y, **given)
         classifier = clone(self.classifier)
         if classifier.get_params(deep=False).get("feature_names", ()) is None:  # it asks for the words
             classifier.set_params(feature_names=vectorizer.get_feature_names_out())
         if self._outer_journal is not None:
             classifier._outer_journal = self._outer_journal
-        classifier.fit(features, y, **weights)
+        classifier.fit(features, y, **{name: one for name, one in given.items() if one is not None})
         return self._keep(vectorizer, classifier, columns)
 
     def _columns(self) -> TableColumns:

@@ -291,7 +291,7 @@ def _with_encoder(rows: LabeledData, words: ColumnWords | None) -> tuple[Labeled
     if words is None or vectorizer is None or vectorizer.encoder is None:
         return rows, words
     size = vectorizer.encoder_.size
-    X = with_encoder_weight(vectorizer, rows.X, rows.Y)
+    X = with_encoder_weight(vectorizer, rows.X, rows.Y, rows.weights, rows.groups)
     weight = vectorizer.encoder_weight
     said = (
         f"{size} numbers a text, weight {weight:g} to 1 of its words" if weight else "words alone do better"

@@ -89,7 +89,7 @@ class AutoLabelClassifier(LabelClassifier):
         rows end in the same leaf.  Forests that would take more than 20 seconds are left out unless
         they lower the error of a sample of 2,000 rows by a thousandth a second.
     6.  "max-margin", for sparse rows and where there are no forests: :class:`MaxMarginClassifier`, linear,
-        with the best of four C.
+        with the best of four C; "linear", a ridge regression, for dense rows that are too large for both.
     7.  Penalties are those of the least squared error of left-out scores.
     8.  A member's left-out scores become log-odds by a logistic curve a label, those of rare labels drawn to
         the others'.  The model's score is a weighted sum of log-odds.  The weights are not negative and have

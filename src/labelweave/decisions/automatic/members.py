@@ -239,11 +239,8 @@ def likely_penalties(table: TrainingTable, fold: int, kernel: Kernel, forest: Fo
 def trees_pay(table: TrainingTable, shape: Shape, plan: Plan) -> bool:
     """Say whether a forest takes little time or lowers the error of a sample by a thousandth a second."""
     least = shape.of_forest(plan.trees) / _SECONDS_TO_GAIN if "forest" in plan.members else 0.0
-    return least < _LEAST_GAIN or forests_gain(table, least)
-
-
-def forests_gain(table: TrainingTable, least: float) -> bool:
-    """Say whether a forest lowers the error of a sample of rows, beside an RBF kernel, by a share of it."""
+    if least < _LEAST_GAIN:
+        return True
     some = sample(table, _ROWS_FOR_TRIAL, _MOST_TARGETS)
     some = replace(some, n_trees=_TREES_FOR_TRIAL, pivots=min(table.pivots, _ROWS_FOR_TRIAL // 4))
     makes = Members(some)
