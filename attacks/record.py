@@ -101,10 +101,13 @@ def _run_table() -> str:
     lines = ["| run | date | seconds | result |", "|---|---|---:|---|"]
     for name in (name for name in ATTACKERS if name != "peers"):  # which have tables of their own
         places = [_RESULTS / f"{name}.json", *sorted(_RESULTS.glob(f"{name}.*.json"))]
-        for one in (json.loads(place.read_text()) for place in places if place.exists()):
-            said = "; ".join(one["said"] if one["exit"] else one["said"][-1:])
-            lines.append(f"| `{one['command']}` | {one['date']} | {one['seconds']:,} | {said} |")
+        lines += [_run_line(json.loads(place.read_text())) for place in places if place.exists()]
     return "\n".join([*lines, ""])
+
+
+def _run_line(one: dict[str, Any]) -> str:
+    said = "; ".join(one["said"] if one["exit"] else one["said"][-1:])
+    return f"| `{one['command']}` | {one['date']} | {one['seconds']:,} | {said} |"
 
 
 def _peer_table(trials: dict[str, list[dict[str, Any]]]) -> str:
