@@ -193,7 +193,7 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
 HEAD = """# What each estimator can do
 
 "yes": write what the second column has. A link: write that instead. An empty cell: not available.
-`python scripts/capabilities.py --write` tries each estimator and writes this page; a test compares them.
+`python scripts/capabilities.py --write` tries each estimator and writes this page.
 
 [Wrappers for decisions](recipes.md#from-scores-to-label-sets), {py:class}`~labelweave.TableModel`,
 {py:class}`~labelweave.HierarchicalClassifier`, {py:class}`~labelweave.LabelTextClassifier` and
@@ -208,14 +208,18 @@ def table() -> dict[str, dict[type, bool]]:
 
 
 def page() -> str:
-    """Write the page."""
+    """Write the page: what all can do as a sentence, the rest as a table."""
     names = [f"`{kind.__name__}`" for kind in ESTIMATORS]
-    lines = [HEAD, f"| may I | write | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
+    common, rows = [], []
     for name, written, _ in CAPABILITIES:
         has, instead = table()[name], INSTEAD.get(name, {})
+        if all(has.values()):
+            common.append(f"{name} ({written})")
+            continue
         cells = ["yes" if has[kind] else instead.get(kind, "") for kind in ESTIMATORS]
-        lines.append(f"| {name} | {written} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        rows.append(f"| {name} | {written} | {' | '.join(cells)} |")
+    head = [f"| may I | write | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
+    return "\n".join([HEAD, f"Available in all six: {'; '.join(common)}.", "", *head, *rows]) + "\n"
 
 
 def main() -> int:
