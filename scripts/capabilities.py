@@ -157,7 +157,7 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
     ("taxonomy", "`taxonomy=`, or as a covariance", _tree_over_labels),
     (
         "learned label covariance",
-        '`label_covariance="learn"`',
+        '`"learn"`',
         _fits(_LABELS, label_covariance="learn", hyperparameters="learn"),
     ),
     ("kernels", "`kernel=`", _parameter("kernel")),
@@ -170,7 +170,7 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
             label_covariance=[_COUPLED, _COUPLED],
         ),
     ),
-    ("learned hyperparameters", '`hyperparameters="learn"`', _parameter("hyperparameters", "time_budget")),
+    ("learned hyperparameters", "`hyperparameters=`", _parameter("hyperparameters", "time_budget")),
     ("thresholds", "`threshold=`, `metric=`", _parameter("threshold", "metric")),
     (
         "costs of false positives and negatives",
@@ -192,7 +192,8 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
 )
 HEAD = """# What each estimator can do
 
-"yes": write what the second column has. A link: write that instead. An empty cell: not available.
+"yes": write what the first column says. A link: write that instead. An empty cell: not available. `AutoLabel`
+is {py:class}`~labelweave.AutoLabelClassifier`, and so on.
 `python scripts/capabilities.py --write` tries each estimator and writes this page.
 
 [Wrappers for decisions](recipes.md#from-scores-to-label-sets), {py:class}`~labelweave.TableModel`,
@@ -209,7 +210,7 @@ def table() -> dict[str, dict[type, bool]]:
 
 def page() -> str:
     """Write the page: what all can do as a sentence, the rest as a table."""
-    names = [f"`{kind.__name__}`" for kind in ESTIMATORS]
+    names = [f"`{kind.__name__.removesuffix('Classifier')}`" for kind in ESTIMATORS]
     common, rows = [], []
     for name, written, _ in CAPABILITIES:
         has, instead = table()[name], INSTEAD.get(name, {})
@@ -217,8 +218,8 @@ def page() -> str:
             common.append(f"{name} ({written})")
             continue
         cells = ["yes" if has[kind] else instead.get(kind, "") for kind in ESTIMATORS]
-        rows.append(f"| {name} | {written} | {' | '.join(cells)} |")
-    head = [f"| may I | write | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
+        rows.append(f"| {name}: {written} | {' | '.join(cells)} |")
+    head = [f"| may I, and what do I write | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     return "\n".join([HEAD, f"Available in all six: {'; '.join(common)}.", "", *head, *rows]) + "\n"
 
 
