@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.linalg as sl
@@ -215,7 +215,7 @@ def lowest(loss: Callable[[int], float], n_places: int) -> int:
     return place
 
 
-def margin_settings(table: TrainingTable) -> list[tuple[float, str | None]]:
+def margin_settings(table: TrainingTable) -> list[tuple[float, Literal["balanced"] | None]]:
     """Return values of C and class weights: balanced ones too where labels are rare."""
     weighted = _WEIGHTED_MARGIN_C if table.rare_labels().any() else ()
     return [*((C, None) for C in _MARGIN_C), *((C, "balanced") for C in weighted)]

@@ -153,9 +153,10 @@ def make_plan(
         is_large = shape.n * shape.d > _TREE_NUMBERS
         has_trees &= not is_large
         linear = "linear" if is_large and not shape.is_sparse else "max-margin"
-        members = ("rbf", "forest", "rbf+forest") if has_trees else (linear, "rbf")
-        if has_trees and (shape.is_sparse or shape.has_rare):
-            members = (linear, *members)
+        members = (linear, "rbf")
+        if has_trees:
+            forests = "rbf", "forest", "rbf+forest"
+            members = (linear, *forests) if shape.is_sparse else (*forests, linear)
     fewer, fewest = (members, members) if is_given else (members[:2], members[:1])
     pivots = max(100, min(_PIVOTS, _PIVOT_NUMBERS // max(1, shape.n)))
     sizes = [
