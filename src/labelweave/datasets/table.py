@@ -56,6 +56,8 @@ from labelweave.labels.written_labels import (
     found_layout,
     in_halves,
     is_plain,
+    layout_inside,
+    names_inside,
     names_of,
     places_of,
 )
@@ -336,8 +338,14 @@ def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, L
         found = found_layout([part.unique().drop_null().to_pylist() for part in parts])
     else:
         lists = [cell for cell in as_list(cells) if not is_missing(cell)]
-        found = Layout(PLACES, str(lists[0])) if are_places(lists) else Layout(None)
+        texts = (_texts_in(lists[half]) for half in in_halves(len(lists)))
+        found = Layout(PLACES, str(lists[0])) if are_places(lists) else layout_inside([*texts])
     return replace(columns, label_separator=found.separator), found
+
+
+def _texts_in(cells: Sequence[Any]) -> dict[str, None]:
+    names = chain.from_iterable(cell for cell in cells if isinstance(cell, list))
+    return dict.fromkeys(name for name in names if isinstance(name, str))
 
 
 def in_order(names: Collection[str], columns: TableColumns) -> list[str]:
@@ -445,6 +453,7 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> l
             names = names_of(cell)
         elif isinstance(cell, list):
             names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
+            names = names_inside(names, columns.label_separator)
         else:
             return None if is_missing(cell) else [as_text(cell)]
     except ValueError as error:

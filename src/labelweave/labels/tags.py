@@ -12,7 +12,16 @@ import scipy.sparse as sp
 
 from labelweave.foundation.frames import column_entries, is_frame, only_column
 from labelweave.labels.class_probabilities import is_missing
-from labelweave.labels.written_labels import SEPARATORS, found_layout, in_halves, is_list, names_in
+from labelweave.labels.written_labels import (
+    SEPARATORS,
+    Layout,
+    found_layout,
+    in_halves,
+    is_list,
+    layout_inside,
+    names_in,
+    names_inside,
+)
 
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 _ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  # of tables, not tags
@@ -31,16 +40,31 @@ def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | No
         return None
     if isinstance(column, (list, tuple)):
         are_tags = any(map(_holds_tags, column)) or _are_empty(column) or _are_of_numbers(column)
-        return list(column) if are_tags else _written_tags(column, say)
+        return _listed_tags(list(column), say) if are_tags else _written_tags(column, say)
     if isinstance(column, np.ndarray) and (column.ndim != 1 or column.dtype.kind != "O"):
         return None
     if getattr(column, "ndim", 1) != 1 or not _is_column(column):
         return None
     rows = column_entries(column)
     if any(isinstance(row, _COLLECTIONS) for row in rows):
-        return rows
+        return _listed_tags(rows, say)
     dtype = "category" if isinstance(column, np.ndarray) else str(getattr(column, "dtype", ""))
     return None if dtype.lower().startswith("categor") else _written_tags(rows, say)
+
+
+def _listed_tags(rows: list[Any], say: Callable[[str], None] | None) -> list[Any]:
+    """Give lists of tags as they are; say where one tag seems to be several, as in ``["a, b"]``."""
+    if say is not None:
+        lists = (
+            [row for row in rows[half] if isinstance(row, _COLLECTIONS)] for half in in_halves(len(rows))
+        )
+        found = layout_inside(
+            [{tag for row in half for tag in row if isinstance(tag, str)} for half in lists]
+        )
+        words = Layout(None, found.example, found.separator or found.doubt).words("the tags of Y")
+        if words is not None:
+            say(f"{words}; cut it where it is several.")
+    return rows
 
 
 def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None) -> list[Any] | None:
@@ -87,7 +111,9 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
     texts, known = texts_of(Y), {*tags}
     if texts is None:
         return tag_rows(Y)
-    cells = [_cut_alike(texts, separator) for separator in (None, *SEPARATORS, "><", "[,]", "{,}", "(,)")]
+    every = "\0".join(filter(None, texts))
+    signs = (None, *filter(every.__contains__, SEPARATORS), "><", "[,]", "{,}", "(,)", '[","]', '[";"]')
+    cells = [_cut_alike(texts, separator) for separator in signs]
     return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
 
 
@@ -182,7 +208,11 @@ def _tags_of(row: Any, number: int) -> list[Any]:
             "as Series.str.split(',') makes it of texts, or None where no tag is known."
         )
     entries = row.tolist() if isinstance(row, np.ndarray) else row
-    return [tag for tag in dict.fromkeys(_tag(entry, number) for entry in entries) if tag != ""]
+    tags = [tag for tag in dict.fromkeys(_tag(entry, number) for entry in entries) if tag != ""]
+    try:
+        return names_inside(tags, None) if all(isinstance(tag, str) for tag in tags) else tags
+    except ValueError as error:
+        raise ValueError(f"Y at row {number} has a tag in {str(row)[:40]!r}; give {error}.") from None
 
 
 def _tag(entry: Any, number: int) -> Any:

@@ -14,7 +14,7 @@ from labelweave.datasets.columns import as_list, is_missing, is_text, is_text_li
 from labelweave.datasets.table import numbers_of, vectors_of, with_layout
 from labelweave.datasets.table_columns import KINDS
 from labelweave.datasets.table_files import RawTable
-from labelweave.labels.written_labels import PLACES, is_list
+from labelweave.labels.written_labels import PLACES, WEIGHTS, is_list
 
 _MOST_NAMES = 20
 _SHOWN_COLUMNS = 12
@@ -46,6 +46,8 @@ def cut_where_listed(
     decides = f"{otherwise}--label-separator cuts otherwise"
     if found.separator == PLACES:
         decides = f"--label-names names them, {decides}"
+    elif found.doubt is not None and WEIGHTS in found.doubt:
+        decides = "probabilities go in a column a label, --label-column; --label-separator cuts cells"
     elif found.separator is None:
         paths = "--class-paths makes a taxonomy of them, " if found.is_path else ""
         decides = f"{paths}--label-separator {found.doubt!r} cuts them"
