@@ -418,6 +418,39 @@ def test_parts_of_dates_are_features(tmp_path, cells, name):
     assert sum(len(block) for block in blocks) == 30
 
 
+@pytest.mark.parametrize(
+    ("cells", "order"),
+    [
+        (["31/01/2024", "01/02/2024"], "d/m"),
+        (["01/02/2024", "3/31/2024"], "m/d"),
+        (["1-2-2024", "31-1-2024"], "d/m"),
+        (["12/31/2024 06:30", ""], "m/d"),
+    ],
+)
+def test_a_column_shows_whether_the_day_or_the_month_comes_first(tmp_path, cells, order):
+    import pandas as pd
+
+    from labelweave import MaxMarginClassifier, TableModel
+
+    days = [int(re.split("[-/]", cell or "0/0/0")[order == "m/d"]) for cell in cells]
+    rows = pd.DataFrame({"at": cells * 6, "y": ["aa", "bb"] * 6})
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    X = read_table_columns(tmp_path / "a.csv", TableColumns(labels="y")).X
+    assert X.columns.tolist() == [
+        f"at ({part}, {order})" for part in ("year", "month", "day", "weekday", "hour")
+    ]
+    np.testing.assert_array_equal(X[f"at (day, {order})"][:2], [day or np.nan for day in days])
+    model = TableModel(MaxMarginClassifier()).fit(rows[["at"]], rows["y"])
+    first = pd.DataFrame({"at": ["02/01/2024"]})  # which alone does not show it
+    assert model.vectorizer_._table(first)[f"at (month, {order})"].tolist() == [1 if order == "d/m" else 2]
+    (tmp_path / "a.csv").write_text("at,y\n01/02/2024,aa\n03/02/2024,bb\n")
+    with pytest.warns(
+        UserWarning, match=r"'01/02/2024', may begin with the day or the month .*\(month, d/m\)'"
+    ):
+        X = read_table_columns(tmp_path / "a.csv", TableColumns(labels="y")).X
+    assert X.columns.tolist() == ["at"]
+
+
 @pytest.mark.parametrize("missing", ["NA", "NaT", "?", "null"])
 def test_dates_may_be_missing_in_words(tmp_path, missing):
     cells = ["2024-01-31", missing, "2024-02-29"]
@@ -427,7 +460,15 @@ def test_dates_may_be_missing_in_words(tmp_path, missing):
 
 
 @pytest.mark.parametrize(
-    "cells", [["2024-01", "x"], ["2024-01-31", "soon"], ["01/02/2024", "03/02/2024"], ["12:30", "12:40"]]
+    "cells",
+    [
+        ["2024-01", "x"],
+        ["2024-01-31", "soon"],
+        ["31/01/2024", "01/31/2024"],
+        ["12:30", "12:40"],
+        ["3/4", "4/5"],
+        ["2024-31-01", "2024-01-31"],
+    ],
 )
 def test_what_is_no_date_in_every_row_is_none(tmp_path, cells):
     (tmp_path / "a.csv").write_text("at,y\n" + "".join(f"{cell},aa\n" for cell in cells))

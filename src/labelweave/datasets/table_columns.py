@@ -18,8 +18,8 @@ import numpy.typing as npt
 from labelweave.datasets.columns import (
     DATE_PARTS,
     Columns,
-    are_dates,
     as_list,
+    date_order,
     filled,
     is_text,
     n_distinct,
@@ -252,9 +252,10 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
     """
     by_kind: dict[str, list[str]] = {kind: [] for kind in (*KINDS, "identifier", "empty", "date")}
     for name, kind in kinds.items():
-        by_kind[kind].append(name)
-        if kind == "date":
-            by_kind["numeric"] += [f"{name} ({part})" for part in DATE_PARTS]
+        of_date, _, order = kind.partition("date")
+        by_kind[of_date or "date"].append(name)
+        if not of_date:
+            by_kind["numeric"] += [f"{name} ({part}{order})" for part in DATE_PARTS]
     if not any(by_kind[kind] for kind in KINDS):
         others = " and identifiers" if by_kind["identifier"] else ""
         found, expected = f"no column besides labels{others}", "at least one column of features"
@@ -363,8 +364,15 @@ def kind_of(table: RawTable, name: str) -> str:
         if not (are_names := _are_identifiers(name, cells, found, len(table))):
             _warn_of_name(table, name, values)
         return "identifier" if are_names else "numeric"
-    if are_dates(cells):
-        return "date"
+    if (order := date_order(cells)) is not None:
+        if " or " not in order:
+            return f"date{order and ', '}{order}"
+        said = (
+            f"{table.path}: the dates of column {name!r}, such as {as_list(cells[:1])[0]!r}, may begin with "
+        )
+        said += "the day or the month and are taken for words; write them as 2024-01-31, or name parts, such "
+        said = ParameterMessage(f"{said}as {f'{name} (month, d/m)'!r}, in `numeric`")
+        warnings.warn(said, UserWarning, stacklevel=2)
     if not is_text(cells):
         wanted = ParameterMessage("text or a number; name the column in `drop`")
         refuse_nested(table, name, wanted, (*_NESTED, time, timedelta))

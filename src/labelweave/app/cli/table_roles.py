@@ -10,7 +10,7 @@ import numpy as np
 
 from labelweave.app.cli.messages import hint, is_quiet, note, print_lines
 from labelweave.datasets import TableColumns
-from labelweave.datasets.columns import as_list, is_missing, is_text, is_text_lists
+from labelweave.datasets.columns import as_list, is_missing, is_text, is_text_lists, part_of_date
 from labelweave.datasets.table import numbers_of, vectors_of, with_layout
 from labelweave.datasets.table_columns import KINDS
 from labelweave.datasets.table_files import RawTable
@@ -91,11 +91,8 @@ def column_words(
     kinds = {kind: getattr(columns, kind) or () for kind in KINDS}
     lengths = {name: vectors_of(table, name).shape[1] for name in kinds["vectors"]}
     used = {*labels, *(name for names in kinds.values() for name in names), columns.id, groups}
-    left_out = [
-        f"{name} ({_reason(table, given, name)})"
-        for name in table.columns
-        if not {name, f"{name} (year)"} & used
-    ]
+    used |= {part[0] for name in kinds["numeric"] if (part := part_of_date(name, table.columns)) is not None}
+    left_out = [f"{name} ({_reason(table, given, name)})" for name in table.columns if name not in used]
     gaps = [name for name in kinds["numeric"] if np.isnan(numbers_of(table, name)).any()]
     gaps += [name for name in lengths if np.isnan(vectors_of(table, name)).any()]
     roles = {
