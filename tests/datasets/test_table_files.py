@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -473,3 +474,66 @@ def test_dates_may_be_missing_in_words(tmp_path, missing):
 def test_what_is_no_date_in_every_row_is_none(tmp_path, cells):
     (tmp_path / "a.csv").write_text("at,y\n" + "".join(f"{cell},aa\n" for cell in cells))
     assert read_table_columns(tmp_path / "a.csv", TableColumns(labels="y")).X.columns.tolist() == ["at"]
+
+
+SECOND_LINES = {
+    "units": ("size,weight,y", ["kg,m,"]),
+    "types": ("size,weight,y", ["float,int,category"]),
+    "two levels": ("a,b,y", ["p,q,aa"]),
+    "questions": ("kind,mood,y", ["How old are you?,How do you do?,Which of these?"]),
+    "questions and codes": ("kind,mood,y", ["How old?,How do you do?,Which?", "{Q1},{Q2},{Q3}"]),
+}
+
+
+@pytest.mark.parametrize("name", SECOND_LINES)
+def test_a_second_line_of_a_header_is_pointed_out(tmp_path, name):
+    header, more = SECOND_LINES[name]
+    are_words = header.startswith("kind")
+    cells = ["18-24,well", "25-34,ill", "25-34,well"] if are_words else ["1.5,3", "2.5,4", "2.5,5"]
+    rows = [f"{cells[k % 3]},{('aa', 'bb')[k % 2]}" for k in range(24)]
+    (tmp_path / "a.csv").write_text("\n".join([header, *more, *rows]) + "\n")
+    first, *_ = more[0].split(",")
+    said = (
+        f"the first row is unlike all others, with '{re.escape(first)}' in column .*take it out of the file"
+    )
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        TableColumns(labels="y").resolved(table_of(tmp_path / "a.csv"))
+    assert re.search(said, str(seen[0].message))
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows]) + "\n")
+    TableColumns(labels="y").resolved(table_of(tmp_path / "a.csv"))
+    (tmp_path / "a.csv").write_text("a,a,b\nx,y,z\n1,2,aa\n")
+    with pytest.raises(
+        DataFileError, match=r"two columns named 'a'; .* in one line where they have two levels"
+    ):
+        table_of(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("named", [["doc", "text"], ["text"], ["doc"]])
+def test_pairs_without_an_id_are_pointed_out(tmp_path, form, named):
+    import pandas as pd
+
+    pairs = [
+        {"doc": doc, "text": f"word{doc} of {doc}", "tag": tag}
+        for doc in range(20)
+        for tag in "abc"[: 1 + doc % 3]
+    ]
+    frame = pd.DataFrame(pairs)[[*named, "tag"]]
+
+    def read(frame, **roles):
+        path = tmp_path / f"a.{form}"
+        text = frame.to_csv(index=False) if form == "csv" else frame.to_json(orient="records", lines=True)
+        path.write_text(text)
+        return read_table(path, labels="tag", **roles)
+
+    said = (
+        f"rows of one '{named[0]}' follow each other and differ in column 'tag' alone; id='{named[0]}' makes"
+    )
+    with pytest.warns(UserWarning, match=said):
+        assert len(read(frame)) == len(pairs)
+    if len(named) > 1:
+        with pytest.warns(UserWarning, match="names in column 'doc' repeat"):
+            assert len(read(frame, id="doc")) == 20
+    read(frame.assign(more=range(len(pairs))), drop=None if named == ["doc"] else "text", categorical="more")
+    read(frame.sort_values(["tag"]), categorical=named[0])

@@ -15,8 +15,8 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import chain
-from operator import itemgetter
+from itertools import chain, pairwise, starmap
+from operator import eq, itemgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -63,6 +63,8 @@ from labelweave.labels.written_labels import (
 )
 from labelweave.labels.written_labels import names_in as names_in_text
 
+_GLANCE = 1000  # cells, of which some follow each other where many do
+_FEWEST_RUNS = 5  # of rows that are pairs of the same and another label
 UnknownLabels = Literal["error", "ignore", "add"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
 
@@ -301,6 +303,7 @@ def has_pairs(table: RawTable, columns: TableColumns) -> bool:
 def grouped(table: RawTable, columns: TableColumns) -> RawTable:
     """Make one row, with the labels of all, of those of one name that have the same features."""
     if not has_pairs(table, columns):
+        _warn_of_pairs(table, columns)
         return table
     ids = [*map(str, table.columns[str(columns.id)])]
     found, first, codes = np.unique(ids, return_index=True, return_inverse=True)
@@ -325,6 +328,28 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
     lines = table.line_of
     line_of = None if lines is None else (lambda row: lines(int(first[row])))
     return RawTable(table.path, Columns(kept | {columns.labels: lists}), line_of, 0)
+
+
+def _warn_of_pairs(table: RawTable, columns: TableColumns) -> None:
+    """Warn where runs of rows differ in their label alone, as where rows are pairs of a text and a label."""
+    given, label = table.columns, columns.labels
+    first, *others = [name for name in given if name not in (label, *(columns.drop or ()))] or [""]
+    is_named = not isinstance(label, str) or not {label, first} <= {*given} or columns.label_separator
+    if is_named or columns.id or not is_text(given.given(label)):
+        return
+    if not any(starmap(eq, pairwise(as_list(given.given(first)[:_GLANCE])))):
+        return
+    keys = [*map(str, given[first])]
+    again = [row for row, (before, key) in enumerate(pairwise(keys), 1) if before == key]
+    n_runs, n_pairs = len(keys) - len(again), len({*zip(keys, given[label], strict=True)})
+    if n_runs < _FEWEST_RUNS or n_pairs < len(keys) or n_runs > len({*keys}) or 10 * len(again) < len(keys):
+        return
+    if all(str(given[name][row]) == str(given[name][row - 1]) for name in others for row in again):
+        said = f"rows of one {first!r} follow each other and differ in column {label!r} alone"
+        said = ParameterMessage(
+            f"{table.path}: {said}; `id={first!r}` makes one row of them, with all labels"
+        )
+        warnings.warn(said, UserWarning, stacklevel=2)
 
 
 def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, Layout]:
