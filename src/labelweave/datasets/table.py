@@ -46,22 +46,9 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.frames import TRUTH
 from labelweave.foundation.vectors import stacked
 from labelweave.labels import LabelMatrix
+from labelweave.labels import written_labels as written
 from labelweave.labels.label_matrix import words_on_no_negative
 from labelweave.labels.label_names import as_text
-from labelweave.labels.written_labels import (
-    OPENING,
-    PLACES,
-    Layout,
-    are_places,
-    found_layout,
-    in_halves,
-    is_plain,
-    layout_inside,
-    names_inside,
-    names_of,
-    places_of,
-)
-from labelweave.labels.written_labels import names_in as names_in_text
 
 _GLANCE = 1000  # cells, of which some follow each other where many do
 _FEWEST_RUNS = 5  # of rows that are pairs of the same and another label
@@ -352,30 +339,31 @@ def _warn_of_pairs(table: RawTable, columns: TableColumns) -> None:
         warnings.warn(said, UserWarning, stacklevel=2)
 
 
-def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, Layout]:
+def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, written.Layout]:
     """Find how the cells of a column write labels, where that is not given; say how."""
     name = columns.labels
     if not isinstance(name, str) or columns.label_separator or name not in table.columns:
-        return columns, Layout(None)
+        return columns, written.Layout(None)
     cells = as_array(table.columns.given(name))
     if not isinstance(cells, list) and is_text(cells):
-        parts = (cells[place] for place in in_halves(len(cells)))
-        found = found_layout([part.unique().drop_null().to_pylist() for part in parts])
+        parts = (cells[place] for place in written.in_halves(len(cells)))
+        found = written.found_layout([part.unique().drop_null().to_pylist() for part in parts])
     else:
         lists = [cell for cell in as_list(cells) if not is_missing(cell)]
-        texts = (_texts_in(lists[half]) for half in in_halves(len(lists)))
-        found = Layout(PLACES, str(lists[0])) if are_places(lists) else layout_inside([*texts])
+        halves = [
+            [cell for cell in lists[half] if isinstance(cell, list)] for half in written.in_halves(len(lists))
+        ]
+        found = (
+            written.Layout(written.PLACES, str(lists[0]))
+            if written.are_places(lists)
+            else written.layout_inside(halves)
+        )
     return replace(columns, label_separator=found.separator), found
-
-
-def _texts_in(cells: Sequence[Any]) -> dict[str, None]:
-    names = chain.from_iterable(cell for cell in cells if isinstance(cell, list))
-    return dict.fromkeys(name for name in names if isinstance(name, str))
 
 
 def in_order(names: Collection[str], columns: TableColumns) -> list[str]:
     """Sort the labels of blocks; those that are places in cells have an order."""
-    return place_names(columns, len(names)) if columns.label_separator == PLACES else sorted(names)
+    return place_names(columns, len(names)) if columns.label_separator == written.PLACES else sorted(names)
 
 
 def place_names(columns: TableColumns, width: int) -> list[str]:
@@ -386,7 +374,7 @@ def place_names(columns: TableColumns, width: int) -> list[str]:
 
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
     """List the labels that the cells of one column name, sorted."""
-    if columns.label_separator == PLACES:
+    if columns.label_separator == written.PLACES:
         return place_names(columns, _placed_labels(table, columns, None).shape[1])
     return sorted(_read_labels(table, columns).names)
 
@@ -398,7 +386,7 @@ def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] 
     for row, cell in enumerate(cells):
         if (key := str(cell)) not in known:
             is_nothing = is_missing(cell) or key.strip() in ("", "?")
-            known[key] = None if is_nothing else places_of(cell) or ()
+            known[key] = None if is_nothing else written.places_of(cell) or ()
             width = width if is_nothing else width or len(known[key])
             if not is_nothing and (len(known[key]) != width or not width):
                 expected = f"a list of {width or 'as many'} numbers, 0 or 1 for each label"
@@ -409,7 +397,7 @@ def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] 
 
 def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
     label_names, unknown_labels = known
-    if columns.label_separator == PLACES:
+    if columns.label_separator == written.PLACES:
         values = _placed_labels(table, columns, label_names)
         return LabelMatrix.from_any(values, label_names or place_names(columns, values.shape[1]))
     read = _read_labels(table, columns)
@@ -446,14 +434,14 @@ class _ReadLabels(NamedTuple):
 
 def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
     places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
-    plain = columns.label_separator if is_plain(columns.label_separator) else None
+    plain = columns.label_separator if written.is_plain(columns.label_separator) else None
     for row, cell in enumerate(table.columns[columns.labels]):
         is_text = isinstance(cell, str)  # each text is split once
         if is_text and cell in known:
             rows.append(known[cell])
             continue
         names = None
-        if plain is not None and is_text and cell[:1] not in OPENING and cell[-1:] != ")":
+        if plain is not None and is_text and cell[:1] not in written.OPENING and cell[-1:] != ")":
             names = [name for part in cell.split(plain) if (name := part.strip())]
         if not names or names == ["?"]:
             names = _labels_of(table, row, columns, cell)
@@ -471,14 +459,14 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> l
         return None if text or columns.empty_labels == "unknown" else []
     try:
         if text is not None:
-            names = names_in_text(text, columns.label_separator)
+            names = written.names_in(text, columns.label_separator)
         elif isinstance(cell, dict) or (
             isinstance(cell, list) and any(isinstance(one, dict) for one in cell)
         ):
-            names = names_of(cell)
+            names = written.names_of(cell)
         elif isinstance(cell, list):
             names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
-            names = names_inside(names, columns.label_separator)
+            names = written.names_inside(names, columns.label_separator)
         else:
             return None if is_missing(cell) else [as_text(cell)]
     except ValueError as error:

@@ -219,21 +219,17 @@ def _warn_of_second_header(table: RawTable) -> None:
 
     So are units, types, the texts of questions, and the second level of what pandas calls its columns.
     """
-    strange, n_alike = list[str](), 0
+    strange, alike = list[str](), list[str]()
     for name in table.columns:
         first, *others = [*map(text_of, as_list(table.columns.plain(name)[:_GLANCE])), ""]
         cells = [cell for cell in others[1:] if not says_missing(cell)]  # there may be a third line
         are_numbers = all(_number_or_none(cell) is not None for cell in cells[:_MOST_LISTED])
-        tells = len(cells) >= _FEWEST_ALIKE and (are_numbers or 2 * len({*cells}) <= len(cells))
-        if not tells or says_missing(first):
-            continue
-        if are_numbers and _number_or_none(first) is not None:
+        tells = len(cells) >= _FEWEST_ALIKE and not says_missing(first)
+        if tells and are_numbers and _number_or_none(first) is not None:
             return
-        if first in cells:
-            n_alike += 1
-        else:
-            strange.append(f"{first[:40]!r} in column {name!r}")
-    if len(strange) > max(1, n_alike):
+        if tells and (are_numbers or 2 * len({*cells}) <= len(cells)):
+            (alike if first in cells else strange).append(f"{first[:40]!r} in column {name!r}")
+    if len(strange) > max(1, len(alike)):
         said = f"the first row is unlike all others, with {' and '.join(strange[:2])}, as units, types or "
         said += "questions below a header are; if it is such a line, take it out of the file"
         warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)

@@ -11,17 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.foundation.frames import column_entries, is_frame, only_column
+from labelweave.labels import written_labels as written
 from labelweave.labels.class_probabilities import is_missing
-from labelweave.labels.written_labels import (
-    SEPARATORS,
-    Layout,
-    found_layout,
-    in_halves,
-    is_list,
-    layout_inside,
-    names_in,
-    names_inside,
-)
 
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 _ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  # of tables, not tags
@@ -55,13 +46,9 @@ def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | No
 def _listed_tags(rows: list[Any], say: Callable[[str], None] | None) -> list[Any]:
     """Give lists of tags as they are; say where one tag seems to be several, as in ``["a, b"]``."""
     if say is not None:
-        lists = (
-            [row for row in rows[half] if isinstance(row, _COLLECTIONS)] for half in in_halves(len(rows))
-        )
-        found = layout_inside(
-            [{tag for row in half for tag in row if isinstance(tag, str)} for half in lists]
-        )
-        words = Layout(None, found.example, found.separator or found.doubt).words("the tags of Y")
+        lists = [row for row in rows if isinstance(row, (list, tuple, set, frozenset))]
+        found = written.layout_inside([lists[half] for half in written.in_halves(len(lists))])
+        words = written.Layout(None, found.example, found.separator or found.doubt).words("the tags of Y")
         if words is not None:
             say(f"{words}; cut it where it is several.")
     return rows
@@ -72,12 +59,12 @@ def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None)
     texts = _texts_in(rows)
     if texts is None:
         return None
-    parts = [dict.fromkeys(text for text in texts[half] if text) for half in in_halves(len(texts))]
-    found = found_layout(parts)
+    parts = [dict.fromkeys(text for text in texts[half] if text) for half in written.in_halves(len(texts))]
+    found = written.found_layout(parts)
     words = None if say is None or found.is_path else found.words("the texts of Y")
     if say is not None and words is not None:
         say(f"{words}; give lists of tags to have them otherwise, or an array, y.to_numpy(), of classes.")
-    is_cut = found.separator is not None or any(map(is_list, chain(*parts)))
+    is_cut = found.separator is not None or any(map(written.is_list, chain(*parts)))
     return _cut_alike(texts, found.separator) if is_cut else None
 
 
@@ -93,7 +80,7 @@ def _cut_alike(texts: Sequence[str | None], separator: str | None) -> list[Any]:
     for number, text in enumerate(texts):
         if text is not None and text not in read:
             try:
-                read[text] = names_in(text, separator)
+                read[text] = written.names_in(text, separator)
             except ValueError as error:
                 raise ValueError(f"Y at row {number} is {text[:40]!r}; give {error}.") from None
     return [None if text is None else read[text] for text in texts]
@@ -112,7 +99,16 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
     if texts is None:
         return tag_rows(Y)
     every = "\0".join(filter(None, texts))
-    signs = (None, *filter(every.__contains__, SEPARATORS), "><", "[,]", "{,}", "(,)", '[","]', '[";"]')
+    signs = (
+        None,
+        *filter(every.__contains__, written.SEPARATORS),
+        "><",
+        "[,]",
+        "{,}",
+        "(,)",
+        '[","]',
+        '[";"]',
+    )
     cells = [_cut_alike(texts, separator) for separator in signs]
     return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
 
@@ -210,7 +206,7 @@ def _tags_of(row: Any, number: int) -> list[Any]:
     entries = row.tolist() if isinstance(row, np.ndarray) else row
     tags = [tag for tag in dict.fromkeys(_tag(entry, number) for entry in entries) if tag != ""]
     try:
-        return names_inside(tags, None) if all(isinstance(tag, str) for tag in tags) else tags
+        return written.names_inside(tags, None) if all(isinstance(tag, str) for tag in tags) else tags
     except ValueError as error:
         raise ValueError(f"Y at row {number} has a tag in {str(row)[:40]!r}; give {error}.") from None
 

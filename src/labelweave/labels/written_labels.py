@@ -301,26 +301,31 @@ def found_layout(parts: Sequence[Iterable[str]]) -> Layout:
     whole = _distinct(chain.from_iterable(parts))
     found = _layout(whole) if whole else Layout(None)
     if found is None:
-        return layout_inside([[*_inside(part)] for part in parts])
+        return layout_inside(parts)
     halves = map(_distinct, parts if found.separator in SEPARATORS else ())
     said = {_evidence(half, str(found.separator))[:3] for half in halves}
     return found if said <= {"for", "few"} else Layout(None, found.example, found.separator)
 
 
-def layout_inside(parts: Sequence[Iterable[str]]) -> Layout:
-    """Find in the same way what separates names that stand together in one of a list, as ``["a, b"]``."""
-    sign, example, doubt, _ = found_layout(parts)
+def layout_inside(parts: Sequence[Iterable[Any]]) -> Layout:
+    """Find in the same way what separates names that stand together in one of a list, as ``["a, b"]``.
+
+    parts: the cells of both halves, lists or texts of lists; others are passed over.
+    """
+    names = [dict.fromkeys(_inside(part)) for part in parts]
+    sign, example, doubt, _ = found_layout(names)
     if sign in SEPARATORS:
         return Layout(f'["{sign}"]', example)
-    is_said = doubt in (*_STRONG, ",") and sum(str(doubt) in name for name in chain(*parts)) >= _FEW
+    is_said = doubt in (*_STRONG, ",") and sum(str(doubt) in name for name in chain(*names)) >= _FEW
     return Layout(None, example, f'["{doubt}"]') if is_said or doubt == WEIGHTS else Layout(None)
 
 
-def _inside(cells: Iterable[str]) -> Iterator[str]:
+def _inside(cells: Iterable[Any]) -> Iterator[str]:
     """Give the names of cells that are lists."""
     for cell in cells:
         with suppress(ValueError):
-            yield from written_list(cell.strip()) or ()
+            listed = written_list(cell.strip()) if isinstance(cell, str) else cell
+            yield from (name for name in listed or () if isinstance(name, str))
 
 
 def _distinct(cells: Iterable[str]) -> list[str]:
