@@ -504,7 +504,7 @@ def test_a_second_line_of_a_header_is_pointed_out(tmp_path, name):
     TableColumns(labels="y").resolved(table_of(tmp_path / "a.csv"))
     (tmp_path / "a.csv").write_text("a,a,b\nx,y,z\n1,2,aa\n")
     with pytest.raises(
-        DataFileError, match=r"two columns named 'a'; .* in one line where they have two levels"
+        DataFileError, match=r"two columns named 'a'; expected one first line of distinct column names"
     ):
         table_of(tmp_path / "a.csv")
 
@@ -535,5 +535,7 @@ def test_pairs_without_an_id_are_pointed_out(tmp_path, form, named):
     if len(named) > 1:
         with pytest.warns(UserWarning, match="names in column 'doc' repeat"):
             assert len(read(frame, id="doc")) == 20
+    with pytest.warns(UserWarning, match=said):
+        read(frame.assign(more=range(len(pairs))), categorical=named)
     read(frame.assign(more=range(len(pairs))), drop=None if named == ["doc"] else "text", categorical="more")
     read(frame.sort_values(["tag"]), categorical=named[0])

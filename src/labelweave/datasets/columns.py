@@ -283,8 +283,9 @@ def date_order(cells: Any) -> str | None:
     It is "d/m or m/d" where no cell shows it, and None where cells that are not blank are something else.
     """
     begun = [order for order in _YEAR_LAST if _are_dates(cells[:1], order)]
-    found = [order for order in begun if _are_dates(cells, order)]
-    return " or ".join(found) if found and "" not in found else "" if found else None
+    if "" in begun and _are_dates(cells, ""):
+        return ""
+    return " or ".join(order for order in begun if order and _are_dates(cells, order)) or None
 
 
 def _are_dates(cells: Any, order: str) -> bool:

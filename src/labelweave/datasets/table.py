@@ -51,7 +51,7 @@ from labelweave.labels.label_matrix import words_on_no_negative
 from labelweave.labels.label_names import as_text
 
 _GLANCE = 1000  # cells, of which some follow each other where many do
-_FEWEST_RUNS = 5  # of rows that are pairs of the same and another label
+_FEWEST_RUNS, _FEWEST_AGAIN = 5, 0.1  # of rows that are pairs, and the share of rows after the first of each
 UnknownLabels = Literal["error", "ignore", "add"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
 
@@ -321,21 +321,23 @@ def _warn_of_pairs(table: RawTable, columns: TableColumns) -> None:
     """Warn where runs of rows differ in their label alone, as where rows are pairs of a text and a label."""
     given, label = table.columns, columns.labels
     first, *others = [name for name in given if name not in (label, *(columns.drop or ()))] or [""]
+    named = {name for kind in KINDS for name in getattr(columns, kind) or ()} or {*others}
     is_named = not isinstance(label, str) or not {label, first} <= {*given} or columns.label_separator
     if is_named or columns.id or not is_text(given.given(label)):
         return
     if not any(starmap(eq, pairwise(as_list(given.given(first)[:_GLANCE])))):
         return
-    keys = [*map(str, given[first])]
-    again = [row for row, (before, key) in enumerate(pairwise(keys), 1) if before == key]
-    n_runs, n_pairs = len(keys) - len(again), len({*zip(keys, given[label], strict=True)})
-    if n_runs < _FEWEST_RUNS or n_pairs < len(keys) or n_runs > len({*keys}) or 10 * len(again) < len(keys):
-        return
-    if all(str(given[name][row]) == str(given[name][row - 1]) for name in others for row in again):
-        said = f"rows of one {first!r} follow each other and differ in column {label!r} alone"
-        said = ParameterMessage(
-            f"{table.path}: {said}; `id={first!r}` makes one row of them, with all labels"
-        )
+    import pandas as pd
+
+    cells = pd.DataFrame(
+        {name: [*map(str, given[name])] for name in (first, label, *sorted(named & {*others}))}
+    )
+    again, same = (part.eq(part.shift()) for part in (cells[first], cells.drop(columns=label)))
+    n_runs = int((~again).sum())
+    is_run = n_runs == cells[first].nunique() and bool(same[again].to_numpy().all())
+    if is_run and n_runs >= _FEWEST_RUNS and again.mean() > _FEWEST_AGAIN and not cells.duplicated().any():
+        said = f"{table.path}: rows of one {first!r} follow each other and differ in column {label!r} alone"
+        said = ParameterMessage(f"{said}; `id={first!r}` makes one row of them, with all labels")
         warnings.warn(said, UserWarning, stacklevel=2)
 
 
@@ -350,14 +352,9 @@ def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, w
         found = written.found_layout([part.unique().drop_null().to_pylist() for part in parts])
     else:
         lists = [cell for cell in as_list(cells) if not is_missing(cell)]
-        halves = [
-            [cell for cell in lists[half] if isinstance(cell, list)] for half in written.in_halves(len(lists))
-        ]
-        found = (
-            written.Layout(written.PLACES, str(lists[0]))
-            if written.are_places(lists)
-            else written.layout_inside(halves)
-        )
+        found = written.layout_inside([lists[half] for half in written.in_halves(len(lists))])
+        if written.are_places(lists):
+            found = written.Layout(written.PLACES, str(lists[0]))
     return replace(columns, label_separator=found.separator), found
 
 

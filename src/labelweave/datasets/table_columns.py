@@ -393,10 +393,10 @@ def kind_of(table: RawTable, name: str) -> str:
         if " or " not in order:
             return f"date{order and ', '}{order}"
         said = (
-            f"{table.path}: the dates of column {name!r}, such as {as_list(cells[:1])[0]!r}, may begin with "
+            f"{table.path}: dates of column {name!r}, such as {as_list(cells[:1])[0]!r}, may begin with the "
         )
-        said += "the day or the month and are taken for words; write them as 2024-01-31, or name parts, such "
-        said = ParameterMessage(f"{said}as {f'{name} (month, d/m)'!r}, in `numeric`")
+        said += "day or the month and are taken for words; write them as 2024-01-31, or name parts as "
+        said = ParameterMessage(f"{said}{f'{name} (month, d/m)'!r} in `numeric`")
         warnings.warn(said, UserWarning, stacklevel=2)
     if not is_text(cells):
         wanted = ParameterMessage("text or a number; name the column in `drop`")

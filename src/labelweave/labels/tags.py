@@ -14,6 +14,7 @@ from labelweave.foundation.frames import column_entries, is_frame, only_column
 from labelweave.labels import written_labels as written
 from labelweave.labels.class_probabilities import is_missing
 
+_BRACKETED = ("><", "[,]", "{,}", "(,)", '[","]', '[";"]')  # separators
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 _ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  # of tables, not tags
 
@@ -46,8 +47,7 @@ def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | No
 def _listed_tags(rows: list[Any], say: Callable[[str], None] | None) -> list[Any]:
     """Give lists of tags as they are; say where one tag seems to be several, as in ``["a, b"]``."""
     if say is not None:
-        lists = [row for row in rows if isinstance(row, (list, tuple, set, frozenset))]
-        found = written.layout_inside([lists[half] for half in written.in_halves(len(lists))])
+        found = written.layout_inside([rows[half] for half in written.in_halves(len(rows))])
         words = written.Layout(None, found.example, found.separator or found.doubt).words("the tags of Y")
         if words is not None:
             say(f"{words}; cut it where it is several.")
@@ -99,16 +99,7 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
     if texts is None:
         return tag_rows(Y)
     every = "\0".join(filter(None, texts))
-    signs = (
-        None,
-        *filter(every.__contains__, written.SEPARATORS),
-        "><",
-        "[,]",
-        "{,}",
-        "(,)",
-        '[","]',
-        '[";"]',
-    )
+    signs = (None, *filter(every.__contains__, written.SEPARATORS), *_BRACKETED)
     cells = [_cut_alike(texts, separator) for separator in signs]
     return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
 

@@ -325,7 +325,8 @@ def _inside(cells: Iterable[Any]) -> Iterator[str]:
     for cell in cells:
         with suppress(ValueError):
             listed = written_list(cell.strip()) if isinstance(cell, str) else cell
-            yield from (name for name in listed or () if isinstance(name, str))
+            names = listed if isinstance(listed, (list, tuple, set, frozenset)) else ()
+            yield from (name for name in names if isinstance(name, str))
 
 
 def _distinct(cells: Iterable[str]) -> list[str]:

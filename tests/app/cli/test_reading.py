@@ -67,7 +67,7 @@ def test_strings_and_dates_of_an_arff_file_read_as_a_table_are_features(run, tmp
     assert "text          plot" in told
     assert "at (year), at (month)" in told
     assert "plot:red" in str(labelweave.load("m.lw").feature_names_)
-    assert "read as       a table, as its columns of labels are named (--format mulan otherwise)" in told
+    assert "read as       a table, by its columns (--format mulan otherwise)" in told
     assert "20 rows" in run("evaluate m.lw t.arff").out
     said = "with --format table strings and dates are features"
     assert said in run("fit t.arff --n-labels 1 --out n.lw", code=2).err

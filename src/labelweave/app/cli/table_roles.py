@@ -97,9 +97,7 @@ def column_words(
     gaps += [name for name in lengths if np.isnan(vectors_of(table, name)).any()]
     is_arff = str(table.path).lower().endswith(".arff")
     roles = {
-        "read as": "a table, as its columns of labels are named (--format mulan otherwise)"
-        if is_arff
-        else "",
+        "read as": "a table, by its columns (--format mulan otherwise)" if is_arff else "",
         "labels": _listed(labels),
         **{kind: _listed(names) for kind, names in kinds.items()},
         "vectors": _listed([f"{name} ({length} numbers)" for name, length in lengths.items()]),

@@ -187,9 +187,8 @@ def _calibration(truth: LabelMatrix, probabilities: Any, weights: Array | None) 
     """Measure probabilities that matter; nothing where none is above the level, or no entry is observed."""
     if not truth.observed_counts().any():
         return {}
-    error = float(
-        expected_calibration_error(truth, probabilities, least=CALIBRATION_FROM, sample_weight=weights)
-    )
+    how: Any = {"least": CALIBRATION_FROM, "sample_weight": weights}
+    error = float(expected_calibration_error(truth, probabilities, **how))
     return {} if np.isnan(error) else {"calibration_error": error}
 
 
@@ -257,8 +256,7 @@ def measure_classes(
             "No row of the data has a class of the model, only nodes above them, so there is nothing to "
             "compare."
         )
-    truth = _as_labels(true[exact], names)
-    predicted_names = np.array(names, object)[chosen]
+    truth, predicted_names = _as_labels(true[exact], names), np.array(names, object)[chosen]
     sets = _as_labels(predicted_names[counted], every).positives
     table = _as_labels(true[counted], every), own[counted], sets
     number = "probability" if has_probabilities else "score"
@@ -279,10 +277,8 @@ def measure_classes(
         return {"accuracy": accuracy} | score_table(labels, shares, sets, sample_weight=counts)
 
     metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(counted)
-    notes, nodes = (
-        class_notes(len(classes), len(known), len(counted)),
-        (true.astype(str), predicted_names.astype(str)),
-    )
+    notes = class_notes(len(classes), len(known), len(counted))
+    nodes = (true.astype(str), predicted_names.astype(str))
     probabilities = outcomes.scores if has_probabilities else None
     return Measured(outcomes, metrics, notes, n_counted, metrics_of, *nodes, probabilities, table)
 
