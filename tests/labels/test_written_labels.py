@@ -181,6 +181,8 @@ CELLS = [
         lambda tags: repr(pd.Index(tags, dtype=object)),
         lambda tags: repr(np.array(tags, object)),
         lambda tags: " ".join(f"{place}. {tag}" for place, tag in enumerate(tags, 1)),
+        lambda tags: " ".join(f"{place}.{tag}" for place, tag in enumerate(tags, 1)),
+        lambda tags: ", ".join(f"{place}: {tag}" for place, tag in enumerate(tags, 1)),
         lambda tags: "; ".join(f"{place}) {tag}" for place, tag in enumerate(tags, 1)),
         lambda tags: "\n".join(f"({place}) {tag}" for place, tag in enumerate(tags, 1)),
         lambda tags: "\n".join(f"- {tag}" for tag in tags),
@@ -261,6 +263,11 @@ SEPARATORS += [
     "=",
     "^^",
     "<br>",
+    "‖",
+    " -- ",
+    "\\",
+    " -> ",
+    " » ",
 ]
 
 

@@ -51,7 +51,7 @@ _BEGIN = re.compile(r"""[\[(]\s*['"]""", re.ASCII)
 _OBJECT = re.compile(rf"\{{\s*(?:{_QUOTED}|\d+)\s*:|[\[(]\s*[{{\[(].*['\"\d]", _FLAGS)
 _WRAPPED = re.compile(r"\w\(|\b[bu]['\"]")
 _STRING = re.compile(_QUOTED, _FLAGS)
-_WEIGHTED = re.compile(r"[^\W\d].*?\s*[:=(]\s*(?:[01]?\.\d+|1|\d+(?:\.\d+)?\s?%)\)?", re.DOTALL)
+_WEIGHTED = re.compile(r"[^\W\d].*?(?:\s-|\s*[:=(*])\s*(?:[01]?\.\d+|1|\d+(?:\.\d+)?\s?%)\)?", re.DOTALL)
 _BEHIND = re.compile(r"\s*[,;|\n]\s*|(?<=[\d%)])\s+(?=[^\W\d])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SIGN = r"(?:-?1|0)(?:\.0*)?"
@@ -59,17 +59,32 @@ _ROW = re.compile(rf"[\[({{]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])}}]
 _AROUND_ROW = re.compile(r"['\"]|\A(?:np\.)?(?:array|tensor)\(|(?:,\s*dtype=[^()]*)?\)\Z")
 
 # what items of a list begin with, the first too: numbers that count up, and signs on lines
-_ITEMS = {f"1{sign}": re.compile(rf"(?:\A|[\s;,])\s*\(?\d+{re.escape(sign)}\s+") for sign in (".", ")")}
+_ITEMS = {f"1{sign}": re.compile(rf"(?:\A|[\s;,])\s*\(?\d+{re.escape(sign)}\s*(?=[^\d\s])") for sign in ".):"}
 _ITEMS |= {f"\n{sign}": re.compile(rf"(?:\A|\n)\s*{re.escape(sign)}") for sign in "-*+•·–"}
 # seldom in a name
-_STRONG = (*_ITEMS, ",\n", ";\n", "\n", "\t", ";#", ";", "|||", "||", "|", "//", *"；、，•¦", "<br>", "<br/>")
-_SIGNS, _WORDS = "^~#@%*=$", (" - ", " – ", " — ", " and ", " or ", " und ", " et ", " y ")
-_WEAK = (*(2 * sign for sign in _SIGNS), *_SIGNS, "::", *"·/>+&:", *_WORDS, " ")
+_STRONG = (
+    *_ITEMS,
+    ",\n",
+    ";\n",
+    "\n",
+    "\t",
+    ";#",
+    ";",
+    "|||",
+    "||",
+    "|",
+    "//",
+    *"；、，•¦‖\x1f",
+    "<br>",
+    "<br/>",
+)
+_SIGNS, _WORDS = "^~#@%*=$§", (" - ", " – ", " — ", " and ", " or ", " und ", " et ", " y ")
+_DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")  # of paths, and of labels
+_WEAK = (*(2 * sign for sign in _SIGNS), *_DIVIDERS, *_SIGNS, *"·+&:", *_WORDS, " ")
 _BEFORE = ("#", "@")  # names, of hashtags and such, the first too
 SEPARATORS = (*dict.fromkeys((";#", *_BEFORE, *_STRONG, ",", *_WEAK)),)
 _OF_NUMBERS = frozenset(("/", ":", "+", "*", "=", "//", " - ", " – ", " — "))  # also, as in dates
-_OF_PATHS = frozenset(("/", ">", "::", "|", ":"))
-_DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")
+_OF_PATHS = frozenset((*_DIVIDERS, ":"))
 _PATH_SIGNS = {
     **{sign: rf"\s*{re.escape(sign)}\s*" for sign in _DIVIDERS},
     ":": r":(?=\S)",
@@ -226,7 +241,7 @@ def _cut(text: str, separator: str) -> list[str]:
     if between in _ITEMS:
         marks = ["".join(filter(str.isdigit, mark)) for mark in _ITEMS[between].findall(text)]
         count_up = not any(marks) or marks == [str(place) for place in range(1, len(marks) + 1)]
-        parts = _ITEMS[between].split(text) if count_up else [text]
+        parts = _ITEMS[between].split(text) if count_up and _ITEMS[between].match(text) else [text]
         return [name for part in parts if (name := part.strip())]
     if not opened:
         around = " \t\r\n,;" if between in _BEFORE else None
