@@ -61,23 +61,8 @@ _AROUND_ROW = re.compile(r"['\"]|\A(?:np\.)?(?:array|tensor)\(|(?:,\s*dtype=[^()
 # what items of a list begin with, the first too: numbers that count up, and signs on lines
 _ITEMS = {f"1{sign}": re.compile(rf"(?:\A|[\s;,])\s*\(?\d+{re.escape(sign)}\s*(?=[^\d\s])") for sign in ".):"}
 _ITEMS |= {f"\n{sign}": re.compile(rf"(?:\A|\n)\s*{re.escape(sign)}") for sign in "-*+•·–"}
-# seldom in a name
-_STRONG = (
-    *_ITEMS,
-    ",\n",
-    ";\n",
-    "\n",
-    "\t",
-    ";#",
-    ";",
-    "|||",
-    "||",
-    "|",
-    "//",
-    *"；、，•¦‖\x1f",
-    "<br>",
-    "<br/>",
-)
+_RARE = (*"；、，•¦‖\x1f", "<br>", "<br/>")  # in names, and the next ones too
+_STRONG = (*_ITEMS, ",\n", ";\n", "\n", "\t", ";#", ";", "|||", "||", "|", "//", *_RARE)
 _SIGNS, _WORDS = "^~#@%*=$§", (" - ", " – ", " — ", " and ", " or ", " und ", " et ", " y ")
 _DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")  # of paths, and of labels
 _WEAK = (*(2 * sign for sign in _SIGNS), *_DIVIDERS, *_SIGNS, *"·+&:", *_WORDS, " ")
