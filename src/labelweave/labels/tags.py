@@ -173,7 +173,11 @@ def _whole_rows(observed: list[bool], n_tags: int) -> sp.csr_array | None:
 
 
 def _known_tags(rows: Sequence[Any]) -> list[list[Any] | None]:
-    return [None if _is_unknown(row) else _tags_of(row, number) for number, row in enumerate(rows)]
+    lists = [None if _is_unknown(row) else _tags_of(row, number) for number, row in enumerate(rows)]
+    tags = {*chain.from_iterable(filter(None, lists))}
+    if not any("'" in tag or '"' in tag for tag in tags if isinstance(tag, str)):
+        return lists
+    return [tags and _unpacked(tags, number) for number, tags in enumerate(lists)]
 
 
 def _have_a_column_each(rows: Sequence[Any], n_tags: int) -> bool:
@@ -195,11 +199,15 @@ def _tags_of(row: Any, number: int) -> list[Any]:
             "as Series.str.split(',') makes it of texts, or None where no tag is known."
         )
     entries = row.tolist() if isinstance(row, np.ndarray) else row
-    tags = [tag for tag in dict.fromkeys(_tag(entry, number) for entry in entries) if tag != ""]
+    return [tag for tag in dict.fromkeys(_tag(entry, number) for entry in entries) if tag != ""]
+
+
+def _unpacked(tags: list[Any], number: int) -> list[Any]:
+    """Read tags that are lists, written as text."""
     try:
         return written.names_inside(tags, None) if all(isinstance(tag, str) for tag in tags) else tags
     except ValueError as error:
-        raise ValueError(f"Y at row {number} has a tag in {str(row)[:40]!r}; give {error}.") from None
+        raise ValueError(f"Y at row {number} has a tag in {str(tags)[:40]!r}; give {error}.") from None
 
 
 def _tag(entry: Any, number: int) -> Any:

@@ -11,7 +11,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain, pairwise
@@ -312,7 +312,7 @@ def layout_inside(parts: Sequence[Iterable[Any]]) -> Layout:
 
     parts: the cells of both halves, lists or texts of lists; others are passed over.
     """
-    names = [dict.fromkeys(_inside(part)) for part in parts]
+    names = [*map(_inside, parts)]
     sign, example, doubt, _ = found_layout(names)
     if sign in SEPARATORS:
         return Layout(f'["{sign}"]', example)
@@ -320,13 +320,16 @@ def layout_inside(parts: Sequence[Iterable[Any]]) -> Layout:
     return Layout(None, example, f'["{doubt}"]') if is_said or doubt == WEIGHTS else Layout(None)
 
 
-def _inside(cells: Iterable[Any]) -> Iterator[str]:
+def _inside(cells: Iterable[Any]) -> dict[str, None]:
     """Give the names of cells that are lists."""
+    lists = list[Iterable[Any]]()
     for cell in cells:
-        with suppress(ValueError):
-            listed = written_list(cell.strip()) if isinstance(cell, str) else cell
-            names = listed if isinstance(listed, (list, tuple, set, frozenset)) else ()
-            yield from (name for name in names if isinstance(name, str))
+        if isinstance(cell, str):
+            with suppress(ValueError):
+                lists.append(written_list(cell.strip()) or ())
+        elif isinstance(cell, (list, tuple, set, frozenset)):
+            lists.append(cell)
+    return dict.fromkeys(name for name in chain.from_iterable(lists) if isinstance(name, str))
 
 
 def _distinct(cells: Iterable[str]) -> list[str]:
