@@ -384,7 +384,7 @@ class LowRankClassifier(KernelClassifier):
         width = None if data.explicit is None else data.explicit.shape[1]
         if width is None and self.kernel_rank is not None:
             width = min(self.kernel_rank, n_rows)
-        most = largest_rank(n_rows, width, n_labels, self.fit_intercept)
+        most = largest_rank(n_rows, width, n_labels, bool(self.fit_intercept))
         return min(columns_for_rank(wanted, data.labels.n_labels), most)
 
     def _covariance(self, n_labels: int) -> LabelCovariance | None:
