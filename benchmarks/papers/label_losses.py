@@ -46,7 +46,7 @@ def _scores(X: Any, Y: Any, X_new: Any, share: float, C: float) -> Any:
 
 
 def _measure(name: str) -> dict[float | str, dict[str, float]]:
-    (X, Y), (X_test, Y_test) = _read(name)
+    (X, Y), (X_test, Y_test) = read_set(name)
     held = {}
     for share in _SHARES:
         for C in _PENALTIES:
@@ -70,7 +70,8 @@ def _measure(name: str) -> dict[float | str, dict[str, float]]:
     return found
 
 
-def _read(name: str) -> list[tuple[Any, Any]]:
+def read_set(name: str) -> list[tuple[Any, Any]]:
+    """Read standardised features and labels 0/1 of the rows to fit and of those to test."""
     folder = DEFAULT_DATA / "mulan" / name
     parts = [read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")]
     features = [part.X.toarray() if hasattr(part.X, "toarray") else np.asarray(part.X) for part in parts]

@@ -463,4 +463,4 @@ def _is_table(cost: Any) -> bool:
     shape = getattr(cost, "shape", None)
     if shape is not None:
         return len(shape) == 2
-    return isinstance(cost, list | tuple) and any(map(np.iterable, cost))
+    return isinstance(cost, list | tuple) and any(isinstance(row, list | tuple | np.ndarray) for row in cost)
