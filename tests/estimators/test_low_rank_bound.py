@@ -49,7 +49,7 @@ def test_it_is_the_best_product_within_the_bound(missing, loss, bound):
     assert _trace_norm(_weights(model)) <= bound * (1 + 1e-6)
     assert model.duality_gap_ < 1e-4
     assert model.objective_ * (1 - model.duality_gap_) <= best
-    np.testing.assert_allclose(_weights(model), Z, atol=0.01 * np.abs(Z).max())
+    np.testing.assert_allclose(_weights(model), Z, atol=0.03 * np.abs(Z).max())
 
 
 def test_the_multiplier_makes_the_penalised_form_the_same():

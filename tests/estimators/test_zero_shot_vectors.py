@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from labelweave import LowRankClassifier, MaxMarginClassifier, ZeroShotClassifier, load
@@ -118,6 +119,18 @@ def test_saved_model_predicts_the_same(tmp_path, couple):
         np.testing.assert_array_equal(getattr(again, method)(X_test), getattr(model, method)(X_test))
     assert again.shrinkage_ == model.shrinkage_
     np.testing.assert_allclose(again.class_prior, model.class_prior / N_UNSEEN)
+
+
+def test_counts_are_vectors_and_nothing_is_known_before_a_fit():
+    X, y, frame, X_test, _ = words()
+    counts = (3 * frame).round().astype(int)
+    model = ZeroShotClassifier(None, counts, class_prior=of_unseen(), cv=2)
+    for method in (model.expected_attributes, model.predict_attributes):
+        with pytest.raises(NotFittedError):
+            method(X_test)
+    np.testing.assert_allclose(
+        model.fit(X, y).expected_attributes(X_test).shape, (len(X_test), N_COORDINATES)
+    )
 
 
 def test_two_training_classes_a_part_have_one_score():

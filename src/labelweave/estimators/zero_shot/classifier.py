@@ -387,9 +387,10 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         ndarray of float64, shape (n, L)
             Between -1 and 1; unknown entries of a signature count as 0.  Of vectors their expected one.
         """
+        posterior = self.predict_proba(X)
         table = self.scorer_.signs if self._vectors is None else self._vectors.table
         with Workers().running():
-            return self.predict_proba(X) @ table
+            return posterior @ table
 
     def predict_attributes(self, X: Any) -> Any:
         """Predict the attributes of every row with the least expected Hamming loss.
@@ -404,6 +405,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         ndarray, csr_array or DataFrame of shape (n, L)
             The attributes, in the form that the training attributes had; vectors are expected ones.
         """
+        check_is_fitted(self)
         if self._vectors is not None:
             return self.expected_attributes(X)
         decided, index = self._form.decide(self.expected_attributes(X)), getattr(X, "index", None)

@@ -43,8 +43,13 @@ def read_vectors(signatures: Any) -> Array | None:
     """
     if signatures is None or isinstance(signatures, LabelMatrix) or hasattr(signatures, "tocsr"):
         return None
-    table = np.asarray(signatures)
-    if table.dtype.kind != "f" or table.ndim != 2 or np.isin(table[~np.isnan(table)], (-1.0, 0.0, 1.0)).all():
+    try:
+        table = np.asarray(signatures)
+    except ValueError:  # rows of several lengths, such as lists of tags
+        return None
+    if table.ndim != 2 or table.dtype.kind not in "iuf":
+        return None
+    if np.isin(table[~np.isnan(table)], (-1, 0, 1)).all():
         return None
     strange = np.argwhere(~np.isfinite(table))
     if len(strange):
