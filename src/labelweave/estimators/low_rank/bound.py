@@ -22,6 +22,7 @@ from scipy.optimize import brentq
 
 from labelweave.estimators.low_rank.fit import FittedFactors, LowRankSettings, ReadyRows, fit_factors
 from labelweave.estimators.low_rank.starts import Start
+from labelweave.foundation.config import note_interrupt
 from labelweave.solvers import Status
 from labelweave.solvers.frame import relative_gap
 
@@ -81,11 +82,23 @@ class _Search:
 
     def fit(self, penalty: float) -> float:
         settings = replace(self.settings, regularization=penalty)
-        fitted = fit_factors(self.ready, settings, self.start, f"bound {self.fits}")
+        try:
+            fitted = fit_factors(self.ready, settings, self.start, f"bound {self.fits}")
+        except KeyboardInterrupt as interrupt:  # while a fit is certified
+            if self.fits == 0:
+                raise
+            note_interrupt(interrupt)
+            return self._interrupted()
         self.start, self.fits = fitted.end, self.fits + 1
         self.lower_bound = max(self.lower_bound, fitted.lower_bound)
         if self.fits == 1 or fitted.objective <= self.best[0].objective:
             self.best = fitted, penalty
-        gap = relative_gap(self.best[0].objective, self.lower_bound)
-        self.is_done = gap <= self.tol or fitted.status is Status.INTERRUPTED
+        if fitted.status is Status.INTERRUPTED:
+            return self._interrupted()
+        self.is_done = relative_gap(self.best[0].objective, self.lower_bound) <= self.tol
         return 0.0 if self.is_done else fitted.size - settings.most
+
+    def _interrupted(self) -> float:
+        self.is_done, (fitted, penalty) = True, self.best
+        self.best = replace(fitted, status=Status.INTERRUPTED), penalty
+        return 0.0
