@@ -77,17 +77,17 @@ class ClassVectors:
         classes, codes = np.unique(rows.classes, return_inverse=True)
         seen = self.of(classes)
         center = np.average(seen[codes], axis=0, weights=rows.weights)
-        seen = seen - center
+        targets, seen = seen[codes], seen - center
+        seen = seen[1:] - seen[:1] if len(seen) == 2 else seen  # two classes have one score
         if couple:
             spread = np.sqrt(np.mean(np.square(seen).sum(axis=1))) or 1.0
             covariance = LabelCovariance.low_rank(seen / spread)
             estimator.set_params(**{covariance_parameter(estimator): covariance})
         extra = {} if rows.weights is None else {"sample_weight": rows.weights}
         if is_regressor(estimator):
-            estimator.fit(rows.X, (seen + center)[codes], **extra)
+            estimator.fit(rows.X, targets, **extra)
             return VectorMap(center, None)
         estimator.fit(rows.X, rows.classes, **extra)
-        seen = seen[1:] - seen[:1] if len(seen) == 2 else seen  # two classes have one score
         return VectorMap(center, np.linalg.pinv(seen, rcond=_NO_VARIANCE).T if couple else seen)
 
 
