@@ -20,7 +20,6 @@ from benchmarks.frame import write_json
 
 _OUT = Path(__file__).with_name("results") / "coverage.json"
 _PACKAGE = "src/labelweave/"
-_MOST_GAPS = 30
 
 
 def _measured() -> dict[str, Any]:
@@ -37,25 +36,6 @@ def _shares(counts: Any) -> dict[str, Any]:
         covered, total = counts[f"covered_{kind}"], counts[f"num_{number}"]
         found[kind] = {"run": covered, "of": total, "percent": round(100 * covered / max(total, 1), 1)}
     return found
-
-
-def section() -> str:
-    if not _OUT.exists():
-        return "## Coverage\n\nNot measured yet.\n"
-    kept = json.loads(_OUT.read_text())
-    lines = [
-        "## Coverage\n",
-        "`make coverage`: the fast tests, and compiled loops as plain Python on short problems.\n",
-        "| folder | lines | run | branches | run |\n|---|---:|---:|---:|---:|",
-    ]
-    for folder, part in [*kept["folders"].items(), ("**all**", kept)]:
-        cells = [f"{part[kind]['of']:,} | {part[kind]['percent']} %" for kind in ("lines", "branches")]
-        lines.append(f"| {folder} | {' | '.join(cells)} |")
-    lines.append(f"\n{len(kept['gaps'])} functions have a gap; the {_MOST_GAPS} largest:\n")
-    lines.append("| function | lines not run | branches |\n|---|---:|---:|")
-    for gap in kept["gaps"][:_MOST_GAPS]:
-        lines.append(f"| `{gap['where']}` | {gap['lines']} | {gap['branches']} |")
-    return "\n".join([*lines, ""])
 
 
 def main() -> None:

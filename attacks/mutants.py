@@ -223,33 +223,6 @@ def summary(entries: dict[str, dict[str, Any]], drawn: int, seed: int) -> dict[s
     }  # fmt: skip
 
 
-def section() -> str:
-    place = _RESULTS / "mutants.json"
-    if not place.exists():
-        return "## Mutants\n\nNot run yet.\n"
-    kept = json.loads(place.read_text())
-    ran, drawn, same = kept["mutants"], kept.get("drawn", kept["mutants"]), kept.get("equivalent", 0)
-    survived, note = kept.get("survived", 0), kept.get("note", "")
-    sample_of = "a sample" if ran == drawn else f"of a sample of {drawn}"
-    lines = [
-        "## Mutants\n",
-        f"`make mutants`: {ran} changes of the mathematics in one place each, {sample_of}. The fast tests "
-        f"that reach the place notice {kept['killed']}. Of the others, {same} change time or rounding alone, "
-        f"by the reasons given; {survived} survive. Of those that change more, "
-        f"{kept['killed'] / (ran - same):.1%} are noticed.{' ' * bool(note)}{note}\n",
-        "| folder | killed | equivalent | survived |\n|---|---:|---:|---:|",
-    ]
-    for folder, counts in kept["folders"].items():
-        cells = " | ".join(str(counts.get(name, 0)) for name in ("killed", "equivalent", "survived"))
-        lines.append(f"| {folder} | {cells} |")
-    lines.append("\n| not killed, in | was | becomes | reason |\n|---|---|---|---|")
-    for one in kept["survivors"]:
-        was, becomes = (one[name].replace("|", "\\|") for name in ("was", "becomes"))
-        name = one["path"].removeprefix("src/labelweave/")
-        lines.append(f"| {name} | `{was}` | `{becomes}` | {one['reason'] or 'survived'} |")
-    return "\n".join([*lines, ""])
-
-
 @command(
     mutants=500,
     seed=0,

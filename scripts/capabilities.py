@@ -45,98 +45,45 @@ QUICK: dict[type, dict[str, Any]] = {
 }
 TREE = Taxonomy.from_nested({"animal": ["cat", "dog"], "tree": ["elm", "oak"]})
 
-# why a hole is one; a hole without a reason, or a reason without a hole, fails the test
-IMPUTED = 'scikit-learn\'s `SimpleImputer` before it, or `missing_numeric="mean"` in a table'
-NO_PRIOR = "it takes labels one by one, and nothing that is known of them a priori"
-REFITTED = "it is fitted anew, within its time budget"
-NOT_CONVEX = "factors are learned, not a covariance around them"
-REASONS = {
-    **{("missing features (NaN)", kind.__name__): IMPUTED for kind in ESTIMATORS[1:]},
-    **{
-        (what, "AutoLabelClassifier"): NO_PRIOR
-        for what in (
-            "a row known to an inner node",
-            "label covariance",
-            "taxonomy",
-            "a learned label covariance",
-            "kernels with a covariance each, summed",
-        )
+# what to write where an estimator has not got it; a link where none is due fails the test
+AUTOMATIC = "[automatic](recipes.md#one-call)"
+CALIBRATE = "[calibrate](recipes.md#from-scores-to-label-sets)"
+GRAPH = "[graph](recipes.md#label-graphs)"
+IMPUTE = "[impute](https://scikit-learn.org/stable/modules/impute.html)"
+METRIC = "[`metric=`](recipes.md#one-call)"
+TREE_OF_LABELS = "[`tree=`](recipes.md#label-trees-for-ten-thousand-labels-and-more)"
+WARM_START = "[`warm_start`](recipes.md#checkpoints-and-warm-starts)"
+WEIGHTS = "[`{}`](recipes.md#sample-weights-and-costs)"
+INSTEAD: dict[str, dict[type, str]] = {
+    "missing features": dict.fromkeys(ESTIMATORS[1:], IMPUTE),
+    "feature scaling": {
+        AutoLabelClassifier: AUTOMATIC,
+        LabelTreeClassifier: "[`Normalizer`](https://scikit-learn.org/stable/modules/preprocessing.html)",
     },
-    ("features scaled (`scaling=`)", "AutoLabelClassifier"): "it chooses the scaling itself",
-    ("costs of mistakes by kind", "KernelLogisticClassifier"): "`class_weight` weighs them",
-    ("costs of mistakes by kind", "LowRankClassifier"): "`class_weight` weighs them",
-    ("features scaled (`scaling=`)", "LabelTreeClassifier"): "scikit-learn's `Normalizer` before it",
-    ("kernels", "AutoLabelClassifier"): "it chooses kernels and their widths itself",
-    ("costs of mistakes by kind", "AutoLabelClassifier"): "`metric=` says what label sets are to be best for",
-    ("weights of classes (`class_weight=`)", "AutoLabelClassifier"): (
-        "of one class a row; of many labels `metric=` says what is to be best"
+    "taxonomy": {LabelTreeClassifier: TREE_OF_LABELS},
+    "learned label covariance": {
+        LowRankClassifier: "[factors](recipes.md#many-labels-of-which-few-were-observed)",
+        LabelGraphClassifier: GRAPH,
+    },
+    "label covariance": {LabelGraphClassifier: GRAPH},
+    "kernels": {AutoLabelClassifier: AUTOMATIC},
+    "learned hyperparameters": {
+        LabelTreeClassifier: "[search](recipes.md#texts-a-pipeline-and-gridsearchcv)",
+    },
+    "thresholds": {LabelTreeClassifier: "[tune](recipes.md#from-scores-to-label-sets)"},
+    "costs of false positives and negatives": {
+        AutoLabelClassifier: METRIC,
+        KernelLogisticClassifier: WEIGHTS.format("class_weight"),
+        LowRankClassifier: WEIGHTS.format("class_weight"),
+    },
+    "class weights": {
+        AutoLabelClassifier: METRIC,
+        LabelTreeClassifier: WEIGHTS.format("entry_weight"),
+    },
+    "new rows and labels": {KernelLogisticClassifier: WARM_START, LabelGraphClassifier: WARM_START},
+    "probabilities": dict.fromkeys(
+        (MaxMarginClassifier, LowRankClassifier, LabelGraphClassifier, LabelTreeClassifier), CALIBRATE
     ),
-    ("weights of entries", "AutoLabelClassifier"): "rows have weights, entries are observed or not",
-    ("warm start", "AutoLabelClassifier"): REFITTED,
-    ("checkpoint", "AutoLabelClassifier"): "after Ctrl-C it combines the members that are done",
-    ("new rows and labels (`partial_fit`)", "AutoLabelClassifier"): REFITTED,
-    ("kernels with a covariance each, summed", "LowRankClassifier"): NOT_CONVEX,
-    ("kernels with a covariance each, summed", "KernelLogisticClassifier"): (
-        "its kernels are one a class, a level or a subtree (`tie`), not a list"
-    ),
-    ("kernels with a covariance each, summed", "LabelGraphClassifier"): (
-        "labels go together by the graph; a kernel object may be a sum"
-    ),
-    ("label covariance", "LabelGraphClassifier"): "labels go together by the graph",
-    ("taxonomy", "LabelGraphClassifier"): "labels go together by the graph",
-    ("a row known to an inner node", "LabelGraphClassifier"): "it takes no taxonomy",
-    ("new rows and labels (`partial_fit`)", "KernelLogisticClassifier"): (
-        "a kernel model keeps its rows; `warm_start=True` serves"
-    ),
-    ("new rows and labels (`partial_fit`)", "LabelGraphClassifier"): (
-        "the dual point of a row is bound to the graph; `warm_start=True` serves"
-    ),
-    (
-        "probabilities",
-        "MaxMarginClassifier",
-    ): "margins are no probabilities; `CalibratedLabelClassifier` makes them",
-    (
-        "probabilities",
-        "LowRankClassifier",
-    ): "scores are no probabilities; `CalibratedLabelClassifier` makes them",
-    (
-        "probabilities",
-        "LabelGraphClassifier",
-    ): "scores are no probabilities; `CalibratedLabelClassifier` makes them",
-    ("a learned label covariance", "LowRankClassifier"): "the learned factors are one: Z = W Hᵀ",
-    ("a learned label covariance", "LabelGraphClassifier"): "the learned graph takes its place",
-    ("hyper-parameters learned", "LabelGraphClassifier"): (
-        "kernel width and ridge of left-out scores are; the graph's penalty is a scale"
-    ),
-}
-
-IN_TREES = "labels go together by the tree, which `tree=` may give"
-LINEAR = "it is linear, as texts and other wide rows want"
-REASONS |= {
-    (
-        "a row known to an inner node",
-        "LabelTreeClassifier",
-    ): "inner nodes would be classes of their own; leave such rows out, or give their class as None",
-    ("label covariance", "LabelTreeClassifier"): IN_TREES,
-    ("taxonomy", "LabelTreeClassifier"): "`tree=` takes one, to search labels by; labels do not covary by it",
-    ("a learned label covariance", "LabelTreeClassifier"): IN_TREES,
-    ("kernels", "LabelTreeClassifier"): LINEAR,
-    ("kernels with a covariance each, summed", "LabelTreeClassifier"): LINEAR,
-    ("hyper-parameters learned", "LabelTreeClassifier"): "scikit-learn's searches choose `C`",
-    (
-        "thresholds (`threshold=`, `metric=`)",
-        "LabelTreeClassifier",
-    ): "`TunedThresholdClassifier` chooses them",
-    ("costs of mistakes by kind", "LabelTreeClassifier"): "a node has one cost for all labels below it",
-    ("weights of classes (`class_weight=`)", "LabelTreeClassifier"): (
-        "of one class a row; of many labels `entry_weight` does it"
-    ),
-    ("warm start", "LabelTreeClassifier"): "no dual variables are kept; a checkpoint goes on",
-    ("new rows and labels (`partial_fit`)", "LabelTreeClassifier"): "no dual variables are kept; fit anew",
-    (
-        "probabilities",
-        "LabelTreeClassifier",
-    ): "margins are no probabilities; `CalibratedLabelClassifier` makes them",
 }
 
 
@@ -195,74 +142,85 @@ def _tree_over_labels(kind: type) -> bool:
     return _parameter("taxonomy")(kind) or _fits(_CLASSES, label_covariance=TREE)(kind)
 
 
-CAPABILITIES: dict[str, Callable[[type], bool]] = {
-    "missing features (NaN)": lambda kind: kind().__sklearn_tags__().input_tags.allow_nan,
-    "features scaled (`scaling=`)": _parameter("scaling"),
-    "many labels, some unobserved": _fits(_LABELS),
-    "labels as probabilities (`LabelMatrix.from_probabilities`)": _fits(_PROBABLE),
-    "known flip rates, labels only forgotten (`flip_rates=`)": _fits(_LABELS, flip_rates=(0.2, 0.05)),
-    "one class a row": _fits(_CLASSES),
-    "one class a row, by probabilities (`ClassProbabilities`)": _fits(_PROBABLE_CLASSES),
-    "a class that is not known (None)": _fits(_UNKNOWN),
-    "a row known to an inner node": _inner_node,
-    "label covariance": _fits(_LABELS, label_covariance=_COUPLED),
-    "taxonomy": _tree_over_labels,
-    "a learned label covariance": _fits(_LABELS, label_covariance="learn", hyperparameters="learn"),
-    "kernels": _parameter("kernel"),
-    "kernels with a covariance each, summed": _fits(
-        _LABELS,
-        kernel=[kernels.RBFKernel(1.0), kernels.LinearKernel()],
-        label_covariance=[_COUPLED, _COUPLED],
+# what it is called, what to write, and whether an estimator has it
+CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
+    ("missing features", "NaN in `X`", lambda kind: kind().__sklearn_tags__().input_tags.allow_nan),
+    ("feature scaling", '`scaling="auto"`', _parameter("scaling")),
+    ("many labels per row, some missing", "NaN in `y`", _fits(_LABELS)),
+    ("label probabilities", "`LabelMatrix.from_probabilities`", _fits(_PROBABLE)),
+    ("known flip rates", "`flip_rates=`", _fits(_LABELS, flip_rates=(0.2, 0.05))),
+    ("one class per row", "an array of classes", _fits(_CLASSES)),
+    ("class probabilities as targets", "`ClassProbabilities`", _fits(_PROBABLE_CLASSES)),
+    ("a missing class", "None in `y`", _fits(_UNKNOWN)),
+    ("a class at an inner node", "its name in `y`", _inner_node),
+    ("label covariance", "`label_covariance=`", _fits(_LABELS, label_covariance=_COUPLED)),
+    ("taxonomy", "`taxonomy=`, or as a covariance", _tree_over_labels),
+    (
+        "learned label covariance",
+        '`"learn"`',
+        _fits(_LABELS, label_covariance="learn", hyperparameters="learn"),
     ),
-    "hyper-parameters learned": _parameter("hyperparameters", "time_budget"),
-    "thresholds (`threshold=`, `metric=`)": _parameter("threshold", "metric"),
-    "costs of mistakes by kind": _parameter("false_positive_cost"),
-    "weights of classes (`class_weight=`)": _both(
-        _fits(_LABELS, class_weight="balanced"), _fits(_CLASSES, class_weight={"cat": 2.0})
+    ("kernels", "`kernel=`", _parameter("kernel")),
+    (
+        "sums of kernels, one covariance each",
+        "lists for both",
+        _fits(
+            _LABELS,
+            kernel=[kernels.RBFKernel(1.0), kernels.LinearKernel()],
+            label_covariance=[_COUPLED, _COUPLED],
+        ),
     ),
-    "weights of rows": _fit_takes("sample_weight"),
-    "weights of entries": _fit_takes("entry_weight"),
-    "progress on stderr (`verbose=`)": _parameter("verbose"),
-    "warm start": _parameter("warm_start"),
-    "checkpoint": _parameter("checkpoint"),
-    "new rows and labels (`partial_fit`)": _method("partial_fit"),
-    "probabilities": _method("predict_proba"),
-}
+    ("learned hyperparameters", "`hyperparameters=`", _parameter("hyperparameters", "time_budget")),
+    ("thresholds", "`threshold=`, `metric=`", _parameter("threshold", "metric")),
+    (
+        "costs of false positives and negatives",
+        "`false_positive_cost=`",
+        _parameter("false_positive_cost"),
+    ),
+    (
+        "class weights",
+        "`class_weight=`",
+        _both(_fits(_LABELS, class_weight="balanced"), _fits(_CLASSES, class_weight={"cat": 2.0})),
+    ),
+    ("row weights", "`fit(..., sample_weight=)`", _fit_takes("sample_weight")),
+    ("entry weights", "`fit(..., entry_weight=)`", _fit_takes("entry_weight")),
+    ("progress on stderr", "`verbose=1`", _parameter("verbose")),
+    ("warm start", "`warm_start=True`", _parameter("warm_start")),
+    ("checkpoint", "`checkpoint=`", _parameter("checkpoint")),
+    ("new rows and labels", "`partial_fit`", _method("partial_fit")),
+    ("probabilities", "`predict_proba`", _method("predict_proba")),
+)
+HEAD = """# What each estimator can do
+
+"yes": write what the first column says. A link: write that instead. An empty cell: not available. `AutoLabel`
+is {py:class}`~labelweave.AutoLabelClassifier`, and so on.
+`python scripts/capabilities.py --write` tries each estimator and writes this page.
+
+[Wrappers for decisions](recipes.md#from-scores-to-label-sets), {py:class}`~labelweave.TableModel`,
+{py:class}`~labelweave.HierarchicalClassifier`, {py:class}`~labelweave.LabelTextClassifier` and
+{py:class}`~labelweave.ZeroShotClassifier` go around these estimators.
+"""
 
 
 @cache
-def table() -> dict[str, dict[str, bool]]:
+def table() -> dict[str, dict[type, bool]]:
     """Find out what each estimator can do."""
-    return {name: {kind.__name__: can(kind) for kind in ESTIMATORS} for name, can in CAPABILITIES.items()}
+    return {name: {kind: can(kind) for kind in ESTIMATORS} for name, _, can in CAPABILITIES}
 
 
 def page() -> str:
-    """Write the page."""
-    names = [kind.__name__ for kind in ESTIMATORS]
-    lines = [
-        "# What each estimator can do",
-        "",
-        "Made by `python scripts/capabilities.py --write` from the code; a test holds it.",
-        "",
-        "Around these stand [wrappers that decide](recipes.md#from-scores-to-label-sets), "
-        "{py:class}`~labelweave.HierarchicalClassifier`, {py:class}`~labelweave.LabelTextClassifier` and "
-        "{py:class}`~labelweave.TableModel`. {py:class}`~labelweave.ZeroShotClassifier` fits one of them "
-        "inside.",
-        "",
-        "| | " + " | ".join(f"`{name}`" for name in names) + " |",
-        "|---|" + "---|" * len(names),
-    ]
-    notes: list[str] = []
-    for what, found in table().items():
-        cells = []
-        for name in names:
-            if not found[name]:
-                reason = REASONS[what, name]
-                notes += [] if reason in notes else [reason]
-            cells.append("yes" if found[name] else f"no ({notes.index(reason) + 1})")
-        lines.append(f"| {what} | " + " | ".join(cells) + " |")
-    lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1)), ""]
-    return "\n".join(lines)
+    """Write the page: what all can do as a sentence, the rest as a table."""
+    names = [f"`{kind.__name__.removesuffix('Classifier')}`" for kind in ESTIMATORS]
+    common, rows = [], []
+    for name, written, _ in CAPABILITIES:
+        has, instead = table()[name], INSTEAD.get(name, {})
+        if all(has.values()):
+            common.append(f"{name} ({written})")
+            continue
+        cells = ["yes" if has[kind] else instead.get(kind, "") for kind in ESTIMATORS]
+        rows.append(f"| {name}: {written} | {' | '.join(cells)} |")
+    head = [f"| may I, and what do I write | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
+    return "\n".join([HEAD, f"Available in all six: {'; '.join(common)}.", "", *head, *rows]) + "\n"
 
 
 def main() -> int:
@@ -270,7 +228,7 @@ def main() -> int:
     if "--write" in sys.argv:
         PAGE.write_text(page())
     else:
-        print(page())
+        print(page(), end="")
     return 0
 
 

@@ -21,6 +21,8 @@ from labelweave.decisions.automatic.members import (
     TrainingTable,
     likely_penalties,
     lowest,
+    margin_machines,
+    margin_settings,
     trees_pay,
 )
 from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
@@ -249,11 +251,12 @@ def test_a_member_that_says_the_opposite_still_leaves_one():
 def test_plans_fit_the_time_there_is():
     shape = Shape(2000, 300, 20, 300.0)
     whole = make_plan(shape, None, None)
-    assert whole.members == ("rbf", "forest", "rbf+forest")
+    assert whole.members == ("rbf", "forest", "rbf+forest", "max-margin")
     budgets = [whole.seconds * share for share in (1.0, 0.5, 0.2, 0.1)]
     plans = [make_plan(shape, None, budget) for budget in budgets]
     assert [plan.seconds <= budget for plan, budget in zip(plans, budgets, strict=True)] == [True] * 4
     assert plans[0] == whole
+    assert make_plan(replace(shape, has_rare=True), None, None).seconds > whole.seconds
     assert all(one.seconds >= two.seconds for one, two in pairwise(plans))
     assert isinstance(make_plan(shape, None, 1e-6), Plan)
     assert make_plan(Shape(200_000, 5000, 50, 5000.0), None, 1e6).members == ("linear", "rbf")
@@ -295,3 +298,12 @@ def test_rare_labels_have_members_of_their_own_where_they_gain_clearly(is_clear)
     assert (weights[:, :3] == pooled[:, None]).all()
     assert (weights[:, 3:] != pooled[:, None]).any() == is_clear
     assert (weights[1, 3:] > weights[0, 3:]).all() == is_clear
+
+
+def test_classes_are_balanced_where_labels_are_rare():
+    one = table(400, n_labels=1)
+    assert {weight for _, weight in margin_settings(one)} == {None}
+    rare = replace(one, targets=(np.arange(400) < 3).astype(float)[:, None])
+    assert {weight for _, weight in margin_settings(rare)} == {None, "balanced"}
+    assert len(margin_machines(rare)) == len(margin_settings(rare))
+    assert Shape.of_data(rare.features, rare.labels).has_rare

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -418,6 +419,39 @@ def test_parts_of_dates_are_features(tmp_path, cells, name):
     assert sum(len(block) for block in blocks) == 30
 
 
+@pytest.mark.parametrize(
+    ("cells", "order"),
+    [
+        (["31/01/2024", "01/02/2024"], "d/m"),
+        (["01/02/2024", "3/31/2024"], "m/d"),
+        (["1-2-2024", "31-1-2024"], "d/m"),
+        (["12/31/2024 06:30", ""], "m/d"),
+    ],
+)
+def test_a_column_shows_whether_the_day_or_the_month_comes_first(tmp_path, cells, order):
+    import pandas as pd
+
+    from labelweave import MaxMarginClassifier, TableModel
+
+    days = [int(re.split("[-/]", cell or "0/0/0")[order == "m/d"]) for cell in cells]
+    rows = pd.DataFrame({"at": cells * 6, "y": ["aa", "bb"] * 6})
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    X = read_table_columns(tmp_path / "a.csv", TableColumns(labels="y")).X
+    assert X.columns.tolist() == [
+        f"at ({part}, {order})" for part in ("year", "month", "day", "weekday", "hour")
+    ]
+    np.testing.assert_array_equal(X[f"at (day, {order})"][:2], [day or np.nan for day in days])
+    model = TableModel(MaxMarginClassifier()).fit(rows[["at"]], rows["y"])
+    first = pd.DataFrame({"at": ["02/01/2024"]})  # which alone does not show it
+    assert model.vectorizer_._table(first)[f"at (month, {order})"].tolist() == [1 if order == "d/m" else 2]
+    (tmp_path / "a.csv").write_text("at,y\n01/02/2024,aa\n03/02/2024,bb\n")
+    with pytest.warns(
+        UserWarning, match=r"'01/02/2024', may begin with the day or the month .*\(month, d/m\)'"
+    ):
+        X = read_table_columns(tmp_path / "a.csv", TableColumns(labels="y")).X
+    assert X.columns.tolist() == ["at"]
+
+
 @pytest.mark.parametrize("missing", ["NA", "NaT", "?", "null"])
 def test_dates_may_be_missing_in_words(tmp_path, missing):
     cells = ["2024-01-31", missing, "2024-02-29"]
@@ -427,8 +461,81 @@ def test_dates_may_be_missing_in_words(tmp_path, missing):
 
 
 @pytest.mark.parametrize(
-    "cells", [["2024-01", "x"], ["2024-01-31", "soon"], ["01/02/2024", "03/02/2024"], ["12:30", "12:40"]]
+    "cells",
+    [
+        ["2024-01", "x"],
+        ["2024-01-31", "soon"],
+        ["31/01/2024", "01/31/2024"],
+        ["12:30", "12:40"],
+        ["3/4", "4/5"],
+        ["2024-31-01", "2024-01-31"],
+    ],
 )
 def test_what_is_no_date_in_every_row_is_none(tmp_path, cells):
     (tmp_path / "a.csv").write_text("at,y\n" + "".join(f"{cell},aa\n" for cell in cells))
     assert read_table_columns(tmp_path / "a.csv", TableColumns(labels="y")).X.columns.tolist() == ["at"]
+
+
+SECOND_LINES = {
+    "units": ("size,weight,y", ["kg,m,"]),
+    "types": ("size,weight,y", ["float,int,category"]),
+    "two levels": ("a,b,y", ["p,q,aa"]),
+    "questions": ("kind,mood,y", ["How old are you?,How do you do?,Which of these?"]),
+    "questions and codes": ("kind,mood,y", ["How old?,How do you do?,Which?", "{Q1},{Q2},{Q3}"]),
+}
+
+
+@pytest.mark.parametrize("name", SECOND_LINES)
+def test_a_second_line_of_a_header_is_pointed_out(tmp_path, name):
+    header, more = SECOND_LINES[name]
+    are_words = header.startswith("kind")
+    cells = ["18-24,well", "25-34,ill", "25-34,well"] if are_words else ["1.5,3", "2.5,4", "2.5,5"]
+    rows = [f"{cells[k % 3]},{('aa', 'bb')[k % 2]}" for k in range(24)]
+    (tmp_path / "a.csv").write_text("\n".join([header, *more, *rows]) + "\n")
+    first, *_ = more[0].split(",")
+    said = (
+        f"the first row is unlike all others, with '{re.escape(first)}' in column .*take it out of the file"
+    )
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        TableColumns(labels="y").resolved(table_of(tmp_path / "a.csv"))
+    assert re.search(said, str(seen[0].message))
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows]) + "\n")
+    TableColumns(labels="y").resolved(table_of(tmp_path / "a.csv"))
+    (tmp_path / "a.csv").write_text("a,a,b\nx,y,z\n1,2,aa\n")
+    with pytest.raises(
+        DataFileError, match=r"two columns named 'a'; expected one first line of distinct column names"
+    ):
+        table_of(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("named", [["doc", "text"], ["text"], ["doc"]])
+def test_pairs_without_an_id_are_pointed_out(tmp_path, form, named):
+    import pandas as pd
+
+    pairs = [
+        {"doc": doc, "text": f"word{doc} of {doc}", "tag": tag}
+        for doc in range(20)
+        for tag in "abc"[: 1 + doc % 3]
+    ]
+    frame = pd.DataFrame(pairs)[[*named, "tag"]]
+
+    def read(frame, **roles):
+        path = tmp_path / f"a.{form}"
+        text = frame.to_csv(index=False) if form == "csv" else frame.to_json(orient="records", lines=True)
+        path.write_text(text)
+        return read_table(path, labels="tag", **roles)
+
+    said = (
+        f"rows of one '{named[0]}' follow each other and differ in column 'tag' alone; id='{named[0]}' makes"
+    )
+    with pytest.warns(UserWarning, match=said):
+        assert len(read(frame)) == len(pairs)
+    if len(named) > 1:
+        with pytest.warns(UserWarning, match="names in column 'doc' repeat"):
+            assert len(read(frame, id="doc")) == 20
+    with pytest.warns(UserWarning, match=said):
+        read(frame.assign(more=range(len(pairs))), categorical=named)
+    read(frame.assign(more=range(len(pairs))), drop=None if named == ["doc"] else "text", categorical="more")
+    read(frame.sort_values(["tag"]), categorical=named[0])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -48,3 +49,25 @@ def test_label_cells_may_be_texts_of_lists(tmp_path, block_rows, separator):
     path.write_text("f,tags\n1,x\n2,['a'; 'b']\n")
     with pytest.raises(DataFileError, match=r"t.csv:3: found \"\['a'; 'b'\]\" in column 'tags'"):
         read_table(path, block_rows=block_rows, **roles)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("write", [", ".join, json.dumps], ids=["separated", "encoded twice"])
+def test_one_string_of_a_list_may_hold_several_names(tmp_path, form, write):
+    pd = pytest.importorskip("pandas")
+    path, sets = tmp_path / f"t.{form}", [["a", "b"], ["b", "c"], ["c", "a"], ["b"]] * 4
+    cells = [[write(names)] for names in sets]
+    frame = pd.DataFrame({"f": range(16), "tags": [*map(json.dumps, cells)] if form == "csv" else cells})
+    frame.to_parquet(path) if form == "parquet" else path.write_text(
+        frame.to_csv(index=False) if form == "csv" else frame.to_json(orient="records", lines=True)
+    )
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        Y = read_table(path, labels="tags", numeric="f").Y
+    assert [str(one.message).partition("such")[2] for one in said] == [
+        """ as 'a, b', and are cut at ',' inside '["' and '"]'; label_separator says otherwise."""
+    ] * (write is not json.dumps)
+    assert list(Y.names) == ["a", "b", "c"]
+    np.testing.assert_array_equal(Y.to_dense(), [[name in names for name in "abc"] for names in sets])
+    kept = read_table(path, labels="tags", numeric="f", label_separator=",").Y
+    assert list(kept.names) == (["a", "b", "c"] if write is json.dumps else ["a, b", "b", "b, c", "c, a"])

@@ -56,6 +56,23 @@ def read(cells):
         "array(['a', 'b'], dtype='<U1')",
         "[np.str_('a'), np.str_('b')]",
         'c("a", "b")',
+        "dict_keys(['a', 'b'])",
+        "dict_items([('a', 1), ('b', 2), ('c', 0)])",
+        "set(['a', 'b'])",
+        "OrderedDict([('a', 1), ('b', 1)])",
+        "Counter({'a': 2, 'b': 1})",
+        "defaultdict(<class 'int'>, {'a': 2, 'b': 1})",
+        "deque(['a', 'b'], maxlen=2)",
+        "Index(['a', 'b'], dtype='object', name='tags')",
+        "pd.Index(['a', 'b'])",
+        "numpy.array(['a', 'b'],\n      dtype='<U1')",
+        "<StringArray>\n['a', 'b']\nLength: 2, dtype: string",
+        "<QuerySet ['a', 'b']>",
+        "tf.Tensor([b'a' b'b'], shape=(2,), dtype=string)",
+        "[u'a', u'b']",
+        "[ObjectId('a'), ObjectId('b')]",
+        r'"[\"a\", \"b\"]"',
+        "\"['a', 'b']\"",
         '[{"id": 7, "name": "a"}, {"id": 8, "name": "b"}]',
         "[{'id': 7, 'name': 'a'}, {'id': 8, 'name': 'b'}]",
         '[{"label": "a"}, {"label": "b"}]',
@@ -95,6 +112,9 @@ def test_empty_brackets_hold_no_label(text):
         "set(a)",
         "f(x)",
         "['a'] x",
+        "f((x), (y))",
+        "C(#) <b>",
+        '"a"',
     ],
 )
 def test_names_with_brackets_are_no_lists(text):
@@ -117,6 +137,10 @@ def test_names_with_brackets_are_no_lists(text):
         '["a"; "b"]',
         r"['\x']",
         r'["\ud800"]',
+        "Index([a, b])",
+        "dict_keys([<Tag: a>])",
+        "dict_items([('a', 0.5)])",
+        "<QuerySet [<Tag: a>]>",
     ],
 )
 def test_what_is_not_clear_is_refused(text):
@@ -132,9 +156,7 @@ def test_objects_of_json_are_read_as_their_texts_are():
     assert names_of({"name": "a", "id": 3}) == names_of({"id": "a"}) == ["a"]
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
+CELLS = [
         lambda tags: f"[{', '.join(tags)}]",
         lambda tags: f"{{{','.join(tags)}}}",
         lambda tags: f"({', '.join(tags)})",
@@ -150,8 +172,30 @@ def test_objects_of_json_are_read_as_their_texts_are():
         lambda tags: str(np.array(tags)),
         lambda tags: json.dumps([{"name": tag} for tag in tags]),
         lambda tags: f"[{', '.join(tags)}]" if len(tags) > 1 else tags[0],
-    ],
-)  # fmt: skip
+        lambda tags: json.dumps([", ".join(tags)]),
+        lambda tags: json.dumps(["; ".join(tags)]),
+        lambda tags: str([",".join(tags[:2]), *tags[2:]]),
+        lambda tags: json.dumps(json.dumps(tags)),
+        lambda tags: json.dumps([json.dumps(tags)]),
+        lambda tags: repr(dict.fromkeys(tags).keys()),
+        lambda tags: repr(pd.Index(tags, dtype=object)),
+        lambda tags: repr(np.array(tags, object)),
+        lambda tags: " ".join(f"{place}. {tag}" for place, tag in enumerate(tags, 1)),
+        lambda tags: " ".join(f"{place}.{tag}" for place, tag in enumerate(tags, 1)),
+        lambda tags: ", ".join(f"{place}: {tag}" for place, tag in enumerate(tags, 1)),
+        lambda tags: "; ".join(f"{place}) {tag}" for place, tag in enumerate(tags, 1)),
+        lambda tags: "\n".join(f"({place}) {tag}" for place, tag in enumerate(tags, 1)),
+        lambda tags: "\n".join(f"- {tag}" for tag in tags),
+        lambda tags: "\r\n".join(f"* {tag}" for tag in tags),
+        lambda tags: " ".join(f"• {tag}" for tag in tags),
+        lambda tags: " ".join(f"#{tag}" for tag in tags),
+        lambda tags: ", ".join(f"#{tag}" for tag in tags),
+        lambda tags: "".join(f"#{tag}" for tag in tags),
+        lambda tags: " ".join(f"@{tag}" for tag in tags),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("write", CELLS)
 def test_cells_in_brackets_are_read_together(write):
     sets = tag_sets()
     assert [sorted(names) for names in read([*map(write, sets)])] == [sorted(tags) for tags in sets]
@@ -202,6 +246,29 @@ def test_other_numbers_are_no_places(cells):
 
 SEPARATORS = [";", "|", ",", ", ", "\t", "\n", "\r\n", " // ", "/", " / ", "+", " + ", ":", "::"]
 SEPARATORS += [" & ", " | ", "||", " ", "、", "；", ",\n", ";\n", ";#", "|||", " • ", " - "]
+SEPARATORS += [
+    "^",
+    "~",
+    "#",
+    "@",
+    "%",
+    " and ",
+    " und ",
+    "·",
+    " · ",
+    "•",
+    " – ",
+    " — ",
+    "*",
+    "=",
+    "^^",
+    "<br>",
+    "‖",
+    " -- ",
+    "\\",
+    " -> ",
+    " » ",
+]
 
 
 @pytest.mark.parametrize("separator", SEPARATORS)
@@ -232,6 +299,33 @@ def test_what_is_not_clear_is_said_and_left():
     )
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda tags: ", ".join(f"{tag}:0.{len(tag)}" for tag in tags),
+        lambda tags: " ".join(f"{tag} (0.{len(tag)})" for tag in tags),
+        lambda tags: "; ".join(f"{tag}={len(tag)}%" for tag in tags),
+        lambda tags: f"{{{','.join(f'{tag}: .{len(tag)}' for tag in tags)}}}",
+        lambda tags: str([f"{tag}:0.{len(tag)}" for tag in tags]),
+    ],
+)
+def test_numbers_behind_names_are_said_and_left(write):
+    found = layout([*map(write, tag_sets())])
+    assert found.separator is None
+    assert "cells have numbers behind names, such as" in found.words("cells")
+
+
+@pytest.mark.parametrize("Y", [[["a, b"], ["b, c"], ["c", "a"], ["a, c"]], [["a; b"], ["b; c"], ["c; a"]]])
+def test_tags_that_seem_to_be_several_are_pointed_out(Y):
+    with pytest.warns(
+        UserWarning, match=r"tags of Y may be lists with '[,;]' between labels, such as 'a[,;] "
+    ):
+        names = LabelMatrix.from_any(Y * 5).words
+    assert names == sorted({tag for tags in Y for tag in tags})
+    with pytest.raises(ValueError, match=r"Y at row 1 has a tag in .*; give a list of names in quotes"):
+        LabelMatrix.from_any([["a"], ["['a'; 'b']"]])
+
+
 ONE_NAME = {
     "towns": ["New York", "New Jersey", "Los Angeles", "San Diego", "San Francisco", "York", "Boston"],
     "persons": ["Smith, John", "Smith, Mary", "Brown, John", "Brown, Mary", "Lee, Bo", "Brown"],
@@ -257,6 +351,22 @@ ONE_NAME = {
     "numbers": ["1,5", "2,5", "3,0", "4,5"],
     "domains": ["a.com", "b.com", "mail.b.com", "a.org"],
     "music": ["R&B", "Rock", "Drum & Bass", "Hip-Hop/Rap"],
+    "companies": ["AT&T", "M&M", "Verizon", "H&M"],
+    "shares": ["50%", "10%", "20%", "100% cotton", "2.5%"],
+    "powers": ["R^2", "x^2", "y^2", "R^3"],
+    "mail": ["a@b.org", "c@b.org", "d@e.com", "f@e.com"],
+    "pairs": ["rock and roll", "rock", "pop", "drum and bass"],
+    "spices": ["salt and pepper", "bread and butter", "milk"],
+    "sections of a shop": ["Food and Drink", "Food and Wine", "Arts and Crafts", "Health and Beauty"],
+    "numbered": ["1. Intro", "2. Methods", "3. Results", "4. End"],
+    "answers": ["1) yes", "2) no", "3) not known"],
+    "ranks": ["#1", "#2", "#3"],
+    "hashtags": ["#travel", "#food"],
+    "bullets": ["- a", "- b"],
+    "catalan": ["col·lecció", "paral·lel", "cel·la"],
+    "settings": ["x=1", "x=2", "y=1"],
+    "about": ["~5 kg", "~10 kg"],
+    "versions": ["HTTP/1.1", "HTTP/2", "v1.2"],
     "plain": ["red", "blue", "green"],
 }  # fmt: skip
 
@@ -276,6 +386,8 @@ def tables():
         yield [f"<{'><'.join(one)}>" if separator == "><" else separator.join(one) for one in sets]
         tags = [f"tag {k}" if separator.strip() else f"t{k}" for k in range(30)]
         yield [separator.join(one) for one in tag_sets(400, number, tags, (1, 4))]
+    for write in CELLS:
+        yield [*map(write, tag_sets(200, 7))]
     for number in range(12):
         tags = [f"w{k}" for k in range(20 + 30 * number)]
         yield [";,|/"[number % 4].join(one) for one in tag_sets(60 + 40 * number, number, tags, (2, 4))]

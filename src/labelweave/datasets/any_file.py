@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,13 +35,15 @@ _SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm")
 
 
 @checked
-def detect_format(path: PathLike) -> str:
+def detect_format(path: PathLike, labels: str | Sequence[str] | None = None) -> str:
     """Say what format a data file has, by its name and its first lines.
 
     Parameters
     ----------
     path : path-like
         The file.
+    labels : str, sequence of str or None, default=None
+        Columns of labels; an ARFF file with such is a table, in which strings and dates are features.
 
     Returns
     -------
@@ -60,7 +62,8 @@ def detect_format(path: PathLike) -> str:
     if suffix in _SVMLIGHT_SUFFIXES:
         return "svmlight"
     if suffix == ".arff":
-        return "hierarchical_arff" if _has_hierarchy(path) else "mulan"
+        flat = "mulan" if labels in (None, "none") or not len(labels) else "table"
+        return "hierarchical_arff" if _has_hierarchy(path) else flat
     if is_vector_file(path):
         expected = ParameterMessage("a table, beside which it is given as `vectors`")
         raise DataFileError(path, None, "a file of vectors alone, which has no labels", expected)
@@ -121,7 +124,7 @@ def read_any(path: PathLike, format: str = "auto", **options: Any) -> LabeledDat
     ValueError
         If the format or an option is none that there is.
     """
-    chosen = detect_format(path) if format == "auto" else format
+    chosen = detect_format(path, options.get("labels")) if format == "auto" else format
     refuse_unknown_options(chosen, options)
     says_labels = "xml" in options or "n_labels" in options or options.get("labels") == "none"
     if chosen == "mulan" and not says_labels:

@@ -257,7 +257,7 @@ def row_weights(path: PathLike, weights: list[float]) -> Floats | None:
     """Give the weights of rows, and say so; None where each counts once."""
     n_weighted = len(weights) - weights.count(1.0)
     if n_weighted:
-        said = "rows have a weight (`weights`): 'labelweave fit' counts them by it, measures do not"
+        said = "rows have a weight (`weights`): 'labelweave fit', 'evaluate' and 'report' count them by it"
         warnings.warn(f"{path}: {n_weighted} {said}", UserWarning, stacklevel=2)
     return np.array(weights) if n_weighted else None
 

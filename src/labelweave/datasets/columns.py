@@ -37,9 +37,13 @@ _FRACTION = r"^[^.,\d]*(\d+,(\d{1,2}|\d{4,})|0\d*,\d+)[^.,\d]*$"
 _THOUSANDS = r"^\D*[1-9]\d{0,2},\d{3}\D*$"
 # as features are called, and as pandas calls them
 DATE_PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week", "hour": "hour"}
-_PART = re.compile(rf"(.+) \(({'|'.join(DATE_PARTS)})\)", re.DOTALL)
-_DAY_FIRST = re.compile(r"\A(\d\d?)\.(\d\d?)\.(\d{4})(?=\Z|[T ])", re.ASCII)
-_DATE = re.compile(r"\d{4}[-/]\d\d[-/]\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+_PART = re.compile(rf"(.+) \((({'|'.join(DATE_PARTS)})(, d/m|, m/d)?)\)", re.DOTALL)
+_YEAR_LAST = {  # "d/m" and "m/d" say what comes first where no point stands between
+    order: re.compile(rf"\A(\d\d?)([{signs}])(\d\d?)\2(\d{{4}})(?=\Z|[T ])", re.ASCII)
+    for order, signs in {"": ".", "d/m": "/-", "m/d": "/-"}.items()
+}
+_TIME = r"[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?"
+_DATE = re.compile(rf"\d{{4}}[-/](0[1-9]|1[0-2])[-/](0[1-9]|[12]\d|3[01])({_TIME})?", re.ASCII)
 _SPACES = r"\x{a0}\x{202f}'"  # that stand between thousands in some countries
 _TAKEN_FOR = {".": "fractions", ",": "thousands"}
 
@@ -255,7 +259,10 @@ def is_missing(cell: Any) -> bool:
 
 
 def part_of_date(name: str, columns: Container[str]) -> tuple[str, str] | None:
-    """Say of which column a name such as ``born (month)`` is a part, and which; None if of none."""
+    """Say of which column a name such as ``born (month)`` is a part, and which; None if of none.
+
+    ``born (month, d/m)`` is one of dates such as 31/01/2024, and ``born (month, m/d)`` of 01/31/2024.
+    """
     found = None if name in columns else _PART.fullmatch(name)
     return (found[1], found[2]) if found is not None and found[1] in columns else None
 
@@ -264,20 +271,34 @@ def parts_of_dates(cells: Sequence[Any], part: str) -> list[float]:
     """Give the year, month, day, weekday (from Monday, 0) or hour of dates, NaN where there is none."""
     import pandas as pd
 
-    texts = [_as_iso(cell) if cell not in (None, "") else None for cell in cells]
+    part, _, order = part.partition(", ")
+    texts = [_as_iso(cell, order) if cell not in (None, "") else None for cell in cells]
     times = pd.to_datetime(pd.Series(texts, dtype=object), errors="coerce", format="ISO8601", utc=True)
     return [*getattr(times.dt, DATE_PARTS[part]).astype(float)]
 
 
-def are_dates(cells: Any) -> bool:
-    """Say whether cells that are not blank are dates, with the time of day or without it."""
-    few, every = (map(_as_iso, as_list(some)) for some in (cells[:1], cells))
-    return all(all(_DATE.fullmatch(one) or says_missing(one) for one in some) for some in (few, every))
+def date_order(cells: Any) -> str | None:
+    """Say what comes first in cells that are dates, "d/m" or "m/d"; "" where their form tells, as 2024-01-31.
+
+    It is "d/m or m/d" where no cell shows it, and None where cells that are not blank are something else.
+    """
+    begun = [order for order in _YEAR_LAST if _are_dates(cells[:1], order)]
+    if "" in begun and _are_dates(cells, ""):
+        return ""
+    return " or ".join(order for order in begun if order and _are_dates(cells, order)) or None
 
 
-def _as_iso(cell: Any) -> str:
-    """Write ``31.1.2024`` as ``2024-01-31``; what has slashes may begin with the month, and stays."""
-    return _DAY_FIRST.sub(lambda date: f"{date[3]}-{date[2]:0>2}-{date[1]:0>2}", str(cell), count=1)
+def _are_dates(cells: Any, order: str) -> bool:
+    return all(_DATE.fullmatch(_as_iso(one, order)) or says_missing(str(one)) for one in as_list(cells))
+
+
+def _as_iso(cell: Any, order: str) -> str:
+    """Write ``31.1.2024``, and with an order ``31/1/2024`` or ``1/31/2024``, as ``2024-01-31``."""
+    found = _YEAR_LAST[order].match(text := str(cell))
+    if found is None:
+        return text
+    day, month = (found[3], found[1]) if order == "m/d" else (found[1], found[3])
+    return f"{found[4]}-{month:0>2}-{day:0>2}{text[found.end() :]}"
 
 
 def are_blank(column: Any) -> Any:

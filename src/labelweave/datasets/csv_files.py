@@ -151,7 +151,7 @@ def is_usual(path: PathLike, form: CsvForm) -> bool:
     """
     edges, is_open = [ord(form.delimiter), _LINE_END], False
     for _, block in read_blocks(path):
-        text = block.replace(b"\r\n", b"\n")
+        text = block.replace(b"\r\n", b"\n") if b"\r" in block else block  # to look for one byte is quick
         if b"\r" in text:
             return False
         if not form.quotes or (b'"' not in text and not is_open):
@@ -163,8 +163,8 @@ def is_usual(path: PathLike, form: CsvForm) -> bool:
         doubled = opens[1:] & (np.diff(quotes) == 1)
         is_fine[1:] |= doubled
         is_fine[:-1] |= doubled
-        n_before = np.searchsorted(quotes, np.flatnonzero(codes[1:-1] == _LINE_END))
-        if not is_fine.all() or (len(text) < len(block) and ((n_before + is_open) % 2).any()):
+        ends = np.flatnonzero(codes[1:-1] == _LINE_END) if text is not block else quotes[:0]
+        if not is_fine.all() or ((np.searchsorted(quotes, ends) + is_open) % 2).any():
             return False
         is_open ^= len(quotes) % 2 == 1
     return not is_open

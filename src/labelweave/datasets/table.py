@@ -15,8 +15,8 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import chain
-from operator import itemgetter
+from itertools import chain, pairwise, starmap
+from operator import eq, itemgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -46,21 +46,12 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.frames import TRUTH
 from labelweave.foundation.vectors import stacked
 from labelweave.labels import LabelMatrix
+from labelweave.labels import written_labels as written
 from labelweave.labels.label_matrix import words_on_no_negative
 from labelweave.labels.label_names import as_text
-from labelweave.labels.written_labels import (
-    OPENING,
-    PLACES,
-    Layout,
-    are_places,
-    found_layout,
-    in_halves,
-    is_plain,
-    names_of,
-    places_of,
-)
-from labelweave.labels.written_labels import names_in as names_in_text
 
+_GLANCE = 1000  # cells, of which some follow each other where many do
+_FEWEST_RUNS, _FEWEST_AGAIN = 5, 0.1  # of rows that are pairs, and the share of rows after the first of each
 UnknownLabels = Literal["error", "ignore", "add"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
 
@@ -299,6 +290,7 @@ def has_pairs(table: RawTable, columns: TableColumns) -> bool:
 def grouped(table: RawTable, columns: TableColumns) -> RawTable:
     """Make one row, with the labels of all, of those of one name that have the same features."""
     if not has_pairs(table, columns):
+        _warn_of_pairs(table, columns)
         return table
     ids = [*map(str, table.columns[str(columns.id)])]
     found, first, codes = np.unique(ids, return_index=True, return_inverse=True)
@@ -325,24 +317,50 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
     return RawTable(table.path, Columns(kept | {columns.labels: lists}), line_of, 0)
 
 
-def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, Layout]:
+def _warn_of_pairs(table: RawTable, columns: TableColumns) -> None:
+    """Warn where runs of rows differ in their label alone, as where rows are pairs of a text and a label."""
+    given, label = table.columns, columns.labels
+    first, *others = [name for name in given if name not in (label, *(columns.drop or ()))] or [""]
+    named = {name for kind in KINDS for name in getattr(columns, kind) or ()} or {*others}
+    is_named = not isinstance(label, str) or not {label, first} <= {*given} or columns.label_separator
+    if is_named or columns.id or not is_text(given.given(label)):
+        return
+    if not any(starmap(eq, pairwise(as_list(given.given(first)[:_GLANCE])))):
+        return
+    import pandas as pd
+
+    cells = pd.DataFrame(
+        {name: [*map(str, given[name])] for name in (first, label, *sorted(named & {*others}))}
+    )
+    again, same = (part.eq(part.shift()) for part in (cells[first], cells.drop(columns=label)))
+    n_runs = int((~again).sum())
+    is_run = n_runs == cells[first].nunique() and bool(same[again].to_numpy().all())
+    if is_run and n_runs >= _FEWEST_RUNS and again.mean() > _FEWEST_AGAIN and not cells.duplicated().any():
+        said = f"{table.path}: rows of one {first!r} follow each other and differ in column {label!r} alone"
+        said = ParameterMessage(f"{said}; `id={first!r}` makes one row of them, with all labels")
+        warnings.warn(said, UserWarning, stacklevel=2)
+
+
+def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, written.Layout]:
     """Find how the cells of a column write labels, where that is not given; say how."""
     name = columns.labels
     if not isinstance(name, str) or columns.label_separator or name not in table.columns:
-        return columns, Layout(None)
+        return columns, written.Layout(None)
     cells = as_array(table.columns.given(name))
     if not isinstance(cells, list) and is_text(cells):
-        parts = (cells[place] for place in in_halves(len(cells)))
-        found = found_layout([part.unique().drop_null().to_pylist() for part in parts])
+        parts = (cells[place] for place in written.in_halves(len(cells)))
+        found = written.found_layout([part.unique().drop_null().to_pylist() for part in parts])
     else:
         lists = [cell for cell in as_list(cells) if not is_missing(cell)]
-        found = Layout(PLACES, str(lists[0])) if are_places(lists) else Layout(None)
+        found = written.layout_inside([lists[half] for half in written.in_halves(len(lists))])
+        if written.are_places(lists):
+            found = written.Layout(written.PLACES, str(lists[0]))
     return replace(columns, label_separator=found.separator), found
 
 
 def in_order(names: Collection[str], columns: TableColumns) -> list[str]:
     """Sort the labels of blocks; those that are places in cells have an order."""
-    return place_names(columns, len(names)) if columns.label_separator == PLACES else sorted(names)
+    return place_names(columns, len(names)) if columns.label_separator == written.PLACES else sorted(names)
 
 
 def place_names(columns: TableColumns, width: int) -> list[str]:
@@ -353,7 +371,7 @@ def place_names(columns: TableColumns, width: int) -> list[str]:
 
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
     """List the labels that the cells of one column name, sorted."""
-    if columns.label_separator == PLACES:
+    if columns.label_separator == written.PLACES:
         return place_names(columns, _placed_labels(table, columns, None).shape[1])
     return sorted(_read_labels(table, columns).names)
 
@@ -365,7 +383,7 @@ def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] 
     for row, cell in enumerate(cells):
         if (key := str(cell)) not in known:
             is_nothing = is_missing(cell) or key.strip() in ("", "?")
-            known[key] = None if is_nothing else places_of(cell) or ()
+            known[key] = None if is_nothing else written.places_of(cell) or ()
             width = width if is_nothing else width or len(known[key])
             if not is_nothing and (len(known[key]) != width or not width):
                 expected = f"a list of {width or 'as many'} numbers, 0 or 1 for each label"
@@ -376,7 +394,7 @@ def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] 
 
 def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
     label_names, unknown_labels = known
-    if columns.label_separator == PLACES:
+    if columns.label_separator == written.PLACES:
         values = _placed_labels(table, columns, label_names)
         return LabelMatrix.from_any(values, label_names or place_names(columns, values.shape[1]))
     read = _read_labels(table, columns)
@@ -413,14 +431,14 @@ class _ReadLabels(NamedTuple):
 
 def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
     places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
-    plain = columns.label_separator if is_plain(columns.label_separator) else None
+    plain = columns.label_separator if written.is_plain(columns.label_separator) else None
     for row, cell in enumerate(table.columns[columns.labels]):
         is_text = isinstance(cell, str)  # each text is split once
         if is_text and cell in known:
             rows.append(known[cell])
             continue
         names = None
-        if plain is not None and is_text and cell[:1] not in OPENING and cell[-1:] != ")":
+        if plain is not None and is_text and cell[:1] not in written.OPENING and cell[-1:] != ")":
             names = [name for part in cell.split(plain) if (name := part.strip())]
         if not names or names == ["?"]:
             names = _labels_of(table, row, columns, cell)
@@ -438,13 +456,14 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> l
         return None if text or columns.empty_labels == "unknown" else []
     try:
         if text is not None:
-            names = names_in_text(text, columns.label_separator)
+            names = written.names_in(text, columns.label_separator)
         elif isinstance(cell, dict) or (
             isinstance(cell, list) and any(isinstance(one, dict) for one in cell)
         ):
-            names = names_of(cell)
+            names = written.names_of(cell)
         elif isinstance(cell, list):
             names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
+            names = written.names_inside(names, columns.label_separator)
         else:
             return None if is_missing(cell) else [as_text(cell)]
     except ValueError as error:

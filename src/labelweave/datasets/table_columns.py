@@ -18,13 +18,15 @@ import numpy.typing as npt
 from labelweave.datasets.columns import (
     DATE_PARTS,
     Columns,
-    are_dates,
     as_list,
+    date_order,
     filled,
     is_text,
     n_distinct,
     number,
     part_of_date,
+    says_missing,
+    text_of,
 )
 from labelweave.datasets.csv_files import ROW_INDEX
 from labelweave.datasets.data_file import DataFileError, PathLike
@@ -35,6 +37,7 @@ from labelweave.foundation.vectors import are_vectors, vector_cells
 _MOST_CATEGORIES = 50
 _GLANCE = 1000  # so many cells often say enough
 _MOSTLY_NUMBERS = 9  # cells that are numbers for each that is none
+_FEWEST_ALIKE = 8  # cells, for one of another kind to be told from them
 _FEWEST_ROWS = 20  # of which all have another value, for these to be identifiers
 _NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
 _ROW_INDEX = re.compile(rf"__index_level_\d+__|{ROW_INDEX}(?:\.\d+)?")  # what pandas writes, and reads again
@@ -171,7 +174,8 @@ def resolved_in(
     """Do so for a table in blocks of rows; kinds are those of the block that has most cells of a column."""
     names = list(dict.fromkeys(name for table in tables() for name in table.columns))
     if not columns.no_header and table_kind(path) in ("csv", "tsv"):
-        _warn_of_no_header(next(iter(tables())), names)
+        _warn_of_no_header(first := next(iter(tables())), names)
+        _warn_of_second_header(first)
     columns = with_label_columns(columns, names)
     refuse_absent(columns, names, path)
     if columns.are_resolved:
@@ -208,6 +212,27 @@ def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
     if why:
         said = ParameterMessage(f"{table.path}: {why}; if the first line is a row, give `no_header=True`")
         warnings.warn(said, UserWarning, stacklevel=2)
+
+
+def _warn_of_second_header(table: RawTable) -> None:
+    """Warn where the first row is unlike all others wherever these are numbers or come again.
+
+    So are units, types, the texts of questions, and the second level of what pandas calls its columns.
+    """
+    strange, alike = list[str](), list[str]()
+    for name in table.columns:
+        first, *others = [*map(text_of, as_list(table.columns.plain(name)[:_GLANCE])), ""]
+        cells = [cell for cell in others[1:] if not says_missing(cell)]  # there may be a third line
+        are_numbers = all(_number_or_none(cell) is not None for cell in cells[:_MOST_LISTED])
+        tells = len(cells) >= _FEWEST_ALIKE and not says_missing(first)
+        if tells and are_numbers and _number_or_none(first) is not None:
+            return
+        if tells and (are_numbers or 2 * len({*cells}) <= len(cells)):
+            (alike if first in cells else strange).append(f"{first[:40]!r} in column {name!r}")
+    if len(strange) > max(1, len(alike)):
+        said = f"the first row is unlike all others, with {' and '.join(strange[:2])}, as units, types or "
+        said += "questions below a header are; if it is such a line, take it out of the file"
+        warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)
 
 
 def _kinds_of_others(columns: TableColumns, tables: Iterable[RawTable]) -> dict[str, str]:
@@ -252,9 +277,10 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
     """
     by_kind: dict[str, list[str]] = {kind: [] for kind in (*KINDS, "identifier", "empty", "date")}
     for name, kind in kinds.items():
-        by_kind[kind].append(name)
-        if kind == "date":
-            by_kind["numeric"] += [f"{name} ({part})" for part in DATE_PARTS]
+        of_date, _, order = kind.partition("date")
+        by_kind[of_date or "date"].append(name)
+        if not of_date:
+            by_kind["numeric"] += [f"{name} ({part}{order})" for part in DATE_PARTS]
     if not any(by_kind[kind] for kind in KINDS):
         others = " and identifiers" if by_kind["identifier"] else ""
         found, expected = f"no column besides labels{others}", "at least one column of features"
@@ -363,8 +389,15 @@ def kind_of(table: RawTable, name: str) -> str:
         if not (are_names := _are_identifiers(name, cells, found, len(table))):
             _warn_of_name(table, name, values)
         return "identifier" if are_names else "numeric"
-    if are_dates(cells):
-        return "date"
+    if (order := date_order(cells)) is not None:
+        if " or " not in order:
+            return f"date{order and ', '}{order}"
+        said = (
+            f"{table.path}: dates of column {name!r}, such as {as_list(cells[:1])[0]!r}, may begin with the "
+        )
+        said += "day or the month and are taken for words; write them as 2024-01-31, or name parts as "
+        said = ParameterMessage(f"{said}{f'{name} (month, d/m)'!r} in `numeric`")
+        warnings.warn(said, UserWarning, stacklevel=2)
     if not is_text(cells):
         wanted = ParameterMessage("text or a number; name the column in `drop`")
         refuse_nested(table, name, wanted, (*_NESTED, time, timedelta))

@@ -413,7 +413,9 @@ def _check_header(path: PathLike, line: int | None, header: list[str]) -> None:
     if not header or "" in counts or repeated is not None:
         what = "no header" if not header else "a column without a name"
         found = what if repeated in (None, "") else f"two columns named {repeated!r}"
-        expected = ParameterMessage("a first line of distinct column names; `no_header=True` if it is a row")
+        expected = ParameterMessage(
+            "one first line of distinct column names; `no_header=True` if it is a row"
+        )
         raise DataFileError(path, line, found, expected)
 
 

@@ -34,7 +34,7 @@ class FeatureMatrix:
     """
 
     is_apart = False
-    kept: dict[Any, Any] | None = None  # what was made of the rows, where they are those of a fitted model
+    kept: dict[Any, Any] | None = None  # what was made of the rows, where they are asked for repeatedly
 
     def __init__(self, X: Any, names: Sequence[str] | None = None, largest: float = _MOST) -> None:
         if names is None and hasattr(X, "columns"):
@@ -72,12 +72,16 @@ class FeatureMatrix:
     @classmethod
     def of_model(cls, X: Any) -> FeatureMatrix:
         """Take rows that a fitted model keeps."""
-        made = cls(X)
+        return cls(X).kept_rows()
+
+    def kept_rows(self) -> FeatureMatrix:
+        """Return the same rows, which keep what :meth:`once` makes of them."""
+        made = self._unchecked(self.data, self.names)
         made.kept = {}
         return made
 
     def once(self, what: Any, make: Callable[[], Any]) -> Any:
-        """Make something of the rows; only once, where they are those of a model."""
+        """Make something of the rows; only once, where they are kept."""
         kept = {} if self.kept is None else self.kept
         if what not in kept:
             kept[what] = make()

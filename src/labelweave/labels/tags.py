@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.foundation.frames import column_entries, is_frame, only_column
+from labelweave.labels import written_labels as written
 from labelweave.labels.class_probabilities import is_missing
-from labelweave.labels.written_labels import SEPARATORS, found_layout, in_halves, is_list, names_in
 
+_BRACKETED = ("><", "[,]", "{,}", "(,)", '[","]', '[";"]')  # separators
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 _ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  # of tables, not tags
 
@@ -31,16 +32,26 @@ def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | No
         return None
     if isinstance(column, (list, tuple)):
         are_tags = any(map(_holds_tags, column)) or _are_empty(column) or _are_of_numbers(column)
-        return list(column) if are_tags else _written_tags(column, say)
+        return _listed_tags(list(column), say) if are_tags else _written_tags(column, say)
     if isinstance(column, np.ndarray) and (column.ndim != 1 or column.dtype.kind != "O"):
         return None
     if getattr(column, "ndim", 1) != 1 or not _is_column(column):
         return None
     rows = column_entries(column)
     if any(isinstance(row, _COLLECTIONS) for row in rows):
-        return rows
+        return _listed_tags(rows, say)
     dtype = "category" if isinstance(column, np.ndarray) else str(getattr(column, "dtype", ""))
     return None if dtype.lower().startswith("categor") else _written_tags(rows, say)
+
+
+def _listed_tags(rows: list[Any], say: Callable[[str], None] | None) -> list[Any]:
+    """Give lists of tags as they are; say where one tag seems to be several, as in ``["a, b"]``."""
+    if say is not None:
+        found = written.layout_inside([rows[half] for half in written.in_halves(len(rows))])
+        words = written.Layout(None, found.example, found.separator or found.doubt).words("the tags of Y")
+        if words is not None:
+            say(f"{words}; cut it where it is several.")
+    return rows
 
 
 def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None) -> list[Any] | None:
@@ -48,12 +59,12 @@ def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None)
     texts = _texts_in(rows)
     if texts is None:
         return None
-    parts = [dict.fromkeys(text for text in texts[half] if text) for half in in_halves(len(texts))]
-    found = found_layout(parts)
+    parts = [dict.fromkeys(text for text in texts[half] if text) for half in written.in_halves(len(texts))]
+    found = written.found_layout(parts)
     words = None if say is None or found.is_path else found.words("the texts of Y")
     if say is not None and words is not None:
         say(f"{words}; give lists of tags to have them otherwise, or an array, y.to_numpy(), of classes.")
-    is_cut = found.separator is not None or any(map(is_list, chain(*parts)))
+    is_cut = found.separator is not None or any(map(written.is_list, chain(*parts)))
     return _cut_alike(texts, found.separator) if is_cut else None
 
 
@@ -69,7 +80,7 @@ def _cut_alike(texts: Sequence[str | None], separator: str | None) -> list[Any]:
     for number, text in enumerate(texts):
         if text is not None and text not in read:
             try:
-                read[text] = names_in(text, separator)
+                read[text] = written.names_in(text, separator)
             except ValueError as error:
                 raise ValueError(f"Y at row {number} is {text[:40]!r}; give {error}.") from None
     return [None if text is None else read[text] for text in texts]
@@ -87,7 +98,9 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
     texts, known = texts_of(Y), {*tags}
     if texts is None:
         return tag_rows(Y)
-    cells = [_cut_alike(texts, separator) for separator in (None, *SEPARATORS, "><", "[,]", "{,}", "(,)")]
+    every = "\0".join(filter(None, texts))
+    signs = (None, *filter(every.__contains__, written.SEPARATORS), *_BRACKETED)
+    cells = [_cut_alike(texts, separator) for separator in signs]
     return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
 
 
@@ -160,7 +173,11 @@ def _whole_rows(observed: list[bool], n_tags: int) -> sp.csr_array | None:
 
 
 def _known_tags(rows: Sequence[Any]) -> list[list[Any] | None]:
-    return [None if _is_unknown(row) else _tags_of(row, number) for number, row in enumerate(rows)]
+    lists = [None if _is_unknown(row) else _tags_of(row, number) for number, row in enumerate(rows)]
+    tags = {*chain.from_iterable(filter(None, lists))}
+    if not any("'" in tag or '"' in tag for tag in tags if isinstance(tag, str)):
+        return lists
+    return [tags and _unpacked(tags, number) for number, tags in enumerate(lists)]
 
 
 def _have_a_column_each(rows: Sequence[Any], n_tags: int) -> bool:
@@ -183,6 +200,14 @@ def _tags_of(row: Any, number: int) -> list[Any]:
         )
     entries = row.tolist() if isinstance(row, np.ndarray) else row
     return [tag for tag in dict.fromkeys(_tag(entry, number) for entry in entries) if tag != ""]
+
+
+def _unpacked(tags: list[Any], number: int) -> list[Any]:
+    """Read tags that are lists, written as text."""
+    try:
+        return written.names_inside(tags, None) if all(isinstance(tag, str) for tag in tags) else tags
+    except ValueError as error:
+        raise ValueError(f"Y at row {number} has a tag in {str(tags)[:40]!r}; give {error}.") from None
 
 
 def _tag(entry: Any, number: int) -> Any:

@@ -24,7 +24,10 @@ from labelweave.labels.label_names import as_text
 PLACES = "[0,1]"
 """The separator of cells that hold 0 or 1 for each label, as ``[0, 1, 0]``."""
 
-OPENING = frozenset(" [{('\"")
+WEIGHTS = "a:0.9"
+"""The doubt of cells that have numbers behind names, as ``a:0.9, b (10 %)``."""
+
+OPENING = frozenset(" [{(<'\"")
 """What a list begins with, or blanks before it; or it ends with a bracket."""
 
 _NAMED_BY = ("name", "label", "title", "tag", "value", "text", "id")  # of objects, the first that all have
@@ -37,20 +40,36 @@ _LIST = re.compile(rf"[\[{{(]\s*(?:{_NAME}\s*(?:,\s*{_NAME}\s*)*,?\s*)?[\]}})]",
 _NUMPY = re.compile(rf"\[\s*{_NAME}(?:\s+{_NAME})+\s*\]", _FLAGS)
 _BARE = re.compile(rf"(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))+", _FLAGS)
 _CALL = re.compile(r"(?:frozenset|set|tuple|list|(?:np\.)?array|c)\((.*?)(?:,\s*dtype=[^()]*)?\)", _FLAGS)
-_SCALAR = re.compile(rf"\bnp\.\w+\(({_QUOTED}|[-+.\w]+)\)", _FLAGS)
+# of Python's objects, as dict_keys(['a']), Index(['a'], dtype='object') and <QuerySet ['a']>
+_SHOWN = re.compile(
+    r"(?:[A-Za-z_][\w.]*\((?:<[^<>]*>,\s*)?|<\w+[>\s])\s*([\[({].*?[\])}])\s*"
+    r"(?:(?:,\s*\w+=[^=]*)*[)>]|Length: \d+.*)", _FLAGS)  # fmt: skip
+_SCALAR = re.compile(
+    rf"{_QUOTED}|[bu]({_QUOTED})|[A-Za-z_][\w.]*\(({_QUOTED})\)|np\.\w+\(([-+.\w]+)\)", _FLAGS
+)
 _BEGIN = re.compile(r"""[\[(]\s*['"]""", re.ASCII)
 _OBJECT = re.compile(rf"\{{\s*(?:{_QUOTED}|\d+)\s*:|[\[(]\s*[{{\[(].*['\"\d]", _FLAGS)
+_WRAPPED = re.compile(r"\w\(|\b[bu]['\"]")
+_STRING = re.compile(_QUOTED, _FLAGS)
+_WEIGHTED = re.compile(r"[^\W\d].*?(?:\s-|\s*[:=(*])\s*(?:[01]?\.\d+|1|\d+(?:\.\d+)?\s?%)\)?", re.DOTALL)
+_BEHIND = re.compile(r"\s*[,;|\n]\s*|(?<=[\d%)])\s+(?=[^\W\d])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SIGN = r"(?:-?1|0)(?:\.0*)?"
 _ROW = re.compile(rf"[\[({{]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])}}]?", re.ASCII)
 _AROUND_ROW = re.compile(r"['\"]|\A(?:np\.)?(?:array|tensor)\(|(?:,\s*dtype=[^()]*)?\)\Z")
 
-# seldom in a name
-_STRONG = (",\n", ";\n", "\n", "\t", ";#", ";", "|||", "||", "|", "//", "；", "、", "，", "•")
-_WEAK = ("::", "/", ">", "+", "&", ":", " - ", " ")
-SEPARATORS = (*_STRONG, ",", *_WEAK)
-_OF_PATHS = frozenset(("/", ">", "::", "|", ":"))
-_DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")
+# what items of a list begin with, the first too: numbers that count up, and signs on lines
+_ITEMS = {f"1{sign}": re.compile(rf"(?:\A|[\s;,])\s*\(?\d+{re.escape(sign)}\s*(?=[^\d\s])") for sign in ".):"}
+_ITEMS |= {f"\n{sign}": re.compile(rf"(?:\A|\n)\s*{re.escape(sign)}") for sign in "-*+•·–"}
+_RARE = (*"；、，•¦‖\x1f", "<br>", "<br/>")  # in names, and the next ones too
+_STRONG = (*_ITEMS, ",\n", ";\n", "\n", "\t", ";#", ";", "|||", "||", "|", "//", *_RARE)
+_SIGNS, _WORDS = "^~#@%*=$§", (" - ", " – ", " — ", " and ", " or ", " und ", " et ", " y ")
+_DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")  # of paths, and of labels
+_WEAK = (*(2 * sign for sign in _SIGNS), *_DIVIDERS, *_SIGNS, *"·+&:", *_WORDS, " ")
+_BEFORE = ("#", "@")  # names, of hashtags and such, the first too
+SEPARATORS = (*dict.fromkeys((";#", *_BEFORE, *_STRONG, ",", *_WEAK)),)
+_OF_NUMBERS = frozenset(("/", ":", "+", "*", "=", "//", " - ", " – ", " — "))  # also, as in dates
+_OF_PATHS = frozenset((*_DIVIDERS, ":"))
 _PATH_SIGNS = {
     **{sign: rf"\s*{re.escape(sign)}\s*" for sign in _DIVIDERS},
     ":": r":(?=\S)",
@@ -68,13 +87,19 @@ def written_list(text: str) -> list[str] | None:
     Lists of Python, JSON and NumPy, sets and tuples are read, in brackets or none: ``'red', 'green'``.
     Raises ValueError if a text begins like one and cannot be read.
     """
-    if not text or text[0] not in "[{('\"fstlnac":
+    if not text or (text[0] not in "[{('\"<" and text[-1] != ")"):
         return None
-    if "np." in text:  # numbers and texts as NumPy 2 shows them in a list
-        text = _SCALAR.sub(r"\1", text)
-    if text[-1] == ")" and (called := _CALL.fullmatch(text)) is not None:
-        text = called[1].strip() if called[1].strip()[:1] in ("[", "{", "(") else f"[{called[1]}]"
+    shown = None if text[0] in "[{(" else _SHOWN.fullmatch(text)
+    if shown is not None:
+        text = shown[1]
+    elif text[-1] == ")" and (called := _CALL.fullmatch(text)) is not None:
+        text = f"[{called[1]}]"
+    elif text[0] in "'\"" and _STRING.fullmatch(text):  # of JSON that was written as JSON again
+        with suppress(ValueError):
+            return written_list(_read(text).strip())
     is_closed = _is_in_brackets(text)
+    if is_closed and _WRAPPED.search(text):
+        text = _SCALAR.sub(lambda one: str(one[one.lastindex or 0]), text)
     if is_closed and _NUMPY.fullmatch(text):
         text = f"[{','.join(one[0] for one in re.finditer(_NAME, text[1:-1], _FLAGS))}]"
     elif is_closed and _LIST.fullmatch(text) and (text[0] != "(" or text == "()" or re.search("['\"]", text)):
@@ -82,7 +107,7 @@ def written_list(text: str) -> list[str] | None:
     elif _BARE.fullmatch(text):
         text = f"[{text}]"
     elif not is_closed or not _OBJECT.match(text):
-        if is_closed and _BEGIN.match(text):
+        if is_closed and (_BEGIN.match(text) or (shown is not None and text[0] != "(")):
             raise ValueError("a list of names in quotes with commas between them")
         return None
     names = names_of(_read(text))
@@ -125,6 +150,8 @@ def names_of(value: Any) -> list[str]:
     are_shares = all(isinstance(one, (int, float)) and 0 <= one <= 1 for one in given)
     if are_shares and any(one % 1 for one in given):
         raise ValueError("names, or 0 and 1 for each; probabilities go in a column a label")
+    if given and all(isinstance(one, (list, tuple)) and [*map(type, one)] == [str, int] for one in given):
+        value = dict(given)  # as the items of an object are written
     entries = _entries_of(value) if isinstance(value, Mapping) else given
     if any(isinstance(entry, Mapping) for entry in entries):
         fields = [*map(_lower, entries)]
@@ -156,6 +183,10 @@ def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
 def _pattern(separator: str) -> tuple[str, str, str]:
     """Divide a separator into what opens a cell or a name, what stands between names, and what closes it."""
     first, last = separator[0], separator[-1]
+    if separator in SEPARATORS:
+        return "", separator, ""
+    if separator[:2] + separator[-2:] == '[""]':
+        return '["', separator[2:-2], '"]'
     if len(separator) > 2 and _CLOSED_BY.get(first) == last:
         return first, separator[1:-1], last
     return (last, separator, first) if last != first == _CLOSED_BY.get(last) else ("", separator, "")
@@ -163,26 +194,43 @@ def _pattern(separator: str) -> tuple[str, str, str]:
 
 def is_plain(separator: str | None) -> bool:
     """Say whether cells need only be cut where a text stands."""
-    return separator not in (None, PLACES) and not _pattern(str(separator))[0]
+    return separator not in (None, PLACES, *_ITEMS, *_BEFORE) and not _pattern(str(separator))[0]
 
 
 def names_in(text: str, separator: str | None) -> list[str]:
     """List the names in the text of a cell, cut where it is no list by itself.
 
     separator: a pair such as ``><`` takes the brackets at both ends off, one in brackets, ``[,]``, those of
-    cells, and one in quotes, ``','``, those of names.
+    cells, and one in quotes, ``','``, those of names; in both, ``[","]``, it cuts the names of lists.
     """
     if text[:1] in OPENING or text[-1:] == ")":
         listed = written_list(text)
         if listed is not None:
-            return [name.strip() for name in listed]
+            return names_inside([name.strip() for name in listed], separator)
     return [text][: len(text)] if separator is None or separator == PLACES else _cut(text, separator)
+
+
+def names_inside(listed: list[str], separator: str | None) -> list[str]:
+    """List the names of a list, of which some may be lists by themselves, or be cut."""
+    between = _pattern(separator)[1] if separator is not None and separator[:2] == '["' else None
+    if between is None and not any("'" in name or '"' in name for name in listed):
+        return listed
+    lists = [written_list(name) if re.search("['\"]", name) else None for name in listed]
+    cut = [[name] if between is None else _cut(name, between) for name in listed]
+    pairs = zip(lists, cut, strict=True)
+    return [*chain.from_iterable(parts if names is None else names for names, parts in pairs)]
 
 
 def _cut(text: str, separator: str) -> list[str]:
     opened, between, closed = _pattern(separator)
+    if between in _ITEMS:
+        marks = ["".join(filter(str.isdigit, mark)) for mark in _ITEMS[between].findall(text)]
+        count_up = not any(marks) or marks == [str(place) for place in range(1, len(marks) + 1)]
+        parts = _ITEMS[between].split(text) if count_up and _ITEMS[between].match(text) else [text]
+        return [name for part in parts if (name := part.strip())]
     if not opened:
-        return [name for part in text.split(between) if (name := part.strip())]
+        around = " \t\r\n,;" if between in _BEFORE else None
+        return [name for part in text.split(between) if (name := part.strip(around))]
     if opened not in "'\"":
         text = text.removeprefix(opened).removesuffix(closed)
     parts = text.split(between)
@@ -229,7 +277,9 @@ class Layout(NamedTuple):
         """Say what is done with cells, such as "the cells of column 'tags'"; None where that is nothing."""
         such = f"such as {self.example[:40]!r}"
         if self.separator is None:
-            seem = "look like paths" if self.is_path else f"may be lists with {self.doubt!r} between labels"
+            sign = self.doubt and _pattern(self.doubt)[1]
+            seem = "look like paths" if self.is_path else f"may be lists with {sign!r} between labels"
+            seem = "have numbers behind names" if sign == WEIGHTS else seem
             return self.doubt and f"{where} {seem}, {such}, and each is taken as it stands"
         if self.separator == PLACES:
             return f"{where} hold 0 or 1 for each label, {such}, and are read as columns"
@@ -250,9 +300,36 @@ def found_layout(parts: Sequence[Iterable[str]]) -> Layout:
     """
     whole = _distinct(chain.from_iterable(parts))
     found = _layout(whole) if whole else Layout(None)
+    if found is None:
+        return layout_inside(parts)
     halves = map(_distinct, parts if found.separator in SEPARATORS else ())
     said = {_evidence(half, str(found.separator))[:3] for half in halves}
     return found if said <= {"for", "few"} else Layout(None, found.example, found.separator)
+
+
+def layout_inside(parts: Sequence[Iterable[Any]]) -> Layout:
+    """Find in the same way what separates names that stand together in one of a list, as ``["a, b"]``.
+
+    parts: the cells of both halves, lists or texts of lists; others are passed over.
+    """
+    names = [*map(_inside, parts)]
+    sign, example, doubt, _ = found_layout(names)
+    if sign in SEPARATORS:
+        return Layout(f'["{sign}"]', example)
+    is_said = doubt in (*_STRONG, ",") and sum(str(doubt) in name for name in chain(*names)) >= _FEW
+    return Layout(None, example, f'["{doubt}"]') if is_said or doubt == WEIGHTS else Layout(None)
+
+
+def _inside(cells: Iterable[Any]) -> dict[str, None]:
+    """Give the names of cells that are lists."""
+    lists = list[Iterable[Any]]()
+    for cell in cells:
+        if isinstance(cell, str):
+            with suppress(ValueError):
+                lists.append(written_list(cell.strip()) or ())
+        elif isinstance(cell, (list, tuple, set, frozenset)):
+            lists.append(cell)
+    return dict.fromkeys(name for name in chain.from_iterable(lists) if isinstance(name, str))
 
 
 def _distinct(cells: Iterable[str]) -> list[str]:
@@ -261,8 +338,8 @@ def _distinct(cells: Iterable[str]) -> list[str]:
     return kept[:: -(-len(kept) // _MOST_CELLS) or 1]
 
 
-def _layout(names: Sequence[str]) -> Layout:
-    """Find how distinct cells write labels, whatever halves of them show."""
+def _layout(names: Sequence[str]) -> Layout | None:
+    """Find how distinct cells write labels, whatever halves of them show; None where they are lists."""
     if are_places(names):
         return Layout(PLACES, names[0])
     bare, quotes = [*filter(_BARE.fullmatch, names)], {name[0] + name[-1] for name in names}
@@ -270,8 +347,15 @@ def _layout(names: Sequence[str]) -> Layout:
         return Layout(",".join(quotes.pop()), min(bare))
     are_lists = [*map(is_list, names)]
     if any(are_lists) and (all(are_lists) or not all(map(_is_in_brackets, names))):
-        return Layout(None)
-    return _in_brackets(names) or _separated(names)
+        return None
+    return _weighted(names) or _in_brackets(names) or _separated(names)
+
+
+def _weighted(names: Sequence[str]) -> Layout | None:
+    """See weights or probabilities behind most names, which are neither names nor cut off."""
+    found = [name for name in names if all(map(_WEIGHTED.fullmatch, _BEHIND.split(name.strip("[]{}"))))]
+    is_fraction = any("." in name or "%" in name for name in found)
+    return Layout(None, found[0], WEIGHTS) if is_fraction and 2 * len(found) > len(names) else None
 
 
 def _in_brackets(names: Sequence[str]) -> Layout | None:
@@ -293,8 +377,8 @@ def _in_brackets(names: Sequence[str]) -> Layout | None:
 
 
 def _separated(names: Sequence[str]) -> Layout:
-    doubt = Layout(None)
-    for separator in SEPARATORS:
+    doubt, every = Layout(None), "\0".join(names)
+    for separator in filter(every.__contains__, SEPARATORS):
         said = _evidence(names, separator)
         if said == "for" or (said.endswith(("unclear", "path")) and doubt.doubt is None):
             example = min(name for name in names if separator in name)
@@ -321,6 +405,8 @@ def _evidence(names: Sequence[str], separator: str) -> str:
     if not found:
         return "against"
     alone = {*names} - {*lists}
+    if separator in _ITEMS or separator in _BEFORE:
+        alone = {parts[0] for name in names if len(parts := _cut(name, separator)) == 1}
     counts = Counter(part for parts in found for part in {*parts}) + Counter(alone)
     every, below = [*chain.from_iterable(found)], [part for parts in found for part in parts[1:]]
     first, later = {parts[0] for parts in found} | alone, {*below} | alone
@@ -353,7 +439,10 @@ def _is_of_names(lists: Sequence[str], separator: str) -> bool:
     if separator in " ," or (separator in _STRONG and separator != "//"):
         return False
     parts = [[part.strip() for part in name.split(separator)] for name in lists]
-    n_open, n_numbers = sum("" in some for some in parts), sum(all(map(str.isdigit, some)) for some in parts)
+    if separator in _BEFORE and not any(some[0] for some in parts):
+        parts = [some[1:] for some in parts]
+    n_open = sum("" in some for some in parts)
+    n_numbers = sum(all(map(str.isdigit, some)) for some in parts if separator in _OF_NUMBERS)
     return any("://" in name for name in lists) or 10 * n_open > len(lists) or 2 * n_numbers > len(lists)
 
 

@@ -6,6 +6,8 @@ import gc
 import json
 import os
 import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +17,12 @@ import labelweave
 from labelweave.app.cli.flags import _suffix
 from labelweave.app.cli.messages import in_flags
 from labelweave.app.cli.program import main
-from labelweave.datasets import read_any
+from labelweave.app.report.measured import measure
+from labelweave.app.report.reported_rows import read_rows
+from labelweave.datasets import detect_format, read_any, read_table
 from labelweave.decisions.layers import innermost
 from labelweave.foundation.arguments import ParameterMessage
+from labelweave.metrics import score_table
 
 ARFF = """@relation 'r: -C -2'
 @attribute f numeric
@@ -52,12 +57,18 @@ def test_strings_and_dates_of_an_arff_file_read_as_a_table_are_features(run, tmp
     ]
     cells = [row + ("no", "yes", "?")[k % 3] for k, row in enumerate(rows)]
     (tmp_path / "t.arff").write_text("\n".join([f"{header}@data", *cells]) + "\n")
-    flags = "--format table --label-column y --out m.lw"
+    flags = "--label-column y --out m.lw"
+    assert detect_format("t.arff", "y") == "table"
+    assert (
+        read_table(tmp_path / "t.arff", labels=["y"], text="plot").X.shape
+        == read_any(tmp_path / "t.arff", labels=["y"], text="plot").X.shape
+    )
     told = run(f"fit t.arff --model max-margin {flags}").err
     assert "text          plot" in told
     assert "at (year), at (month)" in told
     assert "plot:red" in str(labelweave.load("m.lw").feature_names_)
-    assert "20 rows" in run("evaluate m.lw t.arff --format table").out
+    assert "read as       a table, by its columns (--format mulan otherwise)" in told
+    assert "20 rows" in run("evaluate m.lw t.arff").out
     said = "with --format table strings and dates are features"
     assert said in run("fit t.arff --n-labels 1 --out n.lw", code=2).err
     for row, said in (("{2 yes}", "a sparse row"), ("a,?,no,{2}", "a weight of a row")):
@@ -75,7 +86,28 @@ def test_weights_of_rows_count_in_the_fit(run, tmp_path):
     model = labelweave.MaxMarginClassifier().fit(data.X, data.Y, sample_weight=[4, 1, 1, 0.5])
     np.testing.assert_array_equal(labelweave.load("m.lw").coef_, model.coef_)
     assert "weights       of 2 rows" in run("fit w.arff --dry-run").out
-    assert "'labelweave fit' counts them by it, measures do not" in run("evaluate m.lw w.arff").err
+    told = run("evaluate m.lw w.arff")
+    assert "'labelweave fit', 'evaluate' and 'report' count them by it" in told.err
+    assert "Rows count by their weights in all metrics" in told.err
+    found = json.loads(run("evaluate m.lw w.arff --json").out)
+    expected = score_table(
+        data.Y, model.decision_function(data.X), model.predict(data.X), sample_weight=[4, 1, 1, 0.5]
+    )
+    assert expected != score_table(data.Y, model.decision_function(data.X), model.predict(data.X))
+    assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True)
+    run("report m.lw w.arff --out r.html")
+    assert "Rows count by their weights" in Path("r.html").read_text()
+
+
+@pytest.mark.parametrize("model", [labelweave.KernelLogisticClassifier(), labelweave.MaxMarginClassifier()])
+def test_weights_of_rows_count_for_classes_too(model):
+    X, weights = np.arange(40.0)[:, None] % 7, 1.0 + np.arange(40) % 4
+    y = np.where(np.arange(40) % 3, "aa", "bb")
+    rows, right = read_rows(model.fit(X, y), X, None), model.predict(X) == y
+    for counts in (weights, None):
+        found = measure(replace(rows, weights=counts), y, "missed", lambda words: None)
+        assert found.metrics["accuracy"] == pytest.approx(np.average(right, weights=counts))
+        assert ("Rows count by their weights" in " ".join(found.notes)) == (counts is not None)
 
 
 @pytest.mark.parametrize("labels", ["tag_*", "tag_a..tag_c", "tag_[ab]"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def run(flags: DataFlags) -> None:
 
 def _evaluation(model: Model, data: str, source: DataFlags) -> Evaluation:
     data_rows = read_labeled_rows(model, data, source)
-    rows = read_rows(model, as_taken(model, data_rows.X), None)
+    rows = replace(read_rows(model, as_taken(model, data_rows.X), None), weights=data_rows.weights)
     measured = measure(rows, truth_of(model, data_rows), source.unknown_labels, lambda words: None)
     outcomes, metrics = measured.outcomes, measured.metrics
     counts = {"rows": len(rows), "labels": outcomes.truth.n_labels}
@@ -113,6 +114,7 @@ def report(flags: DataFlags) -> None:
         weakest=flags.weakest,
         examples=flags.examples,
         unknown_labels=flags.unknown_labels,
+        sample_weight=rows.weights,
     )
     how: Any = {"row_names": rows.row_ids, "options": settings, "on_progress": Waiting()}
     write_report(loaded, as_taken(loaded, rows.X), truth_of(loaded, rows), out, **how)

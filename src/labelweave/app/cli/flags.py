@@ -120,7 +120,8 @@ class DataFlags(SimpleNamespace):
     def format_of(self, path: str) -> str:
         from labelweave.datasets import detect_format
 
-        return self.format if self.format not in (None, "auto") else detect_format(path)
+        labels = self.labels or self.label_column
+        return self.format if self.format not in (None, "auto") else detect_format(path, labels)
 
     def matrix_keywords(self) -> dict[str, Any]:
         """Write flags of formats other than tables in the words of the readers; refuse those of tables."""

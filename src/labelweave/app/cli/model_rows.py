@@ -118,7 +118,7 @@ class _Table:
             is_piped = False
         if not is_piped and not isinstance(model, TableModel):
             return None
-        if format != "table":
+        if format not in ("table", "mulan"):  # of which one may have been read as a table
             raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
         given = source.columns()
         if is_piped:

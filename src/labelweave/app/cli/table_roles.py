@@ -10,11 +10,11 @@ import numpy as np
 
 from labelweave.app.cli.messages import hint, is_quiet, note, print_lines
 from labelweave.datasets import TableColumns
-from labelweave.datasets.columns import as_list, is_missing, is_text, is_text_lists
+from labelweave.datasets.columns import as_list, is_missing, is_text, is_text_lists, part_of_date
 from labelweave.datasets.table import numbers_of, vectors_of, with_layout
 from labelweave.datasets.table_columns import KINDS
 from labelweave.datasets.table_files import RawTable
-from labelweave.labels.written_labels import PLACES, is_list
+from labelweave.labels.written_labels import PLACES, WEIGHTS, is_list
 
 _MOST_NAMES = 20
 _SHOWN_COLUMNS = 12
@@ -46,6 +46,8 @@ def cut_where_listed(
     decides = f"{otherwise}--label-separator cuts otherwise"
     if found.separator == PLACES:
         decides = f"--label-names names them, {decides}"
+    elif found.doubt is not None and WEIGHTS in found.doubt:
+        decides = "probabilities go in a column a label, --label-column; --label-separator cuts cells"
     elif found.separator is None:
         paths = "--class-paths makes a taxonomy of them, " if found.is_path else ""
         decides = f"{paths}--label-separator {found.doubt!r} cuts them"
@@ -89,14 +91,13 @@ def column_words(
     kinds = {kind: getattr(columns, kind) or () for kind in KINDS}
     lengths = {name: vectors_of(table, name).shape[1] for name in kinds["vectors"]}
     used = {*labels, *(name for names in kinds.values() for name in names), columns.id, groups}
-    left_out = [
-        f"{name} ({_reason(table, given, name)})"
-        for name in table.columns
-        if not {name, f"{name} (year)"} & used
-    ]
+    used |= {part[0] for name in kinds["numeric"] if (part := part_of_date(name, table.columns)) is not None}
+    left_out = [f"{name} ({_reason(table, given, name)})" for name in table.columns if name not in used]
     gaps = [name for name in kinds["numeric"] if np.isnan(numbers_of(table, name)).any()]
     gaps += [name for name in lengths if np.isnan(vectors_of(table, name)).any()]
+    is_arff = str(table.path).lower().endswith(".arff")
     roles = {
+        "read as": "a table, by its columns (--format mulan otherwise)" if is_arff else "",
         "labels": _listed(labels),
         **{kind: _listed(names) for kind, names in kinds.items()},
         "vectors": _listed([f"{name} ({length} numbers)" for name, length in lengths.items()]),

@@ -108,7 +108,14 @@ class Measured:
 
 
 def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
-    return (measure_classes if rows.has_classes else _measure_labels)(rows, y, unknown, on_progress)
+    found = (measure_classes if rows.has_classes else _measure_labels)(rows, y, unknown, on_progress)
+    if rows.weights is not None:
+        found.notes.append("Rows count by their weights in all metrics but those of single labels.")
+    return found
+
+
+def _of_rows(weights: Array | None, part: Any) -> Array | None:
+    return None if weights is None else weights[part]
 
 
 def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
@@ -129,36 +136,38 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     shares = None if probabilities is None else widened(probabilities, whole, False)
 
     def metrics_of(part: Any) -> dict[str, float]:
-        found = score_table(whole[part], own[part], sets[part])
+        weights = _of_rows(rows.weights, part)
+        found = score_table(whole[part], own[part], sets[part], sample_weight=weights)
         if sp.issparse(scores):
             return {name: value for name, value in found.items() if name not in OF_WHOLE_RANKINGS}
         if shares is None or probabilities is None:
             return found
-        found["log_loss"] = log_loss(whole[part], shares[part])
-        return found | _calibration(truth[part], probabilities[part])
+        found["log_loss"] = log_loss(whole[part], shares[part], sample_weight=weights)
+        return found | _calibration(truth[part], probabilities[part], weights)
 
     metrics, limits = metrics_of(slice(None)), shown_thresholds(rows.classifier)
     if tree is not None and nodes and not sp.issparse(scores):
-        metrics |= _of_hierarchy(whole.select_labels(nodes), own[:, nodes], sets[:, nodes], tree)
+        at_nodes = whole.select_labels(nodes), own[:, nodes], sets[:, nodes]
+        metrics |= _of_hierarchy(*at_nodes, tree, sample_weight=rows.weights)
     limits = None if limits is None else limits[columns]
     outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns, number, limits)
     notes = _label_notes(truth, len(rows.label_names))
     if outcomes.is_searched:
         notes.append(_search_note(outcomes, len(rows.label_names)))
-    metrics |= _controlled_share(rows.classifier, outcomes)
+    metrics |= _controlled_share(rows.classifier, outcomes, rows.weights)
     seen = np.flatnonzero(row_observed_counts(truth))
     found = Measured(outcomes, metrics, notes, len(seen), lambda part: metrics_of(seen[part]))
     return replace(found, probabilities=probabilities)
 
 
-def _of_hierarchy(truth: LabelMatrix, scores: Any, sets: Any, tree: Taxonomy) -> dict[str, float]:
+def _of_hierarchy(truth: LabelMatrix, scores: Any, sets: Any, tree: Taxonomy, **how: Any) -> dict[str, float]:
     """Measure labels of a hierarchy as its field does; scores that are no shares have other thresholds."""
     is_share = scores.min(initial=0.0) >= 0 and scores.max(initial=0.0) <= 1
     levels = None if is_share else np.unique(np.quantile(scores, np.linspace(0, 1, 101)))
     return {
-        "au_prc": float(average_precision_score(truth, scores, average="micro")),
-        "fmax": float(fmax_score(truth, scores, tree, thresholds=levels)),
-        "hierarchical_f1": float(hierarchical_f1_score(truth, sets, tree)),
+        "au_prc": float(average_precision_score(truth, scores, average="micro", **how)),
+        "fmax": float(fmax_score(truth, scores, tree, thresholds=levels, **how)),
+        "hierarchical_f1": float(hierarchical_f1_score(truth, sets, tree, **how)),
     }
 
 
@@ -174,15 +183,16 @@ def _search_note(outcomes: Outcomes, n_labels: int) -> str:
     )
 
 
-def _calibration(truth: LabelMatrix, probabilities: Any) -> dict[str, float]:
+def _calibration(truth: LabelMatrix, probabilities: Any, weights: Array | None) -> dict[str, float]:
     """Measure probabilities that matter; nothing where none is above the level, or no entry is observed."""
     if not truth.observed_counts().any():
         return {}
-    error = float(expected_calibration_error(truth, probabilities, least=CALIBRATION_FROM))
+    how: Any = {"least": CALIBRATION_FROM, "sample_weight": weights}
+    error = float(expected_calibration_error(truth, probabilities, **how))
     return {} if np.isnan(error) else {"calibration_error": error}
 
 
-def _controlled_share(classifier: Any, outcomes: Outcomes) -> dict[str, float]:
+def _controlled_share(classifier: Any, outcomes: Outcomes, weights: Array | None) -> dict[str, float]:
     """Measure what label sets with a guarantee bound: the mean over rows of a share, of nothing 0."""
     if not isinstance(classifier, ConformalLabelClassifier):
         return {}
@@ -192,7 +202,8 @@ def _controlled_share(classifier: Any, outcomes: Outcomes) -> dict[str, float]:
     shares = mistakes.sum(axis=1) / np.maximum(1, of.sum(axis=1))
     observed = outcomes.truth.observed
     seen = slice(None) if observed is None else np.diff(observed.indptr) > 0
-    return {classifier.control: float(np.mean(shares[seen]))}
+    mean = np.average(shares[seen], weights=_of_rows(weights, seen))
+    return {classifier.control: float(mean)}
 
 
 def _check_length(rows: ReportedRows, n_targets: int) -> None:
@@ -228,7 +239,8 @@ def measure_classes(
     classes = known_classes(y, names, taxonomy, unknown)
     _check_length(rows, len(classes))
     known = np.flatnonzero(classes != None)  # noqa: E711
-    kept = ReportedRows(rows.classifier, take_rows(rows.X, known), [""] * len(known), None)
+    X, nameless, weights = take_rows(rows.X, known), [""] * len(known), _of_rows(rows.weights, known)
+    kept = ReportedRows(rows.classifier, X, nameless, None, weights=weights)
     has_probabilities = hasattr(rows.classifier, "predict_proba")
     scores = all_scores(kept, "predict_proba" if has_probabilities else "auto", on_progress)
     on_progress("measuring")
@@ -244,8 +256,7 @@ def measure_classes(
             "No row of the data has a class of the model, only nodes above them, so there is nothing to "
             "compare."
         )
-    truth = _as_labels(true[exact], names)
-    predicted_names = np.array(names, object)[chosen]
+    truth, predicted_names = _as_labels(true[exact], names), np.array(names, object)[chosen]
     sets = _as_labels(predicted_names[counted], every).positives
     table = _as_labels(true[counted], every), own[counted], sets
     number = "probability" if has_probabilities else "score"
@@ -257,13 +268,13 @@ def measure_classes(
 
     def metrics_of(part: Any) -> dict[str, float]:
         if has_probabilities:
-            names_there = predicted_names[part]
-            found = class_summary(true[part], own[part], every, taxonomy=taxonomy, y_pred=names_there)
-            return found | _calibration(_as_labels(true[part], names), scores[part])
+            how: Any = {"y_pred": predicted_names[part], "sample_weight": _of_rows(weights, part)}
+            found = class_summary(true[part], own[part], every, taxonomy=taxonomy, **how)
+            return found | _calibration(_as_labels(true[part], names), scores[part], how["sample_weight"])
         some = counted[part]
-        accuracy = float(np.mean(true[some] == predicted_names[some]))
-        labels, shares, sets = (one[part] for one in table)
-        return {"accuracy": accuracy} | score_table(labels, shares, sets)
+        counts, (labels, shares, sets) = _of_rows(weights, some), (one[part] for one in table)
+        accuracy = float(np.average(true[some] == predicted_names[some], weights=counts))
+        return {"accuracy": accuracy} | score_table(labels, shares, sets, sample_weight=counts)
 
     metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(counted)
     notes = class_notes(len(classes), len(known), len(counted))

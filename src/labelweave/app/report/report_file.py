@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from os import PathLike
@@ -50,6 +50,7 @@ from labelweave.app.report.weak_labels import chief_confusions, suspects, weak_l
 from labelweave.app.report.yardstick import baseline_metrics, intervals, verdict
 from labelweave.decisions.layers import taxonomy_of
 from labelweave.foundation.arguments import checked
+from labelweave.metrics._inputs import read_weights
 from labelweave.model_files.safe_file import replacing_file
 
 
@@ -70,6 +71,8 @@ class ReportOptions:
         The most rows to show with all their labels.
     unknown_labels : {"missed", "ignore", "raise"}, default="missed"
         What to do with labels or classes that the model does not know; those that are missed are named.
+    sample_weight : array-like of shape (n,) or None, default=None
+        Non-negative weights of the rows, in all metrics but those of single labels.
 
     Raises
     ------
@@ -82,6 +85,7 @@ class ReportOptions:
     weakest: int = 20
     examples: int = 6
     unknown_labels: Literal["missed", "ignore", "raise"] = "missed"
+    sample_weight: Any = None
 
     def __post_init__(self) -> None:
         for name in ("weakest", "examples"):
@@ -169,6 +173,8 @@ def write_report(
     """
     options, tell = options or ReportOptions(), on_progress or (lambda words: None)
     rows = read_rows(model, X, row_names)
+    if options.sample_weight is not None:
+        rows = replace(rows, weights=read_weights(options.sample_weight, rows))
     measured = measure(rows, y, options.unknown_labels, tell)
     truth = measured.outcomes.truth
     if not truth.positives.nnz:

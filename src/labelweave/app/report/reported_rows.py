@@ -36,6 +36,7 @@ class ReportedRows:
     frame: the table that the features were made from.
     columns: those of its columns that are shown.
     text_columns: columns of text, of which features ``column:word`` were made.
+    weights (n,): what rows count in metrics; None where each counts once.
     """
 
     classifier: Any
@@ -45,6 +46,7 @@ class ReportedRows:
     frame: Any = None
     columns: tuple[str, ...] = ()
     text_columns: tuple[str, ...] = ()
+    weights: Array | None = None
 
     def __len__(self) -> int:
         return len(self.names)

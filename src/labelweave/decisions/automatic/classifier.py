@@ -88,8 +88,9 @@ class AutoLabelClassifier(LabelClassifier):
     5.  "rbf+forest": ridge regression with half of the RBF kernel and half of the share of trees in which two
         rows end in the same leaf.  Forests that would take more than 20 seconds are left out unless
         they lower the error of a sample of 2,000 rows by a thousandth a second.
-    6.  "max-margin", for sparse rows and where there are no forests: :class:`MaxMarginClassifier`, linear,
-        with the best of four C; "linear", a ridge regression, for dense rows that are too large for both.
+    6.  "max-margin": :class:`MaxMarginClassifier`, linear, with the best of four C, or of two with balanced
+        classes where a label is positive in fewer than one row in a hundred; "linear", a ridge regression,
+        for dense rows that are too large for it.
     7.  Penalties are those of the least squared error of left-out scores.
     8.  A member's left-out scores become log-odds by a logistic curve a label, those of rare labels drawn to
         the others'.  The model's score is a weighted sum of log-odds.  The weights are not negative and have

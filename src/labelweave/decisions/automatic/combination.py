@@ -38,7 +38,6 @@ _HALF = 0.5
 _MOST_WEIGHT = (
     100.0  # of log-odds, whose weights are about 1 unless targets outside of 0 and 1 pull them away
 )
-_RARE = 0.01  # of the rows
 _FEWEST = 20.0  # positive entries of rare labels, to weigh members by
 _CLEAR_GAIN = 0.1  # of the log loss of rare labels
 _RANGE = np.finfo(np.float64).tiny, 1.0  # thresholds of all rows, and of none
@@ -102,10 +101,10 @@ def _to_log_odds(scores: RowsByLabels, table: TrainingTable) -> SigmoidCalibrati
 def weights_by_label(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats:
     """Weigh members for labels, (m, L): rare ones, whose losses count little, alone where they gain."""
     weights = np.repeat(member_weights(table, odds)[:, None], table.targets.shape[1], axis=1)
-    counts = table.weights @ (table.targets > _HALF)
-    rare = counts < _RARE * table.weights.sum()
-    if len(odds) > 1 and not rare.all() and counts[rare].sum() >= _FEWEST:
-        some, scores = replace(table, targets=table.targets[:, rare]), [one[:, rare] for one in odds]
+    rare = table.rare_labels()
+    some = replace(table, targets=table.targets[:, rare])
+    if len(odds) > 1 and not rare.all() and (some.weights @ (some.targets > _HALF)).sum() >= _FEWEST:
+        scores = [one[:, rare] for one in odds]
         own = member_weights(some, scores)
         usual = some.log_loss(weighted_sum(weights[:, 0], scores))
         if some.log_loss(weighted_sum(own, scores)) < (1.0 - _CLEAR_GAIN) * usual:

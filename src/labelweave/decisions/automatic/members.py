@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.linalg as sl
@@ -40,6 +40,7 @@ from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, Lef
 _WIDTHS = 2.0 ** np.arange(-8, 9)  # times the gamma that "scale" is
 _PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are 1 at most
 _MARGIN_C = 0.1, 0.3, 0.9, 2.7  # of rows whose mean squared length is 1
+_WEIGHTED_MARGIN_C = 0.3, 0.9  # where classes are balanced
 _MARGIN_TOL = 1e-2
 _ROWS_FOR_PENALTY, _LABELS_TO_CHOOSE_BY = 4000, 100
 _ROWS_FOR_TRIAL, _TREES_FOR_TRIAL = 2000, 100
@@ -101,7 +102,7 @@ class Members:
         if name == "rbf+forest":
             return self._ridge(name, self._width, self._forests)
         if name == "max-margin":
-            return self._estimators(name, self.submit(margin_machines), len(_MARGIN_C))
+            return self._estimators(name, self.submit(margin_machines), len(margin_settings(self.table)))
         forests = self._forests
         folds = list(zip(self._folds, forests[:-1], strict=True))
         return [self.submit(forest_scores, *one) for one in folds], self.submit(forest_fit, forests[-1])
@@ -214,12 +215,19 @@ def lowest(loss: Callable[[int], float], n_places: int) -> int:
     return place
 
 
+def margin_settings(table: TrainingTable) -> list[tuple[float, Literal["balanced"] | None]]:
+    """Return values of C and class weights: balanced ones too where labels are rare."""
+    weighted = _WEIGHTED_MARGIN_C if table.rare_labels().any() else ()
+    return [*((C, None) for C in _MARGIN_C), *((C, "balanced") for C in weighted)]
+
+
 def margin_machines(table: TrainingTable) -> list[Any]:
     from labelweave.estimators.max_margin import MaxMarginClassifier
 
     length = float(table.features.squared_norms().mean()) or 1.0  # of rows that are all zero, any
     given: dict[str, Any] = {"tol": _MARGIN_TOL, "n_jobs": table.n_jobs, "random_state": table.seed}
-    return [MaxMarginClassifier(C=C / length, **given) for C in _MARGIN_C]
+    settings = margin_settings(table)
+    return [MaxMarginClassifier(C=C / length, class_weight=weight, **given) for C, weight in settings]
 
 
 def likely_penalties(table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None) -> Floats:

@@ -24,12 +24,14 @@ _SPECTRUM, _SOLUTIONS = (
 )  # of an eigendecomposition and of fits of all penalties, in cubes of the rows
 _WIDTHS, _SPLITS = 4, 4.5e7  # widths that are tried; feature values that growing trees looks at a second
 _LEAVES = 3e-8  # seconds of a row, tree and label, to look up the labels of leaves
-_MARGINS = 4  # values of C
+_SHARED = 1e-9  # seconds of a row, pivot and tree, to count the trees in which both end in one leaf
+_MARGINS, _WEIGHTED_MARGINS = 4, 2  # values of C, and of those with balanced classes for rare labels
 _SWEEPS, _LOOKS = 40, 20  # over the rows by coordinate ascent; numbers of a row besides
 ROWS_TO_CROSS_FIT = 5000  # of more, what is learned or chosen by few numbers is negligible
 _PENALTIES, _ROUNDS = 5, 20  # of ridge regressions; of conjugate gradients where labels are missing
 _ENTRIES, _ENTRIES_CROSSED = 5e-6, 1.5e-5  # seconds of a row and label to combine members
 _USUAL_SECONDS = 300.0
+RARE = 0.01  # of the rows
 _START, _TREE = 0.7, 7e-4  # seconds of the smallest fit, and of a tree of few rows
 
 
@@ -62,6 +64,7 @@ class Shape:
 
     missing: the share of labels that are not observed.
     folds: the parts of the rows, each scored by fits to the others.
+    has_rare: whether some labels are rare, which least squares and trees see little of.
     """
 
     n: int
@@ -70,13 +73,15 @@ class Shape:
     filled: float
     missing: float = 0.0
     folds: int = _FOLDS
+    has_rare: bool = False
 
     @classmethod
     def of_data(cls, features: FeatureMatrix, labels: LabelMatrix, folds: int = _FOLDS) -> Shape:
         n, d = features.shape
         filled = features.data.nnz / n if features.is_sparse else float(d)
-        seen = float(labels.observed_counts().sum())
-        return cls(n, d, labels.n_labels, filled, 1.0 - seen / max(1, n * labels.n_labels), folds)
+        seen, counts = float(labels.observed_counts().sum()), labels.positive_counts()
+        has_rare = bool(((counts > 0) & (counts < RARE * n)).any())
+        return cls(n, d, labels.n_labels, filled, 1.0 - seen / max(1, n * labels.n_labels), folds, has_rare)
 
     @property
     def is_sparse(self) -> bool:
@@ -85,7 +90,7 @@ class Shape:
 
     def of_ridge(self, pivots: int) -> float:
         m, fits = min(self.n, pivots), float(_PENALTIES * self.labels)
-        work = _SOLUTIONS * m**3 + 1.5 * self.n * m * (self.filled + m * (self.n > m) + fits)
+        work = _SOLUTIONS * m**3 + self.n * m * (0.5 * self.filled + 0.75 * (m * (self.n > m) + fits))
         if self.missing > 0:  # solved for, by one system a label or by rounds of products
             work += _SPECTRUM * m**3 + fits * (
                 2.0 * self.n * m * _ROUNDS if self.n > m else (self.missing * m) ** 3 / 3.0
@@ -105,7 +110,8 @@ class Shape:
         return trees * (_TREE + looks / 10 / _SPLITS + _LEAVES * self.n * self.labels)
 
     def of_max_margin(self) -> float:
-        fits = self.folds + _MARGINS if self.n > ROWS_TO_CROSS_FIT else self.folds * _MARGINS + 1
+        margins = _MARGINS + _WEIGHTED_MARGINS * self.has_rare
+        fits = self.folds + margins if self.n > ROWS_TO_CROSS_FIT else self.folds * margins + 1
         return fits * _SWEEPS * self.n * self.labels * (self.filled + _LOOKS) / _MULTIPLICATIONS
 
     def of(self, plan: Plan) -> float:
@@ -120,6 +126,8 @@ class Shape:
             seconds += self.of_width(plan.pivots)
         if "max-margin" in plan.members:
             seconds += self.of_max_margin()
+        if "rbf+forest" in plan.members and self.n > plan.pivots:
+            seconds += 2 * _SHARED * self.n * plan.pivots * plan.trees
         if any(name.endswith("forest") for name in plan.members):
             seconds += self.of_forest(plan.trees)
         return seconds
@@ -145,9 +153,10 @@ def make_plan(
         is_large = shape.n * shape.d > _TREE_NUMBERS
         has_trees &= not is_large
         linear = "linear" if is_large and not shape.is_sparse else "max-margin"
-        members = ("rbf", "forest", "rbf+forest") if has_trees else (linear, "rbf")
-        if has_trees and shape.is_sparse:
-            members = (linear, *members)
+        members = (linear, "rbf")
+        if has_trees:
+            forests = "rbf", "forest", "rbf+forest"
+            members = (linear, *forests) if shape.is_sparse else (*forests, linear)
     fewer, fewest = (members, members) if is_given else (members[:2], members[:1])
     pivots = max(100, min(_PIVOTS, _PIVOT_NUMBERS // max(1, shape.n)))
     sizes = [

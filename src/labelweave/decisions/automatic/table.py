@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.decisions.automatic.plan import Shape
+from labelweave.decisions.automatic.plan import RARE, Shape
 from labelweave.estimators.held_out import fold_numbers
 from labelweave.estimators.scorers import Scorer
 from labelweave.estimators.targets import unknown_entries
@@ -109,6 +109,11 @@ class TrainingTable:
             np.where(is_lost, other.slopes, found.slopes),
             np.where(is_lost, other.intercepts, found.intercepts),
         )
+
+    def rare_labels(self) -> Array:
+        """Return whether each label is positive in few rows, but in some: shape (L,)."""
+        counts = self.weights @ (self.targets > 0.5)
+        return (counts > 0) & (counts < RARE * self.weights.sum())
 
     @property
     def is_bounded(self) -> bool:

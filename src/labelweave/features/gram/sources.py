@@ -32,11 +32,16 @@ class GramSource(Protocol):
 
 
 class KernelSource:
-    """A kernel, its parameters numbers, between the rows of a feature matrix."""
+    """A kernel, its parameters numbers, between the rows of a feature matrix.
+
+    Panels of rows are kept with what a kernel made of them, such as leaves of trees, as factors ask for the
+    same ones again and again.
+    """
 
     def __init__(self, kernel: Kernel, features: FeatureMatrix) -> None:
         self.kernel, self.n_rows = kernel, len(features)
         self._by_type = {features.data.dtype: features}
+        self._panels = dict[tuple[Any, ...], FeatureMatrix]()
 
     def _features(self, dtype: npt.DTypeLike) -> FeatureMatrix:
         kind = np.dtype(dtype)
@@ -45,9 +50,17 @@ class KernelSource:
         return self._by_type[kind]
 
     def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
+        left = self._rows(rows, dtype)
+        return self.kernel.block(left, left if _same(rows, columns) else self._rows(columns, dtype))
+
+    def _rows(self, which: Any, dtype: npt.DTypeLike) -> FeatureMatrix:
         features = self._features(dtype)
-        left = features.rows(rows)
-        return self.kernel.block(left, left if _same(rows, columns) else features.rows(columns))
+        if not isinstance(which, slice):
+            return features.rows(which)
+        place = features.data.dtype, *which.indices(self.n_rows)
+        if place not in self._panels:
+            self._panels[place] = features.rows(which).kept_rows()
+        return self._panels[place]
 
     def diagonal(self) -> npt.NDArray[np.float64]:
         return self.kernel.diagonal(next(iter(self._by_type.values())))

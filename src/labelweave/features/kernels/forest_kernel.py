@@ -121,7 +121,8 @@ class ForestKernel(Kernel):
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         forest = self._grown()
-        left = forest.indicators(rows.data, dtype=np.float32)  # counts, which are exact
+        # counts, which are exact
+        left = rows.once(("rows", forest), lambda: forest.indicators(rows.data, dtype=np.float32))
         right = left.T if rows is columns else columns.once(forest, lambda: self._turned(columns))
         values = (left @ right).toarray(order="C").astype(value_type(rows, columns), copy=False)
         values /= forest.n_trees

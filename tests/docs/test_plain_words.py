@@ -1,0 +1,80 @@
+"""Pages have none of the words that readers of the field stop at; CONTRIBUTING.md lists better ones."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WAITING = {"CHANGELOG", "benchmarks", "dask", "data_formats", "recipes", "trust"}  # which only gets smaller
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+PER = "class|column|entry|fold|kernel|label|line|member|node|number|row|score|second|threshold|weight"
+WORDS = {
+    "manners": "scikit-learn-compatible",
+    rf"({PER})(e?s)? an? (class|column|entry|fold|label|member|node|row)": "per",
+    "left[- ]out": "out-of-fold, held-out, omitted",
+    "(that|which) (they|it|he) did not see": "out-of-fold, held-out",
+    "(low|high) is good": "lower is better, higher is better",
+    "in the form of": "the type of",
+    "(go|goes|gone|going|went) on (from|to|with)": "resume, continue from",
+    "had better": "where the model abstains",
+    "known not to hold": "known limitations",
+    "says? (nothing|anything)|of which nothing": "not observed",
+    "mend(s|ed|ing)?": "fix, recover",
+    "at hand": "available, loaded",
+    "say(s|ing)? so|said so": "warn, print",
+    "beside": "compared with, next to",
+    "(exit|ends?) with the code|code 2": "exits with status 2",
+    "known in part": "partially observed",
+    "likel(ier|iest)": "more likely, most likely",
+    "doubt(s|ful)?": "flip probability, uncertain",
+    "hang(s|ing)? (in|together)": "in, are correlated",
+    "anew": "again",
+    "killed[?]": "if the process is killed",
+    "in the place of": "instead of",
+    r"(minim|maxim|optim|normal|standard|factor|general)is(e|es|ed|ing|ation|ations)": "American: -ize",
+    "behaviour|colour|labell(ed|ing)": "American spelling",
+}
+
+
+def prose(page):
+    """Return a page without what programs print, and without the pairs of words of the style guide."""
+    text = page.read_text(encoding="utf-8")
+    blocks = r"^```(console|text)\n.*?^```$|^\| not \| but \|$.*?(?=\n\n)"
+    return re.sub(blocks, "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def found(text):
+    """List the words, each with the words around it and what to write instead."""
+    return [
+        f"{text[max(0, match.start() - 30) : match.end() + 30]!r}: write {instead!r}"
+        for word, instead in WORDS.items()
+        for match in re.finditer(rf"(?<![\w`]){word}(?![\w`])", text, re.IGNORECASE)
+    ]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.stem not in WAITING], ids=lambda page: page.stem
+)
+def test_words_are_plain(page):
+    assert found(prose(page)) == []
+
+
+def test_pages_that_wait_exist():
+    assert {page.stem for page in PAGES} >= WAITING
+
+
+def test_the_pairs_of_the_style_guide_are_found():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (.*) \| (.*) \|$", text.partition("| not | but |")[2].partition("\n\n")[0], re.MULTILINE
+    )
+    pairs = [row for row in rows if not row[0].startswith("--")]
+    assert len(pairs) == 20
+    assert all(found(instead) == [] for _, instead in pairs)
+    assert sum(found(word) != [] for word, _ in pairs) >= 14
