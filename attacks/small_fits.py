@@ -102,6 +102,7 @@ SETTINGS: dict[str, Any] = {
     "logistic, classes": lw.KernelLogisticClassifier(hyperparameters="fixed", taxonomy=_TREE),
     "low rank, linear logistic": lw.LowRankClassifier(3, loss="logistic"),
     "low rank, ridge": lw.LowRankClassifier(3, penalty="ridge"),
+    "low rank, bound": lw.LowRankClassifier(3, regularization=2.0, penalty="trace_bound"),
     "low rank, pivots": lw.LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
     "low rank, path of kernels": lw.LowRankClassifier(
         lw.RankSearch([2, 3], [1.0, 0.1], cv=2), kernel="rbf", loss="logistic"

@@ -26,6 +26,8 @@ GRAPH = lw.Taxonomy([("x", "a"), ("x", "b"), ("y", "b"), ("y", "c"), ("y", "d")]
 GRAM = rbf_kernel(X)
 TIES = np.eye(4) + 1.0
 MEAN = lw.LabelMean(np.ones((4, 2)), np.arange(8.0).reshape(4, 2) / 10, np.ones(4))
+WORDS = pd.DataFrame(np.random.default_rng(2).normal(size=(5, 3)), index=list("abcde"))  # of no row the last
+FOUR = np.array(list("abcd"))[np.arange(40) % 4]
 COSTS = pd.Series([1.0, 5.0, 0.2, 1.0], list("dbca"))
 
 
@@ -73,9 +75,15 @@ CASES = kept() | {
     },
     "margins, sparse matrix": (lw.MaxMarginClassifier(kernel="precomputed"), sp.csr_array(GRAM), GAPS),
     "margins, costs by name": (margins(false_negative_cost=COSTS, flip_rates=(0.1, 0.0)), X, NAMED),
+    "margins, costs of entries": (margins(false_negative_cost=1.0 + np.abs(X)), X, GAPS),
     "margins, weights of classes": (margins(class_weight={"a": 2.0}), ROWS, CLASSES),
     "margins, weights of labels": (margins(class_weight=[{1: 2.0}, {}, {0: 1.0}, {}]), X, Y),
     "margins, balanced": (margins(class_weight="balanced"), X, Y),
+    "low rank, bound": (lw.LowRankClassifier(3, regularization=2.0, penalty="trace_bound"), X, GAPS),
+    "zero_shot of vectors": (lw.ZeroShotClassifier(None, WORDS, cv=2), X, FOUR),
+    "zero_shot of vectors, coupled": (
+        lw.ZeroShotClassifier(None, WORDS, couple_attributes=True, cv=2), X, FOUR
+    ),
     "low rank, tree": (lw.LowRankClassifier(3, label_covariance=TREE), X, NAMED),
     **{
         f"low rank, {kernel}, {rank}, {precision}": (

@@ -21,6 +21,7 @@ FORMS = {
     "coupled, dense": (LabelCovariance.dense(_FACTOR @ _FACTOR.T + np.eye(18)), 4096),
     "coupled, factor": (LabelCovariance.low_rank(_FACTOR, 1.0), 0),
 }
+FORMS |= {f"{form}, margins of entries": given for form, given in FORMS.items()}
 
 
 def _dual(form, *, intercept, seed=0, dtype=np.float64):
@@ -28,9 +29,10 @@ def _dual(form, *, intercept, seed=0, dtype=np.float64):
     random = np.random.default_rng(seed)
     X = random.normal(size=(20, 5)) * (random.random((20, 5)) < 0.7)
     Y = np.where(random.random((20, 18)) < 0.1, np.nan, random.random((20, 18)) < 0.4)
+    of_margins = (2, 20, 18) if "of entries" in form else (2, 18)
     data = MarginData(
         FeatureMatrix(X if "dense rows" in form else sp.csr_array(X)), LabelMatrix.from_any(Y), covariance,
-        random.uniform(0, 2, 20), random.uniform(0.5, 2, (2, 18)), intercept,
+        random.uniform(0, 2, 20), random.uniform(0.5, 2, of_margins), intercept,
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(swept_margins, "_LARGEST_DENSE", largest_dense)

@@ -294,3 +294,36 @@ def test_a_step_is_current_if_its_runs_have_the_code_as_it_is(monkeypatch):
     said["rev-list"] = "2"
     assert not steps_module._has_present_code("older", ("src",))
     steps_module._has_present_code.cache_clear()
+
+
+def means(name, keys, measure):
+    """Average a measure over the draws of each case of a record."""
+    groups = defaultdict(list)
+    for run in record(name)["runs"]:
+        if measure in run:
+            groups[tuple(run[key] for key in keys)].append(run[measure])
+    return {case: mean(found) for case, found in groups.items()}
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "keys", "measure", "digits"),
+    [
+        ("m3l_2012", "zero_shot_vectors", ("known", "method"), "accuracy", 1),
+        ("m3l_2012", "label_losses", ("set", "method"), "F1", 3),
+        ("leml_2014", "sampled_labels", ("skew", "labels", "penalty"), "excess", 3),
+        ("leml_2014", "kernel_rows", ("set", "penalty"), "test", 3),
+    ],
+)
+def test_tables_of_what_is_beyond_have_the_figures_of_the_records(page, name, keys, measure, digits):
+    text = prose(page)
+    found = means(name, keys, measure)
+    assert len(found) >= 4
+    assert [case for case, value in found.items() if f"{value:.{digits}f}" not in text] == []
+
+
+def test_vectors_of_names_pay():
+    right = means("zero_shot_vectors", ("known", "method"), "accuracy")
+    for known in ("projections", "names", "both"):
+        assert right[known, "vectors, coupled"] > right[known, "vectors"] > right[known, "cosine"]
+        assert right[known, "cosine"] > right[known, "nearest"]
+    assert right["both", "vectors, coupled"] > right["attributes", "attributes"]

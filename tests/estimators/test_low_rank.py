@@ -89,6 +89,14 @@ def test_huge_and_tiny_features(problem, scale, precision, loss):
     assert (np.diff(objectives) <= slack * objectives[0]).all()
 
 
+def test_a_large_constant_feature_is_one_feature():
+    """The largest rank that 4 features and a constant can have is 5, whatever the constant's size."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 4)), rng.integers(0, 2, (30, 9)).astype(float)
+    Y[0, 0] = np.nan
+    assert LowRankClassifier(1.0, fit_intercept=30.0).fit(X, Y).rank_ == 5
+
+
 def test_float32_is_close_to_float64(problem):
     X, Y = problem
     for loss in LOSSES:

@@ -20,6 +20,7 @@ from labelweave.estimators.zero_shot.training_rows import (
     best_penalty,
     best_temperature,
     class_folds,
+    majority_signs,
     row_classes,
 )
 from labelweave.metrics import harmonic_mean_accuracy
@@ -224,9 +225,8 @@ def test_every_class_is_left_out_once(n_classes, n_folds, seed, data):
     extra = data.draw(st.lists(st.integers(0, n_classes - 1), max_size=20))
     codes = np.array([*range(n_classes), *extra])
     signatures = np.random.default_rng(seed).integers(0, 2, (n_classes, 3))
-    folds = list(
-        class_folds(LabelMatrix.from_any(signatures[codes]), codes, np.ones(len(codes)), n_folds, seed)
-    )
+    table = majority_signs(LabelMatrix.from_any(signatures[codes]), codes, np.ones(len(codes)))
+    folds = list(class_folds(table, codes, np.ones(len(codes)), n_folds, seed))
     np.testing.assert_array_equal(np.sort(np.concatenate([f.held_out for f in folds])), np.arange(len(codes)))
     for fold in folds:
         assert not set(codes[fold.training]) & set(codes[fold.held_out])

@@ -6,9 +6,12 @@ import scipy.sparse as sp
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from drawn import draw_labels
 from labelweave import LowRankClassifier
+from reference import trace_norm_twin
 from reference.trace_norm_twin import soft_thresholded
 
 
@@ -137,3 +140,26 @@ def test_a_complete_cholesky_factor_is_the_exact_kernel(penalty, missing):
     )
     assert factored.objective_ == pytest.approx(exact.objective_, rel=1e-6)
     _close(factored.decision_function(X), exact.decision_function(X), rtol=1e-2)
+
+
+@pytest.mark.parametrize("penalty", ["ridge", "trace_norm"])
+def test_rows_of_the_kernel_matrix_as_features_are_the_kernel_remark_of_the_paper(penalty):
+    """Section 3: f(x; Z) = Z^T k(x), the penalty on Z itself; that of the kernel's space is another one."""
+    X, Y = _data()
+    rows = FunctionTransformer(rbf_kernel, kw_args={"Y": X, "gamma": 0.1})
+    options = {"rank": 5, "regularization": 0.5, "penalty": penalty, "fit_intercept": False}
+    pipeline = make_pipeline(rows, LowRankClassifier(**options, tol=1e-12, max_iter=20_000)).fit(X, Y)
+    K, found = rbf_kernel(X, X, gamma=0.1), _weights(pipeline[-1])
+
+    def objective(Z):
+        size = 0.5 * np.square(Z).sum() if penalty == "ridge" else np.linalg.svd(Z, compute_uv=False).sum()
+        return 0.5 * np.square(K @ Z - Y).sum() + 0.5 * size
+
+    if penalty == "ridge":
+        best = objective(np.linalg.solve(K @ K + 0.5 * np.eye(len(K)), K @ Y))
+    else:
+        best = trace_norm_twin.minimise(K, "squared", 2 * Y.astype(int) - 1, np.ones(Y.shape), 0.5)[1]
+    assert pipeline[-1].objective_ == pytest.approx(objective(found), rel=1e-8)
+    assert objective(found) == pytest.approx(best, rel=1e-5)
+    in_its_space = _fit(X, Y, kernel="rbf", gamma=0.1, **options)
+    assert objective(_weights(in_its_space)) > 1.01 * best

@@ -114,6 +114,21 @@ def dual_at(beta, X, signs, margins, R):
     return float((beta * targets).sum() - 0.5 * np.trace(beta.T @ X @ X.T @ beta @ R))
 
 
+def largest_dual(K, signs, C, R, margins):
+    """Maximise equation 25 within its box by a quasi-Newton method: the optimum, of missing entries too."""
+    targets = np.where(signs > 0, margins[0], np.where(signs < 0, -margins[1], 0.0))
+
+    def loss(variables):
+        B = variables.reshape(signs.shape)
+        gradient = K @ B @ R - targets
+        return 0.5 * (B * (gradient - targets)).sum(), gradient.ravel()
+
+    bounds = [tuple(sorted((0.0, 2 * C * sign))) for sign in signs.ravel()]
+    options = {"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-10}
+    found = minimize(loss, np.zeros(signs.size), jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+    return -found.fun
+
+
 def exponential_primal(X, signs, C, R, margins):
     """Solve P1 (equations 1 to 8) with one constraint for every row and every label vector."""
     (n, d), L = X.shape, signs.shape[1]

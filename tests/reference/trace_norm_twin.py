@@ -30,3 +30,28 @@ def minimise(X, loss, signs, weights, penalty, n_iter=4000):
         ahead = Z + (momentum - 1) / after * (Z - last)
         momentum = after
     return Z, objective(Z, X, twin, penalty)
+
+
+def projected(Z, bound):
+    """Give the nearest matrix of a trace norm up to the bound (Duchi et al. 2008, on singular values)."""
+    left, sizes, right = np.linalg.svd(Z, full_matrices=False)
+    if sizes.sum() <= bound:
+        return Z
+    sums = np.cumsum(sizes)
+    kept = np.flatnonzero(sizes * np.arange(1, len(sizes) + 1) > sums - bound)[-1]
+    return (left * np.maximum(sizes - (sums[kept] - bound) / (kept + 1), 0)) @ right
+
+
+def minimise_within(X, loss, signs, weights, bound, n_iter=4000):
+    """Give the best Z of a trace norm up to the bound, and its loss, by accelerated projected gradients."""
+    twin, eye = EntriesTwin(loss, signs, weights), np.eye(signs.shape[1])
+    rate = 1 / (np.linalg.norm(X, 2) ** 2 * twin.weights.max())
+    Z = ahead = np.zeros((X.shape[1], signs.shape[1]))
+    momentum = 1.0
+    for _ in range(n_iter):
+        last = Z
+        Z = projected(ahead - rate * X.T @ twin.gradients(X @ ahead, eye), bound)
+        after = 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
+        ahead = Z + (momentum - 1) / after * (Z - last)
+        momentum = after
+    return Z, objective(Z, X, twin, 0.0)

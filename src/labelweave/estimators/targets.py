@@ -414,26 +414,27 @@ def as_given(names: list[str], known: Array) -> Array:
 
 
 def read_entry_weights(
-    entry_weight: Any, labels: LabelMatrix, names: Iterable[Any] | None = None
+    entry_weight: Any, labels: LabelMatrix, names: Iterable[Any] | None = None, what: str = "entry_weight"
 ) -> RowsByLabels | sp.coo_array | None:
     """Check weights of entries: dense, or sparse, where an entry that is not stored has the weight 1.
 
     names: of the labels, by which columns of a frame are found; by default those that the labels have.
+    what: how the user calls them.
     Raises ValueError if the shape is not that of the labels, or a weight is negative or not finite.
     """
     if entry_weight is None:
         return None
     sparse = sp.issparse(entry_weight)
     if sparse:
-        entry_weight = sp.coo_array(checked_csr(entry_weight, "entry_weight"))
+        entry_weight = sp.coo_array(checked_csr(entry_weight, what))
     else:
         names = labels.words if names is None else [str(name) for name in names]
-        entry_weight = columns_by_name(entry_weight, names, "entry_weight")
-    weights: Any = (entry_weight if sparse else numbers_of(entry_weight, "entry_weight")).astype(np.float64)
+        entry_weight = columns_by_name(entry_weight, names, what)
+    weights: Any = (entry_weight if sparse else numbers_of(entry_weight, what)).astype(np.float64)
     if weights.shape != labels.shape:
         raise ValueError(
-            f"entry_weight has shape {weights.shape}, but there are {labels.shape[0]} rows and "
-            f"{labels.shape[1]} labels; give one weight an entry."
+            f"{what} has shape {weights.shape}, but there are {labels.shape[0]} rows and "
+            f"{labels.shape[1]} labels; give one number an entry."
         )
     values = weights.data if sparse else weights.ravel()
     bad = np.flatnonzero(~np.isfinite(values) | (values < 0))
@@ -441,8 +442,8 @@ def read_entry_weights(
         first = int(bad[0])
         row, label = (part[first] for part in weights.coords) if sparse else divmod(first, weights.shape[1])
         raise ValueError(
-            f"entry_weight at row {row}, label {label} is {values[first]}; weights must be finite and not "
-            "negative."
+            f"{what} at row {row}, label {label} is {values[first]}; numbers of entries must be finite and "
+            "not negative."
         )
     return weights
 

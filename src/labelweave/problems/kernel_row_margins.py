@@ -67,7 +67,7 @@ class MarginBox:
         """State the box of a label matrix.
 
         weights: U, the weights of the losses, of rows or of entries.
-        margins (2, L): the margins asked of positives and of negatives.
+        margins (2, L) or (2, n, L): the margins asked of positives and of negatives.
         known (n, L): scores known a priori, which targets lose.
         """
         signs = labels.to_signs().astype(np.float64)

@@ -31,7 +31,8 @@ gradients, t D is feasible for its dual where ``t <= 1`` and ``t ||Phi^T D U||_2
     dual(t) = - sum of w_ij conjugate(t D_ij / w_ij)
 
 bounds every product from below, those of larger rank too.  A gap of 0 proves that no other factors,
-of whatever rank, are better.
+of whatever rank, are better.  Among products whose trace norm is at most b, ``dual(1) - b ||Phi^T D U||_2``
+bounds the loss itself.
 """
 
 from __future__ import annotations
@@ -197,14 +198,33 @@ class LowRankFactors:
             return loss, 0.5 * self.regularization * float(np.trace(features) + np.trace(labels))
         return loss, 0.5 * self.regularization * float((features * labels).sum())
 
-    def lower_bound(self, pair: FactorPair) -> float:
-        """Bound the objective of factors of any rank from below, by the dual value; trace norm only."""
+    def lower_bound(self, pair: FactorPair, most: float = np.inf) -> float:
+        """Bound the objective of factors of any rank from below, by the dual value; trace norm only.
+
+        most: a bound of the trace norm; the loss alone of factors within it is then bounded from below.
+        """
         if self.penalty != "trace_norm":
             return -np.inf
         gradients = self.entries.gradient_operator(pair.image, pair.labels)
         length = self.gradient_length(pair)
         share = 1.0 if length <= self.regularization else self.regularization / length
-        return -gradients.conjugate(share)
+        penalised = -gradients.conjugate(share)
+        if most == np.inf:
+            return penalised
+        return max(penalised - self.regularization * most, -gradients.conjugate(1.0) - length * most)
+
+    def within(self, pair: FactorPair, most: float) -> FactorPair:
+        """Scale a pair to a trace norm, or leave it where it has a smaller one and no larger loss.
+
+        The best product of another trace norm, so scaled, is the best of this one up to second order.
+        """
+        loss, penalty = self.loss_and_penalty(pair)
+        size = penalty / self.regularization
+        if size == 0:
+            return pair
+        scale = np.sqrt(most / size) * np.eye(self.first.shape[1])
+        scaled = self._multiplied(pair, scale, scale)
+        return pair if size <= most and loss <= self.loss_and_penalty(scaled)[0] else scaled
 
     def gradient_length(self, pair: FactorPair) -> float:
         """Compute the spectral norm of ``Phi^T D U``, D the gradients of the losses, from above to 1e-4.

@@ -192,6 +192,10 @@ def cost_of_blocks(blocks: Sequence[KeptBlock], primal: float, dual: float) -> d
 def _zero_losses(data: MarginData) -> Array:
     """Sum the losses of each label where all weights are 0, shape (L,)."""
     labels, upper = data.labels, data.upper
+    if data.margins.ndim == 3:
+        signs = labels.to_signs()
+        asked = np.where(signs > 0, *data.margins) * (signs != 0)
+        return np.asarray((asked * np.reshape(upper, (len(labels), -1))).sum(axis=0))
     if upper.ndim == 2:
         of_positives = np.asarray(labels.positives.multiply(upper).sum(axis=0)).ravel()
         whole = upper if labels.observed is None else abs(labels.observed).multiply(upper)

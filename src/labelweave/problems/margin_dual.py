@@ -63,7 +63,8 @@ class MarginData:
 
     upper (n,) or (n, L): U, the weights of the hinge losses: 2 C times those of rows or entries.
     squared: whether the hinge losses are squared; labels are independent then.
-    margins (2, L): the margin asked of a positive and of a negative example of each label.
+    margins (2, L) or (2, n, L): the margin asked of a positive and of a negative example of each label, or of
+        each entry, were it positive or negative.
     intercept: whether a constant feature 1 is added.
     mean: weights around which those of the labels are penalised; its intercepts are in the margins already.
     """
@@ -84,7 +85,8 @@ class MarginData:
 
     def rows(self, kept: Array) -> MarginData:
         features, labels = self.features.rows(kept), self.labels[kept]
-        return replace(self, features=features, labels=labels, upper=self.upper[kept])
+        margins = self.margins if self.margins.ndim == 2 else self.margins[:, kept]
+        return replace(self, features=features, labels=labels, upper=self.upper[kept], margins=margins)
 
     def some_labels(self, which: Array) -> MarginData:
         """Keep some labels, which are independent of the others, in the given order."""
@@ -93,7 +95,7 @@ class MarginData:
         return replace(
             self,
             labels=self.labels.select_labels(which),
-            margins=self.margins[:, which],
+            margins=self.margins[..., which],
             covariance=LabelCovariance.identity(len(which))
             if is_diagonal
             else self.covariance.columns(which),
@@ -159,7 +161,7 @@ class LabelBlock:
 
     labels (k,): which labels stand in the first k columns.
     signs (n, WIDTH): +1, -1, or 0 for unobserved.
-    margins (2, WIDTH): the margins asked of positives and negatives.
+    margins: asked of positives and negatives, (2, WIDTH), or of entries by their sign, (n, 1, WIDTH).
     upper: the weights of rows, (n,), or of entries, (n, WIDTH).
     """
 
@@ -224,7 +226,12 @@ class MarginDual(ABC):
 
     def _blocks_of(self, dtype: npt.DTypeLike) -> tuple[Array, Array, list[LabelBlock]]:
         """Lay out margins and weights in a precision: as tables of all blocks, and by block."""
-        margins, by_entry = self._padded(self.data.margins, dtype), self.data.upper.ndim == 2
+        asked, by_entry = self.data.margins, self.data.upper.ndim == 2
+        if asked.ndim == 3:
+            own: Array = np.where(self.data.labels.to_signs() > 0, asked[0], asked[1])
+            margins = self._padded(own, dtype)[:, :, None]
+        else:
+            margins = self._padded(asked, dtype)
         upper = self._padded(self.data.upper, dtype) if by_entry else self.data.upper.astype(dtype)
         uppers = upper if by_entry else repeat(upper)
         return margins, upper, list(map(LabelBlock, self._groups, self.signs, margins, uppers))

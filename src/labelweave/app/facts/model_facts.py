@@ -249,16 +249,16 @@ def _fit(model: Any) -> Section:
 
 def _gap_words(model: Any) -> str:
     if math.isnan(model.duality_gap_):
-        if model.penalty == "trace_norm":
+        if model.penalty != "ridge":
             return "not known, since the objective is at the level of rounding"
         return f"no bound with the penalty {model.penalty}"
-    rivals = "any rank" if model.penalty == "trace_norm" else "this rank"
+    rivals = "any rank" if model.penalty != "ridge" else "this rank"
     return f"{model.duality_gap_:.2e} at most, to factors of {rivals}"
 
 
 def _limit_words(model: Any) -> str | None:
     """Say what the gap does not: that the rank binds; None where it does not, or nobody knows."""
-    if model.penalty != "trace_norm" or model.status_ != "settled" or math.isnan(model.duality_gap_):
+    if model.penalty == "ridge" or model.status_ != "settled" or math.isnan(model.duality_gap_):
         return None
     n_labels, rank = model.label_factors_.shape
     lengths = np.linalg.norm(model.label_factors_, axis=0)

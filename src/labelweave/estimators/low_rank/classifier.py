@@ -92,7 +92,7 @@ class LowRankClassifier(KernelClassifier):
 
     over the observed entries (i, j), in turn by W (features x rank) and H (labels x rank).  The
     penalty is lambda times the trace norm of Z = W H^T, whose rank is bounded by ``rank``;
-    ``penalty="ridge"`` takes ``lambda / 2 ||Z||^2`` instead.
+    ``penalty="ridge"`` takes ``lambda / 2 ||Z||^2`` instead, and "trace_bound" bounds the trace norm.
 
     Parameters
     ----------
@@ -107,9 +107,10 @@ class LowRankClassifier(KernelClassifier):
     regularization : float, default=1.0
         lambda, the weight of the penalty.  With 0 the result is a least-norm one where features do not
         determine it; where they separate the labels a logistic loss has no minimum, and ``tol`` or
-        ``max_iter`` ends the fit.
-    penalty : {"trace_norm", "ridge"}, default="trace_norm"
-        What is penalised; of a kernel model, functions in the kernel's space.
+        ``max_iter`` ends the fit.  With "trace_bound" the largest trace norm that Z may have.
+    penalty : {"trace_norm", "ridge", "trace_bound"}, default="trace_norm"
+        What is penalised; of a kernel model, functions in the kernel's space.  "trace_bound" is the form of
+        section 4 of the paper: the least loss where the trace norm is at most ``regularization``.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
             callable, default="linear"
         The kernel between rows, as in :class:`MaxMarginClassifier`.
@@ -184,7 +185,7 @@ class LowRankClassifier(KernelClassifier):
     rank_ : int
         The number of columns of the factors.
     regularization_ : float
-        lambda, learned if asked.
+        lambda, learned if asked; with "trace_bound" the multiplier of the bound.
     hyperparameters_ : dict of str to float
         lambda ("regularization") and the kernel's continuous parameters by name.
     cross_validation_loss_ : float
@@ -254,7 +255,7 @@ class LowRankClassifier(KernelClassifier):
         "fit_intercept": SIZE_OF_INTERCEPT,
         "loss": [StrOptions(set(ENTRY_LOSSES)), EntryLoss],
         "regularization": [NON_NEGATIVE],
-        "penalty": [StrOptions({"trace_norm", "ridge"})],
+        "penalty": [StrOptions({"trace_norm", "ridge", "trace_bound"})],
         "start": [StrOptions({"svd", "random"})],
         "tol": [NON_NEGATIVE],
         "precision": [StrOptions({"float32", "float64"})],
@@ -262,7 +263,8 @@ class LowRankClassifier(KernelClassifier):
 
     def __init__(
         self, rank: float | RankSearch = 100, loss: str | EntryLoss = "squared",
-        regularization: float = 1.0, *, penalty: Literal["trace_norm", "ridge"] = "trace_norm",
+        regularization: float = 1.0, *,
+        penalty: Literal["trace_norm", "ridge", "trace_bound"] = "trace_norm",
         kernel: KernelLike = "linear", gamma: str | float = "scale", scaling: str = "none",
         fit_intercept: bool | float = True, label_covariance: CovarianceLike = None,
         label_mean: MeanLike = None, class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
@@ -308,14 +310,30 @@ class LowRankClassifier(KernelClassifier):
                 start = before.carried(data, self._form, settings)
             self.rank_, self.regularization_ = settings.rank, settings.regularization
             progress.keep = lambda model, fitted: model._keep_factors(fitted, features)
-            fitted = fit_factors(ReadyRows(data, settings, is_kept=False), settings, start)
+            fitted = self._fitted(ReadyRows(data, settings, is_kept=False), settings, start)
             self._keep(fitted, features)
         self._end = End(fitted.end, self._form, len(features) if data.has_row_coefficients else None)
         journal.close(is_done=settings.journal is journal and fitted.status is not Status.INTERRUPTED)
         progress.close()
 
+    def _fitted(self, ready: ReadyRows, settings: LowRankSettings, start: Start | None) -> FittedFactors:
+        if self.penalty != "trace_bound":
+            return fit_factors(ready, settings, start)
+        from labelweave.estimators.low_rank.bound import fit_within_bound
+
+        bounded = replace(settings, most=settings.regularization)
+        fitted, self.regularization_ = fit_within_bound(ready, bounded, start)
+        self.hyperparameters_["regularization"] = self.regularization_
+        return fitted
+
     def _refuse_together(self) -> None:
         search, ranks = self._search, self._ranks
+        if self.penalty == "trace_bound" and (ranks is not None or self.regularization == 0):
+            raise ParameterError(
+                "`penalty='trace_bound'` needs a positive `regularization`, the largest trace norm, and a "
+                "`rank` that is a number; a RankSearch takes `penalty='trace_norm'`, which has the same "
+                "solutions."
+            )
         if search is not None and search.learning_blocks != 1:
             raise ParameterError(
                 f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; give 1 here."
@@ -333,7 +351,7 @@ class LowRankClassifier(KernelClassifier):
         return self.rank if isinstance(self.rank, RankSearch) else None
 
     def _most_subtasks(self) -> int | None:
-        fits = self._most_fits()
+        fits = None if self.penalty == "trace_bound" else self._most_fits()
         return None if fits is None else fits + self.max_iter + self._most_learned
 
     def _most_fits(self) -> int | None:
@@ -366,7 +384,7 @@ class LowRankClassifier(KernelClassifier):
         width = None if data.explicit is None else data.explicit.shape[1]
         if width is None and self.kernel_rank is not None:
             width = min(self.kernel_rank, n_rows)
-        most = largest_rank(n_rows, width, n_labels, self.fit_intercept)
+        most = largest_rank(n_rows, width, n_labels, bool(self.fit_intercept))
         return min(columns_for_rank(wanted, data.labels.n_labels), most)
 
     def _covariance(self, n_labels: int) -> LabelCovariance | None:
@@ -408,11 +426,11 @@ class LowRankClassifier(KernelClassifier):
         rank, regularization = self._first_choice(data)
         constant = float(self.fit_intercept)
         return LowRankSettings(
-            rank=rank, loss=self.loss, penalty=self.penalty, regularization=regularization, constant=constant,
-            negative_weight=negative, start=self.start, tol=self.tol,
-            max_iter=self.max_iter, dtype=np.dtype(self.precision), kernel_rank=self.kernel_rank,
-            memory_budget=self._budget, workers=workers, seed=seed, on_round=progress,
-            journal=journal,
+            rank=rank, loss=self.loss, penalty="ridge" if self.penalty == "ridge" else "trace_norm",
+            regularization=regularization, constant=constant, negative_weight=negative, start=self.start,
+            tol=self.tol, max_iter=self.max_iter, dtype=np.dtype(self.precision),
+            kernel_rank=self.kernel_rank, memory_budget=self._budget, workers=workers, seed=seed,
+            on_round=progress, journal=journal,
         )  # fmt: skip
 
     @property

@@ -60,6 +60,7 @@ class LowRankSettings:
     tol: share of the objective by which a round must lower it for another one.
     kernel_rank: columns of an incomplete Cholesky factor that stands for a kernel matrix.
     memory_budget: megabytes for a kernel matrix.
+    most: the largest trace norm that is allowed.
     on_round: gets every record, and what makes the model there; a true result ends the fit.
     """
 
@@ -79,6 +80,7 @@ class LowRankSettings:
     seed: int
     on_round: Callable[..., bool]
     journal: Journal
+    most: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ class FittedFactors:
     end: what another fit goes on from.
     lower_bound: a bound of the objective of factors of any rank, of those of this rank where the solution is
         exact; minus infinity if there is none.
+    size: with a bound of the trace norm, what it is without.
     Shapes: label_factor (L, k).
     """
 
@@ -156,6 +159,7 @@ class FittedFactors:
     end: Start
     objective: float
     lower_bound: float = -np.inf
+    size: float = np.nan
 
     def spread(self, rows: Array, n_rows: int) -> FittedFactors:
         """Say which of more rows these were; the others get coefficients of 0."""
@@ -273,6 +277,13 @@ class ReadyRows:
         """The mean squared length of a row, the constant feature included."""
         return self._sizes.trace / max(1, self._sizes.rows)
 
+    def largest_regularization(self) -> float:
+        """Compute the least lambda at which the trace norm leaves nothing but 0; infinity if not found."""
+        width = self.data.labels.n_labels if self.label_map is None else self.label_map.shape[1]
+        zero, workers = np.zeros((width, 1), self.settings.dtype), self.settings.workers
+        problem = LowRankFactors(*self.sides, "trace_norm", 1.0, zero, workers, self.label_map)
+        return problem.gradient_length(problem.start())
+
     def is_exact(self, settings: LowRankSettings) -> bool:
         """Tell whether a fit is solved exactly: squared loss, ridge penalty, all observed, and cheaper."""
         if settings.loss != "squared" or settings.penalty != "ridge" or settings.negative_weight != 1:
@@ -301,11 +312,16 @@ def fit_factors(
     solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS)
 
     def made(state: AlternatingState, status: Status) -> FittedFactors:
-        pair = problem.settled(problem.refreshed(state.pair))
+        pair, size = problem.settled(problem.refreshed(state.pair)), np.nan
+        if settings.most < np.inf:
+            size = problem.loss_and_penalty(pair)[1] / settings.regularization
+            pair = problem.within(pair, settings.most)
         end = Start(problem.label_factor(pair), pair.features if ready.triangle is None else None)
-        bound = problem.lower_bound(pair)
+        bound = problem.lower_bound(pair, settings.most)
         found = _fitted(ready, settings, pair.features, pair.labels, status, list(state.trace), end)
-        return replace(found, objective=problem.objective(pair), lower_bound=bound)
+        loss, penalty = problem.loss_and_penalty(pair)
+        objective = loss + penalty if settings.most == np.inf else loss
+        return replace(found, objective=objective, lower_bound=bound, size=size)
 
     def on_check(record: TraceRecord, state: AlternatingState) -> bool:
         return settings.on_round(record, lambda: made(state, Status.INTERRUPTED))

@@ -34,7 +34,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.metrics import average_auc, f1_score, precision_at_k
 from labelweave.problems.label_entries import EntryWeights
 from labelweave.problems.losses.entry_losses import EntryLoss
-from labelweave.problems.low_rank_factors import LowRankFactors, RowsLoss
+from labelweave.problems.low_rank_factors import RowsLoss
 from labelweave.solvers import Round, Solver, State, Status, TraceRecord
 
 _DECADES = 4.0  # between the strongest penalty and the weakest
@@ -162,11 +162,7 @@ def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None
     """
     length = 0.0
     if ready.settings.penalty == "trace_norm":
-        width = ready.data.labels.n_labels if ready.label_map is None else ready.label_map.shape[1]
-        zero = np.zeros((width, 1), ready.settings.dtype)
-        workers = ready.settings.workers
-        problem = LowRankFactors(*ready.sides, "trace_norm", 1.0, zero, workers, ready.label_map)
-        length = share * problem.gradient_length(problem.start())
+        length = share * ready.largest_regularization()
     if not (0 < length < np.inf):
         weight = float(ready.data.weights.mean()) or 1.0
         length = _STRONGEST_RIDGE * weight * (ready.mean_square or 1.0)

@@ -47,7 +47,7 @@ from labelweave.estimators.parameters import (
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.sparse_scorer import SparseScorer
-from labelweave.estimators.targets import costs_by_label, weights_of_entries
+from labelweave.estimators.targets import costs_by_label, read_entry_weights, weights_of_entries
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
@@ -114,9 +114,10 @@ class MaxMarginClassifier(KernelClassifier):
     fit_intercept : bool, default=True
         Whether to add a constant feature 1.  The intercept is then regularised and coupled
         by R like any weight (section 3 of the paper).
-    false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
-        Cost of missing a label that is there, half of the paper's loss (equation 5).
-    false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
+    false_negative_cost : float, array-like of shape (L,) or (n, L), Series or DataFrame by label, default=1.0
+        Cost of missing a label that is there, half of the paper's loss (equation 5): the margin that its
+        score is asked to have.  Of shape (n, L) it is that of each entry of y, in the rows of ``fit``.
+    false_positive_cost : float, array-like of shape (L,) or (n, L), Series or DataFrame by label, default=1.0
         Cost of predicting a label that is not there.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
@@ -321,7 +322,7 @@ class MaxMarginClassifier(KernelClassifier):
             labels=labels,
             covariance=covariances[0],
             upper=weights_of_entries(2.0 * C * row_weights, entries),
-            margins=self._margins(labels.n_labels, mean),
+            margins=self._margins(labels.n_labels, mean, labels),
             intercept=self.fit_intercept,
             mean=mean,
         )
@@ -440,8 +441,26 @@ class MaxMarginClassifier(KernelClassifier):
         if has_matrix and self.kernel_rank is None:
             refuse_solver(self.solver, "kernels", *NO_ROWS_TO_WALK)
 
-    def _margins(self, n_labels: int, mean: LabelMean | None) -> Array:
-        names = ("false_negative_cost", "false_positive_cost")
-        labels = self.classes_[-n_labels:]
-        margins = np.stack([costs_by_label(name, getattr(self, name), labels) for name in names])
-        return margins if mean is None else margins + np.stack([-mean.intercepts, mean.intercepts])
+    def _margins(self, n_labels: int, mean: LabelMean | None, labels: LabelMatrix | None = None) -> Array:
+        """Read the costs of labels, (2, L), or of the entries of given labels, (2, n, L)."""
+        names, kinds = self.classes_[-n_labels:], ("false_negative_cost", "false_positive_cost")
+        costs: list[Array] = []
+        for kind in kinds:
+            cost = getattr(self, kind)
+            if labels is None or not _is_table(cost):
+                costs.append(costs_by_label(kind, cost, names))
+            else:
+                table = read_entry_weights(cost, labels, names, kind)
+                costs.append(weights_of_entries(np.ones(len(labels)), table))
+        margins = np.stack(np.broadcast_arrays(*costs))
+        if mean is None:
+            return margins
+        known = np.stack([-mean.intercepts, mean.intercepts])
+        return margins + (known if margins.ndim == 2 else known[:, None])
+
+
+def _is_table(cost: Any) -> bool:
+    shape = getattr(cost, "shape", None)
+    if shape is not None:
+        return len(shape) == 2
+    return isinstance(cost, list | tuple) and any(isinstance(row, list | tuple | np.ndarray) for row in cost)

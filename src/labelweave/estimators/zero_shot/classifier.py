@@ -16,7 +16,6 @@ attributes with the least expected Hamming loss is the sign of the posterior mea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -27,13 +26,14 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.base import CheckedParameters
-from labelweave.estimators.label_predictions import LabelPredictions
+from labelweave.estimators.low_rank.classifier import LowRankClassifier
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import Parameters, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress, meta_fit_method, where_rows_are
-from labelweave.estimators.scorers import Scorer, attribute_of_scorer
+from labelweave.estimators.scorers import attribute_of_scorer
 from labelweave.estimators.stored_form import FORM
 from labelweave.estimators.targets import TargetForm, has_many_labels, node_name, read_targets
+from labelweave.estimators.zero_shot.scorer import SignatureScorer
 from labelweave.estimators.zero_shot.signatures import (
     StoredNames,
     attributes_of_classes,
@@ -51,6 +51,7 @@ from labelweave.estimators.zero_shot.training_rows import (
     best_temperature,
     class_folds,
     covariance_parameter,
+    majority_signs,
     prior_levels,
     read_groups,
     row_classes,
@@ -58,7 +59,8 @@ from labelweave.estimators.zero_shot.training_rows import (
     take_rows,
     weighted_rows,
 )
-from labelweave.foundation.array_types import Array
+from labelweave.estimators.zero_shot.vectors import ClassVectors, VectorMap, best_shrinkage, read_vectors
+from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.foundation.arrays import Workers, check_sparse
 from labelweave.foundation.sklearn_compat import (
     CallbackSupportMixin,
@@ -69,46 +71,7 @@ from labelweave.foundation.sklearn_compat import (
 )
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import ModelFileError, storable
-from labelweave.model_files.schema import MEASURED, Field, Made, Number, Numbers, Record, Sizes
-
-
-@storable(
-    "SignatureScorer",
-    {
-        "intercept_": Numbers("c", infinite=True),
-        "estimator_": Made(LabelPredictions),
-        "mean_scores_": Numbers("a"),
-        "signs": Numbers("c a", "fi", -1, 1),
-        "temperature_": Number(),
-    },
-    {"some class is possible": lambda state: np.isfinite(state["intercept_"].max())},
-)
-@dataclass(frozen=True)
-class SignatureScorer(Scorer):
-    """Scores of classes, up to what all of them share: log prior plus evidence of attributes.
-
-    estimator_: scores attributes.
-    mean_scores_ (L,): m.
-    signs (classes, L): the signatures, 0 where unknown.
-    temperature_: t.
-    """
-
-    estimator_: Any
-    mean_scores_: Array
-    signs: Array
-    temperature_: float
-
-    def takes(self, n_features: int) -> bool:
-        form = self.estimator_._form
-        columns = 1 if form.kind == "binary" else len(form.classes)
-        return bool(self.estimator_.n_features_in_ == n_features and columns == len(self.mean_scores_))
-
-    def scores(self, features: Any) -> Array:
-        """Score every class of every row; the rows (n, d) are as the estimator takes them."""
-        with Workers().running():
-            evidence = (attribute_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
-        with np.errstate(over="ignore"):  # infinite evidence has no differences
-            return np.asarray(self.intercept_ + np.nan_to_num(self.temperature_ * evidence))
+from labelweave.model_files.schema import MEASURED, Field, Made, Number, Numbers, Optional, Record, Sizes
 
 
 @storable("ZeroShotClassifier")
@@ -119,9 +82,12 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
     ----------
     estimator : estimator or None, default=None
         Scores attributes with ``decision_function``, or ``predict`` of a regressor; None is
-        :class:`MaxMarginClassifier`.
+        :class:`MaxMarginClassifier`.  Vectors are predicted by a regressor, or by a classifier of the
+        training classes, whose scores weight their vectors; None is then a :class:`LowRankClassifier` of full
+        rank with the squared loss and the ridge penalty.
     signatures : array-like, DataFrame, sparse matrix or LabelMatrix of shape (classes, L), default=None
-        The attributes of every class to tell apart, seen in training or not, 0/1 or -1/1, NaN where unknown.
+        The attributes of every class to tell apart, seen in training or not, 0/1 or -1/1, NaN where unknown;
+        or for y of classes other real numbers: vectors of the classes, such as embeddings of their names.
         A frame's index names the classes; its columns are put in the order of the attributes.  None, for y of
         classes only: every class is an attribute of its own, and none is unseen.
     class_prior : array-like of shape (classes,), Series by class or None, default=None
@@ -130,7 +96,8 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         The slope t; "held_out" chooses it on training classes left out of the fit.
     couple_attributes : bool, default=False
         Whether the estimator's ``label_covariance`` is set to that of the signatures,
-        ``sum_c p(c) y_c y_c^T`` (Hariharan et al. 2012, section 7.2.1).
+        ``sum_c p(c) y_c y_c^T`` (Hariharan et al. 2012, section 7.2.1).  Of vectors, that of the training
+        classes, ``s_c^T s_d``: a class then scores by the weights that its vector gives the coordinates.
     seen_penalty : "held_out" or float, default="held_out"
         What is taken off the log posterior of classes that training rows have, which a model prefers to
         unseen ones (Chao, Changpinyo, Gong and Sha 2016).  "held_out" takes that of the greatest harmonic
@@ -161,6 +128,9 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         Which of the classes are known to have training rows, by name.
     seen_penalty_ : float
         What was taken off their log posterior.
+    shrinkage_ : float
+        Of vectors, the share of a class's distance from the mean that predictions of classes left out keep,
+        which lengths of vectors count by; 0 for attributes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
         Features seen in fit and their names, if the estimator tells.
 
@@ -181,6 +151,9 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
     """
 
     _form: TargetForm
+    _vectors: ClassVectors | None
+    _lengths: PerLabel | float
+    shrinkage_: float
     scorer_: SignatureScorer
 
     __getattr__ = attribute_of_scorer
@@ -254,29 +227,38 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         (X,) = indexable(X)
         estimator = self.estimator or MaxMarginClassifier()
         X, y, groups, weights = weighted_rows(estimator, X, y, groups, sample_weight)
-        signatures, names = self.signatures, None
+        signatures, names, vectors = self.signatures, None, read_vectors(self.signatures)
         if not has_many_labels(y):
             y, signatures, names, groups = attributes_of_classes(signatures, y)
+        elif vectors is not None:
+            raise ValueError(
+                f"signatures are vectors, but y has shape {np.shape(y)}; vectors need y of shape (n,), the "
+                "class of every row."
+            )
+        y = y if vectors is None else groups
         labels, self._form = read_targets(y, is_related=True)  # the estimator says where it is not
         if _num_samples(X) != len(labels):
             raise ValueError(f"X has {_num_samples(X)} rows but y has {len(labels)}; they must agree.")
-        signs, groups = read_signatures(signatures, labels), read_groups(groups, len(labels))
+        groups = read_groups(groups, len(labels))
+        signs = read_signatures(signatures, labels) if vectors is None else vectors
         self.classes_ = class_names(signatures) if names is None else names
         prior = read_class_prior(self.class_prior, self.classes_)
+        self._vectors = None if vectors is None else ClassVectors(vectors, self.classes_)
         is_named = groups is not None and (names is not None or hasattr(signatures, "columns"))
         seen = set(map(node_name, groups.tolist())) if is_named else set()
         self.seen_ = np.array([node_name(name) in seen for name in self.classes_.tolist()], bool)
         if self._form.container == "tags":
             y = labels  # in whose parts no tag is missing
-        given = TrainingRows(X, y if hasattr(y, "shape") else np.asarray(y), weights)
+        given = TrainingRows(X, y if hasattr(y, "shape") else np.asarray(y), weights, groups)
         progress = FitProgress(self, arguments, 1 + (int(self.cv) if self._chooses else 0))
         with Workers().running():  # the same bits for any number of the library's threads
             temperature = self._choose_on_held_out(given, labels, groups, prior, progress)
-        estimator, mean = self._fit_scorer(given, signs, prior)
+        estimator, mean, found = self._fit_scorer(given, signs, prior)
         progress.subtask("fit to all rows")
+        self._lengths = temperature * self.shrinkage_ / 2 * found.squares(signs)
         with np.errstate(divide="ignore"):
-            offsets = np.log(prior) - self.seen_penalty_ * self.seen_
-        self.scorer_ = SignatureScorer(offsets, estimator, mean, signs, temperature)
+            offsets = np.log(prior) - self.seen_penalty_ * self.seen_ - self._lengths
+        self.scorer_ = SignatureScorer(offsets, estimator, mean, found.directions(signs), temperature)
         progress.close()
         return self
 
@@ -286,7 +268,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
 
     @property
     def _chooses(self) -> bool:
-        return self.temperature == "held_out" or self._with_seen
+        return self.temperature == "held_out" or self._with_seen or self._vectors is not None
 
     def _choose_on_held_out(
         self, given: TrainingRows, labels: Any, groups: Any, prior: Array, progress: FitProgress
@@ -294,25 +276,28 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         """Choose temperature and penalty, where they are to be chosen; give the temperature."""
         with_seen = self._with_seen
         self.seen_penalty_ = 0.0 if self.seen_penalty == "held_out" else float(self.seen_penalty)
-        self.held_out_log_loss_ = np.nan
+        self.held_out_log_loss_, self.shrinkage_ = np.nan, 0.0
         if not self._chooses:
             return float(self.temperature)
         weights = np.ones(len(labels)) if given.weights is None else given.weights
         folds, evidence, of_every = self._folds(labels, groups, weights), [], []
         for fold in folds:
-            estimator, mean = self._fit_scorer(given.part(fold.training), fold.signs, fold.prior)
+            estimator, mean, found = self._fit_scorer(given.part(fold.training), fold.signs, fold.prior)
             rows = fold.held_out if fold.every is None else fold.every.rows
             scores = attribute_scores(estimator, take_rows(given.X, rows)) - mean
             progress.subtask("fit to a part")
-            evidence.append(scores[np.isin(rows, fold.held_out)] @ fold.signs.T)
+            evidence.append(found.evidence(scores[np.isin(rows, fold.held_out)], fold.signs))
             if fold.every is not None:
-                of_every.append(scores @ fold.every.signs.T)
+                of_every.append(found.evidence(scores, fold.every.signs))
+        if self._vectors is not None:
+            self.shrinkage_ = best_shrinkage(evidence, folds)
         temperature = self.temperature
         if temperature == "held_out":
-            temperature, self.held_out_log_loss_ = best_temperature(evidence, folds)
+            likeness = [table.at(self.shrinkage_) for table in evidence]
+            temperature, self.held_out_log_loss_ = best_temperature(likeness, folds)
         if with_seen:
             levels, lead = prior_levels(prior, self.classes_, self.seen_, groups)
-            tables = [temperature * table + levels for table in of_every]
+            tables = [temperature * table.at(self.shrinkage_) + levels for table in of_every]
             self.seen_penalty_ = lead + best_penalty(tables, [fold.every for fold in folds if fold.every])
         return float(temperature)
 
@@ -322,11 +307,21 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
             codes, signs = np.unique(groups, return_inverse=True)[1], 2 * np.eye(labels.n_labels) - 1
             return list(row_folds(signs, codes, weights, self.cv, self.random_state))
         codes, seed = row_classes(labels, groups), self.random_state
-        return list(class_folds(labels, codes, weights, self.cv, seed, with_seen=self._with_seen))
+        if self._vectors is None:
+            table = majority_signs(labels, codes, weights)
+        else:
+            table = self._vectors.of(np.unique(groups))
+        return list(class_folds(table, codes, weights, self.cv, seed, with_seen=self._with_seen))
 
-    def _fit_scorer(self, rows: TrainingRows, signs: Array, prior: Array) -> tuple[Any, Array]:
-        """Fit a copy of the estimator; give it with its mean scores on the same rows."""
-        estimator: Any = clone(self.estimator or MaxMarginClassifier())
+    def _fit_scorer(self, rows: TrainingRows, signs: Array, prior: Array) -> tuple[Any, Array, VectorMap]:
+        """Fit a copy of the estimator; give it with its mean scores on the same rows, and what these say."""
+        estimator: Any
+        if self._vectors is not None:
+            own = LowRankClassifier(1.0, penalty="ridge") if self.estimator is None else self.estimator
+            estimator = clone(own)
+            found = self._vectors.fit(estimator, rows, self.couple_attributes)
+            return estimator, np.average(attribute_scores(estimator, rows.X), 0, rows.weights), found
+        estimator = clone(self.estimator or MaxMarginClassifier())
         if self.couple_attributes:
             covariance = LabelCovariance.from_signatures(np.where(signs > 0, 1, -1), prior)
             estimator.set_params(**{covariance_parameter(estimator): covariance})
@@ -338,7 +333,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
                 f"The estimator gives {scores.shape[1]} scores a row for {signs.shape[1]} attributes; "
                 "it must give one for each."
             )
-        return estimator, np.average(scores, axis=0, weights=rows.weights)
+        return estimator, np.average(scores, axis=0, weights=rows.weights), VectorMap(np.zeros(1), None)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Compute the log posterior of every class.
@@ -390,10 +385,12 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         Returns
         -------
         ndarray of float64, shape (n, L)
-            Between -1 and 1; unknown entries of a signature count as 0.
+            Between -1 and 1; unknown entries of a signature count as 0.  Of vectors their expected one.
         """
+        posterior = self.predict_proba(X)
+        table = self.scorer_.signs if self._vectors is None else self._vectors.table
         with Workers().running():
-            return self.predict_proba(X) @ self.scorer_.signs
+            return posterior @ table
 
     def predict_attributes(self, X: Any) -> Any:
         """Predict the attributes of every row with the least expected Hamming loss.
@@ -406,8 +403,11 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         Returns
         -------
         ndarray, csr_array or DataFrame of shape (n, L)
-            The attributes, in the form that the training attributes had.
+            The attributes, in the form that the training attributes had; vectors are expected ones.
         """
+        check_is_fitted(self)
+        if self._vectors is not None:
+            return self.expected_attributes(X)
         decided, index = self._form.decide(self.expected_attributes(X)), getattr(X, "index", None)
         return self._form.join([decided], None if callable(index) else index)  # lists have a method
 
@@ -416,7 +416,9 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         form, attributes = self._form.to_state(), self._form.classes
         settings = ("temperature", "couple_attributes", "seen_penalty", "cv", "random_state", "verbose")
         fitted = ("held_out_log_loss_", "scorer_", "seen_", "seen_penalty_")
-        return {
+        vectors = {"shrinkage": self.shrinkage_, "lengths": self._lengths}
+        of_vectors = {} if self._vectors is None else {"vectors": vectors | {"table": self._vectors.table}}
+        return of_vectors | {
             "settings": {name: getattr(self, name) for name in settings},
             "fitted": {name: getattr(self, name) for name in fitted},
             "form": form,
@@ -436,6 +438,9 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
                     "seen_penalty_": Number(),
                 }
             ),
+            "vectors": Optional(
+                Record({"shrinkage": Number(0), "lengths": Numbers("c"), "table": Numbers("c v")})
+            ),
             "form": FORM["form"],
             "names": Record({"classes": StoredNames("c"), "attributes": StoredNames("a")}),
         }
@@ -452,10 +457,15 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         fitted = state["fitted"]
         cls._check_state(state)
         scorer, seen, penalty = fitted["scorer_"], fitted["seen_"], fitted["seen_penalty_"]
-        prior = np.exp(scorer.intercept_ + penalty * seen)
-        model = cls(clone(scorer.estimator_), scorer.signs, class_prior=prior, **state["settings"])
+        vectors = state.get("vectors", {"shrinkage": 0.0, "lengths": 0.0, "table": None})
+        table, lengths = vectors["table"], vectors["lengths"]
+        prior = np.exp(scorer.intercept_ + penalty * seen + lengths)
+        signatures = scorer.signs if table is None else table
+        model = cls(clone(scorer.estimator_), signatures, class_prior=prior, **state["settings"])
         model.scorer_, model.held_out_log_loss_ = scorer, fitted["held_out_log_loss_"]
         model.seen_, model.seen_penalty_ = seen, penalty
+        model.shrinkage_, model._lengths = vectors["shrinkage"], lengths
         model.classes_ = names_again(state["names"]["classes"])
+        model._vectors = None if table is None else ClassVectors(table, model.classes_)
         model._form = TargetForm.from_state(state["form"], names_again(state["names"]["attributes"]))
         return model

@@ -9,7 +9,7 @@ import numpy as np
 
 from labelweave.estimators.targets import node_name, read_classes, typed
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.sklearn_compat import _safe_indexing
+from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing
 from labelweave.labels import LabelMatrix
 from labelweave.labels.covariance.sources import checked_class_weights, in_class_order
 from labelweave.model_files.schema import FLAG, Maybe, Numbers, Sizes, Texts, refuse
@@ -50,7 +50,7 @@ def class_names(signatures: Any) -> Array:
     """Give the names of the classes: a frame's index, or their numbers; ValueError if two have one name."""
     index = getattr(signatures, "index", None) if hasattr(signatures, "columns") else None
     if index is None:
-        return np.arange(len(LabelMatrix.from_any(signatures)))
+        return np.arange(_num_samples(signatures))
     names, once = typed(np.asarray(index)), set[str]()
     for name in map(node_name, names.tolist()):
         if name in once:

@@ -23,15 +23,16 @@ _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
 
 
 class TrainingRows(NamedTuple):
-    """Training rows as the estimator takes them; weights (n,) or None."""
+    """Training rows as the estimator takes them; weights (n,) or None; their classes (n,), where needed."""
 
     X: Any
     y: Any
     weights: Array | None
+    classes: PerRow | None = None
 
     def part(self, rows: Array) -> TrainingRows:
-        weights = None if self.weights is None else self.weights[rows]
-        return TrainingRows(take_rows(self.X, rows), take_rows(self.y, rows), weights)
+        own = [None if part is None else part[rows] for part in (self.weights, self.classes)]
+        return TrainingRows(take_rows(self.X, rows), take_rows(self.y, rows), *own)
 
 
 def weighted_rows(
@@ -85,7 +86,7 @@ class ClassFold:
     """Some classes left out.
 
     training, held_out: rows of the other classes, and of the classes left out.
-    signs (classes, L): the attributes of the classes left out, -1 or 1, 0 where unknown.
+    signs (classes, L): the attributes of the classes left out, -1 or 1, 0 where unknown, or their vectors.
     prior (classes,): their shares of the rows left out.
     truth (rows left out,): the class of every row left out, as a row of ``signs``.
     every: all classes together, where rows of the other classes are left out too.
@@ -148,22 +149,28 @@ def row_folds(signs: Array, codes: PerRow, weights: PerRow, n_folds: int, seed: 
         yield ClassFold(training, held_out, signs, prior, codes[held_out], weights[held_out])
 
 
-def class_folds(
-    labels: LabelMatrix, codes: PerRow, weights: PerRow, n_folds: int, seed: int, *, with_seen: bool = False
-) -> Iterator[ClassFold]:
-    """Split the classes at random and leave each part out in turn; signatures are the majority of its rows.
+def majority_signs(labels: LabelMatrix, codes: PerRow, weights: PerRow) -> Array:
+    """Give the attributes of the classes of rows (n, L), (classes, L): the majority of their rows, or 0."""
+    totals = np.zeros((int(codes.max(initial=-1)) + 1, labels.n_labels))
+    np.add.at(totals, codes, labels.to_signs() * weights[:, None])
+    return np.asarray(np.sign(totals))
 
+
+def class_folds(
+    table: Array, codes: PerRow, weights: PerRow, n_folds: int, seed: int, *, with_seen: bool = False
+) -> Iterator[ClassFold]:
+    """Split the classes at random and leave each part out in turn.
+
+    table (classes, L): the signatures of the classes that the codes (n,) number.
     with_seen: whether to leave out a part of the rows of the other classes too.
     Raises ValueError if there are not two classes a part.
     """
-    n_classes = int(codes.max(initial=-1)) + 1
+    n_classes = len(table)
     if n_classes < 2 * n_folds:
         raise ValueError(
             f"The training rows have {n_classes} classes, too few to leave out {n_folds} parts of two or "
-            "more; lower cv or give temperature a number."
+            "more; lower cv, or give temperature a number where signatures are attributes."
         )
-    totals = np.zeros((n_classes, labels.n_labels))
-    np.add.at(totals, codes, labels.to_signs() * weights[:, None])
     generator = np.random.default_rng(seed)
     for held in np.array_split(generator.permutation(n_classes), n_folds):
         kept = np.sort(held)
@@ -174,11 +181,11 @@ def class_folds(
             training = np.sort(generator.permutation(training)[len(training) // n_folds :])
             rows = np.setdiff1d(np.arange(len(codes)), training)
             is_seen = ~np.isin(np.arange(n_classes), kept)
-            every = EveryClass(rows, np.sign(totals), codes[rows], weights[rows], is_seen)
+            every = EveryClass(rows, table, codes[rows], weights[rows], is_seen)
         yield ClassFold(
             training=training,
             held_out=np.flatnonzero(out),
-            signs=np.sign(totals[kept]),
+            signs=table[kept],
             prior=counts / counts.sum(),
             truth=np.searchsorted(kept, codes[out]),
             weights=weights[out],

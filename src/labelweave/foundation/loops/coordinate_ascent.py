@@ -6,7 +6,7 @@ dual variable is ``beta_il = 2 y_il alpha_il``; it lies between 0 and
 ``y_il upper_i``, with ``upper_i = 2 C w_i``.  ``signs`` holds y, 0 where a label
 was not observed, so that both bounds are 0 there and the variable stays put.
 The margin that label l asks of a positive (negative) example is ``margins[0, l]``
-(``margins[1, l]``): half the loss of the paper's equation (5).
+(``margins[1, l]``), that of an entry ``margins[row, 0, l]``: half the loss of the paper's equation (5).
 
 Rows of ``weights`` are features.  The intercept is a vector of its own.
 
@@ -22,7 +22,7 @@ import numpy as np
 from labelweave.foundation.loops import WIDTH
 from labelweave.foundation.loops.compiling import njit
 from labelweave.foundation.loops.dense_products import TILE, add_tile, add_to_tile
-from labelweave.foundation.loops.margin_steps import add_entry_sums, box_step
+from labelweave.foundation.loops.margin_steps import add_entry_sums, box_step, margins_of
 from labelweave.foundation.loops.sparse_products import add_rows, add_to_rows, prefetch
 
 _SMALL_NORM = 1e-3  # below this a row with the intercept held fixed would take steps far too long
@@ -133,8 +133,8 @@ def sweep_table(
                     share[label] = one if is_small else intercept_share[label]
                     inverse_norms[label] = following if share[label] > 0 else fixed
                 gain, gap = box_step(
-                    scores[place], signs[row], margins, beta[row], upper[row], inverse_norms, change,
-                    uncounted if is_small else free, None,
+                    scores[place], signs[row], margins_of(margins, row), beta[row], upper[row],
+                    inverse_norms, change, uncounted if is_small else free, None,
                 )  # fmt: skip
                 gains[row] = gain
                 total_gap += gap
@@ -198,8 +198,9 @@ def sweep_independent(
         add_rows(weights, indices, values, start, stop, scores)
         counted = uncounted if is_small else free
         gain, gap = box_step(
-            scores, signs[row], margins, beta[row], upper[row], inverse_norms, change, counted, squared
-        )
+            scores, signs[row], margins_of(margins, row), beta[row], upper[row], inverse_norms, change,
+            counted, squared,
+        )  # fmt: skip
         gains[row] = gain
         total_gap += gap
         if gain > threshold:
@@ -304,7 +305,8 @@ def label_sums(indptr, indices, values, signs, beta, upper, margins, weights, in
         for label in range(WIDTH):
             scores[label] = intercept[label]
         add_rows(weights, indices, values, indptr[row], indptr[row + 1], scores)
-        add_entry_sums(scores, signs[row], margins, beta[row], upper[row], sums, squared)
+        asked = margins_of(margins, row)
+        add_entry_sums(scores, signs[row], asked, beta[row], upper[row], sums, squared)
 
 
 @njit(**LOOP)
@@ -315,4 +317,5 @@ def table_sums(table, signs, beta, upper, margins, weights, intercept, sums):
     for first in range(0, len(table), TILE):
         count = _score_tile(rows, first, table, weights, intercept, numbers, scores)
         for row in range(first, first + count):
-            add_entry_sums(scores[row - first], signs[row], margins, beta[row], upper[row], sums, None)
+            asked = margins_of(margins, row)
+            add_entry_sums(scores[row - first], signs[row], asked, beta[row], upper[row], sums, None)

@@ -58,7 +58,10 @@ def _best_step(row, label, signs, beta, upper, margins, score, moved, curvature)
     if sign == 0:
         return zero, zero, zero
     bound = upper[row] if upper.ndim == 1 else upper[block, row, place]
-    target = margins[block, 0, place] * max(sign, zero) + margins[block, 1, place] * min(sign, zero)
+    if margins.ndim == 3:
+        target = margins[block, 0, place] * max(sign, zero) + margins[block, 1, place] * min(sign, zero)
+    else:
+        target = margins[block, row, 0, place] * sign
     gradient = target - score
     lowest, highest = bound * min(sign, zero), bound * max(sign, zero)
     if curvature > 0:

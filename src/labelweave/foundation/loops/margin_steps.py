@@ -2,8 +2,8 @@
 
 ``signs`` holds y: +1, -1, or 0 where a label was not observed, so that both
 bounds are 0 there and the variable stays put.  The margin that label l asks of a
-positive (negative) example is ``margins[0, l]`` (``margins[1, l]``).  ``upper`` is
-the weight of the losses, a number for all labels or an array of one each.
+positive (negative) example is ``margins[0, l]`` (``margins[1, l]``); those of single entries are
+an array of one each.  ``upper`` is the weight of the losses, a number or an array of one each.
 
 With ``squared``, None or anything else, the loss is upper * hinge^2.  Its conjugate, beta^2 / (4 upper), is
 taken off the dual in place of the upper bound, so that the curvature gains the ``ridge`` 1 / (2 upper)
@@ -15,19 +15,34 @@ from __future__ import annotations
 from typing import Any
 
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from labelweave.foundation.loops.vector_code import Code, Vector, require_one_type, require_signs
 
 _LEAST, _LEAST_SINGLE = 1e-200, 1e-25  # weights of squared losses whose ridges stay finite
 
 
-def _sign_and_gradient(code: Code, pointers: list[Any]) -> tuple[Vector, Vector, Vector]:
+def margins_of(margins: Any, row: Any) -> Any:
+    """Return what steps take: margins of labels (2, WIDTH), or those of a row out of (n, 1, WIDTH)."""
+    return margins if margins.ndim == 2 else margins[row, 0]
+
+
+@overload(margins_of, inline="always")
+def _margins_of(margins, row):
+    if margins.ndim == 2:
+        return lambda margins, row: margins
+    return lambda margins, row: margins[row, 0]
+
+
+def _sign_and_gradient(code: Code, kind: Any, pointers: list[Any]) -> tuple[Vector, Vector, Vector]:
     """Return y, the target y m(y), and target - score, from the addresses of scores, signs, margins."""
     scores, signs, margins = pointers
     sign, zero = code.load_int8(signs), code.constant(0.0)
-    asked = code.load(code.row(margins, 0)) * sign.maximum(zero)
-    target = asked + code.load(code.row(margins, 1)) * sign.minimum(zero)
+    if kind.ndim == 1:
+        target = sign * code.load(margins)
+    else:
+        asked = code.load(code.row(margins, 0)) * sign.maximum(zero)
+        target = asked + code.load(code.row(margins, 1)) * sign.minimum(zero)
     return sign, target, target - code.load(scores)
 
 
@@ -63,7 +78,7 @@ def box_step(typing_context, scores, signs, margins, beta, upper, inverse_norms,
         kinds = signature.args
         at = [None if k == 4 else code.pointer(kinds[k], args[k]) for k in range(8)]
         zero, upper = code.constant(0.0), _weights(code, kinds[4], args[4])
-        sign, _, gradient = _sign_and_gradient(code, at[:3])
+        sign, _, gradient = _sign_and_gradient(code, kinds[2], at[:3])
         old, inverse = code.load(at[3]), code.load(at[5])
         hinge = (sign * gradient).maximum(zero)
         if isinstance(kinds[8], types.NoneType):
@@ -99,7 +114,7 @@ def add_entry_sums(typing_context, scores, signs, margins, beta, upper, sums, sq
         code, wide = Code(context, builder, number), Code(context, builder, wide_number)
         kinds = signature.args
         at = [None if k == 4 else code.pointer(kinds[k], args[k]) for k in range(6)]
-        sign, target, gradient = _sign_and_gradient(code, at[:3])
+        sign, target, gradient = _sign_and_gradient(code, kinds[2], at[:3])
         beta, upper = code.load(at[3]), _weights(code, kinds[4], args[4])
         hinge = (sign * gradient).maximum(code.constant(0.0))
         loss, linear = upper * hinge, beta * target
