@@ -128,6 +128,15 @@ def test_of_a_model():
     assert path.loss_ax_.get_ylabel() == "Held-out Hamming loss"
 
 
+def test_cliques_that_return_count_once():
+    groups = [(), ((0, 1), (1, 2)), ((0, 1), (0, 2))]
+    rounds = [
+        record._replace(cliques=cliques) for record, cliques in zip(records([0, 2, 2]), groups, strict=True)
+    ]
+    path = LabelGraphPathDisplay(rounds, ["a", "b", "c"], 3).plot()
+    assert path.objective_line_.get_xdata().tolist() == [0, 2, 3]
+
+
 def test_rounds_are_named_where_they_are_few():
     names = [f"label {k}" for k in range(60)]
     few = LabelGraphPathDisplay(records([0, 1, 1]), names, 1).plot()

@@ -262,7 +262,8 @@ class LabelGraphPathDisplay(Display):
         """Draw the picture; see :meth:`LabelQualityDisplay.plot`."""
         width = min(_MOST_WIDTH, max(_LEAST_WIDTH, 2.5 + _WIDTH_A_ROUND * len(self.rounds)))
         self._begin(ax, width, _HEIGHT)
-        counts = np.cumsum([len(record.cliques) for record in self.rounds])
+        known: set[tuple[int, ...]] = set()
+        counts = np.array([len(known := known.union(record.cliques)) for record in self.rounds])
         objectives = [record.primal for record in self.rounds]
         self.objective_line_ = _curve(self.ax_, counts, objectives, "o-", _OBJECTIVE, "Objective")
         losses = np.array([record.held_out_loss for record in self.rounds])

@@ -207,7 +207,7 @@ class GraphFit:
 
         def state_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
             if is_smooth and isinstance(penalty, RoundPenalty):
-                penalty = RoundPenalty(penalty.rounds, _SMOOTHNESS / self.options.tol)
+                penalty = RoundPenalty(penalty.rounds, _SMOOTHNESS / self.options.tol, penalty.members)
             return pose(graph, penalty, self.regularization, self.inference, self.workers)
 
         return state_problem

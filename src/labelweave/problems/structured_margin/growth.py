@@ -57,26 +57,26 @@ class GrowingMargin(Generic[Problem]):
 
     def scored(self, problem: Any, point: Any) -> Proposal:
         moments, chosen = problem.moments(point), problem.graph.cliques
+        own, found = violations(moments, chosen), self._candidates(moments, chosen)
+        found += [item for item in zip(own.tolist(), chosen, strict=True) if len(item[1]) > 2]
+        best = sorted(found, key=lambda item: (-item[0], item[1]))[: self.per_round]
+        score = sum(item[0] for item in best)
+        bound = float(problem.penalty.round_squares(own).max(initial=0.0))
+        is_whole = len(chosen) >= self.n_labels * (self.n_labels - 1) // 2
+        excess = 0.5 * problem.regularization * (score - bound)
+        return Proposal(tuple(item[1] for item in best), score, excess, is_whole)
+
+    def _candidates(self, moments: DualMoments, chosen: Cliques) -> list[tuple[float, tuple[int, ...]]]:
         scores = pair_scores(moments)
-        for clique in chosen:
-            if len(clique) == 2:
-                scores[clique] = -1.0
-        found: list[tuple[float, tuple[int, ...]]] = [
-            (float(scores[pair]), pair) for pair in _largest_pairs(scores, self.per_round)
-        ]
+        found = [(float(scores[pair]), pair) for pair in _largest_pairs(scores, self.per_round)]
         if self.clique_size > 2:
             grown = grown_cliques(chosen, self.clique_size)
             found += list(zip(violations(moments, grown).tolist(), grown, strict=True))
-        best = sorted((item for item in found if item[0] >= 0), key=lambda item: (-item[0], item[1]))
-        best = best[: self.per_round]
-        own = violations(moments, chosen)
-        bound = float(problem.penalty.round_squares(own).max(initial=0.0))
-        largest = sum(sorted([*own.tolist(), *(item[0] for item in best)])[-self.per_round :])
-        return Proposal(tuple(item[1] for item in best), sum(item[0] for item in best), bound, largest)
+        return found
 
     def relaxed_bound(self, problem: Any, point: Any, dual: float) -> float:
         """Bound the objective of the relaxation from below, by a point of dual value ``dual``."""
-        largest, (labels, squares) = self.scored(problem, point).largest, problem.squares(point)
+        largest, (labels, squares) = self.scored(problem, point).score, problem.squares(point)
         own, penalty = 0.5 * LABEL_SCALE * labels, problem.penalty.dual(squares)
         cost = dual + problem.regularization * (own + penalty)
         bend = problem.regularization * (own + max(penalty, 0.5 * largest))
@@ -90,8 +90,10 @@ class GrowingMargin(Generic[Problem]):
 
 def round_graph(n_labels: int, rounds: tuple[Cliques, ...]) -> tuple[CliqueGraph, RoundPenalty]:
     """Join the cliques of all rounds, with the penalty that goes with them; the first round has none."""
-    groups = [number for number, cliques in enumerate(rounds[1:]) for _ in cliques]
-    return CliqueGraph(n_labels, [clique for cliques in rounds for clique in cliques]), RoundPenalty(groups)
+    entries = [(number, clique) for number, cliques in enumerate(rounds[1:]) for clique in cliques]
+    places = {clique: place for place, clique in enumerate(dict.fromkeys(clique for _, clique in entries))}
+    groups, members = [number for number, _ in entries], [places[clique] for _, clique in entries]
+    return CliqueGraph(n_labels, list(places)), RoundPenalty(groups, members=members)
 
 
 def _largest_pairs(scores: LabelsByLabels, count: int) -> list[tuple[int, int]]:

@@ -11,7 +11,9 @@ point in the features' space, and w the weights:
 
 The second is ``min over shares d >= 0, sum d = 1, of 1/2 sum_k ||w_k||^2 / d_k``, which for given shares is a
 ridge penalty again with w_k = d_k z_k, and for given weights has the shares ``||w_k|| / sum ||w_k||``; its
-conjugate is ``1/2 max_k ||z_k||^2``.  So the constraints of the dual stay exact, and so does the gap.
+conjugate is ``1/2 max_k ||z_k||^2``.  So the constraints of the dual stay exact, and so does the gap.  A
+clique that several rounds chose has weights of its own in each (the latent group lasso); its scores add
+up, so it is scored once, with the sum of its rounds' shares.
 
 The shares belong to the point; penalties do not change.  ``squares`` (cliques,) are squared norms of z.
 """
@@ -350,26 +352,28 @@ class RidgePenalty:
 class RoundPenalty:
     """Half the square of the summed norms of rounds, whose weights a smoothing may make smaller.
 
-    rounds (cliques,): the round of every clique, from 0.
+    rounds (entries,): the round of every entry, from 0.
+    members (entries,): the clique of every entry; None if every clique has one, in their order.
     smoothness: weights minimise the penalty and their squares over twice that (Tan et al. 2015, equation 11,
         where it is lambda / sigma), which makes them a smooth function of z.
     """
 
-    def __init__(self, rounds: Any = (), smoothness: float = np.inf) -> None:
+    def __init__(self, rounds: Any = (), smoothness: float = np.inf, members: Any = None) -> None:
         self.rounds, self.smoothness = np.asarray(rounds, np.int64), smoothness
+        self.members = np.asarray(range(len(self.rounds)) if members is None else members, np.int64)
         self.n_rounds = int(self.rounds.max(initial=-1)) + 1
 
     def first_shares(self) -> Array:
         return np.full(self.n_rounds, 1.0 / max(1, self.n_rounds))
 
     def scales(self, shares: Array) -> Array:
-        return self._multiples(shares)[self.rounds]
+        return np.bincount(self.members, self._multiples(shares)[self.rounds])
 
     def _multiples(self, shares: Array) -> Array:
         return shares / (1.0 + shares / self.smoothness)
 
     def round_squares(self, squares: Array) -> Array:
-        return np.bincount(self.rounds, squares, minlength=self.n_rounds)
+        return np.bincount(self.rounds, squares[self.members], minlength=self.n_rounds)
 
     def primal(self, squares: Array, shares: Array) -> float:
         return 0.5 * float(self._norms(squares, shares).sum()) ** 2
