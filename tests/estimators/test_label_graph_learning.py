@@ -3,6 +3,7 @@
 from inspect import signature
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from attacks.small_fits import grouped
@@ -12,7 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 import labelweave
 from labelweave import GraphGrowth, LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
+from labelweave.foundation.arguments import ParameterError
 from labelweave.metrics import hamming_loss
+from labelweave.problems.structured_margin import growth
 
 
 def model(**parameters):
@@ -62,6 +65,54 @@ def test_several_cliques_a_round_and_larger_cliques(toy):
     assert triples.label_graph_.cliques[-1] == (0, 1, 2)
     assert triples.label_graph_.signs[-1] == 0
     assert len(triples.clique_coef_) == 3 * 4 + 8
+
+
+def exclusive_or(n_rows=150):
+    """Draw labels of which the third follows from two others, and no pair says anything."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(n_rows, 3)), rng.integers(0, 2, (n_rows, 5))
+    Y[:, 2] = Y[:, 0] != Y[:, 1]
+    return X, Y
+
+
+@pytest.mark.parametrize("options", [{"clique_size": 3}, {"candidates": [(0, 4), (0, 1, 2), (1, 2, 3)]}])
+def test_a_triple_is_found_where_no_pair_violates(options):
+    X, Y = exclusive_or()
+    fitted = model(regularization=0.1, graph_tol=0.0, tol=1e-3, **options).fit(X, Y)
+    given = LabelGraphClassifier([(0, 1, 2)], 0.1, tol=1e-3).fit(X, Y)
+    pairs = model(regularization=0.1, graph_tol=0.0, tol=1e-3).fit(X, Y)
+    assert chosen(fitted)[0] == (0, 1, 2)
+    assert set(chosen(fitted)) <= set(options.get("candidates", chosen(fitted)))
+    assert fitted.objective_ < 1.001 * given.objective_ < 0.9 * pairs.objective_
+    assert fitted.relaxation_gap_ < 2e-3
+
+
+def test_cliques_that_were_not_scored_are_told(monkeypatch):
+    X, Y = exclusive_or()
+    monkeypatch.setattr(growth, "_MOST_CANDIDATES", 19)
+    fitted = model(regularization=0.1, clique_size=3, max_rounds=2).fit(X, Y)
+    assert np.isnan(fitted.relaxation_gap_)
+    assert fitted.graph_reason_.endswith(
+        "; of cliques above pairs only those grown from chosen ones were scored"
+    )
+
+
+def test_candidates_are_named_kept_and_refused(tmp_path):
+    X, Y = exclusive_or()
+    Y = pd.DataFrame(Y, columns=list("abcde"))
+    fitted = model(candidates=[("a", "b", "c"), ("d", "e")], regularization=0.1).fit(X, Y)
+    assert set(fitted.label_graph_.cliques) <= {(0, 1, 2), (3, 4)}
+    fitted.save(tmp_path / "m.lw")
+    again = clone(labelweave.load(tmp_path / "m.lw")).fit(X, Y)
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    for candidates, said in (
+        ([("a", "x")], r"candidates cannot be read as cliques: .* unknown label name 'x'"),
+        ([list(range(9))], r"a clique of 9 labels; give cliques of 2 to 8 labels"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            model(candidates=candidates).fit(np.ones((20, 1)), Y.join(Y.add_suffix("2")).iloc[:20])
+    with pytest.raises(ParameterError, match="candidates are given, the only cliques to choose from"):
+        model(candidates=[("a", "b")], clique_size=3).fit(X, Y)
 
 
 def test_held_out_rows_measure_every_round(toy):

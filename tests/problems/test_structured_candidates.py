@@ -60,10 +60,13 @@ def test_scores_are_those_of_dense_distributions(missing, monkeypatch):
     np.testing.assert_allclose([scores[pair] for pair in pairs], expected)
     np.testing.assert_allclose(violations(problem.moments(), pairs), expected)
     assert (np.tril(scores) == 0).all()
-    triples = [(0, 1, 2), (0, 1, 3), (0, 3, 4), (1, 2, 3, 4)]
-    np.testing.assert_allclose(
-        violations(problem.moments(), triples), [_dense_score(problem, clique) for clique in triples]
-    )
+    larger = [(0, 1, 2), (0, 3), (0, 1, 3), (0, 3, 4), (0, 1, 2, 3), (1, 2, 3, 4)]
+    expected = [_dense_score(problem, clique) for clique in larger]
+    np.testing.assert_allclose(violations(problem.moments(), larger), expected)
+    listed = growth.ListedCliques(larger)
+    np.testing.assert_allclose(listed.scores(problem.moments()), expected)
+    best = sorted(zip(expected, larger, strict=True), reverse=True)[:2]
+    assert [clique for _, clique in listed.best(problem.moments(), 2)] == [clique for _, clique in best]
 
 
 def test_the_scores_of_cliques_in_the_graph_are_the_squares_of_z():
@@ -132,6 +135,22 @@ def test_rounds_of_more_cliques_and_triples():
     assert problem.penalty.rounds.tolist() == [0, 0, 1, 1, 2, 2]
     assert any(len(clique) == 3 for clique in problem.graph.cliques)
     assert np.isfinite(problem.evaluate().gap)
+
+
+def test_where_cliques_are_too_many_they_grow_and_nothing_bounds_the_others(monkeypatch):
+    data = margin_data(*rows(4, n=80))
+    growing = _growing(data, 2, 3)
+    result, state, _ = _learn(growing, max_rounds=3, tol=1e-3)
+    problem, point = growing.at(state.cliques), state.inner.point
+    assert growing.scores_all
+    assert growing.relaxed_bound(problem, point, result.trace[-1].dual) <= result.trace[-1].dual
+    monkeypatch.setattr(growth, "_MOST_CANDIDATES", 19)  # of ten pairs and ten triples
+    growing = _growing(data, 2, 3)
+    result, state, _ = _learn(growing, max_rounds=3, tol=1e-3)
+    assert not growing.scores_all
+    assert all(len(clique) == 2 for clique in state.cliques[1])
+    assert any(len(clique) == 3 for cliques in state.cliques for clique in cliques)
+    assert np.isnan(growing.relaxed_bound(problem, point, result.trace[-1].dual))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])

@@ -316,9 +316,9 @@ class PartitionedMoments:
         """Compute a clique's columns (d, states)."""
         return self._summed("clique_sums", clique)
 
-    def pair_sums(self, label: int, others: Array) -> Array:
-        """Compute the columns (d, p) of the products of a label's sign and those of p others."""
-        return self._summed("pair_sums", label, others)
+    def sign_sums(self, sets: Array) -> Array:
+        """Compute the columns (d, K) of the products of the signs of K sets of labels (K, m)."""
+        return self._summed("sign_sums", sets)
 
 
 class PartitionedGraphData(GraphData):

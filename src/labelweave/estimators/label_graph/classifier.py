@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph.choice import (
+    choose_candidates,
     choose_graph,
     graph_with_strengths,
     usual_regularization,
@@ -201,7 +202,8 @@ class LabelGraphClassifier(LabelGraphModel):
         (primal - dual) / abs(primal), at the learned graph; inexact inference enters with its bound.
     relaxation_gap_ : float
         With ``graph="learn"`` the share of the objective by which other cliques could lower it at most, in
-        the convex relaxation over all pairs of labels (of larger cliques, those that could come next).  With
+        the convex relaxation over all candidates (pairs, or what :class:`GraphGrowth` says).  NaN where some
+        candidates were not scored: ``clique_size`` above 2 with too many labels to score all.  With
         ``refit`` it is that of the fit that found the graph: the penalty of weights fitted again has no such
         relaxation.  NaN for a given graph.
     trace_ : list of TraceRecord
@@ -340,8 +342,11 @@ class LabelGraphClassifier(LabelGraphModel):
         )
         earlier = self._states if self.warm_start else {}
         inference, share = self._inference_options(), self._measured_share
-        growth = self._growth or USUAL_GROWTH
-        return GraphFit(self, growth, self.regularization_, inference, share, seed, workers, journal, earlier)
+        growth, n_labels = self._growth or USUAL_GROWTH, data.labels.n_labels
+        candidates = choose_candidates(growth.candidates, n_labels, self._graph_names(n_labels))
+        return GraphFit(
+            self, growth, self.regularization_, inference, share, seed, workers, candidates, journal, earlier
+        )
 
     @property
     def _growth(self) -> GraphGrowth | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
@@ -34,10 +34,11 @@ from labelweave.problems.structured_margin import (
     round_graph,
 )
 from labelweave.solvers import SolverResult, State, Status
-from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord, GrowthState
+from labelweave.solvers.clique_generation import CliqueGeneration, Cliques, GraphRecord, GrowthState
 from labelweave.solvers.frame import relative_gap
 from labelweave.solvers.passes import BlockFrankWolfe, PassState
 
+LARGEST_CANDIDATE = 8  # labels, of 2^8 - 1 sets of labels
 SOLVERS = ("frank_wolfe", "proximal")
 # of the paper's 2 / epsilon: with epsilon half the tolerance, smoothing takes half of what is allowed
 _SMOOTHNESS = 4.0
@@ -45,6 +46,7 @@ _ROUND_TOL = 1e-2  # gap of a round that is followed by another
 _SCORES_AT_ONCE = 16_000_000
 _CHOSEN = "held-out rows chose the number of rounds"
 _INTERRUPTED = "interrupted"
+_UNSCORED = "; of cliques above pairs only those grown from chosen ones were scored"
 
 
 @storable("GraphGrowth")
@@ -64,8 +66,12 @@ class GraphGrowth(ParameterGroup):
         The graph is done when two rounds change the objective by less than this share (supplement, A.3, with
         0.05), or when no candidate violates the dual; 0 leaves the second reason alone.
     clique_size : int, default=2
-        The most labels in a clique, 2 to 8.  Above 2, pairs may be followed by larger cliques grown from
-        chosen ones.
+        The most labels in a clique, 2 to 8.  All cliques up to that size are candidates where they are at
+        most 25,000 (triples of 53 labels).  Where they are more, larger ones are grown from chosen pairs,
+        the others are not scored, ``relaxation_gap_`` is NaN and ``graph_reason_`` says so.
+    candidates : list of tuple or None, default=None
+        The only cliques to choose from, tuples of 2 to 8 label names or numbers; None for all cliques up to
+        ``clique_size``.
     validation_fraction : float or None, default=None
         Share of the rows on which the Hamming loss is measured after every round of a graph that grows on
         the others; its weights are then fitted to all rows.
@@ -86,7 +92,8 @@ class GraphGrowth(ParameterGroup):
         "cliques_per_round": [COUNT],
         "max_rounds": [Integral],
         "graph_tol": [NON_NEGATIVE],
-        "clique_size": [Interval(Integral, 2, 8, closed="both")],
+        "clique_size": [Interval(Integral, 2, LARGEST_CANDIDATE, closed="both")],
+        "candidates": [list, tuple, None],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "early_stopping": ["boolean"],
         "refit": ["boolean"],
@@ -94,8 +101,8 @@ class GraphGrowth(ParameterGroup):
 
     def __init__(
         self, *, cliques_per_round: int = 1, max_rounds: int = 50, graph_tol: float = 0.01,
-        clique_size: int = 2, validation_fraction: float | None = None, early_stopping: bool = False,
-        refit: bool = False,
+        clique_size: int = 2, candidates: Sequence[tuple[Any, ...]] | None = None,
+        validation_fraction: float | None = None, early_stopping: bool = False, refit: bool = False,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -105,6 +112,21 @@ class GraphGrowth(ParameterGroup):
                 f"`max_rounds` is {self.max_rounds}; a learned graph needs at least one round: give 1 or "
                 'more, or `graph="none"` for labels on their own.'
             )
+        if self.candidates is not None and self.clique_size > 2:
+            raise ParameterError(
+                f"`clique_size` is {self.clique_size} and candidates are given, the only cliques to "
+                "choose from; leave one of them out."
+            )
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        state = super().to_state()
+        if self.candidates is not None:
+            state["candidates"] = [
+                [str(label) if isinstance(label, str) else int(label) for label in clique]
+                for clique in self.candidates
+            ]
+        return state
 
 
 USUAL_GROWTH = GraphGrowth()
@@ -161,6 +183,7 @@ class GraphFit:
     inference: options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
     share: of the rows, to measure rounds on; None for none.
     seed: fixes the order of rows.
+    candidates: the cliques to choose from; None for all of ``clique_size``.
     earlier: the states of an earlier fit to start from.
     """
 
@@ -171,6 +194,7 @@ class GraphFit:
     share: float | None
     seed: int
     workers: Workers
+    candidates: Cliques | None = None
     journal: Journal = field(default_factory=Journal)
     earlier: Mapping[str, State] = field(default_factory=dict)
 
@@ -222,6 +246,8 @@ class GraphFit:
             fitted = self._grown(data, on_round)
         else:
             fitted = self._measured(data, self.share, on_round)
+        if not self._growing(data, self._problem(data)).scores_all:
+            fitted = fitted._replace(reason=fitted.reason + _UNSCORED)
         if not self.growth.refit or fitted.is_interrupted:
             return fitted
         try:
@@ -274,8 +300,9 @@ class GraphFit:
     ) -> GrowingMargin[Any]:  # fmt: skip
         growth = self.growth
         return GrowingMargin(
-            data.labels.n_labels, state_problem, growth.cliques_per_round, growth.clique_size, measure
-        )
+            data.labels.n_labels, state_problem, growth.cliques_per_round, growth.clique_size,
+            self.candidates, measure,
+        )  # fmt: skip
 
     def _measured(self, data: GraphData, share: float, on_round: Callable[[Any], bool]) -> FittedGraph:
         train, held_out = _parts(data, share, self.seed)

@@ -162,28 +162,42 @@ def add_costs(rows, data, layout, scores, unary, rest):
 
 
 @njit(**INNER)
-def _expected_product(row, one, other, home, dual):
-    """Expect the product of the signs of two labels of one component."""
+def _has_home(sets, place, first, end, homes, home):
+    found = False
+    for slot in range(first, end):
+        found = found or homes[sets[place, slot]] == home
+    return found
+
+
+@njit(**INNER)
+def _expected_sign(row, sets, place, first, homes, dual):
+    """Expect the product of the signs of a set's labels, from the first on, that share its component."""
+    home = homes[sets[place, first]]
+    if home < 0 or not _has_home(sets, place, first + 1, sets.shape[1], homes, home):
+        return 2.0 * dual.means[row, sets[place, first]] - 1.0
     total = 0.0
     for vertex in range(dual.shares.shape[1]):
-        same = (dual.vertices[row, vertex, one] != 0) == (dual.vertices[row, vertex, other] != 0)
-        total += dual.shares[row, vertex, home] if same else -dual.shares[row, vertex, home]
+        share = dual.shares[row, vertex, home]
+        if share == 0.0:
+            continue
+        for slot in range(first, sets.shape[1]):
+            if homes[sets[place, slot]] == home and dual.vertices[row, vertex, sets[place, slot]] == 0:
+                share = -share
+        total += share
     return total
 
 
 @njit(**LOOP)
-def pair_moments(label, others, homes, targets, dual, moments):
-    """Write the product of two labels' true signs less the expected one, for every row and other label."""
+def sign_moments(sets, homes, targets, dual, moments):
+    """Write the product of the true signs of some labels less the expected one, for rows and sets (K, m)."""
     for row in range(len(targets)):
-        sign = 2.0 * targets[row, label] - 1.0
-        mean = 2.0 * dual.means[row, label] - 1.0
-        for place in range(len(others)):
-            other = others[place]
-            true = sign * (2.0 * targets[row, other] - 1.0)
-            if homes[label] >= 0 and homes[other] == homes[label]:
-                expected = _expected_product(row, label, other, homes[label], dual)
-            else:
-                expected = mean * (2.0 * dual.means[row, other] - 1.0)
+        for place in range(len(sets)):
+            true, expected = 1.0, 1.0
+            for slot in range(sets.shape[1]):
+                true *= 2.0 * targets[row, sets[place, slot]] - 1.0
+                home = homes[sets[place, slot]]
+                if home < 0 or not _has_home(sets, place, 0, slot, homes, home):
+                    expected *= _expected_sign(row, sets, place, slot, homes, dual)
             moments[row, place] = true - expected
 
 

@@ -193,12 +193,12 @@ class DualMoments(NamedTuple):
             marginal[rows, state] += shares[:, vertex]
         return marginal
 
-    def pair_sums(self, label: int, others: Array) -> Array:
-        """Compute the columns (d, p) of the products of a label's sign and those of p others."""
-        from labelweave.foundation.loops.structured import pair_moments
+    def sign_sums(self, sets: Array) -> Array:
+        """Compute the columns (d, K) of the products of the signs of K sets of labels (K, m)."""
+        from labelweave.foundation.loops.structured import sign_moments
 
-        moments = np.empty((self.data.n_rows, len(others)))
-        pair_moments(label, others, self.homes, self.targets, self.dual, moments)
+        moments = np.empty((self.data.n_rows, len(sets)))
+        sign_moments(sets, self.homes, self.targets, self.dual, moments)
         return self._sums(moments)
 
     def _sums(self, moments: Array) -> Array:
