@@ -9,11 +9,14 @@ import scipy.sparse as sp
 from attacks.small_fits import grouped
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, f1_score
 
 import labelweave
 from labelweave import GraphGrowth, LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
+from labelweave.estimators.held_out import hold_out
 from labelweave.foundation.arguments import ParameterError
+from labelweave.labels import LabelMatrix
 from labelweave.metrics import hamming_loss
 from labelweave.problems.structured_margin import growth
 
@@ -67,6 +70,10 @@ def test_several_cliques_a_round_and_larger_cliques(toy):
     assert len(triples.clique_coef_) == 3 * 4 + 8
 
 
+def sample_f1(Y, found):
+    return f1_score(Y, found, average="samples", zero_division=1)
+
+
 def exclusive_or(n_rows=150):
     """Draw labels of which the third follows from two others, and no pair says anything."""
     rng = np.random.default_rng(0)
@@ -113,6 +120,19 @@ def test_candidates_are_named_kept_and_refused(tmp_path):
             model(candidates=candidates).fit(np.ones((20, 1)), Y.join(Y.add_suffix("2")).iloc[:20])
     with pytest.raises(ParameterError, match="candidates are given, the only cliques to choose from"):
         model(candidates=[("a", "b")], clique_size=3).fit(X, Y)
+
+
+@pytest.mark.parametrize(("loss", "score"), [("subset", accuracy_score), ("f1", sample_f1)])
+def test_held_out_rows_measure_the_loss_of_label_sets(toy, loss, score):
+    X, Y, *_ = toy
+    growth = {"validation_fraction": 0.3, "max_rounds": 2, "random_state": 1}
+    fitted = model(loss=loss, regularization=1e-3, **growth).fit(X, Y)
+    seed = int(np.random.RandomState(1).randint(2**31 - 1))
+    train, held_out = hold_out(LabelMatrix.from_any(Y), 0.3, seed)
+    part = model(loss=loss, regularization=1e-3, max_rounds=2, random_state=1).fit(X[train], Y[train])
+    found = 1.0 - score(Y[held_out], part.predict(X[held_out]))
+    assert fitted.graph_trace_[-1].held_out_loss == pytest.approx(found, abs=0.05)
+    assert 0 < fitted.duality_gap_ <= 0.02
 
 
 def test_held_out_rows_measure_every_round(toy):

@@ -10,9 +10,12 @@ class StructuredTwin:
     """All labelings of a few labels; two weight vectors a label and one a state of every clique.
 
     rounds: the round of every clique, or all its rounds; None for a ridge penalty.
+    loss: of two label sets (m,), in the place of costs; unobserved labels are left out.
     """
 
-    def __init__(self, X, Y, cliques, regularization, costs=None, weights=None, rounds=None, entries=1.0):
+    def __init__(
+        self, X, Y, cliques, regularization, costs=None, weights=None, rounds=None, entries=1.0, loss=None
+    ):
         self.X, self.regularization, self.rounds = X, regularization, rounds
         self.observed, self.Y = ~np.isnan(Y), np.nan_to_num(Y).astype(int)
         n, n_labels = Y.shape
@@ -33,6 +36,9 @@ class StructuredTwin:
         wrong = self.labelings[None] != self.Y[:, None]
         cost = np.where(self.Y == 1, self.costs[1], self.costs[0]) * entries
         self.cost = (wrong * (cost * self.observed)[:, None]).sum(axis=2)
+        if loss is not None:
+            own = zip(self.Y, self.observed, strict=True)
+            self.cost = np.array([[loss(y[seen], to[seen]) for to in self.labelings] for y, seen in own])
 
     def features(self, labels):
         """One-hot states of all labels and cliques."""

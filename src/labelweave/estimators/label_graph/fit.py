@@ -25,6 +25,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.model_files import storable
 from labelweave.problems.structured_margin import (
+    LARGEST_WIDTH,
     CliquePenalty,
     GrowingMargin,
     RidgePenalty,
@@ -32,6 +33,8 @@ from labelweave.problems.structured_margin import (
     StructuredMargin,
     StructuredRows,
     round_graph,
+    set_losses,
+    set_steps,
 )
 from labelweave.solvers import SolverResult, State, Status
 from labelweave.solvers.clique_generation import CliqueGeneration, Cliques, GraphRecord, GrowthState
@@ -73,8 +76,8 @@ class GraphGrowth(ParameterGroup):
         The only cliques to choose from, tuples of 2 to 8 label names or numbers; None for all cliques up to
         ``clique_size``.
     validation_fraction : float or None, default=None
-        Share of the rows on which the Hamming loss is measured after every round of a graph that grows on
-        the others; its weights are then fitted to all rows.
+        Share of the rows on which the loss (of all entries the Hamming loss) is measured after every round of
+        a graph that grows on the others; its weights are then fitted to all rows.
     early_stopping : bool, default=False
         Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
         tenth of the rows is held out.
@@ -133,16 +136,17 @@ USUAL_GROWTH = GraphGrowth()
 
 
 class GraphData(NamedTuple):
-    """The rows to fit: features (n, d), with the constant one, and costs of errors (n, L)."""
+    """The rows to fit: features (n, d), with the constant one; costs of errors (n, L), or another loss."""
 
     features: FeatureMatrix
     labels: LabelMatrix
     weights: PerRow
     costs: RowsByLabels
+    loss: str = "hamming"
 
     def rows(self, which: Array) -> GraphData:
         return type(self)(
-            self.features.rows(which), self.labels[which], self.weights[which], self.costs[which]
+            self.features.rows(which), self.labels[which], self.weights[which], self.costs[which], self.loss
         )
 
     def posed(self) -> Callable[..., StructuredMargin]:
@@ -207,7 +211,7 @@ class GraphFit:
         on_check: gets every record, and what makes the model there; a true result ends the fit.
         penalty: that of the rounds in which the graph grew, whose relaxation then bounds the objective.
         """
-        _refuse_wide(graph, self.inference, "leave out edges")
+        _refuse_wide(graph, self.inference, "leave out edges", data.loss)
         problem = self._problem(data)(graph, penalty or RidgePenalty(graph.n_cliques))
         solver, start, known = self._passes(self.options.tol), None, self.earlier.get(stage)
         if isinstance(known, PassState):
@@ -263,7 +267,7 @@ class GraphFit:
         state_problem, told = self._problem(data), 0
 
         def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
-            _refuse_wide(graph, self.inference, "lower `max_rounds` or `cliques_per_round`")
+            _refuse_wide(graph, self.inference, "lower `max_rounds` or `cliques_per_round`", data.loss)
             return state_problem(graph, penalty)
 
         def on_check(record: Any, state: GrowthState) -> bool:
@@ -274,7 +278,7 @@ class GraphFit:
             return on_round(state.records[-1]._replace(time=record.time))
 
         def measure(problem: StructuredMargin, point: Any) -> float:
-            return math.nan if others is None else _hamming_loss(others, problem, point)
+            return math.nan if others is None else _held_out_loss(others, problem, point)
 
         options, growth = self.options, self.growth
         problem = self._growing(data, checked_problem, measure)
@@ -343,9 +347,15 @@ def _timed(state: GrowthState, result: SolverResult) -> tuple[GraphRecord, ...]:
     )
 
 
-def _refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> None:
+def _refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str, loss: str) -> None:
     """Refuse a graph that exact inference cannot solve, with advice how to have a narrower one."""
     budget = inference["exact_width"]
+    if loss != "hamming" and (width := set_steps(graph).width) > LARGEST_WIDTH:
+        raise ParameterError(
+            f"The worst label set of `loss={loss!r}` in the graph of {graph.n_cliques} cliques takes all "
+            f"values of {width} labels at a time, above {LARGEST_WIDTH}; {advice}, or leave `loss` at "
+            '"hamming".'
+        )
     if inference["method"] != "exact" or graph.width <= budget:
         return
     raise ParameterError(
@@ -372,8 +382,8 @@ def _parts(data: GraphData, share: float, seed: int) -> tuple[Array, Array]:
     return train, held_out
 
 
-def _hamming_loss(data: GraphData, problem: StructuredMargin, point: Any) -> float:
-    """Compute the Hamming loss of weights on other rows; unobserved labels do not count."""
+def _held_out_loss(data: GraphData, problem: StructuredMargin, point: Any) -> float:
+    """Compute the loss of weights on other rows, as a mean; unobserved labels do not count."""
     weights, n_labels = point.weights(), data.labels.n_labels
     inference, workers = problem.map, problem.workers
 
@@ -387,6 +397,11 @@ def _hamming_loss(data: GraphData, problem: StructuredMargin, point: Any) -> flo
     for rows in panels(len(data.labels), size):
         labels = data.features.mapped(best_labels, np.arange(rows.start, rows.stop), size)
         signs = data.labels[rows].to_signs()
+        if data.loss != "hamming":
+            losses = set_losses(data.loss, labels.astype(np.int8), signs > 0, signs != 0)
+            wrong += float(data.weights[rows] @ losses)
+            seen += float(data.weights[rows].sum())
+            continue
         counts = (signs != 0) * data.weights[rows, None]
         wrong += float((counts * (labels != (signs > 0))).sum())
         seen += float(counts.sum())

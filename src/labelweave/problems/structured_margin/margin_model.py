@@ -34,6 +34,7 @@ from labelweave.foundation.loops.structured import CLIQUE, COMPONENT, DualPoint,
 from labelweave.inference.map import MapInference
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.problems.structured_margin.label_sets import SET_LOSSES, set_steps, worst_label_sets
 from labelweave.solvers.frame import TraceRecord
 
 LABEL_SCALE = 2.0
@@ -46,13 +47,21 @@ class StructuredRows:
 
     weights (n,): weights of the rows, some of them positive.
     costs (n, L): of errors; those of unobserved labels do not count.
+    loss: a word of ``SET_LOSSES``, the place of which is its number; costs are of "hamming" alone.
     arrays: what the passes read, with targets of 0 where nothing was observed.
     products (n, d): the features again, for products; of rows elsewhere these are not made here.
     Shapes: features (n, d), labels (n, L).
     Raises ValueError if the squared norm of a row is too large for a float.
     """
 
-    def __init__(self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, costs: Array) -> None:
+    def __init__(
+        self,
+        features: FeatureMatrix,
+        labels: LabelMatrix,
+        weights: Array,
+        costs: Array,
+        loss: str = "hamming",
+    ) -> None:
         signs = labels.to_signs()
         squares = features.squared_norms()
         if not np.isfinite(squares).all():
@@ -60,20 +69,21 @@ class StructuredRows:
         arrays = MarginRows(
             targets=np.ascontiguousarray(signs > 0, np.int8),
             observed=np.ascontiguousarray(signs != 0, np.int8),
-            costs=np.ascontiguousarray(np.where(signs == 0, 0.0, costs)),
+            costs=np.ascontiguousarray(np.where((signs == 0) | (loss != "hamming"), 0.0, costs)),
             weights=np.asarray(weights, np.float64) / np.sum(weights, dtype=np.float64),
             squares=squares,
         )
-        self._set(features, arrays)
+        self._set(features, arrays, loss)
 
     @classmethod
-    def part(cls, features: FeatureMatrix, arrays: MarginRows) -> StructuredRows:
+    def part(cls, features: FeatureMatrix, arrays: MarginRows, loss: str = "hamming") -> StructuredRows:
         """Make them of some of the rows, with the weights that these have among all."""
         made = cls.__new__(cls)
-        made._set(features, arrays)
+        made._set(features, arrays, loss)
         return made
 
-    def _set(self, features: FeatureMatrix, arrays: MarginRows) -> None:
+    def _set(self, features: FeatureMatrix, arrays: MarginRows, loss: str) -> None:
+        self.loss = loss
         is_sparse = not features.is_apart and features.is_sparse
         self.arrays, self.products = arrays, features.astype(np.float64)
         self._sparse = features.sparse_rows(np.float64) if is_sparse else None
@@ -218,7 +228,9 @@ class MarginModel:
 
     def __post_init__(self) -> None:
         self.map = MapInference(self.graph, **self.inference)
-        self.layout, self.homes = graph_layout(self.graph)
+        self.layout, self.homes = graph_layout(self.graph, self.data.loss)
+        if self.layout.loss:
+            self.steps = set_steps(self.graph)
         self.n_rows = self.data.n_rows
 
     def _first_arrays(self) -> dict[str, Any]:
@@ -246,6 +258,9 @@ class MarginModel:
         scores, n_labels = products * point.scales, self.data.n_labels
         unary, rest = np.empty((len(rows), n_labels)), np.empty(len(rows))
         add_costs(rows, self.data.arrays_with(point.targets), self.layout, scores, unary, rest)
+        if self.layout.loss:
+            labels, values = worst_label_sets(self.steps, self.data.loss, rows, self.data.arrays, scores)
+            return WorstLabelings(labels, np.maximum(0.0, values + rest), np.zeros(len(rows)))
         result = self.map.solve(unary, scores[:, n_labels:].copy(), workers=self.workers)
         losses = np.maximum(0.0, result.bounds + rest)
         return WorstLabelings(result.labels, losses, result.bounds - result.values)
@@ -292,10 +307,15 @@ def _numbers(part: slice) -> Array:
     return np.arange(part.start, part.stop, dtype=np.int64)
 
 
-def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
-    """List the components of two labels or more, and the component of every label, -1 where it is alone."""
+def graph_layout(graph: CliqueGraph, loss: str = "hamming") -> tuple[Layout, Array]:
+    """List the components of two labels or more, and the component of every label, -1 where it is alone.
+
+    A loss of label sets makes all labels one component.
+    """
     homes = np.full(graph.n_labels, -1, np.int64)
     wide = [labels for labels in graph.components if len(labels) > 1]
+    if loss != "hamming":
+        wide = [tuple(range(graph.n_labels))]
     for number, labels in enumerate(wide):
         homes[list(labels)] = number
     own: list[list[int]] = [[] for _ in wide]
@@ -309,6 +329,7 @@ def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
         labels=np.concatenate([_integers(wide), np.flatnonzero(homes < 0)]),
         cliques=np.array([*zip(_starts(members), [*columns, 0], strict=True)], CLIQUE),
         members=_integers(members),
+        loss=SET_LOSSES.index(loss),
     )
     return layout, homes
 
