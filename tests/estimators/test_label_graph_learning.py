@@ -126,10 +126,10 @@ def test_candidates_are_named_kept_and_refused(tmp_path):
 def test_held_out_rows_measure_the_loss_of_label_sets(toy, loss, score):
     X, Y, *_ = toy
     growth = {"validation_fraction": 0.3, "max_rounds": 2, "random_state": 1}
-    fitted = model(loss=loss, regularization=1e-3, **growth).fit(X, Y)
+    fitted = model(loss=loss, **growth).fit(X, Y)
     seed = int(np.random.RandomState(1).randint(2**31 - 1))
     train, held_out = hold_out(LabelMatrix.from_any(Y), 0.3, seed)
-    part = model(loss=loss, regularization=1e-3, max_rounds=2, random_state=1).fit(X[train], Y[train])
+    part = model(loss=loss, max_rounds=2, random_state=1).fit(X[train], Y[train])
     found = 1.0 - score(Y[held_out], part.predict(X[held_out]))
     assert fitted.graph_trace_[-1].held_out_loss == pytest.approx(found, abs=0.05)
     assert 0 < fitted.duality_gap_ <= 0.02

@@ -62,12 +62,12 @@ class GraphRecord(NamedTuple):
     """What was known after one round.
 
     round: the round; round 0 has no cliques.
-    cliques: the cliques that the round activated.
+    cliques: the cliques of the round, of which earlier rounds may have some.
     score: their scores together, before the round.
     n_iter: passes over the rows in the round.
     primal: the objective after the round.
     dual: the dual objective after the round.
-    held_out_loss: hamming loss on held-out rows after the round; NaN where none are held out.
+    held_out_loss: the loss on held-out rows after the round, of entries the Hamming loss; NaN where none are.
     """
 
     round: int

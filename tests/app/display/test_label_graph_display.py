@@ -126,6 +126,8 @@ def test_of_a_model():
     np.testing.assert_allclose(path.objective_line_.get_ydata(), [record.primal for record in rounds])
     np.testing.assert_allclose(path.loss_line_.get_ydata(), [record.held_out_loss for record in rounds])
     assert path.loss_ax_.get_ylabel() == "Held-out Hamming loss"
+    pipeline[-1].set_params(loss="f1")
+    assert LabelGraphPathDisplay.from_estimator(pipeline).loss_ax_.get_ylabel() == "Held-out F1 loss"
 
 
 def test_cliques_that_return_count_once():
