@@ -125,10 +125,7 @@ class GraphGrowth(ParameterGroup):
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         state = super().to_state()
         if self.candidates is not None:
-            state["candidates"] = [
-                [str(label) if isinstance(label, str) else int(label) for label in clique]
-                for clique in self.candidates
-            ]
+            state["candidates"] = [np.asarray(clique).tolist() for clique in self.candidates]
         return state
 
 
@@ -145,9 +142,8 @@ class GraphData(NamedTuple):
     loss: str = "hamming"
 
     def rows(self, which: Array) -> GraphData:
-        return type(self)(
-            self.features.rows(which), self.labels[which], self.weights[which], self.costs[which], self.loss
-        )
+        features, labels = self.features.rows(which), self.labels[which]
+        return type(self)(features, labels, self.weights[which], self.costs[which], self.loss)
 
     def posed(self) -> Callable[..., StructuredMargin]:
         """Give what states the problem of a graph over these rows, from all that is not data."""
@@ -398,7 +394,7 @@ def _held_out_loss(data: GraphData, problem: StructuredMargin, point: Any) -> fl
         labels = data.features.mapped(best_labels, np.arange(rows.start, rows.stop), size)
         signs = data.labels[rows].to_signs()
         if data.loss != "hamming":
-            losses = set_losses(data.loss, labels.astype(np.int8), signs > 0, signs != 0)
+            losses = set_losses(data.loss, labels, signs > 0, signs != 0)
             wrong += float(data.weights[rows] @ losses)
             seen += float(data.weights[rows].sum())
             continue

@@ -63,14 +63,6 @@ def _score_of_cliques(step, state, steps, scores):
 
 
 @njit(**INNER)
-def _clear(step, hits, wrong, steps, work):
-    table = work.totals[(step + 1) % 2]
-    for state in range(1 << steps.width):
-        if state & ~steps.kept[step] == 0:
-            table[state, : hits + 1, : wrong + 1] = -np.inf
-
-
-@njit(**INNER)
 def _decide(step, hits, wrong, is_hit, is_wrong, steps, scores, work):
     """Decide a label from a table of so many hits and false positives at most."""
     before, after = work.totals[step % 2], work.totals[(step + 1) % 2]
@@ -117,7 +109,7 @@ def worst_sets(rows, data, loss, steps, scores, work, labels, values):
             label = steps.labels[step]
             is_hit = 1 if data.observed[row, label] and data.targets[row, label] else 0
             is_wrong = 1 if data.observed[row, label] and not data.targets[row, label] else 0
-            _clear(step, hits + is_hit, wrong + is_wrong, steps, work)
+            work.totals[(step + 1) % 2, :, : hits + is_hit + 1, : wrong + is_wrong + 1] = -np.inf
             _decide(step, hits, wrong, is_hit, is_wrong, steps, scores[place], work)
             hits += is_hit
             wrong += is_wrong

@@ -55,8 +55,8 @@ class Layout(NamedTuple):
 
     Component c has ``labels`` from ``components[c].labels`` and ``cliques`` from ``components[c].cliques``;
     the labels after those of the last component are alone.  Clique q has ``members`` from
-    ``cliques[q].members``, and its states are the columns from ``cliques[q].column``.  ``loss`` is the number
-    of a loss of label sets, see ``set_loss``; 0 where only costs of labels count.
+    ``cliques[q].members``, and its states are the columns from ``cliques[q].column``.  ``loss`` is that of
+    label sets, see ``set_loss``, or 0.
     """
 
     components: Records
@@ -99,7 +99,7 @@ def set_loss(loss, hits, wrong, positives):
 
 
 @njit(**INNER)
-def loss_of_labels(loss, labels, targets, observed):
+def _loss_of_labels(loss, labels, targets, observed):
     """Return the loss of a label set; unobserved labels do not count."""
     hits, wrong, positives = 0, 0, 0
     for label in range(len(labels)):
@@ -108,13 +108,6 @@ def loss_of_labels(loss, labels, targets, observed):
             hits += labels[label] != 0 and targets[label] != 0
             wrong += labels[label] != 0 and targets[label] == 0
     return set_loss(loss, hits, wrong, positives)
-
-
-@njit(**LOOP)
-def losses_of_sets(loss, labels, targets, observed, losses):
-    """Write the losses of label sets (n, L)."""
-    for row in range(len(labels)):
-        losses[row] = loss_of_labels(loss, labels[row], targets[row], observed[row])
 
 
 @njit(**INNER)
@@ -254,7 +247,7 @@ def _step_lone(row, data, layout, dual, scores, scales, curvature, change):
 def _value(row, component, data, layout, scores, labels):
     value = 0.0
     if layout.loss:
-        value = loss_of_labels(layout.loss, labels, data.targets[row], data.observed[row])
+        value = _loss_of_labels(layout.loss, labels, data.targets[row], data.observed[row])
     for place in range(layout.components[component].labels, layout.components[component + 1].labels):
         label = layout.labels[place]
         if labels[label]:

@@ -92,7 +92,7 @@ class GrowingMargin(Generic[Problem]):
         self, moments: DualMoments, own: list[float], chosen: Cliques
     ) -> list[tuple[float, tuple[int, ...]]]:
         if self._listed is not None:
-            return self._listed.best(moments, self.per_round)
+            return list(zip(self._listed.scores(moments).tolist(), self._listed.cliques, strict=True))
         scores = pair_scores(moments)
         found: list[tuple[float, tuple[int, ...]]] = [
             (float(scores[pair]), pair) for pair in _largest_pairs(scores, self.per_round)
@@ -104,10 +104,7 @@ class GrowingMargin(Generic[Problem]):
         return found
 
     def relaxed_bound(self, problem: Any, point: Any, dual: float) -> float:
-        """Bound the objective of the relaxation from below, by a point of dual value ``dual``.
-
-        NaN where some candidates were not scored.
-        """
+        """Bound the relaxation from below, by a point of dual value ``dual``; NaN if not all were scored."""
         if not self.scores_all:
             return math.nan
         largest, (labels, squares) = self.scored(problem, point).score, problem.squares(point)
@@ -165,12 +162,6 @@ class ListedCliques:
         sizes = groupby(self._parts, key=len)
         squares = [sign_squares(moments, np.array(list(parts))) for _, parts in sizes]
         return np.asarray(self._shares @ np.concatenate(squares)) if squares else np.zeros(0)
-
-    def best(self, moments: DualMoments, count: int) -> list[tuple[float, tuple[int, ...]]]:
-        """Return the scores of the best cliques, the first of equal ones, with these."""
-        scores = self.scores(moments)
-        order = np.argsort(-scores, kind="stable")[:count].tolist()
-        return [(float(scores[place]), self.cliques[place]) for place in order]
 
 
 def sign_squares(moments: DualMoments, sets: Array) -> Array:

@@ -216,11 +216,8 @@ class StructuredMargin(MarginModel):
             wrong = np.where(point.targets == 1, 1.0 - point.means, point.means)
             return np.asarray((wrong * self.data.arrays.costs).sum(axis=1))
         costs, arrays = np.zeros(self.n_rows), self.data.arrays
-        for vertex in range(self.capacity):
-            labels = np.ascontiguousarray(point.vertices[:, vertex])
-            costs += point.shares[:, vertex, 0] * set_losses(
-                self.data.loss, labels, arrays.targets, arrays.observed
-            )
+        for labels, shares in zip(point.vertices.swapaxes(0, 1), point.shares[:, :, 0].T, strict=True):
+            costs += shares * set_losses(self.data.loss, labels, arrays.targets, arrays.observed)
         return costs
 
     def complete(self, point: DualMarginPoint) -> bool:
