@@ -92,6 +92,7 @@ def label_graphs(world: World, n_labels: int = 9) -> None:
         {"solver": "proximal", "graph": "full", "exact_width": 3},
         {"solver": "proximal", "graph": lw.GraphGrowth(max_rounds=2)},
         {"graph": "full", "inference": "message_passing"}, {"graph": "chow-liu"},
+        {"graph": "chow-liu", "loss": "f1"}, {"graph": "full", "loss": "subset"},
         {"graph": lw.GraphGrowth(clique_size=3, max_rounds=4, graph_tol=0.0, cliques_per_round=2)},
     ):  # fmt: skip
         model = lw.LabelGraphClassifier(**short, **options).fit(world.X, Y)

@@ -196,14 +196,19 @@ def label_graph(draw: Draw) -> Fit:
     random, L, penalty = draw.random, min(draw.n_labels, 4), draw.power(-4, 1)
     Y = draw.Y[:, :L].astype(int)
     edges = [pair for pair in itertools.combinations(range(L), 2) if random.random() < 0.6]
-    costs = 10.0 ** random.uniform(-0.5, 0.5, (2, L))
+    loss = str(random.choice(["hamming", "subset", "f1"]))
+    costs = 10.0 ** random.uniform(-0.5, 0.5, (2, L)) if loss == "hamming" else np.ones((2, L))
     model = lw.LabelGraphClassifier(
-        graph=edges or "none", regularization=penalty, tol=draw.tol,
+        graph=edges or "none", regularization=penalty, tol=draw.tol, loss=loss,
         false_negative_cost=costs[1], false_positive_cost=costs[0],
     ).fit(draw.X, Y, draw.weights)  # fmt: skip
     features, shares = draw.features("linear", 0.0), draw.weights / draw.weights.sum()
     labelings = np.array(list(itertools.product((0, 1), repeat=L)))
     cost = ((labelings[None] != Y[:, None]) * np.where(Y == 1, costs[1], costs[0])[:, None]).sum(axis=2)
+    if loss == "subset":
+        cost = np.minimum(1.0, cost)
+    elif loss == "f1":
+        cost = cost / np.maximum(1, labelings.sum(axis=1) + Y.sum(axis=1)[:, None])
     statistics, true = _states(labelings, edges), _states(Y, edges)
     W = cp.Variable((features.shape[1], statistics.shape[1]))
     scores = features @ W

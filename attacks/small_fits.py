@@ -110,6 +110,7 @@ SETTINGS: dict[str, Any] = {
     "low rank, exact path": lw.LowRankClassifier(lw.RankSearch([2, 4], 3, cv=3), penalty="ridge"),
     "squared hinge of labels": lw.BinaryRelevance("squared_hinge"),
     "tree of one node": lw.LabelTreeClassifier(),
+    "graph, label sets": lw.LabelGraphClassifier("full", loss="f1", regularization=0.01, tol=0.02),
     "graph, none": lw.LabelGraphClassifier("none", regularization=0.05, tol=0.02),
     "graph, measured": lw.LabelGraphClassifier(
         lw.GraphGrowth(max_rounds=2, early_stopping=True, refit=True), regularization=0.05, tol=0.02

@@ -31,6 +31,7 @@ CASES = {
         Y,
     ),
     "missing": ({"graph": "chow-liu", "fit_intercept": False, **GIVEN}, MISSING),
+    "label sets": ({"graph": GraphGrowth(max_rounds=2, clique_size=3), "loss": "f1", **GIVEN}, MISSING),
     "classes weighted": ({"graph": "full", "class_weight": "balanced", **GIVEN}, Y),
 }
 

@@ -282,6 +282,22 @@ def test_graphs_that_are_too_wide_for_exact_inference():
     refused(r"has width 2, above exact_width=1; raise .*, lower max_rounds or cliques_per_round, or", **grown)
 
 
+@pytest.mark.parametrize("loss", ["subset", "f1"])
+def test_losses_of_label_sets_that_are_not_exact(loss):
+    alone = (
+        rf'loss=\'{loss}\' is of whole label sets, but entries have costs or weights here; .* at "hamming"'
+    )
+    for own in (
+        {"false_negative_cost": 2.0},
+        {"class_weight": "balanced"},
+        {"entry_weight": np.full(FEW_LABELS.shape, 0.5)},
+    ):
+        refused(alone, loss=loss, graph="none", **own)
+    targets = np.tile(FEW_LABELS, 5)[:, :17]
+    wide = rf"The worst label set of loss='{loss}' in the graph of 136 cliques takes all values of 17 labels"
+    refused(wide + " at a time, above 14; leave out edges, or", loss=loss, graph="full", targets=targets)
+
+
 def test_too_few_rows_to_hold_some_out():
     unseen = np.where(np.arange(30)[:, None] < 1, FEW_LABELS, np.nan)
     advice = r"0.1 of 1 rows leaves none to learn from; give more rows with"

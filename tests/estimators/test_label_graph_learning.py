@@ -3,16 +3,22 @@
 from inspect import signature
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from attacks.small_fits import grouped
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, f1_score
 
 import labelweave
 from labelweave import GraphGrowth, LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
+from labelweave.estimators.held_out import hold_out
+from labelweave.foundation.arguments import ParameterError
+from labelweave.labels import LabelMatrix
 from labelweave.metrics import hamming_loss
+from labelweave.problems.structured_margin import growth
 
 
 def model(**parameters):
@@ -59,9 +65,74 @@ def test_several_cliques_a_round_and_larger_cliques(toy):
     fitted = model(cliques_per_round=3, max_rounds=2).fit(X, Y)
     assert [len(record.cliques) for record in fitted.graph_trace_] == [0, 3, 3]
     triples = model(clique_size=3, max_rounds=8, graph_tol=0.0, regularization=1e-3).fit(X[:, :3], Y[:, :3])
-    assert triples.label_graph_.cliques[-1] == (0, 1, 2)
-    assert triples.label_graph_.signs[-1] == 0
-    assert len(triples.clique_coef_) == 3 * 4 + 8
+    graph = triples.label_graph_
+    assert graph.signs[graph.cliques.index((0, 1, 2))] == 0
+    assert len(triples.clique_coef_) == sum(2 ** len(clique) for clique in graph.cliques) > 8
+
+
+def sample_f1(Y, found):
+    return f1_score(Y, found, average="samples", zero_division=1)
+
+
+def exclusive_or(n_rows=150):
+    """Draw labels of which the third follows from two others, and no pair says anything."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(n_rows, 3)), rng.integers(0, 2, (n_rows, 5))
+    Y[:, 2] = Y[:, 0] != Y[:, 1]
+    return X, Y
+
+
+@pytest.mark.parametrize("options", [{"clique_size": 3}, {"candidates": [(0, 4), (0, 1, 2), (1, 2, 3)]}])
+def test_a_triple_is_found_where_no_pair_violates(options):
+    X, Y = exclusive_or()
+    fitted = model(regularization=0.1, graph_tol=0.0, tol=1e-3, **options).fit(X, Y)
+    given = LabelGraphClassifier([(0, 1, 2)], 0.1, tol=1e-3).fit(X, Y)
+    pairs = model(regularization=0.1, graph_tol=0.0, tol=1e-3).fit(X, Y)
+    assert chosen(fitted)[0] == (0, 1, 2)
+    assert set(chosen(fitted)) <= set(options.get("candidates", chosen(fitted)))
+    assert fitted.objective_ < 1.001 * given.objective_ < 0.9 * pairs.objective_
+    assert fitted.relaxation_gap_ < 2e-3
+
+
+def test_cliques_that_were_not_scored_are_told(monkeypatch):
+    X, Y = exclusive_or()
+    monkeypatch.setattr(growth, "_MOST_CANDIDATES", 19)
+    fitted = model(regularization=0.1, clique_size=3, max_rounds=2).fit(X, Y)
+    assert np.isnan(fitted.relaxation_gap_)
+    assert fitted.graph_reason_.endswith(
+        "; of cliques above pairs only those grown from chosen ones were scored"
+    )
+
+
+def test_candidates_are_named_kept_and_refused(tmp_path):
+    X, Y = exclusive_or()
+    Y = pd.DataFrame(Y, columns=list("abcde"))
+    fitted = model(candidates=[("a", "b", "c"), ("d", "e")], regularization=0.1).fit(X, Y)
+    assert set(fitted.label_graph_.cliques) <= {(0, 1, 2), (3, 4)}
+    fitted.save(tmp_path / "m.lw")
+    again = clone(labelweave.load(tmp_path / "m.lw")).fit(X, Y)
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    for candidates, said in (
+        ([("a", "x")], r"candidates cannot be read as cliques: .* unknown label name 'x'"),
+        ([list(range(9))], r"a clique of 9 labels; give cliques of 2 to 8 labels"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            model(candidates=candidates).fit(np.ones((20, 1)), Y.join(Y.add_suffix("2")).iloc[:20])
+    with pytest.raises(ParameterError, match="candidates are given, the only cliques to choose from"):
+        model(candidates=[("a", "b")], clique_size=3).fit(X, Y)
+
+
+@pytest.mark.parametrize(("loss", "score"), [("subset", accuracy_score), ("f1", sample_f1)])
+def test_held_out_rows_measure_the_loss_of_label_sets(toy, loss, score):
+    X, Y, *_ = toy
+    growth = {"validation_fraction": 0.3, "max_rounds": 2, "random_state": 1}
+    fitted = model(loss=loss, **growth).fit(X, Y)
+    seed = int(np.random.RandomState(1).randint(2**31 - 1))
+    train, held_out = hold_out(LabelMatrix.from_any(Y), 0.3, seed)
+    part = model(loss=loss, max_rounds=2, random_state=1).fit(X[train], Y[train])
+    found = 1.0 - score(Y[held_out], part.predict(X[held_out]))
+    assert fitted.graph_trace_[-1].held_out_loss == pytest.approx(found, abs=0.05)
+    assert 0 < fitted.duality_gap_ <= 0.02
 
 
 def test_held_out_rows_measure_every_round(toy):

@@ -18,6 +18,7 @@ from labelweave.problems.structured_margin.structured_margin import joined
 from labelweave.solvers.clique_generation import CliqueGeneration, GrowthState
 from labelweave.solvers.passes import BlockFrankWolfe
 from reference.structured_problems import AtPoint, margin_data, rows, structured
+from reference.structured_twin import StructuredTwin
 
 
 def _dense_distribution(problem):
@@ -59,10 +60,11 @@ def test_scores_are_those_of_dense_distributions(missing, monkeypatch):
     np.testing.assert_allclose([scores[pair] for pair in pairs], expected)
     np.testing.assert_allclose(violations(problem.moments(), pairs), expected)
     assert (np.tril(scores) == 0).all()
-    triples = [(0, 1, 2), (0, 1, 3), (0, 3, 4), (1, 2, 3, 4)]
-    np.testing.assert_allclose(
-        violations(problem.moments(), triples), [_dense_score(problem, clique) for clique in triples]
-    )
+    larger = [(0, 1, 2), (0, 3), (0, 1, 3), (0, 3, 4), (0, 1, 2, 3), (1, 2, 3, 4)]
+    expected = [_dense_score(problem, clique) for clique in larger]
+    np.testing.assert_allclose(violations(problem.moments(), larger), expected)
+    listed = growth.ListedCliques(larger)
+    np.testing.assert_allclose(listed.scores(problem.moments()), expected)
 
 
 def test_the_scores_of_cliques_in_the_graph_are_the_squares_of_z():
@@ -79,10 +81,11 @@ def test_cliques_grow_by_joined_labels():
     assert (0, 1, 2, 3) in grown_cliques([(0, 1, 2), (2, 3)], 4)
 
 
-def _growing(data, per_round=1, size=2, make=structured):
-    return GrowingMargin(
-        5, lambda graph, penalty: make(data, graph.cliques, 0.05, penalty).problem, per_round, size
-    )
+def _growing(data, per_round=1, size=2, n_labels=5, regularization=0.05):
+    def pose(graph, penalty):
+        return structured(data, graph.cliques, regularization, penalty).problem
+
+    return GrowingMargin(n_labels, pose, per_round, size)
 
 
 def _learn(growing, max_rounds=10, tol=1e-5):
@@ -104,6 +107,25 @@ def test_no_candidate_violates_the_learned_optimum():
     assert all(later <= value + 1e-4 for value, later in itertools.pairwise(primals))
 
 
+@pytest.mark.parametrize("per_round", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_several_cliques_a_round_reach_the_optimum_over_all_sets(per_round):
+    n_labels = per_round + 1
+    X, Y = rows(4, n=6, d=2, n_labels=n_labels)
+    pairs = list(itertools.combinations(range(n_labels), 2))
+    sets = list(itertools.combinations(range(len(pairs)), per_round))
+    of_pairs = [[number for number, own in enumerate(sets) if pair in own] for pair in range(len(pairs))]
+    best = StructuredTwin(X, Y, pairs, 0.1, rounds=of_pairs).optimum()
+    growing = _growing(margin_data(X, Y), per_round, n_labels=n_labels, regularization=0.1)
+    rough, fine = BlockFrankWolfe(1e-2, 3000, 0), BlockFrankWolfe(1e-4, 3000, 0)
+    result, state = CliqueGeneration(rough, fine, 50, 0.0).solve(growing)
+    end = result.trace[-1]
+    assert end.dual - 1e-6 <= best <= end.primal + 1e-6
+    bound = growing.relaxed_bound(growing.at(state.cliques), state.inner.point, end.dual)
+    assert end.primal - 2e-4 * best <= bound <= best + 1e-6
+    chosen = [clique for cliques in state.cliques for clique in cliques]
+    assert len(chosen) > len(set(chosen))  # some return
+
+
 def test_rounds_of_more_cliques_and_triples():
     X, Y = rows(4, n=80)
     _, state, problem = _learn(_growing(margin_data(X, Y), 2, 3), max_rounds=3, tol=1e-3)
@@ -111,6 +133,22 @@ def test_rounds_of_more_cliques_and_triples():
     assert problem.penalty.rounds.tolist() == [0, 0, 1, 1, 2, 2]
     assert any(len(clique) == 3 for clique in problem.graph.cliques)
     assert np.isfinite(problem.evaluate().gap)
+
+
+def test_where_cliques_are_too_many_they_grow_and_nothing_bounds_the_others(monkeypatch):
+    data = margin_data(*rows(4, n=80))
+    growing = _growing(data, 2, 3)
+    result, state, _ = _learn(growing, max_rounds=3, tol=1e-3)
+    problem, point = growing.at(state.cliques), state.inner.point
+    assert growing.scores_all
+    assert growing.relaxed_bound(problem, point, result.trace[-1].dual) <= result.trace[-1].dual
+    monkeypatch.setattr(growth, "_MOST_CANDIDATES", 19)  # of ten pairs and ten triples
+    growing = _growing(data, 2, 3)
+    result, state, _ = _learn(growing, max_rounds=3, tol=1e-3)
+    assert not growing.scores_all
+    assert all(len(clique) == 2 for clique in state.cliques[1])
+    assert any(len(clique) == 3 for cliques in state.cliques for clique in cliques)
+    assert np.isnan(growing.relaxed_bound(problem, point, result.trace[-1].dual))
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])

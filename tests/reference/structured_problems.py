@@ -23,11 +23,11 @@ def rows(seed=0, n=60, d=4, n_labels=5, missing=0.0):
     return X, Y
 
 
-def margin_data(X, Y, weights=None, costs=None, entries=1.0):
+def margin_data(X, Y, weights=None, costs=None, entries=1.0, loss="hamming"):
     costs = np.ones((2, Y.shape[1])) if costs is None else costs
     costs = np.where(Y == 1, costs[1], costs[0]) * entries
     weights = np.ones(len(Y)) if weights is None else weights
-    return StructuredRows(FeatureMatrix(X), LabelMatrix.from_any(Y), weights, costs)
+    return StructuredRows(FeatureMatrix(X), LabelMatrix.from_any(Y), weights, costs, loss)
 
 
 def structured(data, cliques, regularization=0.05, penalty=None, capacity=16, inference=None):

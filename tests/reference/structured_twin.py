@@ -7,9 +7,15 @@ from scipy.optimize import minimize
 
 
 class StructuredTwin:
-    """All labelings of a few labels; two weight vectors a label and one a state of every clique."""
+    """All labelings of a few labels; two weight vectors a label and one a state of every clique.
 
-    def __init__(self, X, Y, cliques, regularization, costs=None, weights=None, rounds=None, entries=1.0):
+    rounds: the round of every clique, or all its rounds; None for a ridge penalty.
+    loss: of two label sets (m,), in the place of costs; unobserved labels are left out.
+    """
+
+    def __init__(
+        self, X, Y, cliques, regularization, costs=None, weights=None, rounds=None, entries=1.0, loss=None
+    ):
         self.X, self.regularization, self.rounds = X, regularization, rounds
         self.observed, self.Y = ~np.isnan(Y), np.nan_to_num(Y).astype(int)
         n, n_labels = Y.shape
@@ -17,14 +23,22 @@ class StructuredTwin:
         self.costs = np.ones((2, n_labels)) if costs is None else costs
         self.labelings = np.array(list(itertools.product((0, 1), repeat=n_labels)))
         self.parts = [(label,) for label in range(n_labels)] + list(cliques)
-        own = list(range(len(cliques))) if rounds is None else list(rounds)
+        own = [np.atleast_1d(number) for number in (range(len(cliques)) if rounds is None else rounds)]
         sizes = [2 ** len(part) for part in self.parts]
-        self.groups = np.repeat([-1] * n_labels + own, sizes)
+        self.is_node = np.repeat([True] * n_labels + [False] * len(own), sizes)
+        n_rounds = 1 + max((number.max() for number in own), default=-1)
+        self.masks = [
+            np.repeat([False] * n_labels + [number in part for part in own], sizes)
+            for number in range(n_rounds)
+        ]
         self.statistics = self.features(self.labelings)
         self.true = self.features(self.Y)
         wrong = self.labelings[None] != self.Y[:, None]
         cost = np.where(self.Y == 1, self.costs[1], self.costs[0]) * entries
         self.cost = (wrong * (cost * self.observed)[:, None]).sum(axis=2)
+        if loss is not None:
+            own = zip(self.Y, self.observed, strict=True)
+            self.cost = np.array([[loss(y[seen], to[seen]) for to in self.labelings] for y, seen in own])
 
     def features(self, labels):
         """One-hot states of all labels and cliques."""
@@ -36,14 +50,14 @@ class StructuredTwin:
         return (self.weights[:, None] * self.X).T @ moments / self.regularization
 
     def group_squares(self, z):
-        squares, groups = (z**2).sum(axis=0), self.groups
-        return np.array([squares[groups == group].sum() for group in range(groups.max() + 1)])
+        squares = (z**2).sum(axis=0)
+        return np.array([squares[mask].sum() for mask in self.masks])
 
     def dual(self, alpha):
         z = self.z(alpha)
         squares = self.group_squares(z)
         clique = squares.sum() if self.rounds is None else squares.max(initial=0.0)
-        nodes = (z[:, self.groups < 0] ** 2).sum()
+        nodes = (z[:, self.is_node] ** 2).sum()
         return self.weights @ (alpha * self.cost).sum(axis=1) - 0.5 * self.regularization * (nodes + clique)
 
     def loss(self, w):
@@ -54,7 +68,7 @@ class StructuredTwin:
     def primal(self, w):
         squares = self.group_squares(w)
         clique = squares.sum() if self.rounds is None else np.sqrt(squares).sum() ** 2
-        nodes = (w[:, self.groups < 0] ** 2).sum()
+        nodes = (w[:, self.is_node] ** 2).sum()
         return 0.5 * self.regularization * (nodes + clique) + self.loss(w)
 
     def optimum(self):
@@ -64,13 +78,13 @@ class StructuredTwin:
         """
         n, n_states = self.cost.shape
         has_rounds = self.rounds is not None
-        self.smooth = self.groups < 0 if has_rounds else np.full(len(self.groups), True)
+        self.smooth = self.is_node if has_rounds else np.full(len(self.is_node), True)
         alpha = np.full((n, n_states), 1.0 / n_states)
         start = np.append(alpha, self.group_squares(self.z(alpha)).max())
         sums = np.hstack([np.repeat(np.eye(n), n_states, axis=1), np.zeros((n, 1))])
         limits = [{"type": "eq", "fun": lambda v: sums @ v - 1.0, "jac": lambda v: sums}]
         if has_rounds:
-            limits += [self._limit(self.groups == group) for group in range(self.groups.max() + 1)]
+            limits += [self._limit(mask) for mask in self.masks]
         found = minimize(
             self._value, start, jac=True, method="SLSQP", constraints=limits,
             bounds=[(0.0, 1.0)] * (n * n_states) + [(0.0, None)], options={"maxiter": 500, "ftol": 1e-12},

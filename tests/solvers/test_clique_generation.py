@@ -10,11 +10,14 @@ from labelweave.solvers.passes import BlockFrankWolfe
 
 @dataclass
 class _Problem:
-    """Objectives and scores that are given; its points are the number of the round."""
+    """Objectives and excesses that are given; its points are the number of the round.
+
+    offers: the cliques that are proposed; by default another one every round.
+    """
 
     primals: list
-    scores: list
-    bounds: list = None
+    excesses: list
+    offers: list = None
     ends: list = field(default_factory=list)
     n_rows = 1
 
@@ -35,9 +38,10 @@ class _Problem:
         return TraceRecord(0, 0.0, primal, primal - 0.1, 0.1, n_cliques=point)
 
     def propose(self, rounds, point):
-        if point == len(self.scores):
-            return Proposal((), 0.0, 0.0)
-        return Proposal(((0, point + 1),), self.scores[point], (self.bounds or [0.0] * 99)[point])
+        if point == len(self.excesses):
+            return Proposal((), 0.0, 0.0, True)
+        cliques = self.offers[point] if self.offers else ((0, point + 1),)
+        return Proposal(cliques, 2.0 * self.excesses[point], self.excesses[point])
 
     def activated(self, rounds, point, cliques):
         return point + 1
@@ -66,7 +70,7 @@ def _run(problem, max_rounds=10, change_tol=0.0, on_check=None):
     [
         (_Problem([5, 4, 3], [1, 1]), {}, "all candidate cliques are in the graph", 2),
         (
-            _Problem([5, 4, 3], [3, 2, 1], [0, 2, 2]), {},
+            _Problem([5, 4, 3], [3, 0, 1]), {},
             "no cliques outside the graph violate the optimum", 1,
         ),
         (_Problem([5, 4, 3, 2], [1] * 9), {"max_rounds": 2}, "the limit of rounds was reached", 2),
@@ -88,10 +92,25 @@ def test_reasons_to_end(problem, options, reason, n_cliques):
     assert problem.ends == [0.1] * (n_cliques + 1) + [0.01]
 
 
+@pytest.mark.parametrize(
+    ("last", "excess", "rounds"),
+    [
+        (((0, 1), (2, 3)), 0.05, 3),  # of chosen cliques, by more than the tolerance of 0.01
+        (((0, 1), (2, 3)), 0.03, 2),
+        (((0, 1), (0, 3)), 1e-9, 3),  # with a new clique
+        (((2, 3), (0, 2)), 0.05, 2),  # a round again
+    ],
+)
+def test_chosen_cliques_return_where_they_violate_by_the_tolerance(last, excess, rounds):
+    offers = [((0, 1), (1, 2)), ((0, 2), (2, 3)), last]
+    _, state = _run(_Problem([5, 4, 4, 4], [1, 1, excess], offers))
+    assert state.cliques == ((), *offers[:rounds])
+
+
 def test_rounds_tell_cliques_objective_and_held_out_loss():
-    result, state = _run(_Problem([5, 4, 3], [9, 8], [0, 1]))
+    result, state = _run(_Problem([5, 4, 3], [9, 8]))
     assert [record.cliques for record in state.records] == [(), ((0, 1),), ((0, 2),)]
-    assert [record.score for record in state.records] == [0.0, 9, 8]
+    assert [record.score for record in state.records] == [0.0, 18, 16]
     assert [record.primal for record in state.records] == [5, 4, 3]
     assert [record.n_iter for record in state.records] == [2, 2, 2]
     assert {record.held_out_loss for record in state.records} == {0.5}

@@ -131,11 +131,11 @@ class HeldMargin(Held):
     """The rows of a partition on a worker; its problem is the structured margin."""
 
     @classmethod
-    def of(cls, rows: ReadRows, constant: float, arrays: MarginRows) -> HeldMargin:
+    def of(cls, rows: ReadRows, constant: float, arrays: MarginRows, loss: str) -> HeldMargin:
         """Make it of what was read, and what the passes read beside the features."""
         features = rows.features.astype(np.float64)
         features = features.with_constant(constant) if constant else features
-        return cls(StructuredRows.part(features, MarginRows(*map(np.array, arrays))))
+        return cls(StructuredRows.part(features, MarginRows(*map(np.array, arrays)), loss))
 
     def stated(self, asked: Question) -> WorkerMargin:
         given = asked.graph, asked.penalty, asked.regularization, asked.inference
@@ -199,8 +199,10 @@ def _moment_sums(problem: StructuredMargin, point: DualMarginPoint, name: str, g
 class PartitionedMarginData(StructuredRows):
     """What the client knows of rows on the cluster, and what workers hold of them."""
 
-    def __init__(self, features: PartitionedFeatures, labels: Any, weights: Array, costs: RowsByLabels):
-        super().__init__(features, labels, weights, costs)
+    def __init__(
+        self, features: PartitionedFeatures, labels: Any, weights: Array, costs: RowsByLabels, loss: str
+    ) -> None:
+        super().__init__(features, labels, weights, costs, loss)
         self.parts, self.visits, self._constant = features.parts, features.visits, features.constant
         self.held = Kept(self._make_held)
 
@@ -208,7 +210,10 @@ class PartitionedMarginData(StructuredRows):
         client = self.parts.client
         sent = scattered(client, [self.arrays_of(rows) for rows in self.parts.slices])
         pairs = zip(self.parts.futures, sent, strict=True)
-        return [client.submit(HeldMargin.of, part, self._constant, own, pure=False) for part, own in pairs]
+        return [
+            client.submit(HeldMargin.of, part, self._constant, own, self.loss, pure=False)
+            for part, own in pairs
+        ]
 
 
 class PartitionedMargin(StructuredMargin):
@@ -316,9 +321,9 @@ class PartitionedMoments:
         """Compute a clique's columns (d, states)."""
         return self._summed("clique_sums", clique)
 
-    def pair_sums(self, label: int, others: Array) -> Array:
-        """Compute the columns (d, p) of the products of a label's sign and those of p others."""
-        return self._summed("pair_sums", label, others)
+    def sign_sums(self, sets: Array) -> Array:
+        """Compute the columns (d, K) of the products of the signs of K sets of labels (K, m)."""
+        return self._summed("sign_sums", sets)
 
 
 class PartitionedGraphData(GraphData):

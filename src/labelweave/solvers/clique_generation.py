@@ -1,10 +1,11 @@
 """Clique generation: solve, activate the cliques that violate the dual the most, solve again.
 
 Tan et al., "Learning graph structure for multi-label image classification via clique generation", CVPR
-2015, Algorithm 1.  It ends when no cliques outside the graph violate a constraint, when two rounds have
-lowered the objective by little (supplement, A.3), or at the limit of rounds.  With one clique a round the
-first end is a global solution of the convex relaxation (Theorem 1); with several, sets of new cliques
-and chosen ones may still violate one, and only the bound of ``relaxed_bound`` says how far off that is.
+2015, Algorithm 1.  A round takes the cliques of the largest scores, whether earlier rounds took some of
+them or not (equation 9).  It ends when no such set violates a constraint, when two rounds have lowered the
+objective by little (supplement, A.3), or at the limit of rounds.  The first end is a global solution of the
+convex relaxation (Theorem 1) up to the tolerance: a set of chosen cliques returns if it violates by more,
+and so does any set once the last graph is solved to the end.  ``relaxed_bound`` proves it.
 
 A round of the frame is a pass of the inner solver, or the step from one graph to the next, so that a run
 can be stopped and taken up at every check of the duality gap.
@@ -23,18 +24,22 @@ from labelweave.solvers.passes import BlockFrankWolfe, PassProblem, PassState
 
 Cliques = tuple[tuple[int, ...], ...]
 
+_ALL = "all candidate cliques are in the graph"
+_NONE = "no cliques outside the graph violate the optimum"
+
 
 class Proposal(NamedTuple):
-    """The cliques to activate next, highest score first; none if no candidate is left.
+    """The cliques to activate next, of all candidates those of the highest scores.
 
-    bound: the largest score of a round that is in the graph; no more than that is no violation.
-    largest: the largest score of as many cliques as a round has, of those in the graph and all others.
+    score: theirs together.
+    excess: by how much the dual objective at the point falls with their constraint; a violation if above 0.
+    is_whole: whether all candidates are in the graph.
     """
 
     cliques: Cliques
     score: float
-    bound: float
-    largest: float = np.nan
+    excess: float
+    is_whole: bool = False
 
 
 class CliqueProblem(Protocol):
@@ -57,12 +62,12 @@ class GraphRecord(NamedTuple):
     """What was known after one round.
 
     round: the round; round 0 has no cliques.
-    cliques: the cliques that the round activated.
+    cliques: the cliques of the round, of which earlier rounds may have some.
     score: their scores together, before the round.
     n_iter: passes over the rows in the round.
     primal: the objective after the round.
     dual: the dual objective after the round.
-    held_out_loss: hamming loss on held-out rows after the round; NaN where none are held out.
+    held_out_loss: the loss on held-out rows after the round, of entries the Hamming loss; NaN where none are.
     """
 
     round: int
@@ -146,9 +151,13 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
         solver = self.last if state.reason else self.inner
         inner, record, status, _ = solver.round(problem.at(state.cliques), state.inner)
         state = replace(state, inner=inner, rounds=inner.rounds)
-        if status is None or state.reason:
-            return Round(state, record, status)
-        return Round(self.noted(problem, state, record), record)
+        if status is not None and not state.reason:
+            return Round(self.noted(problem, state, record), record)
+        if status is Status.CONVERGED and state.reason in (_ALL, _NONE) and self.inner.tol > self.tol:
+            proposal = problem.propose(state.cliques, inner.point)
+            if self._violates(state, proposal, self.tol) and len(state.records) <= self.max_rounds:
+                return Round(self._joined(problem, replace(state, reason=""), proposal), record)
+        return Round(state, record, status)
 
     def noted(self, problem: CliqueProblem, state: GrowthState, point: Any) -> GrowthState:
         """Note that the present graph is solved, with the objectives at its end."""
@@ -160,20 +169,22 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
 
     def _grown(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
         proposal = problem.propose(state.cliques, state.inner.point)
-        reason = self._reason(state.records, proposal)
+        reason = self._reason(state, proposal)
         if reason:
             inner = self.last.begun(problem.at(state.cliques), state.inner)
             return replace(state, reason=reason, inner=inner)
+        return self._joined(problem, state, proposal)
+
+    def _joined(self, problem: CliqueProblem, state: GrowthState, proposal: Proposal) -> GrowthState:
         point = problem.activated(state.cliques, state.inner.point, proposal.cliques)
         cliques = (*state.cliques, proposal.cliques)
         inner = self.inner.begun(problem.at(cliques), replace(state.inner, point=point))
         return replace(state, cliques=cliques, score=proposal.score, inner=inner)
 
-    def _reason(self, rounds: tuple[GraphRecord, ...], proposal: Proposal) -> str:
-        if not proposal.cliques:
-            return "all candidate cliques are in the graph"
-        if proposal.score <= proposal.bound:
-            return "no cliques outside the graph violate the optimum"
+    def _reason(self, state: GrowthState, proposal: Proposal) -> str:
+        rounds, known = state.records, {clique for cliques in state.cliques for clique in cliques}
+        if not self._violates(state, proposal, self.tol if known.issuperset(proposal.cliques) else 0.0):
+            return _ALL if proposal.is_whole else _NONE
         if len(rounds) > self.max_rounds:
             return "the limit of rounds was reached"
         if len(rounds) > 3:
@@ -181,6 +192,11 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
             if abs(before - now) <= self.change_tol * abs(before):
                 return "two rounds changed the objective by little"
         return ""
+
+    def _violates(self, state: GrowthState, proposal: Proposal, tol: float) -> bool:
+        """Return whether a round that is not there yet could lower the objective by more than this share."""
+        is_new = all(set(cliques) != set(proposal.cliques) for cliques in state.cliques)
+        return is_new and proposal.excess > tol * abs(state.records[-1].primal)
 
     def certify(
         self, problem: CliqueProblem, state: GrowthState, status: Status

@@ -126,6 +126,17 @@ def test_of_a_model():
     np.testing.assert_allclose(path.objective_line_.get_ydata(), [record.primal for record in rounds])
     np.testing.assert_allclose(path.loss_line_.get_ydata(), [record.held_out_loss for record in rounds])
     assert path.loss_ax_.get_ylabel() == "Held-out Hamming loss"
+    pipeline[-1].set_params(loss="f1")
+    assert LabelGraphPathDisplay.from_estimator(pipeline).loss_ax_.get_ylabel() == "Held-out F1 loss"
+
+
+def test_cliques_that_return_count_once():
+    groups = [(), ((0, 1), (1, 2)), ((0, 1), (0, 2))]
+    rounds = [
+        record._replace(cliques=cliques) for record, cliques in zip(records([0, 2, 2]), groups, strict=True)
+    ]
+    path = LabelGraphPathDisplay(rounds, ["a", "b", "c"], 3).plot()
+    assert path.objective_line_.get_xdata().tolist() == [0, 2, 3]
 
 
 def test_rounds_are_named_where_they_are_few():

@@ -44,6 +44,7 @@ _LEAST_WIDTH, _WIDTH_A_ROUND, _MOST_WIDTH = 5.6, 0.34, 12.0
 _MOST_NAMED = 26  # rounds whose cliques are named
 _LONGEST_NAME = 18
 _OBJECTIVE, _LOSS = "#14538f", "#c0392b"
+_LOSS_NAMES = {"hamming": "Hamming loss", "subset": "subset 0/1 loss", "f1": "F1 loss"}
 
 
 class LabelGraphDisplay(Display):
@@ -204,7 +205,7 @@ class LabelGraphDisplay(Display):
 
 
 class LabelGraphPathDisplay(Display):
-    """The objective and the held-out Hamming loss against the number of cliques.
+    """The objective and the held-out loss against the number of cliques.
 
     Where the rounds are few the axis says which cliques each of them added; a vertical line is where the
     model stopped.
@@ -217,6 +218,8 @@ class LabelGraphPathDisplay(Display):
         One name a label.
     n_kept : int
         The cliques that the model has.
+    loss : str, default="Hamming loss"
+        What the held-out loss is.
 
     Attributes
     ----------
@@ -237,8 +240,10 @@ class LabelGraphPathDisplay(Display):
     [0, 1, 2]
     """
 
-    def __init__(self, rounds: Sequence[Any], label_names: Names, n_kept: int) -> None:
-        self.rounds, self.label_names, self.n_kept = rounds, label_names, n_kept
+    def __init__(
+        self, rounds: Sequence[Any], label_names: Names, n_kept: int, loss: str = "Hamming loss"
+    ) -> None:
+        self.rounds, self.label_names, self.n_kept, self.loss = rounds, label_names, n_kept, loss
 
     @classmethod
     @checked
@@ -255,21 +260,23 @@ class LabelGraphPathDisplay(Display):
                 'LabelGraphClassifier(graph="learn").'
             )
         graph = model.label_graph_
-        return cls(rounds, graph.shown_labels(), graph.n_cliques).plot(**options)
+        loss = _LOSS_NAMES[model.loss]
+        return cls(rounds, graph.shown_labels(), graph.n_cliques, loss).plot(**options)
 
     @checked
     def plot(self, ax: Any = None) -> Self:
         """Draw the picture; see :meth:`LabelQualityDisplay.plot`."""
         width = min(_MOST_WIDTH, max(_LEAST_WIDTH, 2.5 + _WIDTH_A_ROUND * len(self.rounds)))
         self._begin(ax, width, _HEIGHT)
-        counts = np.cumsum([len(record.cliques) for record in self.rounds])
+        known: set[tuple[int, ...]] = set()
+        counts = np.array([len(known := known.union(record.cliques)) for record in self.rounds])
         objectives = [record.primal for record in self.rounds]
         self.objective_line_ = _curve(self.ax_, counts, objectives, "o-", _OBJECTIVE, "Objective")
         losses = np.array([record.held_out_loss for record in self.rounds])
         self.loss_ax_ = self.loss_line_ = None
         if not np.isnan(losses).all():
             self.loss_ax_ = self.ax_.twinx()
-            self.loss_line_ = _curve(self.loss_ax_, counts, losses, "s--", _LOSS, "Held-out Hamming loss")
+            self.loss_line_ = _curve(self.loss_ax_, counts, losses, "s--", _LOSS, f"Held-out {self.loss}")
         self._name_rounds(counts)
         curves = [line for line in (self.objective_line_, self.loss_line_) if line is not None]
         lines = list(curves)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.estimators.label_graph.fit import GraphData
+from labelweave.estimators.label_graph.fit import LARGEST_CANDIDATE, GraphData
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import panels
 from labelweave.foundation.costs import warn_of_memory, warn_of_time
 from labelweave.inference.map.plan import component_orders, expected_seconds
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
+from labelweave.solvers.clique_generation import Cliques
 
 GRAPHS = ("learn", "chow-liu", "full", "none")
 _AGREEMENT = np.array([1.0, -1.0, -1.0, 1.0])  # of states 00, 10, 01, 11: both alike over both different
@@ -45,6 +46,21 @@ def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGrap
             "networkx.Graph, or a list of tuples of labels."
         )
     return CliqueGraph.from_edges(graph, names, labels.n_labels)
+
+
+def choose_candidates(candidates: Any, n_labels: int, names: Array | None) -> Cliques | None:
+    """Read the cliques from which a graph is learned, tuples of label names or numbers; None for all."""
+    if candidates is None:
+        return None
+    try:
+        cliques = CliqueGraph.from_edges(candidates, names, n_labels).cliques
+    except ValueError as error:
+        raise ValueError(f"candidates cannot be read as cliques: {error}") from None
+    if (largest := max(map(len, cliques), default=0)) > LARGEST_CANDIDATE:
+        raise ValueError(
+            f"candidates has a clique of {largest} labels; give cliques of 2 to {LARGEST_CANDIDATE} labels."
+        )
+    return cliques
 
 
 def _tree(data: GraphData) -> CliqueGraph:

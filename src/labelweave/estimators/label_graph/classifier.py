@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph.choice import (
+    choose_candidates,
     choose_graph,
     graph_with_strengths,
     usual_regularization,
@@ -51,11 +52,13 @@ from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import costs_by_label, weights_of_entries
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
+from labelweave.problems.structured_margin import SET_LOSSES
 from labelweave.solvers import Status
 
 _LIMIT = (
@@ -109,6 +112,10 @@ class LabelGraphClassifier(LabelGraphModel):
     inputs : {"features", "scores"}, default="features"
         The weights are of features, or of scores: those of kernel ridge regressions of all labels, a training
         row's from a fit without it: the graph learns what scores of labels say about each other.
+    loss : {"hamming", "subset", "f1"}, default="hamming"
+        What a labeling costs: the number of wrong labels, weighted by the costs below; 1 for any wrong label;
+        or 1 less the F1 score of the row's label set.  The worst labeling is found exactly; of the last two
+        in graphs of 14 labels, or of more where they are sparse.
     false_positive_cost, false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         The costs of errors in the loss, for all labels or each; ones make the Hamming loss.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
@@ -201,7 +208,8 @@ class LabelGraphClassifier(LabelGraphModel):
         (primal - dual) / abs(primal), at the learned graph; inexact inference enters with its bound.
     relaxation_gap_ : float
         With ``graph="learn"`` the share of the objective by which other cliques could lower it at most, in
-        the convex relaxation over all pairs of labels (of larger cliques, those that could come next).  With
+        the convex relaxation over all candidates (pairs, or what :class:`GraphGrowth` says).  NaN where some
+        candidates were not scored: ``clique_size`` above 2 with too many labels to score all.  With
         ``refit`` it is that of the fit that found the graph: the penalty of weights fitted again has no such
         relaxation.  NaN for a given graph.
     trace_ : list of TraceRecord
@@ -240,6 +248,7 @@ class LabelGraphClassifier(LabelGraphModel):
         "gamma": [StrOptions({"scale", "auto", "learn"}), POSITIVE],
         "n_components": [COUNT, None],
         "inputs": [StrOptions({"features", "scores"})],
+        "loss": [StrOptions(set(SET_LOSSES))],
         "inference": [StrOptions({"auto", "exact", "message_passing"})],
         "exact_width": [Interval(Integral, 0, 20, closed="both")],
         "max_nodes": [COUNT],
@@ -250,6 +259,7 @@ class LabelGraphClassifier(LabelGraphModel):
         self, graph: Any = "learn", regularization: Literal["auto"] | float = "auto", *,
         kernel: KernelLike = "linear", gamma: str | float = "scale",
         scaling: str = "none", n_components: int | None = None, inputs: str = "features",
+        loss: str = "hamming",
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
         threshold: str | float = "auto", fit_intercept: bool | float = True,
@@ -269,9 +279,14 @@ class LabelGraphClassifier(LabelGraphModel):
         elif by_sign is not None:
             entries = entries_by_sign(labels, by_sign, entries)
         labels, costs = self._read_costs(labels, entries)
+        if self.loss != "hamming" and (costs[labels.to_signs() != 0] != 1.0).any():
+            raise ParameterError(
+                f"`loss={self.loss!r}` is of whole label sets, but entries have costs or weights here; leave "
+                'these out, or leave `loss` at "hamming".'
+            )
         if labels.observed is not None and (is_seen := np.diff(labels.observed.indptr) > 0) @ weights:
             weights = weights * is_seen  # the loss is a mean over rows of which something is known
-        data, kept = kind(features, labels, weights, costs), np.arange(len(features))
+        data, kept = kind(features, labels, weights, costs, self.loss), np.arange(len(features))
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             kept = np.flatnonzero(weights)
             data = data.rows(kept)
@@ -340,8 +355,11 @@ class LabelGraphClassifier(LabelGraphModel):
         )
         earlier = self._states if self.warm_start else {}
         inference, share = self._inference_options(), self._measured_share
-        growth = self._growth or USUAL_GROWTH
-        return GraphFit(self, growth, self.regularization_, inference, share, seed, workers, journal, earlier)
+        growth, n_labels = self._growth or USUAL_GROWTH, data.labels.n_labels
+        candidates = choose_candidates(growth.candidates, n_labels, self._graph_names(n_labels))
+        return GraphFit(
+            self, growth, self.regularization_, inference, share, seed, workers, candidates, journal, earlier
+        )
 
     @property
     def _growth(self) -> GraphGrowth | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
@@ -25,6 +25,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.model_files import storable
 from labelweave.problems.structured_margin import (
+    LARGEST_WIDTH,
     CliquePenalty,
     GrowingMargin,
     RidgePenalty,
@@ -32,12 +33,15 @@ from labelweave.problems.structured_margin import (
     StructuredMargin,
     StructuredRows,
     round_graph,
+    set_losses,
+    set_steps,
 )
 from labelweave.solvers import SolverResult, State, Status
-from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord, GrowthState
+from labelweave.solvers.clique_generation import CliqueGeneration, Cliques, GraphRecord, GrowthState
 from labelweave.solvers.frame import relative_gap
 from labelweave.solvers.passes import BlockFrankWolfe, PassState
 
+LARGEST_CANDIDATE = 8  # labels, of 2^8 - 1 sets of labels
 SOLVERS = ("frank_wolfe", "proximal")
 # of the paper's 2 / epsilon: with epsilon half the tolerance, smoothing takes half of what is allowed
 _SMOOTHNESS = 4.0
@@ -45,6 +49,7 @@ _ROUND_TOL = 1e-2  # gap of a round that is followed by another
 _SCORES_AT_ONCE = 16_000_000
 _CHOSEN = "held-out rows chose the number of rounds"
 _INTERRUPTED = "interrupted"
+_UNSCORED = "; of cliques above pairs only those grown from chosen ones were scored"
 
 
 @storable("GraphGrowth")
@@ -64,11 +69,15 @@ class GraphGrowth(ParameterGroup):
         The graph is done when two rounds change the objective by less than this share (supplement, A.3, with
         0.05), or when no candidate violates the dual; 0 leaves the second reason alone.
     clique_size : int, default=2
-        The most labels in a clique, 2 to 8.  Above 2, pairs may be followed by larger cliques grown from
-        chosen ones.
+        The most labels in a clique, 2 to 8.  All cliques up to that size are candidates where they are at
+        most 25,000 (triples of 53 labels).  Where they are more, larger ones are grown from chosen pairs,
+        the others are not scored, ``relaxation_gap_`` is NaN and ``graph_reason_`` says so.
+    candidates : list of tuple or None, default=None
+        The only cliques to choose from, tuples of 2 to 8 label names or numbers; None for all cliques up to
+        ``clique_size``.
     validation_fraction : float or None, default=None
-        Share of the rows on which the Hamming loss is measured after every round of a graph that grows on
-        the others; its weights are then fitted to all rows.
+        Share of the rows on which the loss (of all entries the Hamming loss) is measured after every round of
+        a graph that grows on the others; its weights are then fitted to all rows.
     early_stopping : bool, default=False
         Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
         tenth of the rows is held out.
@@ -86,7 +95,8 @@ class GraphGrowth(ParameterGroup):
         "cliques_per_round": [COUNT],
         "max_rounds": [Integral],
         "graph_tol": [NON_NEGATIVE],
-        "clique_size": [Interval(Integral, 2, 8, closed="both")],
+        "clique_size": [Interval(Integral, 2, LARGEST_CANDIDATE, closed="both")],
+        "candidates": [list, tuple, None],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "early_stopping": ["boolean"],
         "refit": ["boolean"],
@@ -94,8 +104,8 @@ class GraphGrowth(ParameterGroup):
 
     def __init__(
         self, *, cliques_per_round: int = 1, max_rounds: int = 50, graph_tol: float = 0.01,
-        clique_size: int = 2, validation_fraction: float | None = None, early_stopping: bool = False,
-        refit: bool = False,
+        clique_size: int = 2, candidates: Sequence[tuple[Any, ...]] | None = None,
+        validation_fraction: float | None = None, early_stopping: bool = False, refit: bool = False,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -105,23 +115,35 @@ class GraphGrowth(ParameterGroup):
                 f"`max_rounds` is {self.max_rounds}; a learned graph needs at least one round: give 1 or "
                 'more, or `graph="none"` for labels on their own.'
             )
+        if self.candidates is not None and self.clique_size > 2:
+            raise ParameterError(
+                f"`clique_size` is {self.clique_size} and candidates are given, the only cliques to "
+                "choose from; leave one of them out."
+            )
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        state = super().to_state()
+        if self.candidates is not None:
+            state["candidates"] = [np.asarray(clique).tolist() for clique in self.candidates]
+        return state
 
 
 USUAL_GROWTH = GraphGrowth()
 
 
 class GraphData(NamedTuple):
-    """The rows to fit: features (n, d), with the constant one, and costs of errors (n, L)."""
+    """The rows to fit: features (n, d), with the constant one; costs of errors (n, L), or another loss."""
 
     features: FeatureMatrix
     labels: LabelMatrix
     weights: PerRow
     costs: RowsByLabels
+    loss: str = "hamming"
 
     def rows(self, which: Array) -> GraphData:
-        return type(self)(
-            self.features.rows(which), self.labels[which], self.weights[which], self.costs[which]
-        )
+        features, labels = self.features.rows(which), self.labels[which]
+        return type(self)(features, labels, self.weights[which], self.costs[which], self.loss)
 
     def posed(self) -> Callable[..., StructuredMargin]:
         """Give what states the problem of a graph over these rows, from all that is not data."""
@@ -161,6 +183,7 @@ class GraphFit:
     inference: options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
     share: of the rows, to measure rounds on; None for none.
     seed: fixes the order of rows.
+    candidates: the cliques to choose from; None for all of ``clique_size``.
     earlier: the states of an earlier fit to start from.
     """
 
@@ -171,6 +194,7 @@ class GraphFit:
     share: float | None
     seed: int
     workers: Workers
+    candidates: Cliques | None = None
     journal: Journal = field(default_factory=Journal)
     earlier: Mapping[str, State] = field(default_factory=dict)
 
@@ -183,7 +207,7 @@ class GraphFit:
         on_check: gets every record, and what makes the model there; a true result ends the fit.
         penalty: that of the rounds in which the graph grew, whose relaxation then bounds the objective.
         """
-        _refuse_wide(graph, self.inference, "leave out edges")
+        _refuse_wide(graph, self.inference, "leave out edges", data.loss)
         problem = self._problem(data)(graph, penalty or RidgePenalty(graph.n_cliques))
         solver, start, known = self._passes(self.options.tol), None, self.earlier.get(stage)
         if isinstance(known, PassState):
@@ -207,7 +231,7 @@ class GraphFit:
 
         def state_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
             if is_smooth and isinstance(penalty, RoundPenalty):
-                penalty = RoundPenalty(penalty.rounds, _SMOOTHNESS / self.options.tol)
+                penalty = RoundPenalty(penalty.rounds, _SMOOTHNESS / self.options.tol, penalty.members)
             return pose(graph, penalty, self.regularization, self.inference, self.workers)
 
         return state_problem
@@ -222,6 +246,8 @@ class GraphFit:
             fitted = self._grown(data, on_round)
         else:
             fitted = self._measured(data, self.share, on_round)
+        if not self._growing(data, self._problem(data)).scores_all:
+            fitted = fitted._replace(reason=fitted.reason + _UNSCORED)
         if not self.growth.refit or fitted.is_interrupted:
             return fitted
         try:
@@ -237,7 +263,7 @@ class GraphFit:
         state_problem, told = self._problem(data), 0
 
         def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
-            _refuse_wide(graph, self.inference, "lower `max_rounds` or `cliques_per_round`")
+            _refuse_wide(graph, self.inference, "lower `max_rounds` or `cliques_per_round`", data.loss)
             return state_problem(graph, penalty)
 
         def on_check(record: Any, state: GrowthState) -> bool:
@@ -248,7 +274,7 @@ class GraphFit:
             return on_round(state.records[-1]._replace(time=record.time))
 
         def measure(problem: StructuredMargin, point: Any) -> float:
-            return math.nan if others is None else _hamming_loss(others, problem, point)
+            return math.nan if others is None else _held_out_loss(others, problem, point)
 
         options, growth = self.options, self.growth
         problem = self._growing(data, checked_problem, measure)
@@ -274,8 +300,9 @@ class GraphFit:
     ) -> GrowingMargin[Any]:  # fmt: skip
         growth = self.growth
         return GrowingMargin(
-            data.labels.n_labels, state_problem, growth.cliques_per_round, growth.clique_size, measure
-        )
+            data.labels.n_labels, state_problem, growth.cliques_per_round, growth.clique_size,
+            self.candidates, measure,
+        )  # fmt: skip
 
     def _measured(self, data: GraphData, share: float, on_round: Callable[[Any], bool]) -> FittedGraph:
         train, held_out = _parts(data, share, self.seed)
@@ -316,9 +343,15 @@ def _timed(state: GrowthState, result: SolverResult) -> tuple[GraphRecord, ...]:
     )
 
 
-def _refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> None:
+def _refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str, loss: str) -> None:
     """Refuse a graph that exact inference cannot solve, with advice how to have a narrower one."""
     budget = inference["exact_width"]
+    if loss != "hamming" and (width := set_steps(graph).width) > LARGEST_WIDTH:
+        raise ParameterError(
+            f"The worst label set of `loss={loss!r}` in the graph of {graph.n_cliques} cliques takes all "
+            f"values of {width} labels at a time, above {LARGEST_WIDTH}; {advice}, or leave `loss` at "
+            '"hamming".'
+        )
     if inference["method"] != "exact" or graph.width <= budget:
         return
     raise ParameterError(
@@ -345,8 +378,8 @@ def _parts(data: GraphData, share: float, seed: int) -> tuple[Array, Array]:
     return train, held_out
 
 
-def _hamming_loss(data: GraphData, problem: StructuredMargin, point: Any) -> float:
-    """Compute the Hamming loss of weights on other rows; unobserved labels do not count."""
+def _held_out_loss(data: GraphData, problem: StructuredMargin, point: Any) -> float:
+    """Compute the loss of weights on other rows, as a mean; unobserved labels do not count."""
     weights, n_labels = point.weights(), data.labels.n_labels
     inference, workers = problem.map, problem.workers
 
@@ -360,6 +393,11 @@ def _hamming_loss(data: GraphData, problem: StructuredMargin, point: Any) -> flo
     for rows in panels(len(data.labels), size):
         labels = data.features.mapped(best_labels, np.arange(rows.start, rows.stop), size)
         signs = data.labels[rows].to_signs()
+        if data.loss != "hamming":
+            losses = set_losses(data.loss, labels, signs > 0, signs != 0)
+            wrong += float(data.weights[rows] @ losses)
+            seen += float(data.weights[rows].sum())
+            continue
         counts = (signs != 0) * data.weights[rows, None]
         wrong += float((counts * (labels != (signs > 0))).sum())
         seen += float(counts.sum())

@@ -11,6 +11,7 @@ A row's score of labels y is ``sum_k unary_k y_k + sum_c table_c[state of clique
 tables are linear in the features: a column of z for every label and for every state of every
 clique, times the column's scale.  The dual point of a row is a distribution over labelings that is a product
 over the connected components of the graph: a mean for a label alone, shares of listed vertices for others.
+With a loss of the whole label set all labels are one component.
 
 What goes together is a table of records: the time that compiling takes grows with the number of arrays.
 """
@@ -54,13 +55,15 @@ class Layout(NamedTuple):
 
     Component c has ``labels`` from ``components[c].labels`` and ``cliques`` from ``components[c].cliques``;
     the labels after those of the last component are alone.  Clique q has ``members`` from
-    ``cliques[q].members``, and its states are the columns from ``cliques[q].column``.
+    ``cliques[q].members``, and its states are the columns from ``cliques[q].column``.  ``loss`` is that of
+    label sets, see ``set_loss``, or 0.
     """
 
     components: Records
     labels: Integers
     cliques: Records
     members: Integers
+    loss: int = 0
 
 
 class DualPoint(NamedTuple):
@@ -84,6 +87,27 @@ class RowBlock(NamedTuple):
     products: Floats
     gram: Floats
     changes: Floats
+
+
+@njit(**INNER)
+def set_loss(loss, hits, wrong, positives):
+    """Return the loss of a label set by its hits, false positives, and the true positives."""
+    if loss == 1:  # of the whole set
+        return 0.0 if hits == positives and wrong == 0 else 1.0
+    size = hits + wrong + positives
+    return 1.0 - 2.0 * hits / size if size > 0 else 0.0  # one less F1
+
+
+@njit(**INNER)
+def _loss_of_labels(loss, labels, targets, observed):
+    """Return the loss of a label set; unobserved labels do not count."""
+    hits, wrong, positives = 0, 0, 0
+    for label in range(len(labels)):
+        if observed[label]:
+            positives += targets[label] != 0
+            hits += labels[label] != 0 and targets[label] != 0
+            wrong += labels[label] != 0 and targets[label] == 0
+    return set_loss(loss, hits, wrong, positives)
 
 
 @njit(**INNER)
@@ -162,28 +186,42 @@ def add_costs(rows, data, layout, scores, unary, rest):
 
 
 @njit(**INNER)
-def _expected_product(row, one, other, home, dual):
-    """Expect the product of the signs of two labels of one component."""
+def _has_home(sets, place, first, end, homes, home):
+    found = False
+    for slot in range(first, end):
+        found = found or homes[sets[place, slot]] == home
+    return found
+
+
+@njit(**INNER)
+def _expected_sign(row, sets, place, first, homes, dual):
+    """Expect the product of the signs of a set's labels, from the first on, that share its component."""
+    home = homes[sets[place, first]]
+    if home < 0 or not _has_home(sets, place, first + 1, sets.shape[1], homes, home):
+        return 2.0 * dual.means[row, sets[place, first]] - 1.0
     total = 0.0
     for vertex in range(dual.shares.shape[1]):
-        same = (dual.vertices[row, vertex, one] != 0) == (dual.vertices[row, vertex, other] != 0)
-        total += dual.shares[row, vertex, home] if same else -dual.shares[row, vertex, home]
+        share = dual.shares[row, vertex, home]
+        if share == 0.0:
+            continue
+        for slot in range(first, sets.shape[1]):
+            if homes[sets[place, slot]] == home and dual.vertices[row, vertex, sets[place, slot]] == 0:
+                share = -share
+        total += share
     return total
 
 
 @njit(**LOOP)
-def pair_moments(label, others, homes, targets, dual, moments):
-    """Write the product of two labels' true signs less the expected one, for every row and other label."""
+def sign_moments(sets, homes, targets, dual, moments):
+    """Write the product of the true signs of some labels less the expected one, for rows and sets (K, m)."""
     for row in range(len(targets)):
-        sign = 2.0 * targets[row, label] - 1.0
-        mean = 2.0 * dual.means[row, label] - 1.0
-        for place in range(len(others)):
-            other = others[place]
-            true = sign * (2.0 * targets[row, other] - 1.0)
-            if homes[label] >= 0 and homes[other] == homes[label]:
-                expected = _expected_product(row, label, other, homes[label], dual)
-            else:
-                expected = mean * (2.0 * dual.means[row, other] - 1.0)
+        for place in range(len(sets)):
+            true, expected = 1.0, 1.0
+            for slot in range(sets.shape[1]):
+                true *= 2.0 * targets[row, sets[place, slot]] - 1.0
+                home = homes[sets[place, slot]]
+                if home < 0 or not _has_home(sets, place, 0, slot, homes, home):
+                    expected *= _expected_sign(row, sets, place, slot, homes, dual)
             moments[row, place] = true - expected
 
 
@@ -206,8 +244,10 @@ def _step_lone(row, data, layout, dual, scores, scales, curvature, change):
 
 
 @njit(**INNER)
-def _value(component, layout, scores, labels):
+def _value(row, component, data, layout, scores, labels):
     value = 0.0
+    if layout.loss:
+        value = _loss_of_labels(layout.loss, labels, data.targets[row], data.observed[row])
     for place in range(layout.components[component].labels, layout.components[component + 1].labels):
         label = layout.labels[place]
         if labels[label]:
@@ -245,7 +285,7 @@ def _shift(component, layout, away, toward, step, change):
 
 
 @njit(**INNER)
-def _survey(row, component, layout, dual, scores):
+def _survey(row, component, data, layout, dual, scores):
     """Value the vertices of a block: mean, best, worst, the one of smallest share; return a free place."""
     mean, best, worst, small, free = 0.0, -1, -1, -1, -1
     top, bottom, least = 0.0, 0.0, 0.0
@@ -254,7 +294,7 @@ def _survey(row, component, layout, dual, scores):
         if share == 0.0:
             free = vertex
             continue
-        value = _value(component, layout, scores, dual.vertices[row, vertex])
+        value = _value(row, component, data, layout, scores, dual.vertices[row, vertex])
         mean += share * value
         if best < 0 or value > top:
             best, top = vertex, value
@@ -266,16 +306,16 @@ def _survey(row, component, layout, dual, scores):
 
 
 @njit(**INNER)
-def _step_component(row, component, layout, dual, scores, scales, curvature, labelings, place, change):
+def _step_component(row, component, data, layout, dual, scores, scales, curvature, labelings, place, change):
     """Move probability from the worst vertex to the best labeling; return the gap that the block had.
 
     A labeling that finds no free place takes that of the smallest share, with the share, if the dual gains.
     """
-    mean, goal, top, origin, bottom, small, least, free = _survey(row, component, layout, dual, scores)
+    mean, goal, top, origin, bottom, small, least, free = _survey(row, component, data, layout, dual, scores)
     vertices, is_new = dual.vertices[row], False
     toward = vertices[goal]
     if len(labelings):
-        value = _value(component, layout, scores, labelings[place])
+        value = _value(row, component, data, layout, scores, labelings[place])
         if value > top:  # then it is not among the vertices, whose values are rounded alike
             is_new, toward, top, goal = True, labelings[place], value, free
             if free < 0:
@@ -321,6 +361,6 @@ def ascend_rows(block, data, layout, dual, scales, regularization, gaps):
         gaps[row] = _step_lone(row, data, layout, dual, scores, scales, curvature, change)
         for component in range(len(layout.components) - 1):
             gaps[row] += _step_component(
-                row, component, layout, dual, scores, scales, curvature, block.labelings, place, change
+                row, component, data, layout, dual, scores, scales, curvature, block.labelings, place, change
             )
         pass_on(place, weight / regularization, block)

@@ -7,6 +7,12 @@ from labelweave.problems.structured_margin.growth import (
     round_graph,
     violations,
 )
+from labelweave.problems.structured_margin.label_sets import (
+    LARGEST_WIDTH,
+    SET_LOSSES,
+    set_losses,
+    set_steps,
+)
 from labelweave.problems.structured_margin.margin_model import (
     CliquePenalty,
     RidgePenalty,
@@ -16,6 +22,7 @@ from labelweave.problems.structured_margin.margin_model import (
 from labelweave.problems.structured_margin.structured_margin import StructuredMargin
 
 __all__ = [
-    "CliquePenalty", "GrowingMargin", "RidgePenalty", "RoundPenalty", "StructuredMargin", "StructuredRows",
-    "grown_cliques", "pair_scores", "round_graph", "violations",
+    "LARGEST_WIDTH", "SET_LOSSES", "CliquePenalty", "GrowingMargin", "RidgePenalty", "RoundPenalty",
+    "StructuredMargin", "StructuredRows", "grown_cliques", "pair_scores", "round_graph", "set_losses",
+    "set_steps", "violations",
 ]  # fmt: skip

@@ -1,8 +1,9 @@
 """A graph that grows: which cliques violate the learned graph's dual the most (Tan et al. 2015, section 4.3).
 
 The score of a clique is ``s_c = ||v_c||^2`` with ``v_c`` the sum over rows of the true state's unit vector
-less the expected one, times the features; in the units of z here.  For a pair of labels that is a quarter
-of the squared norms of its three parities: the two labels' own, and that of the product of signs.
+less the expected one, times the features; in the units of z here.  A state's unit vector is a sum of products
+of signs, one for every set of the clique's labels, so that of m labels the score is the sum of the squared
+norms of these 2^m - 1 products, over 2^m.  Cliques that share labels share products.
 
 The convex relaxation (equation 10 over all sets of r candidates, not only those that were activated) has the
 same dual with ``1/2 max over sets of r candidates of sum s_c`` in place of the largest sum of a round.  So a
@@ -12,11 +13,14 @@ labels by one share t: then expected costs are t times what they were, and squar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain, combinations, groupby
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelweave.foundation.array_types import Array, LabelsByLabels
 from labelweave.foundation.arrays import panels
@@ -25,6 +29,7 @@ from labelweave.problems.structured_margin.margin_model import LABEL_SCALE, Dual
 from labelweave.solvers.clique_generation import Cliques, Proposal
 
 _NUMBERS_AT_ONCE = 16_000_000  # moments held in memory, 128 MB
+_MOST_CANDIDATES = 25_000  # pairs and triples of 53 labels
 Problem = TypeVar("Problem", bound=Any)
 
 
@@ -33,7 +38,9 @@ class GrowingMargin(Generic[Problem]):
     """What clique generation asks for: the problem of every graph, and the cliques that come next.
 
     per_round: cliques to activate in a round (r in the paper).
-    clique_size: the largest number of labels in a clique; those above pairs are grown from chosen ones.
+    clique_size: the largest number of labels in a clique.
+    candidates: the cliques to choose from; None for all up to that size.  Where these are more than 25,000,
+        those above pairs are grown from chosen ones, and the relaxation over all has no bound.
     measure: gives the loss of a model on held-out rows.
     """
 
@@ -41,8 +48,24 @@ class GrowingMargin(Generic[Problem]):
     state_problem: Callable[[CliqueGraph, RoundPenalty], Problem]
     per_round: int
     clique_size: int
+    candidates: Cliques | None = None
     measure: Callable[[Problem, Any], float] = lambda problem, point: float("nan")
     _last: tuple[tuple[Cliques, ...], Problem] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._count = sum(math.comb(self.n_labels, size) for size in range(2, self.clique_size + 1))
+        self._listed: ListedCliques | None = None
+        if self.candidates is None and self.clique_size > 2 and self.scores_all:
+            sizes = range(2, self.clique_size + 1)
+            parts = (combinations(range(self.n_labels), size) for size in sizes)
+            self._listed = ListedCliques(tuple(chain.from_iterable(parts)))
+        elif self.candidates is not None:
+            self._listed, self._count = ListedCliques(self.candidates), len(self.candidates)
+
+    @property
+    def scores_all(self) -> bool:
+        """Whether every candidate is scored in every round."""
+        return self.candidates is not None or self.clique_size == 2 or self._count <= _MOST_CANDIDATES
 
     def at(self, rounds: tuple[Cliques, ...]) -> Problem:
         if self._last is None or self._last[0] != rounds:
@@ -57,26 +80,34 @@ class GrowingMargin(Generic[Problem]):
 
     def scored(self, problem: Any, point: Any) -> Proposal:
         moments, chosen = problem.moments(point), problem.graph.cliques
+        own = violations(moments, chosen)
+        found = self._candidates(moments, own.tolist(), chosen)
+        best = sorted(found, key=lambda item: (-item[0], item[1]))[: self.per_round]
+        score = sum(item[0] for item in best)
+        bound = float(problem.penalty.round_squares(own).max(initial=0.0))
+        excess = 0.5 * problem.regularization * (score - bound)
+        return Proposal(tuple(item[1] for item in best), score, excess, len(chosen) >= self._count)
+
+    def _candidates(
+        self, moments: DualMoments, own: list[float], chosen: Cliques
+    ) -> list[tuple[float, tuple[int, ...]]]:
+        if self._listed is not None:
+            return list(zip(self._listed.scores(moments).tolist(), self._listed.cliques, strict=True))
         scores = pair_scores(moments)
-        for clique in chosen:
-            if len(clique) == 2:
-                scores[clique] = -1.0
         found: list[tuple[float, tuple[int, ...]]] = [
             (float(scores[pair]), pair) for pair in _largest_pairs(scores, self.per_round)
         ]
         if self.clique_size > 2:
             grown = grown_cliques(chosen, self.clique_size)
-            found += list(zip(violations(moments, grown).tolist(), grown, strict=True))
-        best = sorted((item for item in found if item[0] >= 0), key=lambda item: (-item[0], item[1]))
-        best = best[: self.per_round]
-        own = violations(moments, chosen)
-        bound = float(problem.penalty.round_squares(own).max(initial=0.0))
-        largest = sum(sorted([*own.tolist(), *(item[0] for item in best)])[-self.per_round :])
-        return Proposal(tuple(item[1] for item in best), sum(item[0] for item in best), bound, largest)
+            found += zip(violations(moments, grown).tolist(), grown, strict=True)
+            found += [item for item in zip(own, chosen, strict=True) if len(item[1]) > 2]
+        return found
 
     def relaxed_bound(self, problem: Any, point: Any, dual: float) -> float:
-        """Bound the objective of the relaxation from below, by a point of dual value ``dual``."""
-        largest, (labels, squares) = self.scored(problem, point).largest, problem.squares(point)
+        """Bound the relaxation from below, by a point of dual value ``dual``; NaN if not all were scored."""
+        if not self.scores_all:
+            return math.nan
+        largest, (labels, squares) = self.scored(problem, point).score, problem.squares(point)
         own, penalty = 0.5 * LABEL_SCALE * labels, problem.penalty.dual(squares)
         cost = dual + problem.regularization * (own + penalty)
         bend = problem.regularization * (own + max(penalty, 0.5 * largest))
@@ -90,8 +121,10 @@ class GrowingMargin(Generic[Problem]):
 
 def round_graph(n_labels: int, rounds: tuple[Cliques, ...]) -> tuple[CliqueGraph, RoundPenalty]:
     """Join the cliques of all rounds, with the penalty that goes with them; the first round has none."""
-    groups = [number for number, cliques in enumerate(rounds[1:]) for _ in cliques]
-    return CliqueGraph(n_labels, [clique for cliques in rounds for clique in cliques]), RoundPenalty(groups)
+    entries = [(number, clique) for number, cliques in enumerate(rounds[1:]) for clique in cliques]
+    places = {clique: place for place, clique in enumerate(dict.fromkeys(clique for _, clique in entries))}
+    groups, members = [number for number, _ in entries], [places[clique] for _, clique in entries]
+    return CliqueGraph(n_labels, list(places)), RoundPenalty(groups, members=members)
 
 
 def _largest_pairs(scores: LabelsByLabels, count: int) -> list[tuple[int, int]]:
@@ -105,14 +138,40 @@ def pair_scores(moments: DualMoments) -> LabelsByLabels:
     n_labels, sums = moments.data.n_labels, moments.label_sums()
     scores = np.zeros((n_labels, n_labels))
     lengths = 4.0 * np.einsum("ij,ij->j", sums, sums)
-    at_once = max(1, _NUMBERS_AT_ONCE // max(1, moments.data.n_rows + moments.data.n_features))
     for label in range(n_labels - 1):
-        for part in panels(n_labels - label - 1, at_once):
-            others = np.arange(label + 1 + part.start, label + 1 + part.stop)
-            product = moments.pair_sums(label, others)
-            own = np.einsum("ij,ij->j", product, product)
-            scores[label, others] = 0.25 * (own + lengths[label] + lengths[others])
+        others = np.arange(label + 1, n_labels)
+        own = sign_squares(moments, np.column_stack([np.full_like(others, label), others]))
+        scores[label, others] = 0.25 * (own + lengths[label] + lengths[others])
     return scores
+
+
+class ListedCliques:
+    """Cliques, and the sets of labels whose products of signs score them."""
+
+    def __init__(self, cliques: Cliques) -> None:
+        own = [[part for size in range(1, len(c) + 1) for part in combinations(c, size)] for c in cliques]
+        self._parts = sorted(set(chain.from_iterable(own)), key=lambda part: (len(part), part))
+        places = {part: place for place, part in enumerate(self._parts)}
+        columns = np.array([places[part] for parts in own for part in parts], np.int64)
+        counts = np.array([len(parts) for parts in own], np.int64)
+        starts, shares = np.append(0, np.cumsum(counts)), np.repeat(1.0 / (counts + 1), counts)
+        shape = len(cliques), len(self._parts)
+        self.cliques, self._shares = cliques, sp.csr_array((shares, columns, starts), shape=shape)
+
+    def scores(self, moments: DualMoments) -> Array:
+        sizes = groupby(self._parts, key=len)
+        squares = [sign_squares(moments, np.array(list(parts))) for _, parts in sizes]
+        return np.asarray(self._shares @ np.concatenate(squares)) if squares else np.zeros(0)
+
+
+def sign_squares(moments: DualMoments, sets: Array) -> Array:
+    """Compute the squared norms of the products of the signs of sets of labels (K, m), some at a time."""
+    at_once = max(1, _NUMBERS_AT_ONCE // max(1, moments.data.n_rows + moments.data.n_features))
+    squares = np.empty(len(sets))
+    for part in panels(len(sets), at_once):
+        product = moments.sign_sums(sets[part])
+        squares[part] = np.einsum("ij,ij->j", product, product)
+    return squares
 
 
 def violations(moments: DualMoments, cliques: Iterable[tuple[int, ...]]) -> Array:

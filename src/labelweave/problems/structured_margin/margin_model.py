@@ -11,7 +11,9 @@ point in the features' space, and w the weights:
 
 The second is ``min over shares d >= 0, sum d = 1, of 1/2 sum_k ||w_k||^2 / d_k``, which for given shares is a
 ridge penalty again with w_k = d_k z_k, and for given weights has the shares ``||w_k|| / sum ||w_k||``; its
-conjugate is ``1/2 max_k ||z_k||^2``.  So the constraints of the dual stay exact, and so does the gap.
+conjugate is ``1/2 max_k ||z_k||^2``.  So the constraints of the dual stay exact, and so does the gap.  A
+clique that several rounds chose has weights of its own in each (the latent group lasso); its scores add
+up, so it is scored once, with the sum of its rounds' shares.
 
 The shares belong to the point; penalties do not change.  ``squares`` (cliques,) are squared norms of z.
 """
@@ -32,6 +34,7 @@ from labelweave.foundation.loops.structured import CLIQUE, COMPONENT, DualPoint,
 from labelweave.inference.map import MapInference
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.problems.structured_margin.label_sets import SET_LOSSES, set_steps, worst_label_sets
 from labelweave.solvers.frame import TraceRecord
 
 LABEL_SCALE = 2.0
@@ -44,13 +47,21 @@ class StructuredRows:
 
     weights (n,): weights of the rows, some of them positive.
     costs (n, L): of errors; those of unobserved labels do not count.
+    loss: a word of ``SET_LOSSES``, the place of which is its number; costs are of "hamming" alone.
     arrays: what the passes read, with targets of 0 where nothing was observed.
     products (n, d): the features again, for products; of rows elsewhere these are not made here.
     Shapes: features (n, d), labels (n, L).
     Raises ValueError if the squared norm of a row is too large for a float.
     """
 
-    def __init__(self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, costs: Array) -> None:
+    def __init__(
+        self,
+        features: FeatureMatrix,
+        labels: LabelMatrix,
+        weights: Array,
+        costs: Array,
+        loss: str = "hamming",
+    ) -> None:
         signs = labels.to_signs()
         squares = features.squared_norms()
         if not np.isfinite(squares).all():
@@ -58,20 +69,21 @@ class StructuredRows:
         arrays = MarginRows(
             targets=np.ascontiguousarray(signs > 0, np.int8),
             observed=np.ascontiguousarray(signs != 0, np.int8),
-            costs=np.ascontiguousarray(np.where(signs == 0, 0.0, costs)),
+            costs=np.ascontiguousarray(np.where((signs == 0) | (loss != "hamming"), 0.0, costs)),
             weights=np.asarray(weights, np.float64) / np.sum(weights, dtype=np.float64),
             squares=squares,
         )
-        self._set(features, arrays)
+        self._set(features, arrays, loss)
 
     @classmethod
-    def part(cls, features: FeatureMatrix, arrays: MarginRows) -> StructuredRows:
+    def part(cls, features: FeatureMatrix, arrays: MarginRows, loss: str = "hamming") -> StructuredRows:
         """Make them of some of the rows, with the weights that these have among all."""
         made = cls.__new__(cls)
-        made._set(features, arrays)
+        made._set(features, arrays, loss)
         return made
 
-    def _set(self, features: FeatureMatrix, arrays: MarginRows) -> None:
+    def _set(self, features: FeatureMatrix, arrays: MarginRows, loss: str) -> None:
+        self.loss = loss
         is_sparse = not features.is_apart and features.is_sparse
         self.arrays, self.products = arrays, features.astype(np.float64)
         self._sparse = features.sparse_rows(np.float64) if is_sparse else None
@@ -191,12 +203,12 @@ class DualMoments(NamedTuple):
             marginal[rows, state] += shares[:, vertex]
         return marginal
 
-    def pair_sums(self, label: int, others: Array) -> Array:
-        """Compute the columns (d, p) of the products of a label's sign and those of p others."""
-        from labelweave.foundation.loops.structured import pair_moments
+    def sign_sums(self, sets: Array) -> Array:
+        """Compute the columns (d, K) of the products of the signs of K sets of labels (K, m)."""
+        from labelweave.foundation.loops.structured import sign_moments
 
-        moments = np.empty((self.data.n_rows, len(others)))
-        pair_moments(label, others, self.homes, self.targets, self.dual, moments)
+        moments = np.empty((self.data.n_rows, len(sets)))
+        sign_moments(sets, self.homes, self.targets, self.dual, moments)
         return self._sums(moments)
 
     def _sums(self, moments: Array) -> Array:
@@ -216,7 +228,9 @@ class MarginModel:
 
     def __post_init__(self) -> None:
         self.map = MapInference(self.graph, **self.inference)
-        self.layout, self.homes = graph_layout(self.graph)
+        self.layout, self.homes = graph_layout(self.graph, self.data.loss)
+        if self.layout.loss:
+            self.steps = set_steps(self.graph)
         self.n_rows = self.data.n_rows
 
     def _first_arrays(self) -> dict[str, Any]:
@@ -244,6 +258,9 @@ class MarginModel:
         scores, n_labels = products * point.scales, self.data.n_labels
         unary, rest = np.empty((len(rows), n_labels)), np.empty(len(rows))
         add_costs(rows, self.data.arrays_with(point.targets), self.layout, scores, unary, rest)
+        if self.layout.loss:
+            labels, values = worst_label_sets(self.steps, self.data.loss, rows, self.data.arrays, scores)
+            return WorstLabelings(labels, np.maximum(0.0, values + rest), np.zeros(len(rows)))
         result = self.map.solve(unary, scores[:, n_labels:].copy(), workers=self.workers)
         losses = np.maximum(0.0, result.bounds + rest)
         return WorstLabelings(result.labels, losses, result.bounds - result.values)
@@ -290,10 +307,15 @@ def _numbers(part: slice) -> Array:
     return np.arange(part.start, part.stop, dtype=np.int64)
 
 
-def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
-    """List the components of two labels or more, and the component of every label, -1 where it is alone."""
+def graph_layout(graph: CliqueGraph, loss: str = "hamming") -> tuple[Layout, Array]:
+    """List the components of two labels or more, and the component of every label, -1 where it is alone.
+
+    A loss of label sets makes all labels one component.
+    """
     homes = np.full(graph.n_labels, -1, np.int64)
     wide = [labels for labels in graph.components if len(labels) > 1]
+    if loss != "hamming":
+        wide = [tuple(range(graph.n_labels))]
     for number, labels in enumerate(wide):
         homes[list(labels)] = number
     own: list[list[int]] = [[] for _ in wide]
@@ -307,6 +329,7 @@ def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
         labels=np.concatenate([_integers(wide), np.flatnonzero(homes < 0)]),
         cliques=np.array([*zip(_starts(members), [*columns, 0], strict=True)], CLIQUE),
         members=_integers(members),
+        loss=SET_LOSSES.index(loss),
     )
     return layout, homes
 
@@ -350,26 +373,28 @@ class RidgePenalty:
 class RoundPenalty:
     """Half the square of the summed norms of rounds, whose weights a smoothing may make smaller.
 
-    rounds (cliques,): the round of every clique, from 0.
+    rounds (entries,): the round of every entry, from 0.
+    members (entries,): the clique of every entry; None if every clique has one, in their order.
     smoothness: weights minimise the penalty and their squares over twice that (Tan et al. 2015, equation 11,
         where it is lambda / sigma), which makes them a smooth function of z.
     """
 
-    def __init__(self, rounds: Any = (), smoothness: float = np.inf) -> None:
+    def __init__(self, rounds: Any = (), smoothness: float = np.inf, members: Any = None) -> None:
         self.rounds, self.smoothness = np.asarray(rounds, np.int64), smoothness
+        self.members = np.asarray(range(len(self.rounds)) if members is None else members, np.int64)
         self.n_rounds = int(self.rounds.max(initial=-1)) + 1
 
     def first_shares(self) -> Array:
         return np.full(self.n_rounds, 1.0 / max(1, self.n_rounds))
 
     def scales(self, shares: Array) -> Array:
-        return self._multiples(shares)[self.rounds]
+        return np.bincount(self.members, self._multiples(shares)[self.rounds])
 
     def _multiples(self, shares: Array) -> Array:
         return shares / (1.0 + shares / self.smoothness)
 
     def round_squares(self, squares: Array) -> Array:
-        return np.bincount(self.rounds, squares, minlength=self.n_rounds)
+        return np.bincount(self.rounds, squares[self.members], minlength=self.n_rounds)
 
     def primal(self, squares: Array, shares: Array) -> float:
         return 0.5 * float(self._norms(squares, shares).sum()) ** 2

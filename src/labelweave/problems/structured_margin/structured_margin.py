@@ -34,6 +34,7 @@ from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabel
 from labelweave.foundation.arrays import panels
 from labelweave.foundation.loops.structured import DualPoint, Layout, RowBlock
 from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.problems.structured_margin.label_sets import set_losses
 from labelweave.problems.structured_margin.margin_model import (
     LABEL_SCALE,
     DualMoments,
@@ -90,7 +91,7 @@ class StructuredMargin(MarginModel):
     def rounding_level(self) -> float:
         """What rounding may do to the objective, whose losses are differences of costs and scores."""
         rows = self.data.arrays
-        return _ROUNDING * float(rows.weights @ rows.costs.sum(axis=1))
+        return _ROUNDING * (1.0 if self.layout.loss else float(rows.weights @ rows.costs.sum(axis=1)))
 
     def first_point(self) -> DualMarginPoint:
         alone, targets = CliqueGraph.empty(self.data.n_labels), self.data.arrays.targets
@@ -102,7 +103,7 @@ class StructuredMargin(MarginModel):
             shares=np.zeros((self.n_rows, self.capacity, 0)),
             gaps=np.zeros(self.n_rows),
         )
-        return self._merged(point, alone, point.round_shares)
+        return self._merged(point, graph_layout(alone), point.round_shares)
 
     def point_at(self, sums: Floats, round_shares: Floats, **of_rows: Array) -> DualMarginPoint:
         point = DualMarginPoint(
@@ -126,10 +127,12 @@ class StructuredMargin(MarginModel):
 
     def grown_from(self, earlier: StructuredMargin, point: DualMarginPoint) -> DualMarginPoint:
         """Return a point with the same expected costs, from one of a graph with a round less."""
-        return self._merged(point, earlier.graph, grown_shares(point.round_shares))
+        return self._merged(point, (earlier.layout, earlier.homes), grown_shares(point.round_shares))
 
-    def _merged(self, point: DualMarginPoint, old: CliqueGraph, round_shares: Array) -> DualMarginPoint:
-        dual = _merged_dual(point.dual, graph_layout(old), self.layout)
+    def _merged(
+        self, point: DualMarginPoint, old: tuple[Layout, Array], round_shares: Array
+    ) -> DualMarginPoint:
+        dual = _merged_dual(point.dual, old, self.layout)
         fresh = self._first_arrays() | {"targets": point.targets, "round_shares": round_shares}
         point = replace(point, **fresh, **dual._asdict())
         self.recompute(point)
@@ -189,7 +192,7 @@ class StructuredMargin(MarginModel):
 
         data, products = self.data, self.data.multiply(rows, point.sums)
         labelings, missed = np.empty((0, data.n_labels), np.int8), np.zeros(len(rows))
-        if search and self.graph.n_cliques:
+        if search and (self.graph.n_cliques or self.layout.loss):
             worst = self.worst_labelings(point, rows, products)
             labelings, missed = worst.labels, worst.missed
         block = RowBlock(rows, labelings, products, data.gram(rows), np.zeros_like(products))
@@ -205,9 +208,17 @@ class StructuredMargin(MarginModel):
         self._write_means(point)
         labels = 0.5 * LABEL_SCALE * label_square
         primal = self.regularization * (labels + self.penalty.primal(squares, point.round_shares)) + loss
-        wrong = np.where(point.targets == 1, 1.0 - point.means, point.means)
-        cost = float(self.data.arrays.weights @ (wrong * self.data.arrays.costs).sum(axis=1))
+        cost = float(self.data.arrays.weights @ self._expected_costs(point))
         return self.record(primal, cost - self.regularization * (labels + self.penalty.dual(squares)))
+
+    def _expected_costs(self, point: DualMarginPoint) -> PerRow:
+        if not self.layout.loss:
+            wrong = np.where(point.targets == 1, 1.0 - point.means, point.means)
+            return np.asarray((wrong * self.data.arrays.costs).sum(axis=1))
+        costs, arrays = np.zeros(self.n_rows), self.data.arrays
+        for labels, shares in zip(point.vertices.swapaxes(0, 1), point.shares[:, :, 0].T, strict=True):
+            costs += shares * set_losses(self.data.loss, labels, arrays.targets, arrays.observed)
+        return costs
 
     def complete(self, point: DualMarginPoint) -> bool:
         """Complete targets as :meth:`MarginModel.complete` does, and the means of those alone."""
