@@ -278,7 +278,7 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "graph_none": (graph("none", 0.05, false_negative_cost=[1, 2, 1, 2]), "X", Y),
         "graph_given": (graph(cliques, 0.05), "frame", _labels(missing)),
         "graph_searched": (
-            graph("full", 0.05, exact_width=1, max_nodes=50),
+            graph("full", 0.05, exact_width=1, inference=50),
             "X",
             Y,
         ),

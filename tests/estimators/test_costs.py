@@ -48,7 +48,7 @@ def test_a_full_graph_of_many_labels_is_warned_of(monkeypatch):
     _warned(lw.LabelGraphClassifier(graph="full"), X, Y, said)
     for quick in (
         lw.LabelGraphClassifier(graph="chow-liu"),
-        lw.LabelGraphClassifier(graph="full", max_nodes=1),
+        lw.LabelGraphClassifier(graph="full", inference=1),
     ):
         with pytest.raises(BegunError):
             quick.fit(X, Y)

@@ -129,14 +129,13 @@ class LabelGraphClassifier(LabelGraphModel):
     fit_intercept : bool or float, default=True
         Whether to add a constant feature, which is penalised like any other; True is for 1, a number for a
         feature of that size.
-    inference : {"auto", "exact", "message_passing"}, default="auto"
+    inference : {"auto", "exact", "message_passing"} or int, default="auto"
         How the best labeling is found.  "auto" eliminates labels in components of width up to
-        ``exact_width``, and searches with bounds elsewhere; "exact" refuses wider components;
-        "message_passing" is max-product linear programming alone.
+        ``exact_width``, and searches with bounds elsewhere, by 1,000 nodes of branch and bound for one part
+        of an example, or as many as a number says; "exact" refuses wider components; "message_passing" is
+        max-product linear programming alone.
     exact_width : int, default=12
         The largest width of a component that is always solved by elimination, up to 20.
-    max_nodes : int, default=1000
-        Nodes of branch and bound for one part of an example.
     solver : {"frank_wolfe", "proximal"}, default="frank_wolfe"
         Block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), or the paper's proximal dual ascent
         (Algorithms 2 and 3) with dual variables held to their simplex, which the paper leaves out: one
@@ -249,9 +248,8 @@ class LabelGraphClassifier(LabelGraphModel):
         "n_components": [COUNT, None],
         "inputs": [StrOptions({"features", "scores"})],
         "loss": [StrOptions(set(SET_LOSSES))],
-        "inference": [StrOptions({"auto", "exact", "message_passing"})],
+        "inference": [StrOptions({"auto", "exact", "message_passing"}), COUNT],
         "exact_width": [Interval(Integral, 0, 20, closed="both")],
-        "max_nodes": [COUNT],
         "solver": [StrOptions(set(SOLVERS))],
     }
 
@@ -263,7 +261,7 @@ class LabelGraphClassifier(LabelGraphModel):
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
         threshold: str | float = "auto", fit_intercept: bool | float = True,
-        inference: str = "auto", exact_width: int = 12, max_nodes: int = 1000, solver: str = "frank_wolfe",
+        inference: str | int = "auto", exact_width: int = 12, solver: str = "frank_wolfe",
         warm_start: bool = False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3,
         max_iter: int = 1000, n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip

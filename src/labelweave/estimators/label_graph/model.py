@@ -30,6 +30,7 @@ from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Ma
 from labelweave.solvers.clique_generation import GraphRecord
 
 _NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states held at a time, 128 MB
+_NODES = 1000  # of branch and bound for one part of a row, unless a number says otherwise
 _LEAST = np.finfo(np.float64).tiny  # the score of a label that is on by a tie
 
 
@@ -123,7 +124,10 @@ class LabelGraphModel(KernelClassifier):
     }
 
     def _inference_options(self) -> dict[str, Any]:
-        return {"method": self.inference, "exact_width": self.exact_width, "max_nodes": self.max_nodes}
+        method, nodes = (
+            (self.inference, _NODES) if isinstance(self.inference, str) else ("auto", self.inference)
+        )
+        return {"method": method, "exact_width": self.exact_width, "max_nodes": nodes}
 
     def _graph_names(self, n_labels: int) -> Array | None:
         """Name the labels of the graph; one label for two classes has the second one's name."""
