@@ -121,13 +121,6 @@ class GraphGrowth(ParameterGroup):
                 "choose from; leave one of them out."
             )
 
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        state = super().to_state()
-        if self.candidates is not None:
-            state["candidates"] = [np.asarray(clique).tolist() for clique in self.candidates]
-        return state
-
 
 USUAL_GROWTH = GraphGrowth()
 

@@ -186,6 +186,18 @@ def add_costs(rows, data, layout, scores, unary, rest):
 
 
 @njit(**INNER)
+def _expected_pair(row, one, other, homes, dual):
+    """Expect the product of the signs of two labels, faster than for any number."""
+    if homes[one] < 0 or homes[one] != homes[other]:
+        return (2.0 * dual.means[row, one] - 1.0) * (2.0 * dual.means[row, other] - 1.0)
+    total = 0.0
+    for vertex in range(dual.shares.shape[1]):
+        same = (dual.vertices[row, vertex, one] != 0) == (dual.vertices[row, vertex, other] != 0)
+        total += dual.shares[row, vertex, homes[one]] if same else -dual.shares[row, vertex, homes[one]]
+    return total
+
+
+@njit(**INNER)
 def _has_home(sets, place, first, end, homes, home):
     found = False
     for slot in range(first, end):
@@ -216,9 +228,12 @@ def sign_moments(sets, homes, targets, dual, moments):
     """Write the product of the true signs of some labels less the expected one, for rows and sets (K, m)."""
     for row in range(len(targets)):
         for place in range(len(sets)):
-            true, expected = 1.0, 1.0
-            for slot in range(sets.shape[1]):
+            true, expected, width = 1.0, 1.0, sets.shape[1]
+            for slot in range(width):
                 true *= 2.0 * targets[row, sets[place, slot]] - 1.0
+            if width == 2:
+                expected = _expected_pair(row, sets[place, 0], sets[place, 1], homes, dual)
+            for slot in range(width if width != 2 else 0):
                 home = homes[sets[place, slot]]
                 if home < 0 or not _has_home(sets, place, 0, slot, homes, home):
                     expected *= _expected_sign(row, sets, place, slot, homes, dual)

@@ -7,12 +7,7 @@ from labelweave.problems.structured_margin.growth import (
     round_graph,
     violations,
 )
-from labelweave.problems.structured_margin.label_sets import (
-    LARGEST_WIDTH,
-    SET_LOSSES,
-    set_losses,
-    set_steps,
-)
+from labelweave.problems.structured_margin.label_sets import LARGEST_WIDTH, SET_LOSSES, set_losses, set_steps
 from labelweave.problems.structured_margin.margin_model import (
     CliquePenalty,
     RidgePenalty,

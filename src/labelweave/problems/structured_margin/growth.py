@@ -53,19 +53,13 @@ class GrowingMargin(Generic[Problem]):
     _last: tuple[tuple[Cliques, ...], Problem] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._count = sum(math.comb(self.n_labels, size) for size in range(2, self.clique_size + 1))
-        self._listed: ListedCliques | None = None
-        if self.candidates is None and self.clique_size > 2 and self.scores_all:
-            sizes = range(2, self.clique_size + 1)
-            parts = (combinations(range(self.n_labels), size) for size in sizes)
-            self._listed = ListedCliques(tuple(chain.from_iterable(parts)))
-        elif self.candidates is not None:
-            self._listed, self._count = ListedCliques(self.candidates), len(self.candidates)
-
-    @property
-    def scores_all(self) -> bool:
-        """Whether every candidate is scored in every round."""
-        return self.candidates is not None or self.clique_size == 2 or self._count <= _MOST_CANDIDATES
+        sizes, listed = range(2, self.clique_size + 1), self.candidates
+        count = sum(math.comb(self.n_labels, size) for size in sizes)
+        self.scores_all = listed is not None or self.clique_size == 2 or count <= _MOST_CANDIDATES
+        if listed is None and self.clique_size > 2 and self.scores_all:
+            listed = tuple(chain.from_iterable(combinations(range(self.n_labels), size) for size in sizes))
+        self._count = count if listed is None else len(listed)
+        self._listed = None if listed is None else ListedCliques(listed)
 
     def at(self, rounds: tuple[Cliques, ...]) -> Problem:
         if self._last is None or self._last[0] != rounds:
@@ -155,8 +149,8 @@ class ListedCliques:
         columns = np.array([places[part] for parts in own for part in parts], np.int64)
         counts = np.array([len(parts) for parts in own], np.int64)
         starts, shares = np.append(0, np.cumsum(counts)), np.repeat(1.0 / (counts + 1), counts)
-        shape = len(cliques), len(self._parts)
-        self.cliques, self._shares = cliques, sp.csr_array((shares, columns, starts), shape=shape)
+        self.cliques = cliques
+        self._shares = sp.csr_array((shares, columns, starts), (len(cliques), len(self._parts)))
 
     def scores(self, moments: DualMoments) -> Array:
         sizes = groupby(self._parts, key=len)

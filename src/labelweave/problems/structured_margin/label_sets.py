@@ -80,6 +80,6 @@ def worst_label_sets(
         counts = [int((observed & side).sum(axis=1).max()) for side in (is_on, ~is_on)]
         table = 1 << steps.width, counts[0] + 1, counts[1] + 1
         work = SetWork(np.empty((2, *table)), np.empty((len(steps.labels), *table), np.int32))
-        number = SET_LOSSES.index(loss)
-        worst_sets(rows[part], data, number, steps, scores[part], work, labels[part], values[part])
+        given = SET_LOSSES.index(loss), steps, scores[part], work
+        worst_sets(rows[part], data, *given, labels[part], values[part])
     return labels, values
