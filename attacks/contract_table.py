@@ -728,7 +728,8 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
     }
     | {"categorical": _of("kind"), "sublinear_tf": _of(False)},
     "datasets.detect_format": {
-        "path": lambda world: [world.path("t.csv"), world.path("t.arff"), world.path("t.txt")]
+        "path": lambda world: [world.path("t.csv"), world.path("t.arff"), world.path("t.txt")],
+        "labels": _of("tags", ["p"], None),
     },
     "datasets.iterate_table": {
         "path": _paths("t.csv"),

@@ -314,7 +314,7 @@ def layout_inside(parts: Sequence[Iterable[Any]]) -> Layout:
     """
     names = [*map(_inside, parts)]
     sign, example, doubt, _ = found_layout(names)
-    if sign in SEPARATORS:
+    if sign in SEPARATORS and (sign in _STRONG or sign not in _OF_PATHS):  # such names are rather paths
         return Layout(f'["{sign}"]', example)
     is_said = doubt in (*_STRONG, ",") and sum(str(doubt) in name for name in chain(*names)) >= _FEW
     return Layout(None, example, f'["{doubt}"]') if is_said or doubt == WEIGHTS else Layout(None)
