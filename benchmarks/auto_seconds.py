@@ -105,5 +105,3 @@ def main(options: Any) -> None:
         save(options.out, {"fits": found})
     broken = sum(one["ratio"] > _PROMISED for one in found)
     print(f"{broken} of {len(found)} took more than {_PROMISED} times what was foreseen.")
-
-

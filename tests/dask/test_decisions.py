@@ -248,7 +248,7 @@ def test_what_cannot_be_is_refused(client):
     fitted.fit(chunks(X), chunks(Y))
     with pytest.raises(ValueError, match=r"X has 9 features, but .* 10 features"):
         lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X[:, :9]), chunks(Y))
-    with pytest.raises(ValueError, match="gives scores of shape"):
+    with pytest.raises(ValueError, match="returns scores of shape"):
         lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X), chunks(Y[:, :3]))
 
 

@@ -169,7 +169,7 @@ def test_the_row_of_a_later_block_is_named(monkeypatch):
 
 def test_sparse_probabilities_are_refused():
     sp = pytest.importorskip("scipy.sparse")
-    with pytest.raises(ValueError, match="sparse matrix; give them dense"):
+    with pytest.raises(ValueError, match="sparse matrix; pass them dense"):
         most_probable(sp.eye_array(3))
 
 

@@ -156,7 +156,7 @@ def test_zero_weight_rows_count_for_nothing():
         ([[1, 0]], [[1, 0]], {"average": "weighted"}, "average is 'weighted'"),
         ([[1, 0]], [[1, 0]], {"zero_division": "warn"}, "zero_division is 'warn'"),
         ([[1, 0]], [[1, 0]], {"zero_division": 0.5}, "zero_division is 0.5"),
-        ([[1, 0]], [[1, 0]], {"sample_weight": [1, 1]}, "give one weight a row"),
+        ([[1, 0]], [[1, 0]], {"sample_weight": [1, 1]}, "pass one weight per row"),
         ([[1, 0]], [[1, 0]], {"sample_weight": [-1]}, "sample_weight at row 0 is -1.0"),
         ([[1, 0]], [[1, 0]], {"sample_weight": [0]}, "zero in every row"),
     ],

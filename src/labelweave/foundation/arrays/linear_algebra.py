@@ -449,7 +449,7 @@ def numbers_of(values: Any, name: str) -> Array:
         read = np.empty(0, np.str_)
     if read.dtype.kind not in "biuf":
         raise ParameterError(
-            f"{name} has entries that are not numbers; they must be real numbers, in rows as long."
+            f"{name} has entries that are not numbers; pass real numbers in rows of equal length."
         )
     return read
 
