@@ -32,7 +32,7 @@ CELLS = np.array([["a", "x"], ["b", "y"], ["c", "x"]], object)
         (lambda: Cells("_").check(np.eye(2), "cells", {}), "cells"),
         (lambda: Cells("_").check([1, 2], "cells", {}), "cells"),
         (lambda: Cells("_").check(np.array([[1], 2], object), "cells", {}), "a list of numbers and texts"),
-        (lambda: _mapping(np.array([5]), 3), "rare"),
+        (lambda: _mapping(np.array([5]), 3), "infrequent categories"),
     ],
 )
 def test_values_that_are_not_plain(read, words):

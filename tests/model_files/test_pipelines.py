@@ -380,7 +380,7 @@ def test_vocabularies_and_categories_are_checked():
         _read(state, arrays)
     state, arrays = _state(make_column_transformer((PCA(1), [0, 1])).fit(X))
     state["fitted"]["places"]["pca"] = [0, 9]
-    with pytest.raises(ModelFileError, match="none of the 4"):
+    with pytest.raises(ModelFileError, match="do not cover the 4"):
         _read(state, arrays)
 
 
