@@ -95,7 +95,7 @@ def test_what_makes_no_sense_is_refused(client, monkeypatch):
         fit(chunks(X[:0], sizes=(0,)), chunks(Y[:0], sizes=(0,)))
     with pytest.raises(ValueError, match="Y at row 77"):
         fit(chunks(X), chunks(np.where(np.arange(90)[:, None] == 77, 7, Y)))
-    with pytest.raises(ValueError, match="not of partitions"):
+    with pytest.raises(ValueError, match="which has no partitions"):
         fit(chunks(X), Y)
     with pytest.warns(lw.UnobservedLabelWarning, match="Label 1"):
         fit(chunks(X), chunks(np.where(np.arange(4) == 1, np.nan, Y)))
