@@ -53,7 +53,7 @@ def test_methods_without_an_answer_are_refused():
     ],
 )
 def test_targets_elsewhere_do_not_go_with_rows_in_memory(given):
-    with pytest.raises(ValueError, match=r"is a Dask .* would be gathered into memory here"):
+    with pytest.raises(ValueError, match=r"is a Dask .* would be gathered into memory"):
         lw.MaxMarginClassifier().fit(X, **given)
 
 

@@ -248,7 +248,10 @@ def _with_a_hole(X):
             "Partition 0: y has lists as text",
         ),
         (lambda X, Y: (chunks(X[:0], (0,)), chunks(Y[:0], (0,))), "no rows"),
-        (lambda X, Y: ([dask.delayed(3)], [dask.delayed(Y)]), "Partition 0: X is of type int; pass partitions"),
+        (
+            lambda X, Y: ([dask.delayed(3)], [dask.delayed(Y)]),
+            "Partition 0: X is of type int; pass partitions",
+        ),
         (
             lambda X, Y: ([dask.delayed(X)], [dask.delayed(np.array(["a", 1, "b"] * 30, object))]),
             "Partition 0: y mixes entries of the types",
@@ -268,9 +271,9 @@ def test_rows_may_be_lists(client):
     assert np.array_equal(model.coef_, whole.coef_)
     (found,) = dask.compute(*model.predict([dask.delayed(X.tolist())]))
     assert np.array_equal(found, whole.predict(X))
-    with pytest.raises(ValueError, match=r"X has the shape \(90,\); give a table"):
+    with pytest.raises(ValueError, match=r"X has the shape \(90,\); pass a table"):
         model.predict(chunks(X[:, 0]))
-    with pytest.raises(ValueError, match="k is 3; it needs to be a list"):
+    with pytest.raises(ValueError, match="k is 3; pass a list"):
         score_table(model, chunks(X), chunks(Y), k=3)
 
 

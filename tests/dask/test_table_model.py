@@ -188,7 +188,7 @@ def test_partitions_do_not_matter(client, cuts, min_df):
 
 FAR = ROWS.assign(size=[1e300 if row == 50 else 1e-300 for row in range(90)])
 BAD = {
-    "of one machine": (lambda: lw.TableModel(lw.BinaryRelevance()), {}, "to data in memory"),
+    "of one machine": (lambda: lw.TableModel(lw.BinaryRelevance()), {}, "needs data in memory"),
     "absent": ({"text": "plot"}, {}, "Partition 0: The table has no column 'plot'"),
     "absent in one": ({"text": "text"}, {"X": [ROWS[:40], ROWS[["size"]][40:]]}, "Partition 1: .*'text'"),
     "absent to drop": ({"drop": "plot"}, {}, "no column 'plot'"),

@@ -181,7 +181,7 @@ def test_bad_splits_are_refused(rows):
     ):
         with pytest.raises(ValueError, match=message):
             lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), cv=cv).fit(X, Y)
-    with pytest.raises(ValueError, match=r"calibration rows .* needs at least 299; give more rows"):
+    with pytest.raises(ValueError, match=r"calibration rows .* needs at least 299; pass more rows"):
         lw.ConformalLabelClassifier(lw.MaxMarginClassifier(), level=0.01).fit(X, Y)
 
 

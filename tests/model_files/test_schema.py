@@ -46,7 +46,7 @@ WRONG = [
     (schema.Number(), np.inf, "a number from"),
     (schema.Number(0, 1), 2, "from 0 to 1"),
     (schema.Number(), np.nan, "a number from"),
-    (schema.count(), 1.0, "a whole number"),
+    (schema.count(), 1.0, "an integer"),
     (schema.count(), 2**40, "from 0 to"),
     (schema.MEASURED, None, "a number"),
     (schema.OneOf((0, -1)), False, "one of 0, -1"),

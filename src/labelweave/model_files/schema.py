@@ -152,7 +152,7 @@ class Number:
         value = value.item() if isinstance(value, np.number) else value  # the limits overflow float32
         is_number = isinstance(value, Integral if self.is_whole else Real) and not isinstance(value, bool)
         if not is_number:
-            refuse(where, "a whole number" if self.is_whole else "a number")
+            refuse(where, "an integer" if self.is_whole else "a number")
         if not (self.least <= value <= self.most or (self.may_be_nan and np.isnan(value))):
             refuse(where, f"a number from {self.least:g} to {self.most:g}")
         if self.letter:

@@ -127,5 +127,5 @@ def test_classes_that_do_not_fit(tree_model, tree_rows):
     several[4, :2] = 1
     with pytest.raises(ValueError, match="Row 4 has two most specific nodes"):
         measure(rows, several, "error", lambda words: None)
-    with pytest.raises(ValueError, match=r"row 4 .* has several labels"):
+    with pytest.raises(ValueError, match=r"Row 4 .* has several labels"):
         known_classes(several, rows.label_names, None, "error")
