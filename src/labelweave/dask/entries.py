@@ -34,7 +34,7 @@ from labelweave.problems.low_rank_factors import RowsLoss
 
 
 class PartOfLoss(Sized):
-    """The features of neighbouring partitions as a map, and the loss of their rows."""
+    """The features of neighboring partitions as a map, and the loss of their rows."""
 
     def __init__(self, mapped: Any, loss: RowsLoss, budget: float) -> None:
         with Workers().running():
@@ -84,7 +84,7 @@ class Sums(Sized):
 class EntriesApart(WeighedColumns):
     """The loss; its image is the features' factor (m, k), and the labels' factor (L, k) is fixed.
 
-    parts: the features, as maps of neighbouring partitions.
+    parts: the features, as maps of neighboring partitions.
     """
 
     def __init__(self, parts: Parts, loss: RowsLoss, width: int) -> None:

@@ -373,7 +373,7 @@ def rows_of(features: FeatureMatrix) -> Any:
 
 
 def weights_of(rows: ReadRows) -> Array:
-    """Give the weights of the rows of a partition."""
+    """Return the weights of the rows of a partition."""
     return rows.weights
 
 
@@ -403,7 +403,7 @@ def some_rows(rows: ReadRows, which: Array) -> ReadRows:
 
 
 def given_entries(rows: ReadRows) -> RowsByLabels | sp.coo_array | None:
-    """Give the weights of entries as they were given."""
+    """Return the weights of entries as the user passed them."""
     return rows.entries
 
 

@@ -290,29 +290,29 @@ def term_lists(
 
     Parameters
     ----------
-    The label sets, such as the output of ``predict``.
-        The label sets, such as what ``predict`` gives.
+    labels : LabelMatrix, DataFrame or array-like of shape (n, L)
+        The label sets, such as the output of ``predict``.
     taxonomy : Taxonomy
         The hierarchy; nodes may have several parents.
-    The label of each column, a node of the taxonomy; None if ``labels`` has names.  Columns with the
-    same names are put into this order.
-        names are put into this order.
-    The returned labels: the sets as they are; with all their ancestors; or only labels without a
-    descendant in the set.
-        below them.
-    Probabilities or scores of the labels, returned with them.
-        Probabilities or scores of the labels, listed with them.
+    label_names : sequence of str or None, default=None
+        The label of each column, a node of the taxonomy; None if ``labels`` has names.  Columns with the
+        same names are put into this order.
+    terms : {"predicted", "closed", "specific"}, default="predicted"
+        The returned labels: the sets as they are; with all their ancestors; or only labels without a
+        descendant in the set.
+    probabilities : DataFrame or array-like of shape (n, L), or None, default=None
+        Probabilities or scores of the labels, returned with them.
 
     Returns
     -------
-    The names, in the order of the labels; with ``probabilities``, pairs of a name and its number in
-    descending order.
-        greatest first.
+    list of n lists
+        The names, in the order of the labels; with ``probabilities``, pairs of a name and its number in
+        descending order.
 
     Raises
     ------
-    If labels have no names, one is not a node of the taxonomy, shapes differ, or a number is not finite.
-        If labels have no names, one is no node of the taxonomy, shapes disagree, or a number is not finite.
+    ValueError
+        If labels have no names, one is not a node of the taxonomy, shapes differ, or a number is not finite.
 
     Examples
     --------

@@ -357,9 +357,7 @@ class ARDKernel(Kernel):
             return rows, columns
         roots = np.sqrt(np.asarray(self.weights, np.float64))
         if len(roots) != rows.shape[1]:
-            raise ValueError(
-                f"ARDKernel has {len(roots)} weights; pass one for each of {rows.shape[1]} features."
-            )
+            raise ValueError(f"ARDKernel has {len(roots)} weights; pass {rows.shape[1]}, one per feature.")
         first = _times(rows, roots)
         return first, first if are_same(rows, columns) else _times(columns, roots)
 

@@ -152,8 +152,8 @@ def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> Expect
 
     Parameters
     ----------
-    Of the labels, each from 0 to 1; assumed independent.
-        Of the labels, each from 0 to 1; taken to be independent.
+    probabilities : array-like of shape (n, L)
+        Of the labels, each from 0 to 1; assumed independent.
     empty_value : float, default=0.0
         The F1 score of an empty set where nothing is true.  With 0, as in
         :func:`labelweave.metrics.f1_score`, no set is empty unless all probabilities are 0.
