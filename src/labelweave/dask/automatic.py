@@ -193,9 +193,9 @@ def _brought_together(
     limit = min(megabytes_of_workers(client), default=np.inf)
     if _TIMES * megabytes + _TABLES * table > limit:
         raise ValueError(
-            f"All rows in one place take {megabytes:.0f} MB, and {_TIMES} times that while members are "
-            f"fitted, with {_TABLES} tables of rows x labels of {table:.0f} MB, but a worker is "
-            f"limited to {limit:.0f} MB; give workers more memory, or fit some of the rows."
+            f"All rows take {megabytes:.0f} MB, and fits {_TIMES} times that plus {_TABLES} tables of "
+            f"{table:.0f} MB, but a worker is limited to {limit:.0f} MB; give workers more memory, or "
+            "pass fewer rows."
         )
     table = client.submit(_Rows.read, reader, members, form, model._drawn_seed(), list(rows), pure=False)
     gathered(

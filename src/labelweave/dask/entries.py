@@ -59,7 +59,6 @@ class Facts:
 
     @classmethod
     def of(cls, part: PartOfLoss) -> Facts:
-        """Describe a part."""
         entries, turned = part.entries, part.entries.transposed
         uniform = entries.has_uniform_curvature, turned.has_uniform_curvature
         return cls(entries.column_weights, _total(turned), entries.least, entries.is_quadratic, uniform)

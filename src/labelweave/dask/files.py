@@ -43,7 +43,6 @@ class FilePart:
     groups: tuple[int, ...] | None = None
 
     def table(self) -> RawTable:
-        """Read the part as a table."""
         return next(raw_tables(self.path)) if self.groups is None else parquet_part(self.path, self.groups)
 
 

@@ -118,7 +118,6 @@ class TravellingFit:
         self.ends: dict[int, FittedBlock] = {}
 
     def run(self) -> list[FittedBlock]:
-        """Fit, and return every block."""
         numbers = range(len(self.plan.blocks))
         left, under_way = list(numbers)[::-1], set[Any]()
         with ThreadPoolExecutor(len(numbers)) as threads:

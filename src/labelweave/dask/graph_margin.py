@@ -150,7 +150,6 @@ def _point(problem: StructuredMargin, seat: Seat, sums: Any, round_shares: Any) 
 
 
 def _searched(held: HeldMargin, asked: Question, seat: Seat, begin: Traveller) -> WorstLabelings:
-    """Return the worst labelings of all rows of a partition."""
     with Workers().running():
         problem = held.problem(asked)
         point = _point(problem, seat, begin.sums, begin.round_shares)
@@ -276,7 +275,6 @@ class PartitionedMargin(StructuredMargin):
         return list(self.data.parts.done(send))
 
     def at(self, point: DualMarginPoint) -> Kept:
-        """Send a point."""
         return self._sent(point, (point.sums, point.round_shares))
 
     def hinge_loss(self, point: Any) -> tuple[float, float]:

@@ -55,7 +55,6 @@ class HeldRows(Held):
 
     @classmethod
     def of(cls, reader: LabelTreeClassifier, parts: Sequence[ReadRows]) -> HeldRows:
-        """Concatenate the rows of all partitions."""
         rows = joined_rows(parts)
         given = rows.features, rows.targets, rows.weights, rows.entries
         return cls(reader._rows(reader._read_rows(*given)))

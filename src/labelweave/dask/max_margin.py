@@ -145,7 +145,6 @@ def _keep(
     model: MaxMarginClassifier, blocks: Sequence[Array], common: Common, ends: Sequence[FittedBlock],
     factor: KernelFactor | None, begun: float,
 ) -> SolverResult:  # fmt: skip
-    """Assemble the model."""
     n_labels = sum(map(len, blocks))
     coefficients, intercepts = np.empty((common.n_features, n_labels)).T, np.empty(n_labels)
     for labels, end in zip(blocks, ends, strict=True):

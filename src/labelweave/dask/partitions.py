@@ -38,8 +38,8 @@ def row_partitions(
         if len(parts) != len(rows):
             raise ValueError(
                 f"X has {len(rows)} partitions but {name} has {len(parts)}; pass the same partitions "
-                "of rows (rechunk or repartition one of them; if .values or .to_dask_array() of a DataFrame "
-                "has joined some, pass the DataFrame)."
+                "(rechunk or repartition one; if .values or .to_dask_array() of a DataFrame joined some, "
+                "pass the DataFrame)."
             )
     return list(zip(*found, strict=True))
 

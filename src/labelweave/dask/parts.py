@@ -137,18 +137,15 @@ class Kept:
         return cls(lambda: scattered(client, values))
 
     def futures(self, *, is_lost: bool = False) -> list[Future]:
-        """Return the futures."""
         if is_lost or not self._futures or any(future.status == "cancelled" for future in self._futures):
             self._futures = self._make()
         return self._futures
 
     def hold(self, futures: list[Future]) -> None:
-        """Keep these futures."""
         self._futures = futures
 
 
 def joined_rows(parts: Sequence[ReadRows]) -> ReadRows:
-    """Concatenate the rows of several partitions."""
     features, targets, weights, entries = (
         [getattr(part, name) for part in parts] for name in ("features", "targets", "weights", "entries")
     )

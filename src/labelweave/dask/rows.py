@@ -92,11 +92,9 @@ class Held(Sized):
         self._last: tuple[Any, Any] | None = None
 
     def stated(self, asked: Any) -> Any:
-        """Build the requested problem."""
         raise NotImplementedError
 
     def problem(self, asked: Any) -> Any:
-        """Return the requested problem."""
         with self._lock:
             if self._last is None or self._last[0] is not asked:
                 self._last = asked, self.stated(asked)
@@ -341,7 +339,6 @@ class Counts:
 
     @classmethod
     def of(cls, rows: ReadRows, form: TargetForm) -> Counts:
-        """Count in a partition."""
         labels = labels_of(rows, form)
         weights, n_rows = counts_by_class(labels, rows.weights), rows_with_labels(labels)
         entries = entries_of(rows, labels)
@@ -373,7 +370,6 @@ def rows_of(features: FeatureMatrix) -> Any:
 
 
 def weights_of(rows: ReadRows) -> Array:
-    """Return the weights of the rows of a partition."""
     return rows.weights
 
 

@@ -56,7 +56,6 @@ class Snapshot:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Snapshot:
-        """Restore it."""
         below, traveller, end = plain["check_below"], plain["traveller"], plain["end"]
         return cls(
             rounds=plain["rounds"],

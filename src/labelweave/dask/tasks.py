@@ -110,7 +110,6 @@ def _margins_of(rows: ReadRows, common: Common) -> MarginData:
 
 
 def joined(stretches: Sequence[MarginData]) -> MarginData:
-    """Concatenate rows."""
     columns = ([getattr(data, name) for data in stretches] for name in ("features", "labels", "upper"))
     features, labels, upper = map(stacked, columns)
     return replace(stretches[0], features=features, labels=labels, upper=upper)
@@ -201,7 +200,6 @@ def visit(
 
 
 def begun(partition: Partition, labels: Array) -> Traveller:
-    """Start a block."""
     return partition.chunks[0].block(labels).first_traveller()
 
 

@@ -173,7 +173,6 @@ class Moments:
 
     @classmethod
     def of(cls, features: FeatureMatrix) -> Moments:
-        """Compute the moments of rows in memory."""
         if features.is_sparse:
             means, variances = mean_variance_axis(features.astype(np.float64).data, axis=0)
         else:

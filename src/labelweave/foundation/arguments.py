@@ -42,7 +42,6 @@ class ParameterMessage(str):
     template: str
 
     def __new__(cls, template: str, text: str | None = None) -> Self:
-        """Format the message."""
         template = getattr(template, "template", template)
         given = _PARAMETER.sub(lambda found: found[0][1:-1], template) if text is None else text
         self = super().__new__(cls, given)

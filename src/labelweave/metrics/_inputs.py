@@ -63,7 +63,7 @@ def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
 def _names_of_tags(targets: LabelMatrix) -> list[str]:
     if targets.names is None:
         raise ValueError(
-            "It is lists of tags but the labels of Y_true have no names; pass Y_true as lists of tags, a "
+            "It is lists of tags but Y_true has no label names; pass Y_true as lists of tags, a "
             "DataFrame or a LabelMatrix with names, or Y_pred as a table."
         )
     return list(targets.names.tolist())

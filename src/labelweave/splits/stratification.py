@@ -115,7 +115,6 @@ def spread_columns(labels: LabelMatrix, order: int = 1) -> sp.csr_array:
 
 
 def _negatives(labels: LabelMatrix, chosen: Array) -> sp.csr_array:
-    """Mark the observed negatives of some labels."""
     if labels.observed is None:  # most entries of these labels are positive: this is no larger
         return sp.csr_array(1 - labels.positives[:, chosen].toarray())
     signs = labels.observed[:, chosen]

@@ -62,7 +62,6 @@ def _begin_labels(unary, clamp, labels):
 
 @njit(**INNER)
 def _eliminate(component, plan, workspace, unary, tables, clamp, labels):
-    """Write the labels of a component by elimination in its order."""
     starts = plan.components.bucket_starts
     first, end = starts[component], starts[component + 1]
     pass_up(plan.buckets, first, end, unary, tables, clamp, workspace.beliefs, workspace.messages)
