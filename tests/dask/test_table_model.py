@@ -228,7 +228,7 @@ def test_it_stands_outermost(client):
     model = lw.TableModel(lw.MaxMarginClassifier())
     with pytest.raises(ValueError, match="with TableModel outermost"):
         lw.CalibratedLabelClassifier(model).fit(frame(ROWS), frame(TRUTH))
-    with pytest.raises(ValueError, match="with TableModel outermost"):
+    with pytest.raises(ValueError, match="must be outermost"):
         lw.compare({"one": model}, frame(ROWS), frame(TRUTH))
     with pytest.raises(ValueError, match="which has no partitions"):
         model.fit(frame(ROWS), TRUTH)

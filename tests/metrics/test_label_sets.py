@@ -150,7 +150,7 @@ def test_zero_weight_rows_count_for_nothing():
         ([[1, 0]], [[1, 0, 0]], {}, r"Y_pred has shape \(1, 3\) but Y_true has shape \(1, 2\)"),
         ([[1, 0], [0, 1]], [[1, 0], [0, np.nan]], {}, "Y_pred at row 1, label 1 is NaN"),
         ([[1, 0]], [[0.3, 0]], {}, "Y_pred cannot be read. Y at row 0, label 0 is 0.3"),
-        ([[1, 0]], [["b"]], {}, "lists of tags but the labels of Y_true have no names"),
+        ([[1, 0]], [["b"]], {}, "lists of tags but Y_true has no label names"),
         ([[np.nan, np.nan]], [[1, 0]], {}, "no observed entry"),
         (np.zeros((0, 2)), np.zeros((0, 2)), {}, "no observed entry"),
         ([[1, 0]], [[1, 0]], {"average": "weighted"}, "average is 'weighted'"),
