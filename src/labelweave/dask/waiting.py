@@ -27,7 +27,7 @@ MOST_KILLS = 2
 
 
 def warn_of_silence(client: Client, stacklevel: int) -> None:
-    """Warn with the reason why no task has ended, as far as the scheduler knows."""
+    """Warn with the reason why no task has ended, as far as the scheduler reports."""
     warnings.warn(
         f"No task of the fit has ended for {SILENCE:.0f} s: {_why(client)}", UserWarning, stacklevel
     )

@@ -264,7 +264,7 @@ def search_by_beam(
     n_later, n_opened = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
     n_visits = n_best = n_rows
     while n_visits:
-        # the best node of each row first, whose labels give a limit for others
+        # the best node of each row first, whose labels set a limit for others
         _by_node(nodes[:n_best], counts, order[:n_best])
         _by_node(nodes[n_best:n_visits], counts, order[n_best:n_visits])
         order[n_best:n_visits] += n_best
