@@ -22,9 +22,7 @@ def test_every_value_that_the_table_does_not_name_is_refused(kind):
         other = next(one for one in (True, "standard", "exact", "learn") if one not in allowed)
         model = kind()
         setattr(model, name, other)
-        with pytest.raises(
-            ValueError, match=f"{name}={other!r} is for data in memory; with Dask collections"
-        ):
+        with pytest.raises(ValueError, match=f"{name}={other!r} is for data in memory; with Dask collect"):
             refuse_in_memory(model)
 
 

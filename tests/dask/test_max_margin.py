@@ -248,10 +248,7 @@ def _with_a_hole(X):
             "Partition 0: y has lists as text",
         ),
         (lambda X, Y: (chunks(X[:0], (0,)), chunks(Y[:0], (0,))), "no rows"),
-        (
-            lambda X, Y: ([dask.delayed(3)], [dask.delayed(Y)]),
-            "Partition 0: X is of type int; pass partitions",
-        ),
+        (lambda X, Y: ([dask.delayed(3)], [dask.delayed(Y)]), "Partition 0: X is of type int; pass part"),
         (
             lambda X, Y: ([dask.delayed(X)], [dask.delayed(np.array(["a", 1, "b"] * 30, object))]),
             "Partition 0: y mixes entries of the types",

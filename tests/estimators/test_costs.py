@@ -107,10 +107,7 @@ def test_margins_harder_than_rounding_are_warned_of(monkeypatch):
     monkeypatch.setattr("labelweave.estimators.max_margin.fit.MarginTask.solve", _begin)
     X, Y = _rows(100, 3, 2)
     _warned(
-        lw.MaxMarginClassifier(C=1e12),
-        X,
-        Y,
-        r"C=1e\+12 is so large for 100 rows .* C=2e\+10 is as good as a hard",
+        lw.MaxMarginClassifier(C=1e12), X, Y, r"C=1e\+12 for 100 rows is .* C=2e\+10 is as good as a hard"
     )
     with pytest.raises(BegunError):
         lw.MaxMarginClassifier(C=1e9).fit(X, Y)

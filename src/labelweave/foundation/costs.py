@@ -33,7 +33,7 @@ def warn_of_memory(what: str, n_bytes: float, remedy: str, least: float | None =
 def warn_of_hard_margins(C: float, most: float, n_rows: int, tol: float) -> None:
     """Warn of a C so large that rounding of margins changes the objective."""
     message = (
-        f"`C={C:g}` is so large for {n_rows} rows that, by rounding, "
+        f"`C={C:g}` for {n_rows} rows is so large that, by rounding, "
         f"a fit may use up `max_iter` and not meet `tol={tol:g}`; `C={most:.0e}` is as good as a hard "
         "margin"
     )

@@ -80,8 +80,8 @@ def log_loss(
         return class_log_loss(rows, taxonomy)
     if classes is not None or taxonomy is not None:
         raise ValueError(
-            "classes or a taxonomy were passed with a y_true of several labels per row; omit them, or pass a "
-            "vector with one class per row."
+            "classes or a taxonomy need one class per row, but y_true has several labels per row; omit them, "
+            "or pass a vector of classes."
         )
     return _label_log_loss(y_true, probabilities, sample_weight)
 
