@@ -19,20 +19,20 @@ def _called(names: Sequence[str] = (), counts: Iterable[int] = (), share: float 
 
 def test_iterators_are_not_used_up():
     assert _called(counts=iter([1, 2]))[1] == [1, 2]
-    with pytest.raises(ArgumentError, match=r"names is <.*>; it needs to be a list, each text"):
+    with pytest.raises(ArgumentError, match=r"names is <.*>; pass a list, each text"):
         _called(names=iter(["a"]))
     Y = np.eye(3, dtype=int)
     assert metrics.score_table(Y, Y + 0.1, k=iter([1])) == metrics.score_table(Y, Y + 0.1, k=[1])
 
 
 def test_whole_numbers_that_are_too_large_are_told_so():
-    with pytest.raises(ArgumentError, match=r"max_nodes is 1000.*; .* a whole number, and of at most 18 dig"):
+    with pytest.raises(ArgumentError, match=r"max_nodes is 1000.*; pass an integer of at most 18 dig"):
         MapInference(CliqueGraph.empty(2), max_nodes=10**30)
 
 
 def test_numbers_and_flags_are_told_apart():
     assert _called(share=np.float32(1), flag=np.True_)[2:] == (1, True)
-    with pytest.raises(ArgumentError, match="share is True; it needs to be a number"):
+    with pytest.raises(ArgumentError, match="share is True; pass a number"):
         _called(share=True)
     with pytest.raises(ArgumentError, match="flag is a ndarray of shape"):
         _called(flag=np.array([True, False]))

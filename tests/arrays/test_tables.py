@@ -77,5 +77,5 @@ def test_strided_tables_serve_and_not_a_number_stays():
 
 
 def test_tables_of_two_shapes_are_refused():
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="the same shape"):
         row_inner(np.ones((3, 2)), np.ones((3, 1)), Workers())

@@ -139,8 +139,8 @@ def test_sparse_labels_and_the_callback(data):
         ({"cv": []}, "no folds"),
         ({"cv": "three"}, "cv is 'three'"),
         ({"cv": None}, "cv is None"),
-        ({"cv": [(np.arange(100), [])]}, "Fold 0 of cv has 100 rows to train on and 0 to hold out"),
-        ({"cv": [(np.arange(300), [300])]}, "Fold 0 of cv names rows that are not there"),
+        ({"cv": [(np.arange(100), [])]}, "Fold 0 of cv has 100 training rows and 0 held-out rows"),
+        ({"cv": [(np.arange(300), [300])]}, "Fold 0 of cv has invalid rows"),
     ],
 )
 def test_bad_input_is_one_sentence(data, options, said):

@@ -18,11 +18,11 @@ def _scores(model, X):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_features_beyond_the_range_are_refused_by_place(name, kind):
     row, column = np.argwhere(WORLD.X)[0]
-    with pytest.raises(ValueError, match=r"at row \d+, column \d+; features up to 1e\+40"):
+    with pytest.raises(ValueError, match=r"at row \d+, column \d+; pass features up to 1e\+40"):
         ESTIMATORS[name].fit(kind(1e200 * WORLD.X), WORLD.Y)
     X = WORLD.X.copy()
     X[row, column] = 1e300
-    place = rf"Input X contains 1e\+300 at row {row}, column {column}; features up to 1e\+40 in size"
+    place = rf"Input X contains 1e\+300 at row {row}, column {column}; pass features up to 1e\+40 in size"
     model = WORLD.fitted(name)
     for call in (lambda rows: WORLD.estimators()[name].fit(rows, WORLD.Y), lambda rows: _scores(model, rows)):
         with pytest.raises(ValueError, match=place if name != "ZeroShot" else "Input X contains 1e\\+300"):

@@ -237,7 +237,7 @@ def test_weights_of_rows_that_workers_would_read_are_refused(run, tmp_path, more
     (tmp_path / "t.arff").write_text(head + "1,0\n2,1,{3}\n" * 5)
     flags = ["--model", "max-margin", "--dask", "local:2", "-o", "m.lw"]
     done = run("fit", "t.arff", *flags, *more, code=2)
-    assert "t.arff has weights of rows, which workers do not read" in done.stderr
+    assert "t.arff has row weights, which workers do not read" in done.stderr
 
 
 def test_the_one_call_is_that_of_all_rows_in_memory(run):
@@ -305,7 +305,7 @@ def test_features_have_the_names_of_all_files(run, tmp_path):
             ["rows", "--dask", "x", "--model", "low-rank", "--compare", "binary-relevance"],
             "--dask does not compare",
         ),
-        (["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"], "--checkpoint keeps one fit"),
+        (["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"], "--checkpoint stores one fit"),
         (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data hold no taxonomy"),
         (
             ["rows", "--dask", "x", "--model", "label-graph", "--inputs", "scores"],

@@ -155,7 +155,7 @@ def test_caution_rises_where_a_full_round_met_no_smaller_gap():
 def test_too_many_coupled_labels_are_refused(client, apart, monkeypatch):
     monkeypatch.setattr(data_module, "_MOST_COUPLED", 3)
     X, Y = table(n_labels=4)
-    with pytest.raises(ValueError, match=r"couples 4 labels, which travel all together where .* at most"):
+    with pytest.raises(ValueError, match=r"couples 4 labels, but at most .* in several places"):
         MaxMarginClassifier(label_covariance=covariance(4)).fit(chunks(X), chunks(Y))
 
 

@@ -214,11 +214,11 @@ def test_hierarchies_with_decisions_inside_and_around(client, settings):
 @pytest.mark.parametrize(
     ("inner", "said"),
     [
-        (lw.BinaryRelevance(), "a BinaryRelevance, which reads no partitions of rows"),
+        (lw.BinaryRelevance(), "a BinaryRelevance, which cannot read partitions"),
         (MaxMarginClassifier(kernel="precomputed"), "is for data in memory"),
-        (MaxMarginClassifier(checkpoint="x"), "checkpoint keeps one fit"),
+        (MaxMarginClassifier(checkpoint="x"), "checkpoint stores one fit"),
         (MaxMarginClassifier, "class"),
-        (lw.LabelTextClassifier(), "LabelTextClassifier is fitted to data in memory"),
+        (lw.LabelTextClassifier(), "LabelTextClassifier needs data in memory"),
     ],
     ids=["in memory", "kernel", "checkpoint", "class", "texts"],
 )
@@ -237,7 +237,7 @@ def test_what_cannot_be_is_refused(client):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X), chunks(Y))
     other = LogisticRegression().fit(X, Y[:, 0] > 0)
-    with pytest.raises(ValueError, match="reads no partitions of rows"):
+    with pytest.raises(ValueError, match="which cannot read partitions"):
         lw.TunedThresholdClassifier(other, cv="prefit").fit(chunks(X), chunks(Y))
     model = lw.ConformalLabelClassifier(fitted, level=2.0)
     with pytest.raises(ValueError, match="'level' parameter"):
@@ -248,7 +248,7 @@ def test_what_cannot_be_is_refused(client):
     fitted.fit(chunks(X), chunks(Y))
     with pytest.raises(ValueError, match=r"X has 9 features, but .* 10 features"):
         lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X[:, :9]), chunks(Y))
-    with pytest.raises(ValueError, match="gives scores of shape"):
+    with pytest.raises(ValueError, match="returns scores of shape"):
         lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X), chunks(Y[:, :3]))
 
 
@@ -266,7 +266,7 @@ def test_low_rank_models_have_their_own_bound(client):
     X, Y, _ = table()
     for inner, part, said in (
         (LowRankClassifier(rank=2), {}, r"scores of 120 of them for 4 labels, .* raise it\."),
-        (MaxMarginClassifier(), {"validation_fraction": 0.3}, "raise it, or give a smaller"),
+        (MaxMarginClassifier(), {"validation_fraction": 0.3}, "raise it, or pass a smaller"),
     ):
         with lw.config_context(memory_budget=1e-3), pytest.raises(ValueError, match=said):
             lw.TunedThresholdClassifier(inner, **part).fit(chunks(X), chunks(Y))

@@ -22,23 +22,23 @@ def test_every_value_that_the_table_does_not_name_is_refused(kind):
         other = next(one for one in (True, "standard", "exact", "learn") if one not in allowed)
         model = kind()
         setattr(model, name, other)
-        with pytest.raises(ValueError, match=f"{name}={other!r} is for data in memory; on Dask's collect"):
+        with pytest.raises(ValueError, match=f"{name}={other!r} is for data in memory; with Dask collect"):
             refuse_in_memory(model)
 
 
 @pytest.mark.parametrize("model", [lw.BinaryRelevance(), lw.TableModel(lw.BinaryRelevance())], ids=repr)
 def test_other_models_are_fitted_in_memory(client, model):
-    with pytest.raises(ValueError, match=r"is fitted to data in memory; .* MaxMarginClassifier\.$"):
+    with pytest.raises(ValueError, match=r"needs data in memory; .* MaxMarginClassifier\.$"):
         model.fit(chunks(X), chunks(Y))
 
 
 def test_ranks_are_chosen_in_memory(client):
-    with pytest.raises(ValueError, match="rank is a RankSearch, which is for data in memory; give a number"):
+    with pytest.raises(ValueError, match="rank is a RankSearch, which is for data in memory; pass a number"):
         lw.LowRankClassifier(lw.RankSearch()).fit(chunks(X), chunks(Y))
 
 
 def test_methods_without_an_answer_are_refused():
-    with pytest.raises(ValueError, match=r"LowRankClassifier\.partial_fit takes rows in memory"):
+    with pytest.raises(ValueError, match=r"LowRankClassifier\.partial_fit does not take Dask collections"):
         lw.LowRankClassifier(rank=1).partial_fit(chunks(X), chunks(Y))
 
 
@@ -51,7 +51,7 @@ def test_methods_without_an_answer_are_refused():
     ],
 )
 def test_targets_elsewhere_do_not_go_with_rows_in_memory(given):
-    with pytest.raises(ValueError, match=r"is a Dask .* would be gathered into memory here"):
+    with pytest.raises(ValueError, match=r"is a Dask .* would be gathered into memory"):
         lw.MaxMarginClassifier().fit(X, **given)
 
 
@@ -90,11 +90,11 @@ def test_callbacks_and_weights_that_a_fit_does_not_take_are_refused(client):
         def setup(self, *_):
             """Begin."""
 
-    with pytest.raises(TypeError, match=r"AutoLabelClassifier\.fit takes no entry_weight"):
+    with pytest.raises(TypeError, match=r"AutoLabelClassifier\.fit does not take entry_weight"):
         lw.AutoLabelClassifier().fit(chunks(X), chunks(Y), entry_weight=chunks(Y))
     model = lw.MaxMarginClassifier()
     model._skl_callbacks = [Callback()]
-    with pytest.raises(ValueError, match="callbacks are told of fits to data in memory"):
+    with pytest.raises(ValueError, match="callbacks are for data in memory"):
         model.fit(chunks(X), chunks(Y))
 
 

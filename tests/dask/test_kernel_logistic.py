@@ -186,5 +186,5 @@ def test_inner_nodes_are_refused(client, settings):
     X = table()[0]
     y = np.array(["dog", "cat", "animal", "plant"])[np.arange(120) % 4]
     model = (KernelLogisticClassifier if "taxonomy" in settings else LowRankClassifier)(**settings)
-    with pytest.raises(ValueError, match=r"y names 'animal', an inner node .* give leaves, None"):
+    with pytest.raises(ValueError, match=r"y has 'animal', an inner node .* pass leaves, None"):
         model.fit(chunks(X), chunks(y))

@@ -68,7 +68,7 @@ def test_a_killed_client_goes_on_with_the_same_bits(client, apart, kept_often, m
     for changed, budget in (({"C": 0.2}, "auto"), ({}, 500.0)):  # by which rows are brought together
         other = MaxMarginClassifier(checkpoint=checkpoint, **SETTINGS | changed)
         refused = pytest.raises(
-            ValueError, match=r"another fit: the parameters differ\); delete that folder, or name"
+            ValueError, match=r"another fit: the parameters differ\); delete that folder, or pass"
         )
         with config_context(memory_budget=budget), refused:
             other.fit(X, Y)
@@ -108,7 +108,7 @@ def test_a_block_that_is_always_lost_ends_the_fit(client, apart, monkeypatch):
         raise CommClosedError("gone")
 
     monkeypatch.setattr(fit_module.TravellingFit, "_round", lose)
-    with pytest.raises(RuntimeError, match=r"Workers died each time .*more memory, or make"):
+    with pytest.raises(RuntimeError, match=r"Workers died each time .*more memory, or use"):
         MaxMarginClassifier(**SETTINGS).fit(X, Y)
 
 
@@ -170,8 +170,8 @@ class Lost:
 @pytest.mark.parametrize(
     ("error", "said", "retried"),
     [
-        (KilledWorker("task", None, 4), "Workers died each time that a task was done", 1),
-        (CancelledError("part"), "cannot be made again", 0),
+        (KilledWorker("task", None, 4), "Workers died each time that a task ran", 1),
+        (CancelledError("part"), "cannot be recomputed", 0),
     ],
 )
 def test_work_that_workers_lose_again_and_again(client, monkeypatch, error, said, retried):
@@ -321,7 +321,7 @@ def test_what_came_with_another_task_is_not_made_again(client, tmp_path):
 def test_a_checkpoint_is_a_folder(client, tmp_path):
     place = tmp_path / "fit"
     place.write_text("notes")
-    with pytest.raises(ValueError, match=r"fit' is a file, and .* kept in a folder; name one"):
+    with pytest.raises(ValueError, match=r"fit' is a file, but .* needs a folder; pass a folder"):
         MaxMarginClassifier(checkpoint=place).fit(*map(chunks, table()))
 
 

@@ -222,7 +222,7 @@ def _with_a_hole(X):
     ("make", "said"),
     [
         (lambda X, Y: (X, chunks(Y)), "y is a Dask Array, which would be gathered into memory"),
-        (lambda X, Y: (chunks(X), Y), "y is a ndarray, which is not of partitions"),
+        (lambda X, Y: (chunks(X), Y), "y is a ndarray, which has no partitions"),
         (lambda X, Y: (chunks(X), None), "y is None"),
         (
             lambda X, Y: (chunks(X), chunks(Y, (90,)).to_delayed().ravel().tolist()),
@@ -241,14 +241,14 @@ def _with_a_hole(X):
                 [dask.delayed(X[:45]), dask.delayed(X[45:])],
                 [dask.delayed([["a"]] * 45), dask.delayed(Y[45:])],
             ),
-            "A partition of y has lists of labels and another none",
+            "One partition of y has lists of labels and another has none",
         ),
         (
             lambda X, Y: ([dask.delayed(X)], [dask.delayed(["['a']", "[]"] * 45)]),
             "Partition 0: y has lists as text",
         ),
         (lambda X, Y: (chunks(X[:0], (0,)), chunks(Y[:0], (0,))), "no rows"),
-        (lambda X, Y: ([dask.delayed(3)], [dask.delayed(Y)]), "Partition 0: X is of type int; give each"),
+        (lambda X, Y: ([dask.delayed(3)], [dask.delayed(Y)]), "Partition 0: X is of type int; pass part"),
         (
             lambda X, Y: ([dask.delayed(X)], [dask.delayed(np.array(["a", 1, "b"] * 30, object))]),
             "Partition 0: y mixes entries of the types",
@@ -268,9 +268,9 @@ def test_rows_may_be_lists(client):
     assert np.array_equal(model.coef_, whole.coef_)
     (found,) = dask.compute(*model.predict([dask.delayed(X.tolist())]))
     assert np.array_equal(found, whole.predict(X))
-    with pytest.raises(ValueError, match=r"X has the shape \(90,\); give a table"):
+    with pytest.raises(ValueError, match=r"X has the shape \(90,\); pass a table"):
         model.predict(chunks(X[:, 0]))
-    with pytest.raises(ValueError, match="k is 3; it needs to be a list"):
+    with pytest.raises(ValueError, match="k is 3; pass a list"):
         score_table(model, chunks(X), chunks(Y), k=3)
 
 
@@ -316,7 +316,7 @@ def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):
 def test_more_rows_than_a_worker_holds_are_not_brought_together(client, monkeypatch):
     monkeypatch.setattr("labelweave.dask.data.megabytes_of_workers", lambda _: [0.01])
     X, Y = map(chunks, table())
-    with pytest.raises(ValueError, match=r"memory_budget=2000 brings .* give a memory_budget of a quarter"):
+    with pytest.raises(ValueError, match=r"memory_budget=2000 joins .* pass a memory_budget of a quarter"):
         MaxMarginClassifier().fit(X, Y)
 
 
@@ -340,5 +340,5 @@ def test_lists_of_labels_are_those_of_all_partitions(client):
     unknown = [*given[:2], dask.delayed([None] * 30)]
     part = lw.MaxMarginClassifier(C=0.1, tol=1e-6).fit(X, lists[:60] + [None] * 30)
     assert np.allclose(MaxMarginClassifier(C=0.1, tol=1e-6).fit(rows, unknown).coef_, part.coef_, atol=1e-5)
-    with pytest.raises(ValueError, match="entry_weight has a column a label, and y lists of labels"):
+    with pytest.raises(ValueError, match="entry_weight has one column per label, but y is lists of labels"):
         model.fit(rows[:2], given[:2], entry_weight=[dask.delayed(np.ones((30, 5)))] * 2)

@@ -72,7 +72,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(client, folder, case):
 
 def test_tables_are_read_by_dask(client, tmp_path):
     pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}).to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match="is a table; give"):
+    with pytest.raises(ValueError, match="is a table; read it with"):
         read_files(tmp_path)
 
 

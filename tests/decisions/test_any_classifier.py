@@ -176,12 +176,12 @@ def test_thresholds_are_not_for_classes():
 def test_bad_splits_are_refused(rows):
     X, Y, *_ = rows
     for cv, message in (
-        ([(np.arange(600), [])], "Fold 0 of cv has 600 rows to train on and 0 to hold out"),
-        ([], "cv gives no folds"),
+        ([(np.arange(600), [])], "Fold 0 of cv has 600 training rows and 0 held-out rows"),
+        ([], "cv has no folds"),
     ):
         with pytest.raises(ValueError, match=message):
             lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), cv=cv).fit(X, Y)
-    with pytest.raises(ValueError, match=r"calibration rows .* needs at least 299; give more rows"):
+    with pytest.raises(ValueError, match=r"calibration rows .* needs at least 299; pass more rows"):
         lw.ConformalLabelClassifier(lw.MaxMarginClassifier(), level=0.01).fit(X, Y)
 
 

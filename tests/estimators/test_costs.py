@@ -84,7 +84,7 @@ def test_kernel_matrices_beyond_the_memory_budget_are_warned_of(monkeypatch):
     with lw.config_context(memory_budget=6.0):
         _warned(lw.MaxMarginClassifier(kernel="rbf"), X, Y, said)
     monkeypatch.setattr(choose, "StreamedGram", _begin)
-    said = r"1500 rows does not fit memory_budget=6, .* give a memory_budget of 18 megabytes, a kernel_rank"
+    said = r"1500 rows does not fit memory_budget=6, .* pass a memory_budget of 18 megabytes, a kernel_rank"
     model = lw.KernelLogisticClassifier(hyperparameters="fixed")
     with lw.config_context(memory_budget=6.0):
         _warned(model, X, Y, said)
@@ -107,7 +107,7 @@ def test_margins_harder_than_rounding_are_warned_of(monkeypatch):
     monkeypatch.setattr("labelweave.estimators.max_margin.fit.MarginTask.solve", _begin)
     X, Y = _rows(100, 3, 2)
     _warned(
-        lw.MaxMarginClassifier(C=1e12), X, Y, r"C=1e\+12 asks of 100 rows .* C=2e\+10 is as good as a hard"
+        lw.MaxMarginClassifier(C=1e12), X, Y, r"C=1e\+12 for 100 rows is .* C=2e\+10 is as good as a hard"
     )
     with pytest.raises(BegunError):
         lw.MaxMarginClassifier(C=1e9).fit(X, Y)

@@ -113,16 +113,16 @@ def test_splitters_that_cannot_stratify_say_what_to_do(name):
 
 
 BAD = {
-    "no pairs": ([np.arange(3)], "Fold 0 of cv is no pair"),
-    "numbers": ([1, 2], "Fold 0 of cv is no pair"),
+    "no pairs": ([np.arange(3)], "Fold 0 of cv is not a pair"),
+    "numbers": ([1, 2], "Fold 0 of cv is not a pair"),
     "rows left out": ([(np.arange(30), np.arange(40, 60))], "Fold 0 of cv has row 30 in neither part"),
     "rows twice": ([(np.arange(31), np.arange(30, 60))], "Fold 0 of cv has row 30 in both parts"),
-    "no fold": ([], "cv gives no folds"),
+    "no fold": ([], "cv has no folds"),
     "one fold": (1, "n_splits"),
-    "an empty fold": ([(np.arange(60), [])], "Fold 0 of cv has 60 rows to train on and 0"),
-    "nothing to train on": ([([], range(60))], "Fold 0 of cv has 0 rows to train on"),
-    "rows that are not there": ([(range(60), [60])], "Fold 0 of cv names rows that are not there"),
-    "fractions": ([(np.arange(30) + 0.5, np.arange(30, 60))], "Fold 0 of cv names rows that are not there"),
+    "an empty fold": ([(np.arange(60), [])], "Fold 0 of cv has 60 training rows and 0 held-out rows"),
+    "nothing to train on": ([([], range(60))], "Fold 0 of cv has 0 training rows"),
+    "rows that are not there": ([(range(60), [60])], "Fold 0 of cv has invalid rows"),
+    "fractions": ([(np.arange(30) + 0.5, np.arange(30, 60))], "Fold 0 of cv has invalid rows"),
 }
 
 

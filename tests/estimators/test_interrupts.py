@@ -80,7 +80,7 @@ def test_what_is_said_before_a_block_holds_after_it():
             lw.LowRankClassifier(3).set_callbacks(press(2)).fit(X, Y)
     finally:
         lw.set_config(on_interrupt="raise")
-    with pytest.raises(ValueError, match="on_interrupt is 'no'; give 'raise' or 'keep'"):
+    with pytest.raises(ValueError, match="on_interrupt is 'no'; pass 'raise' or 'keep'"):
         lw.set_config(on_interrupt="no")
 
 

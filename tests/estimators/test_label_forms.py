@@ -102,7 +102,7 @@ def test_one_row_and_one_tag():
         lw.MaxMarginClassifier().fit(X[:1], pd.Series([[]]))
 
 
-@pytest.mark.filterwarnings("ignore:1 label that the model does not know")
+@pytest.mark.filterwarnings("ignore:1 label unknown to the model")
 def test_searches_over_lists_of_tags():
     rare = [[*row, "once"] if number == 5 else row for number, row in enumerate(TAGS)]
     search = GridSearchCV(

@@ -27,7 +27,7 @@ def problem():
     return draw_labels(60, 8, 5, size=1 / 3, noise=0.1, above=0)
 
 
-@pytest.mark.filterwarnings("ignore:C=")  # says that margins are kept more exactly than they can be
+@pytest.mark.filterwarnings("ignore:C=")  # warns of rounding of margins
 @pytest.mark.parametrize("scale", [1e-4, 1e-8, 1e-12])
 @pytest.mark.parametrize("tol", [1e-2, 1e-6])
 def test_coordinate_ascent_does_not_mind_small_features(scale, tol):

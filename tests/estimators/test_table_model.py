@@ -61,7 +61,7 @@ def test_kinds_are_found_as_on_the_command_line():
 def test_times_are_no_features(make):
     times = np.array(["2020-01-01", "NaT"], "M8[ms]")
     X = times[:, None] if make is np.array else make({"at": times})
-    with pytest.raises(ValueError, match="X has times, of which no features are made"):
+    with pytest.raises(ValueError, match="X has datetimes, which are not supported as features"):
         lw.MaxMarginClassifier().fit(X, [["a"], ["b"]])
 
 

@@ -92,7 +92,7 @@ def test_what_is_no_table_is_refused(X, message):
 
 @pytest.mark.parametrize("hold", [np.asarray, sp.csr_array, sp.coo_array, np.ndarray.tolist])
 def test_complex_numbers_are_refused(hold):
-    with pytest.raises(ValueError, match="X has values of type complex128; real numbers"):
+    with pytest.raises(ValueError, match="X has values of type complex128; pass real numbers"):
         FeatureMatrix(hold(np.array([[1.0, 2j], [0.0, 1.0]])))
 
 
@@ -116,7 +116,7 @@ def test_empty_tables(shape):
 def test_features_beyond_the_range_are_named(kind):
     table = np.array([[1.0, 2.0, 0.0], [3.0, -1e300, 1.0]])
     with pytest.raises(
-        ValueError, match=r"contains -1e\+300 at row 1, column 1; features up to 1e\+100 in size"
+        ValueError, match=r"contains -1e\+300 at row 1, column 1; pass features up to 1e\+100 in size"
     ):
         FeatureMatrix(kind(table), largest=1e100)
     assert FeatureMatrix(kind(table)).shape == (2, 3)

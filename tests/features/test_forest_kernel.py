@@ -154,7 +154,7 @@ def test_every_estimator_of_kernels_takes_it(data, tmp_path):
 def test_features_of_another_width_are_refused(data):
     kernel = ForestKernel.of(GROWN["classifier"](*data))
     rows = FeatureMatrix(data[0][:, :4])
-    with pytest.raises(ValueError, match="rows have 4 features, but the forest was grown on 6"):
+    with pytest.raises(ValueError, match="rows have 4 features; pass the forest's 6"):
         kernel.block(rows, rows)
 
 
@@ -171,7 +171,7 @@ def test_trees_that_see_features_of_their_own_are_refused():
     rows = FeatureMatrix(X)
     assert ForestKernel.of(bagged.fit(X, y)).block(rows, rows).shape == (30, 30)
     for changed in ({"bootstrap_features": True}, {"max_features": 2}):
-        with pytest.raises(ValueError, match="The trees of forest see features of their own"):
+        with pytest.raises(ValueError, match="The trees of forest differ in features"):
             ForestKernel.of(clone(bagged).set_params(**changed).fit(X, y))
 
 

@@ -236,7 +236,7 @@ def test_single_precision_takes_half_the_memory():
 
 def test_a_budget_too_small_for_anything_is_refused():
     with pytest.raises(
-        ValueError, match=r"memory_budget is 0.1 MB, too small .* 400 rows; give at least 0.3 MB"
+        ValueError, match=r"memory_budget is 0.1 MB, too small .* 400 rows; pass at least 0.3 MB"
     ):
         _chosen(_dense(400, 2), explicit=False, budget=1e5)
 

@@ -167,7 +167,7 @@ def test_the_same_bits_for_any_number_of_threads():
 
 
 def test_no_pivot_at_all_is_refused():
-    with pytest.raises(ValueError, match="rank is 0; a low-rank"):
+    with pytest.raises(ValueError, match="rank is 0; pass at least 1"):
         incomplete_cholesky(PrecomputedSource(np.eye(3)), 0, Workers())
 
 

@@ -235,7 +235,7 @@ def test_wrong_tables_are_refused():
         products.sampled(left[:, :2], right)
     with pytest.raises(ValueError, match="values are needed"):
         products.with_values(np.ones(csr.nnz + 1))
-    with pytest.raises(TypeError, match="not in int64"):
+    with pytest.raises(TypeError, match="no int64 form"):
         SparseProducts(csr, np.int64, Workers())
 
 

@@ -160,9 +160,9 @@ def test_weights_count_like_repeated_rows():
 
 def test_nonsense_is_refused_in_one_sentence():
     scores, labels, _ = make_problem(10, 2)
-    with pytest.raises(ValueError, match="method is 'beta'; it must be 'auto', 'sigmoid' or 'isotonic'"):
+    with pytest.raises(ValueError, match="method is 'beta'; pass 'auto', 'sigmoid' or 'isotonic'"):
         calibrate_labels(labels, scores, "beta")
-    with pytest.raises(ValueError, match="min_positives is 0; give a whole number of at least 1"):
+    with pytest.raises(ValueError, match="min_positives is 0; pass an integer of at least 1"):
         calibrate_labels(labels, scores, "isotonic", min_positives=0)
 
 

@@ -116,13 +116,13 @@ def test_the_fewest_rows_are_enough_and_fewer_are_refused(level, confidence):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"control": "errors"}, "control is 'errors'; it must be one of 'false_negatives'"),
-        ({"level": 0}, "level is 0; give a number above 0 and below 1"),
-        ({"confidence": 1.0}, r"confidence is 1\.0; give a number above 0"),
-        ({"guarantee": "sure"}, "guarantee is 'sure'; it must be one of 'probability'"),
-        ({"control": "false_discoveries", "guarantee": "expectation"}, "is for false negatives, whose share"),
+        ({"control": "errors"}, "control is 'errors'; pass one of 'false_negatives'"),
+        ({"level": 0}, "level is 0; pass a number above 0 and below 1"),
+        ({"confidence": 1.0}, r"confidence is 1\.0; pass a number above 0"),
+        ({"guarantee": "sure"}, "guarantee is 'sure'; pass one of 'probability'"),
+        ({"control": "false_discoveries", "guarantee": "expectation"}, "is for false negatives, whose rate"),
         ({"level": 0.01}, r"There are 60 calibration rows .* level 0\.01 needs at least 299"),
-        ({"level": 0.01, "guarantee": "expectation"}, r"level 0\.01 needs at least 99; give more rows"),
+        ({"level": 0.01, "guarantee": "expectation"}, r"level 0\.01 needs at least 99; pass more rows"),
     ],
 )
 def test_nonsense_is_refused_in_one_sentence(arguments, message):

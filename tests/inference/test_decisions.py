@@ -181,7 +181,7 @@ def test_sparse_probabilities_are_refused():
         (lambda p: best_parent(p, ["a"]), "parent_of_class has 1 entries but there are 2 classes"),
         (rejected, "Neither of confidence and fraction"),
         (lambda p: rejected(p, confidence=0.5, fraction=0.5), "Both of confidence and fraction"),
-        (lambda p: rejected(p, confidence=1.5), "confidence is 1.5; it must be a number from 0 to 1"),
+        (lambda p: rejected(p, confidence=1.5), "confidence is 1.5; pass a number from 0 to 1"),
         (lambda p: rejected(p, fraction=float("nan")), "fraction is nan"),
     ],
 )
@@ -243,5 +243,5 @@ def test_labels_that_hardly_matter_are_left_out_row_by_row():
 
 
 def test_what_is_no_probability_is_refused():
-    with pytest.raises(ValueError, match=r"The probability at row 1, label 0 is 1\.5; probabilities"):
+    with pytest.raises(ValueError, match=r"The probability at row 1, label 0 is 1\.5; pass numbers"):
         expected_f1_sizes([[0.5], [1.5]])

@@ -140,5 +140,5 @@ def test_probabilities_of_0_and_1_are_probabilities():
     names = ["animal", "dog", "cat"]
     assert h_loss_sets([[1.0, 1.0, 0.0]], tree, names).tolist() == [[1, 1, 0]]
     for wrong in (1 + 1e-6, -1e-6):
-        with pytest.raises(ValueError, match="they must be from 0 to 1"):
+        with pytest.raises(ValueError, match="pass numbers from 0 to 1"):
             h_loss_sets([[1.0, 1.0, wrong]], tree, names)

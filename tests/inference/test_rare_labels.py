@@ -42,7 +42,7 @@ def test_no_power_leaves_the_order():
         ({"labels": LABELS * 1.5}, "type float64"),
         ({"labels": LABELS + 9}, "not from 0 to 3"),
         ({"propensity": CHANCES * 0}, "above 0 and at most 1"),
-        ({"k": 4}, "between 1 and the labels of a row, 3"),
+        ({"k": 4}, "from 1 to the labels per row, 3"),
         ({"power": -1.0}, "power is -1.0"),
         ({"sharpness": 0.0}, "sharpness 0.0"),
     ],

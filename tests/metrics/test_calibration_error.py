@@ -43,8 +43,8 @@ def test_it_equals_a_loop(values, seed, n_bins):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"average": "samples"}, "average is 'samples'; it must be 'micro', 'macro' or None"),
-        ({"n_bins": 0}, "n_bins is 0; it must be a whole number of at least 1"),
+        ({"average": "samples"}, "average is 'samples'; pass 'micro', 'macro' or None"),
+        ({"n_bins": 0}, "n_bins is 0; pass an integer from 1 to 10,000"),
         ({"probabilities": [[0.5], [-0.1]]}, r"The probability at row 1, label 0 is -0\.1"),
         ({"probabilities": [[0.5]]}, r"scores has shape \(1, 1\) but Y_true has shape \(2, 1\)"),
     ],

@@ -157,8 +157,8 @@ TABLE = [[0.9, 0.1], [0.7, 0.3]]
         ([None, None], None, None, "no observed class"),
         ([0, None], None, [0, 1], "no observed class in a row with a positive weight"),
         ([0, 1], None, [1], "sample_weight has shape"),
-        ([[0], [1]], None, None, r"y_true has shape \(2, 1\); give one class a row"),
-        ([{"a"}, {"b"}], ["a", "b"], None, r"y_true at row 0 is \{'a'\}; give one class"),
+        ([[0], [1]], None, None, r"y_true has shape \(2, 1\); pass one class per row"),
+        ([{"a"}, {"b"}], ["a", "b"], None, r"y_true at row 0 is \{'a'\}; pass one class"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(truths, classes, weights, message):

@@ -54,7 +54,7 @@ def test_nodes_above_classes_are_known_in_part():
     assert found.tolist() == ["a", "top", None]
     with pytest.raises(ValueError, match="The class 'far' of row 2"):
         known_classes(["a", "top", "far"], ["a", "b"], tree, "error")
-    with pytest.raises(ValueError, match="No row of the data has a class that the model knows"):
+    with pytest.raises(ValueError, match="No row of the data has a class of the model"):
         known_classes([None, "far"], ["a", "b"], tree, "ignore")
 
 
@@ -62,7 +62,7 @@ def test_several_labels_are_one_class_on_a_path_only():
     labels = LabelMatrix.from_any(np.array([[1, 1, 0]]))
     tree = Taxonomy([("top", "a"), ("top", "b")])
     assert classes_of_labels(labels, ["top", "a", "b"], tree).tolist() == ["a"]
-    with pytest.raises(ValueError, match=r"The row 0 .* has several labels, such as 'top' and 'a'"):
+    with pytest.raises(ValueError, match=r"Row 0 .* has several labels, such as 'top' and 'a'"):
         classes_of_labels(labels, ["top", "a", "b"], None)
 
 

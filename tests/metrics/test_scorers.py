@@ -274,7 +274,7 @@ def test_pipelines_forests_and_wrappers_are_scored(n_labels, tables):
 
 
 def test_unknown_names_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"no scorer 'f1'; give one of average_auc, .*neg_hamming_loss"):
+    with pytest.raises(ValueError, match=r"no scorer 'f1'; pass one of average_auc, .*neg_hamming_loss"):
         metrics.get_scorer("f1")
 
 

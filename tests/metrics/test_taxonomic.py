@@ -114,7 +114,7 @@ def test_numbers_stand_for_names_of_nodes():
 @pytest.mark.parametrize(
     ("truths", "predicted", "message"),
     [
-        (["oak", "fish"], ["oak", "oak"], "y_true at row 1 is 'fish', which is no node of the taxonomy"),
+        (["oak", "fish"], ["oak", "oak"], "y_true at row 1 is 'fish', not a node of the taxonomy"),
         (["oak"], ["fish"], "y_pred at row 0 is 'fish'"),
         (["oak"], [None], "y_pred at row 0 is missing"),
         (["oak"], ["oak", "elm"], "y_pred has 2 rows but y_true has 1"),

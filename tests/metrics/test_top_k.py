@@ -166,7 +166,7 @@ def test_keys_beyond_32_bits_are_looked_up():
 
 @pytest.mark.parametrize("k", [0, 3, 1.5, True, "1"])
 def test_k_out_of_range_is_refused(k):
-    with pytest.raises(ValueError, match="there are 2 labels; k must be a whole number"):
+    with pytest.raises(ValueError, match="there are 2 labels; pass an integer from 1"):
         metrics.precision_at_k([[1, 0]], [[0.5, 0.2]], k)
 
 
@@ -178,8 +178,8 @@ def test_k_out_of_range_is_refused(k):
         ([[0.0, 1.0], [np.nan, 0.0]], "scores at row 1, label 0 is NaN"),
         (sp.csr_array(([np.nan], ([1], [1])), shape=(2, 2)), "scores at row 1, label 1 is NaN"),
         (sp.csr_array((3, 2)), r"scores has shape \(3, 2\)"),
-        ([["a", "b"], ["c", "d"]], "must be real numbers"),
-        ([[1j, 0], [0, 0]], "must be real numbers"),
+        ([["a", "b"], ["c", "d"]], "scores has entries that are not numbers; pass real numbers in rows"),
+        ([[1j, 0], [0, 0]], "scores has entries that are not numbers; pass real numbers in rows"),
         (pd.DataFrame({"x": ["a", "b"], "y": [1, 2]}), "entries that are not numbers"),
     ],
 )
@@ -190,7 +190,7 @@ def test_bad_scores_are_named(scores, message):
 
 @pytest.mark.parametrize(
     ("propensity", "message"),
-    [([0.5], "give one propensity a label"), ([0.5, 0.0], "propensity of label 1 is 0.0")],
+    [([0.5], "pass one propensity per label"), ([0.5, 0.0], "propensity of label 1 is 0.0")],
 )
 def test_bad_propensities_are_named(propensity, message):
     with pytest.raises(ValueError, match=message):

@@ -46,9 +46,7 @@ def test_further_labels_count_as_missed(name, form):
     wide = FRAME.assign(zz=[int(k % 3 == 0) for k in range(60)])
     y = {"tags": MORE, "series": pd.Series(MORE), "frame": wide, "matrix": LabelMatrix.from_any(wide)}[form]
     plain = model.score(X, TAGS)
-    with pytest.warns(
-        TruthWarning, match=r"1 label that the model does not know count as missed.*'zz' \(20\)"
-    ):
+    with pytest.warns(TruthWarning, match=r"1 label unknown to the model count as missed.*'zz' \(20\)"):
         assert model.score(X, y) <= 2 / 3
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -85,7 +83,7 @@ def test_classes_that_training_lacked_are_wrong():
     later = np.where(np.arange(60) < 6, "yew", y)
     for model in (MaxMarginClassifier(), KernelLogisticClassifier()):
         model.fit(X, y)
-        with pytest.warns(TruthWarning, match=r"1 class that .* 'yew' \(6\)"):
+        with pytest.warns(TruthWarning, match=r"1 class unknown to .* 'yew' \(6\)"):
             assert model.score(X, later) == pytest.approx(np.mean(model.predict(X) == later))
         assert model.score(X, later, unknown_labels="ignore") == model.score(X[6:], y[6:])
         with pytest.raises(ValueError, match="'yew' of row 0 is unknown"):
@@ -109,16 +107,16 @@ def test_the_truth_of_a_hierarchy_is_completed():
         TunedThresholdClassifier(HierarchicalClassifier(MaxMarginClassifier(), tree), "micro_f1"),
     ):
         model.fit(X, y)
-        with pytest.warns(TruthWarning, match="rows lack labels above theirs in the hierarchy"):
+        with pytest.warns(TruthWarning, match="rows lack ancestors of their labels in the hierarchy"):
             found = model.score(X, y)
         assert found == model.score(X, closed) > 0.5
-        with pytest.warns(TruthWarning, match="above theirs"):
+        with pytest.warns(TruthWarning, match="lack ancestors of their labels"):
             assert get_scorer("micro_f1")(model, X, y) == get_scorer("micro_f1")(model, X, closed)
     with pytest.warns(TruthWarning) as said:
         assert model.score(X, [["a", "new"], *map(list, TAGS[1:])]) > 0.5
     assert {"new" in str(one.message) for one in said} == {True, False}
     models = {"tree": HierarchicalClassifier(MaxMarginClassifier(), tree), "flat": MaxMarginClassifier()}
-    with pytest.warns(TruthWarning, match="above theirs"):
+    with pytest.warns(TruthWarning, match="lack ancestors of their labels"):
         found = compare(models, X, y, KFold(3))
     again = compare(models, X, closed, KFold(3))
     assert found.means()["tree"]["micro_f1"] == again.means()["tree"]["micro_f1"]

@@ -26,13 +26,13 @@ CELLS = np.array([["a", "x"], ["b", "y"], ["c", "x"]], object)
         (lambda: _require_plain({"a": object()}), "has a object where plain values are expected"),
         (lambda: decode({"__dtype__": "<M8"}, {}), "has the type '<M8'"),
         (lambda: decode({"__type__": ["<f8"]}, {}), "has the type"),
-        (lambda: decode({"__objects__": [[1]]}, {}), "not all are numbers and texts"),
-        (lambda: decode({"__slice__": [{}, 1, 1]}, {}), "not all are numbers and texts"),
+        (lambda: decode({"__objects__": [[1]]}, {}), "not all entries are numbers and texts"),
+        (lambda: decode({"__slice__": [{}, 1, 1]}, {}), "not all entries are numbers and texts"),
         (lambda: _put_features(StandardScaler(), None, None), "StandardScaler takes None features"),
         (lambda: Cells("_").check(np.eye(2), "cells", {}), "cells"),
         (lambda: Cells("_").check([1, 2], "cells", {}), "cells"),
         (lambda: Cells("_").check(np.array([[1], 2], object), "cells", {}), "a list of numbers and texts"),
-        (lambda: _mapping(np.array([5]), 3), "rare"),
+        (lambda: _mapping(np.array([5]), 3), "infrequent categories"),
     ],
 )
 def test_values_that_are_not_plain(read, words):
@@ -47,15 +47,15 @@ def test_what_is_plain_comes_back():
     assert found.pop("a").tolist()[:2] == ["b", 2]
     assert found == {"b": slice(1, None), "c": [np.dtype("<f4"), np.float32, object]}
     assert _kept_value(np.random.RandomState(0), "a step") is None
-    with pytest.raises(TypeError, match="a step is a object, which no model file holds"):
+    with pytest.raises(TypeError, match="a step is a object, which model files cannot store"):
         _kept_value(object(), "a step")
     assert _mapping(None, 3) is None
 
 
 def test_parameters_that_make_no_numbers():
-    with pytest.raises(ValueError, match="makes values of the type <U1, which are no numbers"):
+    with pytest.raises(ValueError, match="has the output type <U1, which is not numeric"):
         check_parameters(text.CountVectorizer(dtype="U1"))
-    with pytest.raises(ValueError, match="counts from 2 to 1 words"):
+    with pytest.raises(ValueError, match=r"has the invalid ngram_range \(2, 1\)"):
         check_parameters(text.CountVectorizer(ngram_range=(2, 1)))
 
 
@@ -63,10 +63,10 @@ def test_categories_are_one_array_a_feature_in_order():
     encoder = OneHotEncoder(min_frequency=2).fit(CELLS)
     whole, rare = list(encoder.categories_), [np.array([0, 1, 2]), np.array([1])]
     for categories, infrequent, words in (
-        (tuple(whole), rare, "does not have one array of categories a feature"),
-        (whole[:1], rare, "does not have one array of categories a feature"),
-        ([whole[0][[0, 0, 1]], whole[1]], rare, "the categories of feature 0 are not distinct and in order"),
-        (whole, rare[:1], "does not say of each feature which categories are rare"),
+        (tuple(whole), rare, "does not have one array of categories per feature"),
+        (whole[:1], rare, "does not have one array of categories per feature"),
+        ([whole[0][[0, 0, 1]], whole[1]], rare, "the categories of feature 0 are not distinct and sorted"),
+        (whole, rare[:1], "does not list the infrequent categories of each feature"),
     ):
         with pytest.raises(ValueError, match=words):
             put_categories(encoder, categories, infrequent)
@@ -86,10 +86,10 @@ def test_columns_of_parts_are_all_there():
         "is_sparse": False,
     }  # fmt: skip
     for changed, words in (
-        ({"places": {"a": [0], "b": [0]}}, "or not all of them"),
-        ({"places": {"a": [0]}}, "columns of it are none of the 2"),
-        ({"outputs": {"a": (0, 1)}}, "does not say which features its steps make"),
-        ({"places": {"a": [0, 1], "b": [1]}}, "its step 'a' takes others than its 2 columns"),
+        ({"places": {"a": [0], "b": [0]}}, "do not cover the 2 input columns"),
+        ({"places": {"a": [0]}}, "its columns do not cover the 2 input columns"),
+        ({"outputs": {"a": (0, 1)}}, "does not list the features of its steps"),
+        ({"places": {"a": [0, 1], "b": [1]}}, "its step 'a' does not take its 2 columns"),
     ):
         with pytest.raises(ModelFileError, match=words):
             pipelines._put_columns(step, good | changed)
@@ -106,11 +106,11 @@ def test_steps_are_tried_with_rows_that_they_take():
             return X[:1]
 
     wrong = make_pipeline(StandardScaler().fit(np.eye(3)), Halves().fit(np.eye(3)))
-    with pytest.raises(ModelFileError, match="its Halves does not make one row of each"):
+    with pytest.raises(ModelFileError, match="its Halves does not return one row per input row"):
         try_out(wrong)
     hashed = ColumnTransformer([("a", text.HashingVectorizer(n_features=2**27), 0)], sparse_threshold=0.0)
     hashed.transformers_, hashed.sparse_output_ = hashed.transformers, False
-    with pytest.raises(ModelFileError, match="makes 134217728 features that are not sparse"):
+    with pytest.raises(ModelFileError, match="returns 134217728 dense features"):
         check_width(hashed)
 
 

@@ -91,7 +91,7 @@ def test_a_newer_format_is_named(small_file):
 
 @pytest.mark.parametrize("data", [b"", b"{", b"hello", b"\x80\x04N.", bytes(1000), b"\xff" * 1000])
 def test_other_files_are_refused(tmp_path, data):
-    assert "no labelweave model" in refused(tmp_path / "other", data)
+    assert "not a labelweave model" in refused(tmp_path / "other", data)
 
 
 def test_pickles_and_archives_are_refused(tmp_path):
@@ -104,7 +104,7 @@ def test_pickles_and_archives_are_refused(tmp_path):
 @pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"format": "labelweave"}])
 def test_other_safetensors_files_are_refused(tmp_path, metadata):
     data = safetensors.numpy.save({"layer.weight": np.ones((3, 4), np.float32)}, metadata)
-    assert "it is a safetensors file, but no labelweave model" in refused(tmp_path / "other", data)
+    assert "it is a safetensors file, but not a labelweave model" in refused(tmp_path / "other", data)
 
 
 def test_missing_files_and_directories(tmp_path):

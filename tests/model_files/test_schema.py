@@ -46,7 +46,7 @@ WRONG = [
     (schema.Number(), np.inf, "a number from"),
     (schema.Number(0, 1), 2, "from 0 to 1"),
     (schema.Number(), np.nan, "a number from"),
-    (schema.count(), 1.0, "a whole number"),
+    (schema.count(), 1.0, "an integer"),
     (schema.count(), 2**40, "from 0 to"),
     (schema.MEASURED, None, "a number"),
     (schema.OneOf((0, -1)), False, "one of 0, -1"),
@@ -63,13 +63,13 @@ WRONG = [
     (schema.Named(schema.TEXT), {"a": 3}, r"\.a is not"),
     (schema.Named(schema.TEXT), ["a"], "a dictionary"),
     (schema.Record({"a": schema.TEXT}), ["a"], "a dictionary"),
-    (schema.Record({"a": schema.TEXT}), {"a": "b", "c": 3}, "'c', which nothing there is called"),
+    (schema.Record({"a": schema.TEXT}), {"a": "b", "c": 3}, "'c', which is not a known name"),
     (schema.Record({"a": schema.TEXT}), {}, "no 'a'"),
     (schema.Record({"a": schema.Optional(schema.TEXT)}), {"a": 3}, "a text"),
     (
         schema.Record({"a": schema.TEXT}, {"a is b": lambda state: state["a"] == "b"}),
         {"a": "c"},
-        "fit together: a is b",
+        "is inconsistent: a is b",
     ),
 ]
 
@@ -133,8 +133,8 @@ def edit_state(forged, path, change):
 
 
 EDITS = {
-    "a name of a method": (lambda s: s["fitted"].update(predict=3), "'predict', which nothing there"),
-    "a private name": (lambda s: s["fitted"].update(_form=3), "'_form', which nothing there"),
+    "a name of a method": (lambda s: s["fitted"].update(predict=3), "'predict', which is not a known name"),
+    "a private name": (lambda s: s["fitted"].update(_form=3), "'_form', which is not a known name"),
     "another number of features": (lambda s: s["fitted"].update(n_features_in_=5), "others than 5 features"),
     "no threshold": (lambda s: s["fitted"].pop("threshold_"), "no 'threshold_'"),
     "a parameter of another class": (lambda s: s["parameters"].update(rank=3), "dictionary of parameters"),

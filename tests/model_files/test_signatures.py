@@ -48,12 +48,12 @@ def test_a_change_with_the_right_checksum_is_noticed(signed, with_checksum, veri
     forged[SIGNATURE_PLACE] = data[SIGNATURE_PLACE]
     signed.write_bytes(forged)
     read_model_file(signed)
-    with pytest.raises(ModelFileError, match=r"its signature is not of this key"):
+    with pytest.raises(ModelFileError, match=r"its signature does not match the key"):
         read_model_file(signed, key=KEY, verify=verify, mmap=mmap)
 
 
 def test_another_key_or_no_signature(signed, small_file):
-    with pytest.raises(ModelFileError, match="signature is not of this key"):
+    with pytest.raises(ModelFileError, match="signature does not match the key"):
         read_model_file(signed, key=KEY + b"1")
     with pytest.raises(ModelFileError, match="it is not signed"):
         read_model_file(small_file, key=KEY)

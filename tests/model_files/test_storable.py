@@ -120,5 +120,5 @@ def test_a_state_that_is_no_dict_is_refused(tmp_path):
         def to_state(self):
             return [1]
 
-    with pytest.raises(TypeError, match="must give a dict"):
+    with pytest.raises(TypeError, match="must return a dict"):
         model_files.save_object(tmp_path / "m.lw", Wrong(1, None))

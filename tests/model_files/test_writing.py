@@ -63,7 +63,7 @@ def test_a_symbolic_link_is_followed(tmp_path):
 
 
 def test_paths_that_cannot_be_written(tmp_path):
-    with pytest.raises(IsADirectoryError, match="give the name of a file"):
+    with pytest.raises(IsADirectoryError, match="pass the name of a file"):
         write(tmp_path)
     with pytest.raises(FileNotFoundError, match="no such directory"):
         write(tmp_path / "absent" / "m")

@@ -36,7 +36,7 @@ def test_sizes_are_scikit_learns(n_rows, train_size, test_size, n_splits):
     splitter = IterativeStratifiedShuffleSplit(n_splits, **sizes, random_state=0)
     if not possible:
         with pytest.raises(
-            ValueError, match=r"(size|sum).*; a size is a share between 0 and 1 or a number of rows"
+            ValueError, match=r"(size|sum).*; pass a fraction between 0 and 1 or a number of rows"
         ):
             next(splitter.split(X, labels(n_rows)))
         return
@@ -148,12 +148,12 @@ def test_cross_validation_takes_it():
     [
         (
             {"test_size": 0},
-            "test_size=0 should .*; a size is a share between 0 and 1 or a number of rows from 1",
+            "test_size=0 should .*; pass a fraction between 0 and 1 or a number of rows from 1",
         ),
         ({"test_size": 200}, "test_size=200 should .* to below 200"),
         ({"train_size": 1.0}, "train_size=1.0 should be"),
-        ({"train_size": "half"}, "train_size: half; a size is a share"),
-        ({"test_size": True}, "test_size: True; a size is a share"),
+        ({"train_size": "half"}, "train_size: half; pass a fraction"),
+        ({"test_size": True}, "test_size: True; pass a fraction"),
         ({"train_size": 0.001}, "train_size=0.001, the resulting train set will be empty"),
         ({"train_size": 0.9, "test_size": 60}, "The sum of train_size and test_size = 240, .* 200"),
         ({"order": 0}, "order is 0"),
@@ -165,9 +165,9 @@ def test_nonsense_is_named(given, message):
 
 
 def test_nothing_to_split_is_named():
-    with pytest.raises(ValueError, match="There is nothing to split; give at least one array"):
+    with pytest.raises(ValueError, match="There is nothing to split; pass at least one array"):
         stratified_train_test_split()
-    with pytest.raises(ValueError, match="n_splits is 0; it is a whole number, 1 or more"):
+    with pytest.raises(ValueError, match="n_splits is 0; pass an integer of 1 or more"):
         IterativeStratifiedShuffleSplit(0)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         stratified_train_test_split(np.ones((3, 1)), np.ones((4, 1)))
@@ -191,13 +191,13 @@ def test_the_order_of_rows_is_kept():
 @pytest.mark.parametrize(
     ("splits", "said"),
     [
-        ([], "cv gives no folds"),
-        ([3], "Fold 0 of cv is no pair"),
-        ([([0], [1]), ([0], [])], "Fold 1 of cv has 1 rows to train on and 0 to hold out"),
-        ([([0], [9])], "Fold 0 of cv names rows that are not there"),
-        ([([0], [0.5])], "Fold 0 of cv names rows that are not there"),
-        ([(np.ones(5, bool), [1])], "Fold 0 of cv names rows that are not there"),
-        ([([[0, 1]], [2])], r"Fold 0 of cv has rows of shape \(1, 2\); give one list"),
+        ([], "cv has no folds"),
+        ([3], "Fold 0 of cv is not a pair"),
+        ([([0], [1]), ([0], [])], "Fold 1 of cv has 1 training rows and 0 held-out rows"),
+        ([([0], [9])], "Fold 0 of cv has invalid rows"),
+        ([([0], [0.5])], "Fold 0 of cv has invalid rows"),
+        ([(np.ones(5, bool), [1])], "Fold 0 of cv has invalid rows"),
+        ([([[0, 1]], [2])], r"Fold 0 of cv has rows of shape \(1, 2\); pass one list"),
     ],
 )
 def test_bad_splits_are_one_sentence(splits, said):

@@ -1,8 +1,8 @@
-"""Fits on many machines through Dask: rows stay in their partitions; labels, or sums over rows, travel.
+"""Distributed fits with Dask: rows stay in their partitions; labels, or sums over rows, travel.
 
-X decides: the ordinary estimators take Dask's collections, are fitted on the cluster of the current client,
-and predict lazily.  The bits of a fit depend on the partitions and the seed, not on the number of workers or
-on which of them died.  Needs ``labelweave[dask]``, on the client, the scheduler and the workers.
+X decides: given Dask collections, the ordinary estimators are fitted on the cluster of the current client,
+and predict lazily.  A fit depends bit by bit on the partitions and the seed, not on the number of workers or
+on workers that died.  Needs ``labelweave[dask]`` on the client, the scheduler and the workers.
 """
 
 from importlib import import_module

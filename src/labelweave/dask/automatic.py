@@ -1,4 +1,4 @@
-"""The one call on partitions, which every worker gets: fits to the folds of each member are tasks."""
+"""The automatic model on partitions: every worker gets all rows; fits to folds of members are tasks."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ from labelweave.foundation.frames import as_pandas, column_labels, is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.tags import tag_rows
 
-_TIMES = 9  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
-_TABLES = 16  # of rows x labels in double precision, however labels are kept; most are scores by penalties
+_TIMES = 9  # memory of rows on a worker: as they are, in double precision, and in a fit to other folds
+_TABLES = 16  # rows x labels in double precision, however labels are stored; most are scores per penalty
 
 
 def fit_as_given(model: AutoLabelClassifier, client: Client, parts: Sequence[tuple[Any, ...]]) -> int:
-    """Fit to partitions as they are given, of whatever kind the model takes in memory; count their rows."""
+    """Fit to partitions as given, of any kind that the model takes in memory; return the number of rows."""
     together = dask.delayed(_itself, pure=False)
     rows = client.compute([together(*part[:3]) for part in parts])
     return len(_fit_together(model, client, rows, None))
 
 
 def fit_to(model: AutoLabelClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any) -> None:
-    """Fit to partitions that were read."""
+    """Fit to partitions that workers have read."""
     _fit_together(model, client, client.map(_as_given, data.rows, pure=False), data.form)
 
 
 def _fit_together(
     model: AutoLabelClassifier, client: Client, parts: Sequence[Future], form: TargetForm | None
 ) -> LabelMatrix:
-    """Fit the members on the cluster, and combine them here; return the labels.
+    """Fit the members on the cluster, and combine them on the client; return the labels.
 
     parts: futures of rows, targets and weights.
-    form: that labels had; None where they have it still.
+    form: the original form of the labels; None if they still have it.
     """
     given = {} if isinstance(model.members, str) else named_members(model.members)
     _refuse_unsendable(given)
@@ -82,7 +82,7 @@ def _fit_together(
 
 
 class _MembersOnWorkers(Members):
-    """Members whose fits are tasks; the table here has no features."""
+    """Members whose fits are tasks; the table on the client has no features."""
 
     trees_a_task = 25
 
@@ -91,16 +91,16 @@ class _MembersOnWorkers(Members):
     ) -> None:
         super().__init__(table, given=given)
         self._client, self._rows, self._is_verbose = client, rows, is_verbose
-        self._fits: list[Future] = []  # of the member that was begun last
+        self._fits: list[Future] = []  # of the member started last
 
     def submit(self, function: Callable[..., Any], *given: Any, step: str = "") -> Any:
         task = self._client.submit(_on_table, function, self._rows, *given, pure=False)
-        if step:  # the one counted holds no result: trees, and scores by all penalties, are large
+        if step:  # a small task is counted: its result may be large (trees, scores per penalty)
             self._fits.append(self._client.submit(_is_there, task, pure=False))
         return task
 
     def make_all(self, plan: Plan) -> tuple[list[Member], list[float]]:
-        """Have all members computed at once, and put one after the other together; give the seconds too."""
+        """Compute all members at once, and assemble them in order; also return the seconds."""
         tasks: list[Any] = []
         for name in plan.members:
             self._fits = []
@@ -117,7 +117,7 @@ class _MembersOnWorkers(Members):
 
 @dataclass(frozen=True)
 class _Rows(Sized):
-    """All rows as the ordinary estimator reads them, which has learned their means, scaling and classes."""
+    """All rows as the ordinary estimator reads them, with its means, scaling and classes."""
 
     model: AutoLabelClassifier
     labels: LabelMatrix
@@ -132,7 +132,7 @@ class _Rows(Sized):
     ) -> _Rows:  # fmt: skip
         """Read partitions together.
 
-        form: of labels that were read.
+        form: the form of labels that workers have read.
         """
         kept = []
         for number, part in enumerate(parts):
@@ -146,7 +146,7 @@ class _Rows(Sized):
         X, y, weights = (_joined([part[place] for part in kept], name) for place, name in names)
         del parts, kept
         with Workers().running(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnobservedLabelWarning)  # the client says so
+            warnings.simplefilter("ignore", UnobservedLabelWarning)  # the client warns
             rows = reader._read(X, y, weights, None, seed)
             if form is not None and form.kind == "labels":
                 reader._form, reader.classes_ = form, form.classes
@@ -155,7 +155,7 @@ class _Rows(Sized):
 
     @staticmethod
     def small(rows: _Rows | ValueError) -> _Rows | ValueError:
-        """Leave out the features, for the client."""
+        """Drop the features, for the client."""
         return rows if isinstance(rows, ValueError) else replace(rows, table=rows.table.without_features())
 
 
@@ -165,18 +165,18 @@ def _on_table(function: Callable[..., Any], rows: _Rows, *given: Any) -> Any:
 
 
 def _joined(parts: list[Any], name: str) -> Any:
-    """Put the rows of partitions below one another, of whatever kind they are."""
+    """Concatenate the rows of partitions of any type."""
     parts = list(map(as_pandas, parts))
     if parts[0] is not None and any(_columns(part) != _columns(parts[0]) for part in parts):
         raise ValueError(
-            f"A partition of {name} has other columns than the first, or in another order; all partitions "
-            "have the same columns."
+            f"A partition of {name} has other columns than the first, or in another order; pass partitions "
+            "with the same columns."
         )
     return stacked(parts)
 
 
 def _columns(part: Any) -> list[Any] | None:
-    """Name the columns of a part, of those kinds that have names."""
+    """Return the column names of a part, for types that have names."""
     names = part.classes if isinstance(part, ClassProbabilities) else getattr(part, "names", None)
     return column_labels(part) if is_frame(part) else None if names is None else list(names)
 
@@ -185,7 +185,7 @@ def _brought_together(
     client: Client, rows: Sequence[Future], model: AutoLabelClassifier, members: tuple[str, ...],
     form: TargetForm | None,
 ) -> Future:  # fmt: skip
-    """Bring all rows to every worker that there is."""
+    """Replicate all rows to every worker."""
     is_verbose, reader = bool(model.verbose), clone(model)
     sizes = gathered(client, client.map(_bytes_of, rows, pure=False), "partitions read" if is_verbose else "")
     held, counts, widths = np.transpose(sizes)
@@ -193,17 +193,17 @@ def _brought_together(
     limit = min(megabytes_of_workers(client), default=np.inf)
     if _TIMES * megabytes + _TABLES * table > limit:
         raise ValueError(
-            f"All rows in one place take {megabytes:.0f} MB, and {_TIMES} times that while members are "
-            f"fitted, with {_TABLES} tables of rows x labels of {table:.0f} MB, but the memory of a worker "
-            f"is limited to {limit:.0f} MB; give workers more memory, or fit some of the rows."
+            f"All rows take {megabytes:.0f} MB, and fits {_TIMES} times that plus {_TABLES} tables of "
+            f"{table:.0f} MB, but a worker is limited to {limit:.0f} MB; give workers more memory, or "
+            "pass fewer rows."
         )
     table = client.submit(_Rows.read, reader, members, form, model._drawn_seed(), list(rows), pure=False)
     gathered(
         client, [client.submit(_is_there, table, pure=False)], "readings of all rows" if is_verbose else ""
     )
     try:
-        client.replicate([table])  # Dask would leave most tasks to the worker that has it
-    except (*LOST, KeyError, ValueError):  # a worker died meanwhile: others get it with their first task
+        client.replicate([table])  # otherwise Dask would leave most tasks to the worker that has it
+    except (*LOST, KeyError, ValueError):  # a worker died: others get it with their first task
         pass
     return table
 
@@ -221,7 +221,7 @@ def _is_there(_: Any) -> bool:
 
 
 def _bytes_of(part: tuple[Any, ...]) -> tuple[int, int, int]:
-    """Say how large rows are, but for a table of labels, how many, and of how many labels or classes."""
+    """Return the bytes of rows without a label table, and the numbers of rows and of labels or classes."""
     X, y, weights = part
     shape: Any = getattr(y, "shape", ())
     is_table = len(shape) == 2
@@ -231,7 +231,7 @@ def _bytes_of(part: tuple[Any, ...]) -> tuple[int, int, int]:
 
 
 def _n_names(y: Any) -> int:
-    """Count the classes or tags of rows."""
+    """Return the number of distinct classes or tags."""
     tags = tag_rows(y)
     if tags is not None:
         return len(set().union(*filter(np.iterable, tags)))
@@ -244,6 +244,6 @@ def _refuse_unsendable(given: dict[str, Any]) -> None:
             pickle.dumps(estimator)
         except Exception as error:
             raise ValueError(
-                f"The member {name} cannot be sent to workers ({type(error).__name__}: {error}); give one "
+                f"The member {name} cannot be sent to workers ({type(error).__name__}: {error}); use one "
                 "that can be pickled."
             ) from error

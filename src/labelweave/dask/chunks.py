@@ -1,4 +1,4 @@
-"""Rows in the order of solving, in memory or in files, and what blocks of labels do with them."""
+"""Rows in the order of solving, in memory or in files, and the operations of label blocks on them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from labelweave.problems.travelling_margins import Piece, Seat, Traveller, Trave
 
 
 class Chunk(Sized):
-    """Neighbouring rows in the order of solving, with the label blocks that visited them.
+    """Neighboring rows in the order of solving, with the label blocks that visited them.
 
-    is_filed: whether they lie in a file; then blocks are made anew for each visit.
+    is_filed: whether the rows are in a file; then blocks are rebuilt for each visit.
     """
 
     def __init__(self, rows: OrderedRows, *, is_filed: bool = False) -> None:
@@ -33,12 +33,12 @@ class Chunk(Sized):
 
     @property
     def rows(self) -> OrderedRows:
-        """The rows, read anew where they are in a file."""
+        """The rows, read again if they are in a file."""
         kept = self._kept
         return kept.value if isinstance(kept, Filed) else kept
 
     def block(self, labels: Array) -> TravellingBlock | TravellingLabels:
-        """Give a block of labels over these rows."""
+        """Return a block of labels over these rows."""
         key = int(labels[0])
         found = self._blocks.get(key)
         if found is None:
@@ -50,15 +50,15 @@ class Chunk(Sized):
         return found
 
     def forget(self, labels: Array) -> None:
-        """Drop a block that has been fitted."""
+        """Drop a fitted block."""
         self._blocks.pop(int(labels[0]), None)
 
 
 @keeps_files
 class Partition:
-    """Rows that a task visits: one chunk by pieces of its rows, or several, one after the other.
+    """Rows that a task visits: pieces of one chunk, or several chunks in turn.
 
-    number: of the partition; key: of the task that gave it.
+    number: of the partition; key: of the task that made it.
     """
 
     def __init__(self, number: int, *chunks: Chunk) -> None:
@@ -69,12 +69,12 @@ class Partition:
 
     @property
     def files(self) -> list[Filed]:
-        """Those that its rows are in."""
+        """The files of its rows."""
         return [chunk._kept for chunk in self.chunks if isinstance(chunk._kept, Filed)]
 
     @property
     def rows(self) -> OrderedRows:
-        """The rows, of a partition that is one chunk."""
+        """The rows of a partition with a single chunk."""
         (chunk,) = self.chunks
         return chunk.rows
 
@@ -84,8 +84,8 @@ class Partition:
     ) -> tuple[Traveller, tuple[Any, ...]]:  # fmt: skip
         """Let a block visit a piece of the rows.
 
-        traveller, seats: those of the visits before, the seats chunk by chunk; None at the begin.
-        Returns them after the visit.
+        traveller, seats: after the previous visit, with one seat per chunk; None at the start.
+        Returns both after the visit.
         """
         after = list(seats or [None] * len(self.chunks))
         own: Array = np.zeros(1, np.intp)
@@ -102,20 +102,20 @@ class Partition:
         return traveller, tuple(after)
 
     def summed(self, method: str, labels: Array, seats: Sequence[Seat], *given: Any) -> Array:
-        """Add what a method of a block over each chunk gives for its seat."""
+        """Sum a method of a block over the chunks, each with its seat."""
         found: Any = 0
         for chunk, seat in zip(self.chunks, seats, strict=True):
             found = found + getattr(chunk.block(labels), method)(seat, *given)
         return np.asarray(found)
 
     def forget(self, labels: Array) -> None:
-        """Drop a block that has been fitted."""
+        """Drop a fitted block."""
         for chunk in self.chunks:
             chunk.forget(labels)
 
 
 def neighbours(sizes: Sequence[float], most: float) -> list[list[int]]:
-    """Bring neighbours together, as long as they are no more than a size together."""
+    """Group neighbors as long as their total is at most a size."""
     begins, size = [0], 0.0
     for number, own in enumerate(sizes):
         size += own

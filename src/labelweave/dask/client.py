@@ -1,4 +1,4 @@
-"""What fits on a cluster ask of the client: the connection, the models inside, and what may come there."""
+"""Client-side helpers of fits on a cluster: the connection, inner models, and memory limits of the client."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 
 @fit_method
 def in_fit(model: Any, solve: Callable[[], Any]) -> Any:
-    """Solve as a ``fit`` in memory does once it has read its rows: with its threads, interrupts and lines."""
+    """Run a solver as ``fit`` does in memory: with its threads, interrupts and progress lines."""
     return solve()
 
 
 def unfitted(model: Any) -> Any:
-    """Make another model with the same parameters, whose random numbers go on from one fit to the next."""
+    """Return another model with the same parameters, whose random numbers continue from fit to fit."""
     return type(model)(**model.get_params(deep=False))
 
 
@@ -32,32 +32,32 @@ def innermost(model: Any) -> Any:
 
 
 def connected() -> Client:
-    """Return the current client; refuse one that does not wait for results."""
+    """Return the current client; raise for an asynchronous one."""
     try:
         client = get_client()
     except ValueError:
         raise ValueError(
-            "There is no Dask client; make one first, such as distributed.Client() for this machine."
+            "There is no Dask client; create one first, such as distributed.Client() for this machine."
         ) from None
     if client.asynchronous:
-        raise ValueError("client is asynchronous; give one that was made with asynchronous=False.")
+        raise ValueError("client is asynchronous; use one with asynchronous=False.")
     return client
 
 
 def budget_of(model: Any) -> float:
-    """Return the megabytes that a model may take."""
+    """Return the memory budget of a model in megabytes."""
     return BUDGET.get("megabytes", getattr(model, "_usual_budget", USUAL_BUDGET))
 
 
 def budget_words(model: Any) -> str:
-    """Name the budget of a model with its value, for a message."""
+    """Return the budget parameter of a model with its value, for a message."""
     return f"`memory_budget` is {budget_of(model):g}"
 
 
 def refuse_large_tables(
     model: Any, n_rows: int, n_labels: int, bytes_an_entry: float, instead: str
 ) -> None:  # fmt: skip
-    """Refuse more rows times labels than the client holds; say what to do instead of a larger budget."""
+    """Raise if rows times labels exceed the client's budget; the message has an alternative."""
     megabytes = 1e-6 * bytes_an_entry * n_rows * n_labels
     if megabytes > budget_of(model):
         raise ParameterError(

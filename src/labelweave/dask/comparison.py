@@ -1,4 +1,4 @@
-"""How good models are on Dask's collections: sums over rows come to the client, folds are shared."""
+"""Model comparison on Dask collections: only sums over rows come to the client, folds are shared."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from labelweave.problems.travelling_margins import in_tree_order
 _K = (1, 3, 5)
 _OF_CLASSES = ("accuracy", "mean_reciprocal_rank", "log_loss")  # means over rows
 _OF_SETS = ("coverage", "set_size")
-_ENTRIES = 2**22  # scores that a worker makes at a time
+_ENTRIES = 2**22  # scores computed at a time
 
 
 def compare(
     estimators: Any, X: Any, y: Any = None, cv: Any = 5, *, reference: str | None = None,
     random_state: int | None = 0, on_fit: Callable[[str, int], None] | None = None,
 ) -> Comparison:  # fmt: skip
-    """Compare models as :func:`labelweave.compare` does, one after the other, each on the whole cluster.
+    """Compare models like :func:`labelweave.compare`, one after the other, each on the whole cluster.
 
-    Labels come to the client, which draws the folds from them; of the rows that are held out, sums do.
+    Labels come to the client, which draws the folds from them; held-out rows only send sums.
     """
     models = named_models(estimators, reference)
     for name, model in models.items():
@@ -72,15 +72,13 @@ def compare(
 def _refuse(name: str, model: Any) -> None:
     if isinstance(model, TableModel):
         raise ValueError(
-            f"{name} is a TableModel, which learns words from all rows that it is fitted to, and stands "
-            "outermost; compare models on features that a TableVectorizer has made."
+            f"{name} is a TableModel, which learns words from all its rows and must be "
+            "outermost; compare models on features from a TableVectorizer."
         )
     model._validate_params()
     refuse_in_memory(model)
     if getattr(model, "checkpoint", None) is not None:
-        raise ValueError(
-            f"checkpoint keeps one fit, but {name} is fitted to the rows of each fold; leave it out."
-        )
+        raise ValueError(f"checkpoint stores one fit, but {name} is fitted to each fold; omit it.")
 
 
 def _folds(client: Client, data: ReadData, cv: Any, random_state: int | None) -> list[Split]:
@@ -88,7 +86,7 @@ def _folds(client: Client, data: ReadData, cv: Any, random_state: int | None) ->
     y: Any = labels
     if data.form.kind != "labels":
         if (data.counts.observed < data.n_rows).any():
-            raise ValueError("A row of y has no class; leave such rows out of a comparison.")
+            raise ValueError("A row of y has no class; remove such rows.")
         y = data.form.decide(labels.to_signs())
     rows = RowsToCompare(np.empty((len(labels), 0)), y, labels if y is labels else None)
     return [(np.sort(train), np.sort(test)) for train, test in splits_of(rows, cv, random_state)]
@@ -117,7 +115,7 @@ def _label_sums(rows: ReadRows, model: Any) -> TableSums:
 
 
 def _class_sums(rows: ReadRows, model: Any) -> Floats:
-    """Count the rows, and add up the metrics of classes: (2,), (3,) of sets, (4,) with probabilities."""
+    """Count rows, and sum the metrics of classes: (2,), (3,) for sets, (4,) with probabilities."""
     X, truth = rows_of(rows.features), np.asarray(rows.targets)
     predicted = model.predict(X)
     if np.ndim(predicted) == 2:
@@ -130,10 +128,10 @@ def _class_sums(rows: ReadRows, model: Any) -> Floats:
 
 
 def summed(client: Client, model: Any, of_rows: Any, X: Any, y: Any, sample_weight: Any, *more: Any) -> Any:
-    """Add what a function gives of the rows of each partition, in the order of the partitions.
+    """Sum a function over the rows of each partition, in the order of the partitions.
 
-    of_rows: gets the model, features, targets, weights, and more.
-    Raises ValueError if a partition makes no sense, which is named, or none has rows.
+    of_rows: gets the model, features, targets, weights, and further arguments.
+    Raises ValueError if a partition is invalid, with its number, or none has rows.
     """
     kept, one = dask.delayed(model), dask.delayed(_of_partition, pure=False)
     parts = row_partitions(X, y, sample_weight)
@@ -151,18 +149,18 @@ def _of_partition(of_rows: Any, model: Any, X: Any, y: Any, weights: Any, *more:
     n_rows = count_rows(X)
     own = np.ones(n_rows) if weights is None else numbers_of(weights, "sample_weight")
     if own.shape != (n_rows,) or not np.isfinite(own).all() or (own < 0).any():
-        raise ValueError(f"sample_weight is not one number from 0 on for each of {n_rows} rows.")
+        raise ValueError(f"sample_weight is invalid; pass a number >= 0 for each of {n_rows} rows.")
     return of_rows(model, X, y, own, *more)
 
 
 def table_sums(model: Any, X: Any, y: Any, weights: Floats, k: Sequence[int] | None) -> TableSums:
-    """Count in the rows of a partition, some at a time.
+    """Compute the sums of a partition, in blocks of rows.
 
-    k: for metrics at k; None for those of label sets alone.
+    k: for metrics at k; None for label set metrics only.
     """
     truth = LabelMatrix.from_any(truth_for(y, model))
     if len(truth) != count_rows(X):
-        raise ValueError(f"X has {count_rows(X)} rows but y has {len(truth)}.")
+        raise ValueError(f"X has {count_rows(X)} rows but y has {len(truth)}; pass as many.")
     parts = []
     for some in panels(len(truth), max(1, _ENTRIES // max(1, truth.n_labels))):
         rows = X.iloc[some] if hasattr(X, "iloc") else X[some]
@@ -173,7 +171,7 @@ def table_sums(model: Any, X: Any, y: Any, weights: Floats, k: Sequence[int] | N
 
 
 def right_classes(model: Any, X: Any, y: Any, weights: Floats) -> Floats:
-    """Weigh the rows whose class is right, or in the set of the row, and all of known class: (2,)."""
+    """Sum the weights of correctly predicted rows (or sets with the class), and of all labeled rows: (2,)."""
     predicted = np.asarray(model.predict(X))
     if predicted.ndim == 2:
         weight = weights[~unknown_entries(np.ravel(y))].sum()

@@ -1,4 +1,4 @@
-"""The rows of a fit on the cluster: read, looked at, and brought into the order of solving."""
+"""The rows of a fit on the cluster: read, described, and brought into the order of solving."""
 
 from __future__ import annotations
 
@@ -48,25 +48,23 @@ from labelweave.labels.tags import read_tags
 from labelweave.problems.travelling_margins import ABREAST, in_tree_order
 from labelweave.solvers.dual_coordinate_ascent import RUN
 
-_BYTES_AN_ENTRY = 24  # of features, in both precisions and while they are brought together
+_BYTES_AN_ENTRY = 24  # of features, in both precisions and while they are joined
 _BYTES_A_ROW = 256  # of a block of labels over them
-_BYTES_A_LABEL = 16  # of a row, where all labels are one block, or each has a weight of its own
-_JOINED_SHARE = (
-    1 / 8
-)  # of the memory budget: where rows are not all in one place, partitions up to it are joined
-_VISITED_SHARE = 1 / 2  # ... which one visit is to, one after the other
-_MOST_COUPLED = 4096  # labels whose covariance is written out
-_HELD_SHARE = 0.3  # of the workers' memory: more rows, which travel, go into files
-_FEWEST_VISITS, _MOST_VISITS = 16, 32  # of a block in a round
-_ENTRIES_A_VISIT = 2**24  # features that it walks: some 50 ms for 16 labels
+_BYTES_A_LABEL = 16  # per row, if all labels are one block, or each entry has a weight
+_JOINED_SHARE = 1 / 8  # of the memory budget: smaller partitions are joined if rows are in several places
+_VISITED_SHARE = 1 / 2  # ... per visit, one after the other
+_MOST_COUPLED = 4096  # labels with a dense covariance
+_HELD_SHARE = 0.3  # of the workers' memory: above it, rows go into files
+_FEWEST_VISITS, _MOST_VISITS = 16, 32  # of a block per round
+_ENTRIES_A_VISIT = 2**24  # feature entries: about 50 ms for 16 labels
 
 
 @dataclass(frozen=True)
 class ReadData:
-    """Partitions that were read, those without rows left out.
+    """Partitions that workers have read, without empty ones.
 
     rows: their futures.
-    form: of the targets.
+    form: the form of the targets.
     """
 
     rows: list[Future]
@@ -83,7 +81,7 @@ class ReadData:
         return sum(facts.n_rows for facts in self.facts)
 
     def label_blocks(self, covariance: LabelCovariance | None) -> list[Array]:
-        """Give the labels of each block, frequent ones first; those that a covariance couples are in one."""
+        """Return the labels of each block, frequent ones first; coupled labels are in one block."""
         order = np.argsort(-self.counts.positives, kind="stable")
         if covariance is None:
             return [order[start : start + WIDTH] for start in range(0, len(order), WIDTH)]
@@ -95,7 +93,7 @@ class ReadData:
         return [np.concatenate([parts[part] for part in block]) for block in few]
 
     def some_rows(self, client: Client, which: Array) -> ReadData:
-        """Keep some rows, whose numbers over all partitions rise."""
+        """Keep some rows, given by ascending numbers over all partitions."""
         ends = np.cumsum([facts.n_rows for facts in self.facts])
         own = np.split(which, np.searchsorted(which, ends[:-1]))
         kept = [number for number, places in enumerate(own) if len(places)]
@@ -106,16 +104,16 @@ class ReadData:
         ]
         facts = [self.facts[number].of_rows(len(own[number])) for number in kept]
         form, counts = self.form, _counted(client, rows, self.form)
-        if form.kind == "multiclass" and not counts.positives.all():  # a fit knows the classes of its rows
+        if form.kind == "multiclass" and not counts.positives.all():  # a fit has only the classes of its rows
             form = read_targets(form.classes[counts.positives > 0])[1]
             counts = _counted(client, rows, form)
         return ReadData(rows, facts, form, counts)
 
     def joined(self, client: Client, budget: float) -> ReadData:
-        """Bring partitions together: all, or neighbours as long as they are small.
+        """Join partitions: all, or neighbors while they are small.
 
-        budget: megabytes that rows may take on a worker.
-        Raises ValueError if a worker cannot hold what is brought together.
+        budget: megabytes of rows per worker.
+        Raises ValueError if a worker cannot hold the joined rows.
         """
         groups = self.groups(budget)
         self.refuse_large(groups, megabytes_of_workers(client), budget)
@@ -127,22 +125,22 @@ class ReadData:
         return replace(self, rows=rows, facts=facts)
 
     def refuse_large(self, groups: Sequence[Sequence[int]], limits: Sequence[float], budget: float) -> None:
-        """Refuse to bring groups of partitions together that no worker can hold, by megabytes of workers."""
+        """Raise if no worker can hold a joined group of partitions; limits are megabytes of workers."""
         most = max((self.megabytes_of(group) for group in groups if len(group) > 1), default=0.0)
         limit = min(limits, default=np.inf)
         if most > limit:
             raise ParameterError(
-                f"`memory_budget={budget:g}` brings {most:.0f} MB of rows together on a worker, whose memory "
-                f"is limited to {limit:.0f} MB; give a `memory_budget` of a quarter of that."
+                f"`memory_budget={budget:g}` joins {most:.0f} MB of rows on a worker, whose memory "
+                f"is limited to {limit:.0f} MB; pass a `memory_budget` of a quarter of that."
             )
 
     def relabelled(self, client: Client, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadData:
-        """Give rows the labels that a function makes of those of a partition."""
+        """Replace the labels by a function of the labels of each partition."""
         rows = client.map(relabelled, self.rows, of_labels=of_labels, pure=False)
         return ReadData(rows, self.facts, self.form, _counted(client, rows, self.form))
 
     def with_features(self, client: Client, rows: list[Future]) -> ReadData:
-        """Give the same rows with other features, which are looked at."""
+        """Replace the features of the same rows, and describe the new ones."""
         looks = gathered(client, client.map(facts_of_features, rows, pure=False))
         facts = [replace(fact, names=None, **look) for fact, look in zip(self.facts, looks, strict=True)]
         return ReadData(rows, facts, self.form, self.counts)
@@ -154,33 +152,33 @@ class ReadData:
 
     @property
     def megabytes(self) -> float:
-        """What the rows take in memory."""
+        """The memory of the rows."""
         return self.megabytes_of(range(len(self.facts)))
 
     def megabytes_of(self, parts: Sequence[int]) -> float:
-        """Say what the rows of some partitions take in memory."""
+        """Return the memory of the rows of some partitions."""
         return float(self._megabytes(is_wide=False)[list(parts)].sum())
 
     def groups(self, budget: float, *, is_wide: bool = False) -> list[list[int]]:
-        """Say which partitions are brought together: all, or neighbours, as long as they are small.
+        """Return the groups of partitions to join: all, or neighbors while they are small.
 
-        budget: megabytes that rows may take on a worker.
-        is_wide: whether there is a number for each label of a row.
+        budget: megabytes of rows per worker.
+        is_wide: whether each row has a number per label.
         """
         sizes = self._megabytes(is_wide=is_wide).tolist()
         return neighbours(sizes, budget if sum(sizes) <= budget else _JOINED_SHARE * budget)
 
     def places(self, groups: Sequence[Sequence[int]], budget: float) -> list[list[Sequence[int]]]:
-        """Say which neighbouring groups are visited by one task: fewer messages, where data are large."""
+        """Return the neighboring groups that one task visits: fewer messages if data are large."""
         own = list(map(self.megabytes_of, groups))
         most = max(_JOINED_SHARE * budget, min(_VISITED_SHARE * budget, sum(own) / _FEWEST_VISITS))
         return [[groups[number] for number in place] for place in neighbours(own, most)]
 
     def visits(self, places: Sequence[Sequence[Sequence[int]]], *, is_coupled: bool = False) -> list[int]:
-        """Say how often a block visits the rows of each place in a round: a function of the data alone.
+        """Return how often a block visits the rows of each place in a round, as a function of the data only.
 
-        Many short visits take few rounds and many messages.  18,000 rows of RCV1 in 2 partitions come to a
-        gap of 1e-3 in 112 rounds by 1 visit to each, 43 by 4, 31 by 8 and 28 by 16.
+        Many short visits need few rounds and many messages.  18,000 rows of RCV1 in 2 partitions reach a
+        gap of 1e-3 in 112 rounds with 1 visit to each, 43 with 4, 31 with 8 and 28 with 16.
         """
         parts = [[self.facts[part] for group in place for part in group] for place in places]
         entries = np.array([sum(max(1, facts.entries) for facts in place) for place in parts])
@@ -189,7 +187,7 @@ class ReadData:
             -(-rows // RUN) if len(place) == 1 else len(place)
             for rows, place in zip(n_rows, places, strict=True)
         ]
-        fewest = _FEWEST_VISITS * (ABREAST if is_coupled else 1)  # of which so many at the same time
+        fewest = _FEWEST_VISITS * (ABREAST if is_coupled else 1)  # of which ABREAST at the same time
         wanted = np.clip(entries.sum() / _ENTRIES_A_VISIT, fewest, _MOST_VISITS)
         counts = np.maximum(1, np.rint(wanted * entries / entries.sum())).astype(int)
         return [int(count) for count in np.minimum(counts, most)]
@@ -201,15 +199,15 @@ def read(
 ) -> ReadData:  # fmt: skip
     """Read partitions on the cluster.
 
-    reader: an ordinary estimator, which reads rows as it does in a fit.
-    known_tags: the form of the labels of a fitted one; in lists of tags others do not count.
-    Raises ValueError if partitions do not go together, or one has entries that make no sense.
+    reader: an ordinary estimator, which reads rows as in a fit.
+    known_tags: the form of the labels of a fitted one; other tags are ignored.
+    Raises ValueError if partitions are inconsistent, or one has invalid entries.
     """
     import dask
 
     read_one, look_at = dask.delayed(read_rows, pure=False), dask.delayed(Facts.of, pure=False)
     read_parts = [read_one(reader, *part) for part in parts]
-    futures = client.compute([*read_parts, *map(look_at, read_parts)])  # each is looked at when it is read
+    futures = client.compute([*read_parts, *map(look_at, read_parts)])  # each is described when it is read
     what = "partitions read" if is_verbose else ""
     rows, facts = futures[: len(parts)], gathered(client, futures[len(parts) :], what, part="Partition")
     kept = [number for number, fact in enumerate(facts) if fact is not None]
@@ -233,16 +231,16 @@ def _with_labels_of_all(
     client: Client, parts: Sequence[tuple[Any, Any, Any, Any]], rows: Sequence[Future], facts: list[Facts],
     known: TargetForm | None,
 ) -> tuple[list[Future], list[Facts]]:  # fmt: skip
-    """Read lists of labels again, with those that any partition has, or those known."""
+    """Read lists of labels again, with the labels of all partitions, or the known ones."""
     import dask
 
     is_listed = [fact.form is not None and fact.form.container == "tags" for fact in facts]
     is_unknown = [fact.classes is not None and len(fact.classes) == 0 for fact in facts]
     if not all(map(max, is_listed, is_unknown)):
-        raise ValueError("A partition of y has lists of labels and another none; give one kind.")
+        raise ValueError("One partition of y has lists of labels and another has none; pass one kind.")
     if any(fact.n_weighted is not None for fact in facts):
         raise ValueError(
-            "entry_weight has a column a label, and y lists of labels, which have no columns; give a table "
+            "entry_weight has one column per label, but y is lists of labels without columns; pass a table "
             "(labelweave.LabelMatrix.from_any(lists, names) for each partition)."
         )
     found, read_one = dask.delayed(tags_in, pure=False), dask.delayed(with_labels, pure=False)
@@ -263,7 +261,7 @@ def _counted(client: Client, rows: Sequence[Future], form: TargetForm) -> Counts
 
 
 def corrected_by(client: Client, data: ReadData, flip_rates: Any) -> ReadData:
-    """Give labels the targets that undo flips at known rates, of all partitions where these are counted."""
+    """Replace labels by targets corrected for known flip rates, counted over all partitions."""
     if flip_rates is None:
         return data
     if data.form.kind != "labels":
@@ -281,25 +279,25 @@ def gathered_labels(client: Client, data: ReadData) -> tuple[LabelMatrix, Array]
 
 
 def gathered_entries(client: Client, data: ReadData) -> RowsByLabels | sp.coo_array | None:
-    """Bring the weights of the entries of all rows to the client; None where there are none."""
+    """Bring the entry weights of all rows to the client; None if there are none."""
     if data.facts[0].n_weighted is None:
         return None
     return stacked_entries(gathered(client, client.map(given_entries, data.rows, pure=False)))
 
 
 def _form_of(facts: Sequence[Facts]) -> TargetForm:
-    """Give the form of all targets, where partitions agree."""
+    """Return the form of all targets; raise if partitions differ."""
     first = facts[0]
     for fact in facts[1:]:
         if fact.n_features != first.n_features or not _same(fact.names, first.names):
             raise ValueError(
-                f"A partition of X has {fact.n_features} features and another {first.n_features}, or others "
-                "by name; all partitions have the same columns."
+                f"A partition of X has {fact.n_features} features and another {first.n_features}, or "
+                "other names; pass partitions with the same columns."
             )
         if (fact.form is None) != (first.form is None):
             raise ValueError(
-                "A partition of y has one class a row and another a table of labels; give one kind, classes "
-                "in the shape (n,)."
+                "One partition of y has one class per row and another a table of labels; pass one kind, "
+                "classes with shape (n,)."
             )
     if first.form is None:
         classes = np.concatenate([fact.classes for fact in facts if fact.classes is not None])
@@ -309,7 +307,7 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
             if fact.n_weighted not in (None, n_columns):
                 raise ValueError(
                     f"A partition of entry_weight has {fact.n_weighted} columns, but y has "
-                    f"{len(form.classes)} classes; give {n_columns}."
+                    f"{len(form.classes)} classes; pass {n_columns}."
                 )
         return form
     forms = [fact.form for fact in facts if fact.form is not None]
@@ -317,13 +315,13 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
         if len(form.classes) != len(forms[0].classes) or not _same(fact.label_names, first.label_names):
             raise ValueError(
                 f"A partition of y has {len(form.classes)} labels and another {len(forms[0].classes)}, or "
-                "others by name; all partitions have the same labels."
+                "different names; pass partitions with the same labels."
             )
     return replace(forms[0], negative=min(form.negative for form in forms))
 
 
 def _refuse_inner_nodes(classes: Array, reader: Any) -> None:
-    """Refuse classes that are inner nodes of the taxonomy of an estimator."""
+    """Raise for classes that are inner nodes of the taxonomy of an estimator."""
     given = getattr(reader, "taxonomy", None)
     given = taxonomy_of(getattr(reader, "label_covariance", None)) if given is None else given
     if given is None:
@@ -332,8 +330,8 @@ def _refuse_inner_nodes(classes: Array, reader: Any) -> None:
     inner = sorted(set(map(node_name, classes)) & (set(tree.nodes) - set(tree.leaves)))
     if inner:
         raise ValueError(
-            f"y names {inner[0]!r}, an inner node of the taxonomy, which is read in memory alone; give "
-            "leaves, None in rows of which less is known, or data in memory."
+            f"y has {inner[0]!r}, an inner node of the taxonomy, which needs data in memory; pass "
+            "leaves, None for other rows, or data in memory."
         )
 
 
@@ -350,17 +348,17 @@ def _refuse_unobserved(counts: Counts, names: Array | None, *, is_related: bool)
 
 
 def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tuple[list[Place], Future]:
-    """Bring the rows into the order of solving; give where they are, and what they share.
+    """Bring the rows into the order of solving; return their places and the data they share.
 
-    budget: megabytes that rows may take on a worker.
+    budget: megabytes of rows per worker.
     """
     by_entry = common.factors is not None or common.roots is not None or data.counts.has_weights
     groups = data.groups(budget, is_wide=by_entry or common.covariance is not None)
     if common.covariance is not None and len(groups) > 1 and common.covariance.n_labels > _MOST_COUPLED:
         raise ParameterError(
-            f"label_covariance couples {common.covariance.n_labels} labels, which travel all "
-            f"together where rows are in several places, and are {_MOST_COUPLED} at most there; raise "
-            "`memory_budget`, so that all rows are brought to one place, or give a diagonal."
+            f"label_covariance couples {common.covariance.n_labels} labels, but at most {_MOST_COUPLED} are "
+            "supported with rows in several places; raise `memory_budget` to bring all rows to one place, "
+            "or use a diagonal."
         )
     limits = megabytes_of_workers(client)
     data.refuse_large(groups, limits, budget)
@@ -370,19 +368,19 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
     is_coupled = common.covariance is not None
     visits, places = data.visits(together, is_coupled=is_coupled), {}
     workers = list(client.nthreads())
-    held = client.who_has(data.rows) if is_filed else {}  # what is in files looks small to Dask
-    own = -(-len(together) // max(1, len(limits)))  # places a worker, which are neighbours
+    held = client.who_has(data.rows) if is_filed else {}  # data in files looks small to Dask
+    own = -(-len(together) // max(1, len(limits)))  # neighboring places per worker
     for number in sorted(range(len(together)), key=lambda place: place % own):
         parts = [[data.rows[part] for part in group] for group in together[number]]
         home = _most_at(held, [part for group in parts for part in group])
-        if is_coupled and workers:  # places that are far from one another are visited at the same time
+        if is_coupled and workers:  # distant places are visited at the same time
             home = [workers[min(number // own, len(workers) - 1)]]
         rows = client.submit(
             tasks.arranged, shared, number, parts, is_filed=is_filed, pure=False,
             workers=home, allow_other_workers=bool(home),
         )  # fmt: skip
         places[number] = Place(rows, visits[number], is_filed)
-        if is_filed:  # what is sent between workers meanwhile is a few places
+        if is_filed:  # limits transfers between workers to a few places
             wait_for_some(client, [place.partition for place in places.values()], 2 * len(limits))
     if is_filed or is_coupled:  # visits go where rows are
         wait_for_some(client, [place.partition for place in places.values()], 1)
@@ -390,12 +388,12 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
 
 
 def _most_at(held: Mapping[Any, Sequence[str]], rows: Sequence[Future]) -> list[str] | None:
-    """Name the worker that has most of these; None if it is not known."""
+    """Return the worker that has most of these; None if unknown."""
     count = Counter(worker for part in rows for worker in held.get(part.key, ()))
     return [count.most_common(1)[0][0]] if count else None
 
 
 def megabytes_of_workers(client: Client) -> list[float]:
-    """Give the memory that each worker may take; infinite where there is no limit."""
+    """Return the memory limit of each worker; infinite without a limit."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return [1e-6 * worker["memory_limit"] or np.inf for worker in workers]

@@ -1,7 +1,7 @@
 """Calibration, thresholds, conformal sets and hierarchies on partitions.
 
-Rows are fitted and scored where they are; labels, and scores of the rows that are held out, come to the
-client, where the ordinary classifier chooses its decisions on them.
+Rows are fitted and scored where they are; labels, and scores of held-out rows, come to the
+client, where the ordinary classifier chooses its decisions.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import panels
 from labelweave.labels import LabelMatrix
 
-_BYTES_A_LABEL = 5  # of an entry that is stored
+_BYTES_A_LABEL = 5  # per stored entry
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionedRows(TrainingRows):
-    """The rows of a fit that are partitions on a cluster; X and y tell splitters how many rows there are."""
+    """Training rows in partitions on a cluster; X and y only have the number of rows, for splitters."""
 
     client: Client
     read: ReadData
@@ -73,7 +73,7 @@ class PartitionedRows(TrainingRows):
     def looked_at(self, part: FittedPart, response: str) -> Callable[[], HeldOutScores] | None:
         if part.rows is None:
             return None
-        found = self._score_fitted(part, response)  # now, as the last fit gives the rows up
+        found = self._score_fitted(part, response)  # now, as the last fit releases the rows
         return lambda: found
 
 
@@ -84,13 +84,13 @@ def _scores(
 
 
 def fit_decider(model: DecisionClassifier, client: Client, data: ReadData, fit_to: Callable[..., Any]) -> Any:
-    """Fit the estimator inside on the cluster, and choose decisions here; return the model.
+    """Fit the estimator inside on the cluster, and choose decisions on the client; return the model.
 
-    fit_to: fits a model in place to partitions that were read.
+    fit_to: fits a model in place to partitions that workers have read.
     """
     reader, form = innermost(model), data.form
     _refuse_many(model, data, budget_of(reader), budget_words(reader))
-    if form.kind != "labels":  # a fitted model may know of more classes
+    if form.kind != "labels":  # a fitted model may have more classes
         form = model._read_targets(form.classes)[1]
     labels, weights = gathered_labels(client, replace(data, form=form))
     y: Any = labels
@@ -128,7 +128,7 @@ def _completed(model: HierarchicalClassifier, labels: LabelMatrix) -> LabelMatri
 
 
 def _refuse_many(model: DecisionClassifier, data: ReadData, budget: float, words: str) -> None:
-    """Refuse to bring more labels and scores to the client than it takes."""
+    """Raise if labels and scores exceed the client's budget."""
     n_rows, n_labels = data.n_rows, len(data.counts.positives)
     n_scored = _n_scored(model, n_rows)
     n_held = min(n_scored, most_scored(n_labels))
@@ -137,7 +137,7 @@ def _refuse_many(model: DecisionClassifier, data: ReadData, budget: float, words
     size = np.dtype(precision_of(n_held, n_labels)).itemsize
     megabytes = 1e-6 * (size * n_held * n_labels + _BYTES_A_LABEL * stored)
     if megabytes > budget:
-        less = ", or give a smaller `validation_fraction`" if n_scored < n_rows else ""
+        less = ", or pass a smaller `validation_fraction`" if n_scored < n_rows else ""
         raise ParameterError(
             f"{type(model).__name__} brings the labels of {n_rows} rows to the client, and scores of "
             f"{n_held} of them for {n_labels} labels, which take {megabytes:.0f} MB, but {words}; raise "
@@ -146,7 +146,7 @@ def _refuse_many(model: DecisionClassifier, data: ReadData, budget: float, words
 
 
 def _n_scored(model: DecisionClassifier, n_rows: int) -> int:
-    """Count the rows whose scores decide."""
+    """Return the number of rows whose scores decide."""
     if isinstance(model, HierarchicalClassifier):
         return 0
     if model.cv is not None or count_parts(model.validation_fraction, n_rows) > 1:

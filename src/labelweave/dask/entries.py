@@ -1,9 +1,9 @@
 """The loss of a low-rank model whose rows are partitions on a cluster.
 
-Scores of a partition's rows are made where its features are: the loss sees the features' factor itself, and
-tables with an entry a row never leave the workers.  What goes there is a factor, or a direction; what comes
-back is added over rows in pairs, in the order of the partitions.  What workers keep of a point (derivatives,
-curvatures) is made anew where it is lost with one of them.
+Scores of a partition's rows are computed where its features are: the loss gets the features' factor itself,
+and tables with one entry per row never leave the workers.  A factor, or a direction, goes there; results
+are summed over rows in pairs, in the order of the partitions.  Data that workers keep for a point
+(derivatives, curvatures) are recomputed if they are lost with a worker.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from labelweave.problems.low_rank_factors import RowsLoss
 
 
 class PartOfLoss(Sized):
-    """The features of neighbouring partitions as a map, and the loss of their rows."""
+    """The features of neighboring partitions as a map, and the loss of their rows."""
 
     def __init__(self, mapped: Any, loss: RowsLoss, budget: float) -> None:
         with Workers().running():
@@ -44,11 +44,11 @@ class PartOfLoss(Sized):
 
 @dataclass(frozen=True)
 class Facts:
-    """What the client knows of the loss of all rows.
+    """The client's summary of the loss of all rows.
 
     columns (L,): sums of the weights of columns; rows: of those of rows.
-    is_quadratic, is_uniform: of the loss, and of its curvature from both sides.
-    least: below which the losses fall by rounding only.
+    is_quadratic, is_uniform: properties of the loss, and of its curvature from both sides.
+    least: below this the losses decrease only by rounding.
     """
 
     columns: Array
@@ -59,7 +59,6 @@ class Facts:
 
     @classmethod
     def of(cls, part: PartOfLoss) -> Facts:
-        """Look at a part."""
         entries, turned = part.entries, part.entries.transposed
         uniform = entries.has_uniform_curvature, turned.has_uniform_curvature
         return cls(entries.column_weights, _total(turned), entries.least, entries.is_quadratic, uniform)
@@ -72,7 +71,7 @@ class Facts:
 
 
 class Sums(Sized):
-    """Tables that are added over the parts."""
+    """Tables that are summed over the parts."""
 
     def __init__(self, *tables: Array) -> None:
         self.tables = tables
@@ -82,9 +81,9 @@ class Sums(Sized):
 
 
 class EntriesApart(WeighedColumns):
-    """The loss; its image is the features' factor (m, k), and what is fixed the labels' (L, k).
+    """The loss; its image is the features' factor (m, k), and the labels' factor (L, k) is fixed.
 
-    parts: the features, as maps of neighbouring partitions.
+    parts: the features, as maps of neighboring partitions.
     """
 
     def __init__(self, parts: Parts, loss: RowsLoss, width: int) -> None:
@@ -103,7 +102,7 @@ class EntriesApart(WeighedColumns):
         return [client.submit(PartOfLoss, *pair, budget, pure=False) for pair in pairs]
 
     def keep(self, of_part: Callable[..., Any], *tables: Array) -> Kept:
-        """Let workers keep what a function makes of every part and of tables."""
+        """Keep on workers a function of every part and of tables."""
 
         def make() -> list[Future]:
             client, sent = self._parts.client, self._sent(tables)
@@ -115,7 +114,7 @@ class EntriesApart(WeighedColumns):
         return scattered(self._parts.client, tables)
 
     def _summed(self, of_part: Callable[..., Any], *tables: Array, kept: Kept | None = None) -> Any:
-        """Call a function of every part, of what is kept of it and of tables; add the results in pairs."""
+        """Sum a function of every part, of what workers keep of it and of tables, in pairs."""
         attempts = count()
 
         def send() -> list[Future]:
@@ -129,7 +128,7 @@ class EntriesApart(WeighedColumns):
         return self._parts.done(send)[0]
 
     def point(self, *factors: Array, is_turned: bool, total: float) -> EntryPoint:
-        """Evaluate the loss to second order, the factor that moves given first.
+        """Evaluate the loss to second order; the moving factor comes first.
 
         total: the sum of the weights of columns.
         """
@@ -139,7 +138,7 @@ class EntriesApart(WeighedColumns):
             own, sent = self._own.futures(is_lost=is_lost), self._sent(factors)
             points = [of_part(part, *sent) for part in own]
             sums = in_pairs([point[0] for point in points], f"sum-{dask.base.tokenize(object())}")
-            wanted = [sums, *(point[1] for point in points)]  # sums of parts are not kept
+            wanted = [sums, *(point[1] for point in points)]  # partial sums are not kept
             return list(self._parts.client.compute(wanted, optimize_graph=False))
 
         curves, attempts = Kept(lambda: evaluated(False)[1:]), count()
@@ -158,11 +157,11 @@ class EntriesApart(WeighedColumns):
         return EntryPoint(values, gradients, curve, (weights / total).astype(gradients.dtype))
 
     def losses(self, *factors: Array, is_turned: bool) -> npt.NDArray[np.float64]:
-        """Compute the losses: of all rows together, or of every label."""
+        """Compute the losses: of all rows together, or per label."""
         return np.asarray(self._summed(partial(_values, is_turned=is_turned), *factors))
 
     def gram_of(self, of_image: str, factor: Array) -> npt.NDArray[np.float64]:
-        """Call ``gram`` or ``spread`` of the entries that see the rows' scores from the labels' side."""
+        """Call ``gram`` or ``spread`` of the entries, with the rows' scores seen from the labels' side."""
         return np.asarray(self._summed(partial(_gram, of_image=of_image), factor))
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
@@ -219,7 +218,7 @@ def _facts(part: PartOfLoss) -> Facts:
 def _seen(
     part: PartOfLoss, moving: Array, fixed: Array, *, is_turned: bool
 ) -> tuple[LabelEntries, Array, Array]:
-    """Give the entries of a part, and both factors as these see them."""
+    """Return the entries of a part, and both factors as the entries use them."""
     moving, fixed = aligned(moving), aligned(fixed)
     if is_turned:
         return part.entries.transposed, moving, part.map.image(fixed)

@@ -1,7 +1,7 @@
-"""Features whose rows are partitions on a cluster, as the solvers of one machine see features.
+"""Features in partitions on a cluster, with the interface that solvers use in memory.
 
-A product with the features is one task a partition, and what is added over rows is added in pairs, in the
-order of the partitions: its bits depend on these alone.  Tables with an entry a row are on the client.
+A product with the features is one task per partition, and sums over rows are computed in pairs, in the
+order of the partitions, which alone determine its bits.  Tables with one entry per row are on the client.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.problems.low_rank_factors import RowsLoss
 
-_WORK_A_SUM = 16  # entries of partitions that are brought together, times the features
+_WORK_A_SUM = 16  # entries of joined partitions, relative to the features
 
 
 class Mapped(Sized):
-    """The features of neighbouring partitions as a map of factors."""
+    """The features of neighboring partitions as a map of factors."""
 
     def __init__(self, rows: list[ReadRows], constant: float, dtype: npt.DTypeLike) -> None:
         features = stacked([part.features for part in rows]).astype(dtype)
@@ -42,7 +42,7 @@ class Mapped(Sized):
         self.map = explicit_map(table, dtype, Workers())
 
     def product(self, name: str, table: Array) -> Array:
-        """Call a method of the map, which gives an array."""
+        """Call a method of the map that returns an array."""
         with Workers().running():
             return np.asarray(getattr(self.map, name)(aligned(table)))
 
@@ -53,7 +53,7 @@ def _of_rows(of_rows: Callable[..., Any], rows: ReadRows, *by_row: Any) -> Any:
 
 
 class PartitionedMap(FactorMap):
-    """From a factor of the features (d, k) to its image of all rows (n, k), by products on the cluster."""
+    """Map a factor of the features (d, k) to its image of all rows (n, k), by products on the cluster."""
 
     def __init__(
         self, parts: Parts, entries: list[int], shape: tuple[int, int], constant: float, dtype: npt.DTypeLike
@@ -63,7 +63,7 @@ class PartitionedMap(FactorMap):
 
     @cached_property
     def _parts(self) -> Parts:
-        # partitions of few entries are brought together: each makes a table of all features in a sum
+        # partitions with few entries are joined: each makes a table of all features in a sum
         groups = neighbours(self._entries, _WORK_A_SUM * self.shape[1])
         client = self._rows.client
         joined = [[self._rows.futures[part] for part in group] for group in groups]
@@ -73,15 +73,15 @@ class PartitionedMap(FactorMap):
         return Parts(client, futures, sizes)
 
     def _home(self, place: float) -> dict[str, Any]:
-        """Give neighbours to one worker, so that most of what is added in pairs is where it was made.
+        """Assign neighbors to one worker, so that most pairwise sums are local.
 
-        place: where rows are among all, from 0 to 1.
+        place: the position of the rows among all, from 0 to 1.
         """
         workers = sorted(self._rows.client.scheduler_info(n_workers=-1)["workers"])
         return {"workers": workers[int(place * len(workers))], "allow_other_workers": True} if workers else {}
 
     def under(self, loss: RowsLoss, _: Workers) -> tuple[EntriesApart, FactorMap]:
-        """Let the loss see the factor itself, so that tables with an entry a row stay where rows are."""
+        """Pass the factor itself to the loss, so that tables with one entry per row stay where rows are."""
         return EntriesApart(self._parts, loss, self.shape[1]), FactorMap(self.shape[1])
 
     def image(self, factor: Array) -> Array:
@@ -91,7 +91,7 @@ class PartitionedMap(FactorMap):
         return self.image(np.asarray(factor, self.dtype))
 
     def toarray(self) -> Array:
-        """Bring the features to the client; where there are fewer of them than labels."""
+        """Bring the features to the client, for fewer features than labels."""
         return self.image(np.eye(self.shape[1], dtype=self.dtype))
 
     def gradient(self, derivatives: Array) -> Array:
@@ -114,9 +114,9 @@ def _squares(part: Mapped, weights: Array) -> Array:
 
 
 class PartitionedFeatures(FeatureMatrix):
-    """The features of rows that were read on the cluster.
+    """The features of rows that workers have read.
 
-    is_verbose: whether to write to stderr how far a factor of their kernel matrix is.
+    is_verbose: whether to write the progress of a factor of their kernel matrix to stderr.
     """
 
     is_apart = True
@@ -141,14 +141,14 @@ class PartitionedFeatures(FeatureMatrix):
 
     @property
     def data(self) -> PartitionedMap:
-        """The map that stands for the table."""
+        """The map in place of the table."""
         shape = self.shape[0], self._facts[0].n_features
         entries = [facts.entries for facts in self._facts]
         return PartitionedMap(self._parts, entries, shape, self._constant, self._dtype)
 
     @property
     def parts(self) -> Parts:
-        """The partitions as they were read."""
+        """The partitions with the original features."""
         return self._parts
 
     @property
@@ -158,7 +158,7 @@ class PartitionedFeatures(FeatureMatrix):
 
     @property
     def visits(self) -> list[int]:
-        """How often what travels visits each partition in a round."""
+        """The number of visits to each partition per round."""
         return self._read.visits([[[part]] for part in range(len(self._facts))])
 
     @property

@@ -1,4 +1,4 @@
-"""What workers put into files of their own, where rows are more than memory."""
+"""Data in files of the workers, for rows that exceed memory."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from distributed.protocol import dask_deserialize, dask_serialize
 
 from labelweave.features import FeatureMatrix
 
-_FULL_SHARE = 0.5  # of a worker's memory that it uses: from there on rows that are read go into files
+_FULL_SHARE = 0.5  # of a worker's memory: above this usage, rows that are read go into files
 _ALIGNMENT = 64  # bytes of a cache line
 
 Kind = TypeVar("Kind")
 
 
 class Filed:
-    """A value in a file of its worker, written once; its arrays are read where they are touched.
+    """A value in a file of its worker, written once; its arrays are memory-mapped.
 
-    The file goes with this object.  In a message to another worker is what the file holds.
+    The file is deleted with this object.  A message to another worker contains the data of the file.
     """
 
     def __init__(self, value: Any) -> None:
@@ -55,7 +55,7 @@ class Filed:
 
     @property
     def value(self) -> Any:
-        """The value, whose arrays are the file's; changes of them are not written."""
+        """The value, with memory-mapped arrays; changes of them are not written."""
         with open(self._path, "rb") as file:
             mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
         plain, *buffers = (mapped[begin:end] for begin, end in self._places)
@@ -63,7 +63,7 @@ class Filed:
 
 
 def _worker_of_task() -> Worker | None:
-    """Give the worker whose task this is; None if it is none's, as where a message is read."""
+    """Return the worker that runs this task; None outside a task, as when a message is read."""
     try:
         return get_worker()
     except ValueError:
@@ -71,7 +71,7 @@ def _worker_of_task() -> Worker | None:
 
 
 def key_of_task() -> Any:
-    """Give the key under which Dask keeps what the task that runs gives; None where none does."""
+    """Return Dask's key of the result of the running task; None outside a task."""
     worker = _worker_of_task()
     return None if worker is None else worker.get_current_task()
 
@@ -84,7 +84,7 @@ class FiledFeatures(FeatureMatrix):
 
     @property
     def data(self) -> Any:
-        """The features, read where they are touched."""
+        """The features, memory-mapped."""
         return self.filed.value
 
     @property
@@ -97,7 +97,7 @@ class FiledFeatures(FeatureMatrix):
 
 
 def in_memory_or_file(features: FeatureMatrix) -> FeatureMatrix:
-    """Put features into a file, if the worker's memory fills up."""
+    """Move features into a file if the worker's memory is nearly full."""
     worker = _worker_of_task()
     limit = None if worker is None else worker.memory_manager.memory_limit
     if worker is None or not limit or worker.monitor.get_process_memory() <= _FULL_SHARE * limit:
@@ -105,18 +105,18 @@ def in_memory_or_file(features: FeatureMatrix) -> FeatureMatrix:
     return FiledFeatures(features)
 
 
-# What Dask does to keep memory free, by the size of the whole process: it writes the results that were used
-# least lately, whatever their size, and reads them when they are used.  Of those whose rows are in files
-# already it writes the rest, and the files wait for them here, by the key of the result and by path.
+# Dask frees memory by the size of the whole process: it writes the least recently used results,
+# whatever their size, and reads them on use.  Of results with rows in files it
+# writes only the rest, and the files wait here, by the key of the result and by path.
 
 _WAITING: dict[Any, dict[str, Filed]] = {}
 _KEEPERS: weakref.WeakSet[KeepsFiles] = weakref.WeakSet()
 
 
 class KeepsFiles(WorkerPlugin):  # type: ignore[misc]
-    """Drops files that wait, once a worker has no use for the result any more.
+    """Deletes waiting files when their worker no longer needs the result.
 
-    data: what the worker has; there may be several workers in a process.
+    data: the worker's results; a process may have several workers.
     """
 
     name = "labelweave-files"
@@ -126,13 +126,13 @@ class KeepsFiles(WorkerPlugin):  # type: ignore[misc]
         _KEEPERS.add(self)
 
     def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
-        """Look whether the result is gone."""
+        """Check whether the result was released."""
         if key in _WAITING and not any(key in keeper.data for keeper in _KEEPERS):
             _WAITING.pop(key, None)
 
 
 class _WithoutFiles(pickle.Pickler):
-    """Writes the result of a task without what is in its files."""
+    """Pickles the result of a task without the data in its files."""
 
     key: Any = None
 
@@ -144,11 +144,11 @@ def _waiting(key: Any, path: str) -> Filed:
     try:
         return _WAITING[key][path]
     except KeyError:
-        raise FileNotFoundError(f"{path}, with rows of {key}, is not of this process.") from None
+        raise FileNotFoundError(f"{path}, with rows of {key}, does not belong to this process.") from None
 
 
 def _written(result: Any, context: Any = None) -> tuple[dict[str, Any], Sequence[bytes]]:
-    """Write a result to disk; messages, which have a context, and what holds no files are as ever."""
+    """Write a result to disk; messages, which have a context, and results without files as usual."""
     files: list[Filed] = result.files
     if context is not None or result.key is None or not files:
         raise NotImplementedError
@@ -165,7 +165,7 @@ def _read(_: dict[str, Any], frames: Sequence[bytes]) -> Any:
 
 
 def keeps_files(kind: type[Kind]) -> type[Kind]:
-    """Let Dask spill results of this class without what is in their ``files``; ``key`` is the task's."""
+    """Let Dask spill results of this class without the data in their ``files``; ``key`` is the task's."""
     dask_serialize.register(kind)(_written)
     dask_deserialize.register(kind)(_read)
     return kind

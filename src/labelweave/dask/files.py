@@ -1,4 +1,4 @@
-"""Data files as partitions: read by workers, which must all see them, under the same names."""
+"""Data files as partitions, read by workers, which all need access under the same names."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import classes_of_labels
 
 WITH_NAMES = "mulan", "hierarchical_arff"
-"""Formats that name features."""
-_SHARE = 1 / 32  # of the memory budget that a part of a Parquet file may take, before features are made
+"""Formats with feature names."""
+_SHARE = 1 / 32  # of the memory budget, for a part of a Parquet file before featurization
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,11 @@ class FilePart:
     groups: tuple[int, ...] | None = None
 
     def table(self) -> RawTable:
-        """Read it, a table."""
         return next(raw_tables(self.path)) if self.groups is None else parquet_part(self.path, self.groups)
 
 
 def files_of(given: Sequence[str]) -> list[str]:
-    """Name the files of folders, patterns and files, those of a folder and of a pattern by their names.
+    """List the files of folders, patterns and file names, sorted within a folder or pattern.
 
     Raises DataFileError if there are none.
     """
@@ -63,16 +62,16 @@ def files_of(given: Sequence[str]) -> list[str]:
             inside = sorted(glob(name)) if has_magic(name) and not path.exists() else [name]
         if not inside:
             raise DataFileError(
-                name, None, "no files", "data files in a folder, or a pattern that some match"
+                name, None, "no files", "data files in a folder, or a pattern that matches files"
             )
         found += inside
     return found
 
 
 def parts_of(paths: Sequence[str], budget: float) -> list[FilePart]:
-    """Divide files into partitions: Parquet files by their row groups, others are one each.
+    """Split files into partitions: Parquet files by row groups, others one per file.
 
-    budget: megabytes that a worker may take for rows.
+    budget: megabytes of rows per worker.
     """
     parts: list[FilePart] = []
     for path in paths:
@@ -88,20 +87,20 @@ def parts_of(paths: Sequence[str], budget: float) -> list[FilePart]:
 def read_files(
     data: str | PathLike[str] | Sequence[str | PathLike[str]], format: str = "auto", **options: Any
 ) -> tuple[list[Any], list[Any]]:  # fmt: skip
-    """Let workers read data files, one a partition, when a fit or a prediction asks for the rows.
+    """Read data files on the workers, one partition per file, when a fit or prediction needs the rows.
 
-    Svmlight files and those of the Extreme Classification Repository are looked at first, to learn the labels
-    of all of them, unless ``n_labels``, ``label_names`` or ``all_labels`` say which there are.  Those of
-    svmlight count features from zero if one of them has a feature 0, unless ``zero_based`` says it.
+    Svmlight files and those of the Extreme Classification Repository are scanned first, to find all labels,
+    unless ``n_labels``, ``label_names`` or ``all_labels`` define them.  Svmlight files
+    count features from zero if one of them has a feature 0, unless ``zero_based`` is set.
 
     Parameters
     ----------
     data : path-like or sequence of path-like
-        Files, folders and patterns such as ``"train/*.txt"``, which all workers see under these names.
+        Files, folders and patterns such as ``"train/*.txt"``, accessible to all workers under these names.
     format : {"auto", "mulan", "hierarchical_arff", "xmc", "svmlight"}, default="auto"
-        Their format; ``"auto"`` finds out from the first file.
+        Their format; ``"auto"`` detects it from the first file.
     **options
-        For the reader of that format; see :func:`labelweave.datasets.read_any`.
+        Options of the reader of that format; see :func:`labelweave.datasets.read_any`.
 
     Returns
     -------
@@ -113,9 +112,9 @@ def read_files(
     Raises
     ------
     DataFileError
-        If there are no files, or the first one has no format; what else is wrong with them a fit says.
+        If there are no files, or the first one has no known format; a fit raises other errors.
     ValueError
-        If the format or an option is none that there is, or the files are tables, which Dask reads itself.
+        If the format or an option is unknown, or the files are tables, which Dask reads itself.
 
     Examples
     --------
@@ -137,11 +136,11 @@ def read_files(
     given = [data] if isinstance(data, str | PathLike) else data
     paths = files_of([fspath(path) for path in given])
     if not paths:
-        raise ValueError("data is an empty list; give files, folders or patterns.")
+        raise ValueError("data is an empty list; pass files, folders or patterns.")
     chosen = detect_format(paths[0]) if format == "auto" else format
     if chosen == "table":
         raise ValueError(
-            f"{paths[0]} is a table; give dask.dataframe.read_parquet or read_csv of it to TableModel."
+            f"{paths[0]} is a table; read it with dask.dataframe.read_parquet or read_csv for TableModel."
         )
     refuse_unknown_options(chosen, options)
     cluster, parts = connected(), [FilePart(path) for path in paths]
@@ -153,7 +152,7 @@ def read_files(
 
 @dataclass(frozen=True)
 class TablePlan:
-    """How the parts of a table are read: columns, what makes features, and the labels there are."""
+    """How the parts of a table are read: columns, feature extraction, and labels."""
 
     columns: TableColumns
     vectorizer: TableVectorizer
@@ -164,13 +163,13 @@ def planned(
     client: Client, parts: Sequence[FilePart], columns: TableColumns, vectorizer: TableVectorizer, *,
     is_verbose: bool = False,
 ) -> TablePlan:  # fmt: skip
-    """Look at all parts of a table, to learn its labels and what makes features.
+    """Scan all parts of a table for its labels and features.
 
-    columns: with all feature columns named.
-    Raises DataFileError or ValueError if a part does not go with them.
+    columns: with names for all feature columns.
+    Raises DataFileError or ValueError if a part does not match them.
     """
     looks = client.map(_looked_at, parts, columns=columns, vectorizer=vectorizer, pure=False)
-    found = gathered(client, looks, "partitions looked at" if is_verbose else "")
+    found = gathered(client, looks, "partitions scanned" if is_verbose else "")
     marks = _common_marks(parts, [one[2] for one in found])
     counts, names = reduce(add, [one[0] for one in found]), [one[1] for one in found]
     is_listed = isinstance(columns.labels, str)
@@ -181,13 +180,13 @@ def planned(
 
 
 def _common_marks(parts: Sequence[FilePart], found: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Give the decimal marks of all parts; refuse one of which points meant something else."""
+    """Return the decimal marks of all parts; raise if a part uses points differently."""
     marks: dict[str, str] = {}
     for part, own in zip(parts, found, strict=True):
         other = next((name for name, mark in own.items() if marks.setdefault(name, mark) != mark), None)
         if other is not None:
-            what = f"{own[other]!r} before fractions in column {other!r}"
-            expected = f"{marks[other]!r}, as in the files before, as points mean one thing in all files"
+            what = f"{own[other]!r} as the decimal mark in column {other!r}"
+            expected = f"{marks[other]!r}, as in the files before it"
             raise DataFileError(part.path, None, what, expected)
     return marks
 
@@ -204,12 +203,12 @@ def _looked_at(
 
 
 def table_pairs(client: Client, parts: Sequence[FilePart], plan: TablePlan) -> list[Any]:
-    """Give features and labels of every part of a table, as delayed pairs."""
+    """Return features and labels of every part of a table, as delayed pairs."""
     return _pairs(client, _table_pair, parts, dask.delayed(plan))
 
 
 def _pairs(client: Client, read: Any, parts: Sequence[Any], *given: Any) -> list[Any]:
-    """Let each worker read neighbours, which are brought together."""
+    """Let each worker read neighbors, which are then joined."""
     made = dask.delayed(read, pure=False)
     pairs: list[Any] = []
     workers = list(client.nthreads())
@@ -230,9 +229,9 @@ def _table_pair(part: FilePart, plan: TablePlan) -> tuple[Any, Any]:
 def matrix_pairs(
     client: Client, parts: Sequence[FilePart], format: str, options: dict[str, Any], names: Array | None
 ) -> list[Any]:
-    """Give features and labels of files of other formats, as delayed pairs.
+    """Return features and labels of files of other formats, as delayed pairs.
 
-    names: of the features of all of them, where the format has any.
+    names: the names of the features, if the format has any.
     """
     return _pairs(client, _matrix_pair, [part.path for part in parts], format, options, names)
 
@@ -240,7 +239,7 @@ def matrix_pairs(
 def counted_alike(
     client: Client, parts: Sequence[FilePart], format: str, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Have files that call labels by numbers read with those of all of them.
+    """Make options that read numbered labels consistently in all files.
 
     Svmlight files count features from zero if one of them has a feature 0.
     """
@@ -260,10 +259,10 @@ def counted_alike(
 @returning_refusals
 def _numbers_in(path: str, format: str, options: dict[str, Any]) -> tuple[int | None, list[str]]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # other files may tell
+        warnings.simplefilter("ignore", UserWarning)  # other files may decide
         try:
             data = read_any(path, format, **options)
-        except DataFileError:  # who reads the rows says so
+        except DataFileError:  # raised again when the rows are read
             if format == "svmlight":
                 raise
             return None, []
@@ -271,9 +270,9 @@ def _numbers_in(path: str, format: str, options: dict[str, Any]) -> tuple[int | 
 
 
 def with_classes(pairs: Sequence[Any], *, keeps_unknown: bool) -> list[Any]:
-    """Take labels for the classes of rows, of which each has one or none.
+    """Convert labels to classes, of which each row has at most one.
 
-    keeps_unknown: whether rows of no class are kept.
+    keeps_unknown: whether to keep rows without a class.
     """
     made = dask.delayed(_with_classes, pure=False)
     return [made(pair, keeps_unknown) for pair in pairs]
@@ -281,11 +280,11 @@ def with_classes(pairs: Sequence[Any], *, keeps_unknown: bool) -> list[Any]:
 
 def _with_classes(pair: tuple[Any, LabelMatrix | ValueError], keeps_unknown: bool) -> tuple[Any, Any]:
     X, Y = pair
-    if isinstance(Y, ValueError):  # what is wrong with the file
+    if isinstance(Y, ValueError):  # an error of the file
         return pair
     try:
         classes = classes_of_labels(Y, Y.words, None)
-    except ValueError as error:  # who reads the rows says so, with the partition
+    except ValueError as error:  # raised again when the rows are read, with the partition
         return X, error
     if keeps_unknown:
         return X, classes
@@ -296,7 +295,7 @@ def _with_classes(pair: tuple[Any, LabelMatrix | ValueError], keeps_unknown: boo
 def names_in(
     client: Client, part: FilePart, format: str, options: dict[str, Any]
 ) -> tuple[list[str], Array | None]:
-    """Name the labels of a file of another format, by numbers where there are no names, and its features."""
+    """Return the label names of a file of another format, or numbers, and its feature names."""
     ((labels, features),) = gathered(
         client, [client.submit(_names_in, part.path, format, options, pure=False)]
     )
@@ -312,13 +311,13 @@ def _names_in(path: str, format: str, options: dict[str, Any]) -> tuple[list[str
 def _matrix_pair(path: str, format: str, options: dict[str, Any], names: Array | None) -> tuple[Any, Any]:
     try:
         data = read_any(path, format, **options)
-    except ValueError as error:  # the file is named in it
+    except ValueError as error:  # the message names the file
         return np.empty((1, 0)), error
     own = data.feature_names
     if data.weights is not None:
-        said = f"{path} has weights of rows, which workers do not read; fit it in memory, or leave them out."
+        said = f"{path} has row weights, which workers do not read; fit it in memory, or remove them."
         return data.X, ValueError(said)
     if names is None or own is None or np.array_equal(np.asarray(own, np.str_), names):
         return data.X, data.Y
-    # who reads the rows says so, with the partition
+    # raised again when the rows are read, with the partition
     return data.X, ValueError(f"{path} has other features than the first file, or in another order.")

@@ -1,9 +1,9 @@
-"""The client's side of a fit: which block does what next, what is kept, and what becomes of lost work.
+"""The client's side of a fit: scheduling of blocks, snapshots, and recovery of lost work.
 
-Each block of labels goes its own way, in a thread of its own: rounds of visits, a look at the gap when the
-gap that was met says that it may be small enough, the certificate.  Nothing that a block becomes depends on
-when its tasks were done, on which worker, or on what was done twice.  What a dead worker had is computed
-again: by Dask, from what it came from; and where that is gone too, from the block's last snapshot.
+Each block of labels has its own thread: rounds of visits, a check of the gap when the
+encountered gap suggests that it may be small enough, the certificate.  A block's result does not depend on
+when its tasks ran, on which worker, or on repetitions.  Work of a dead worker is computed
+again: by Dask from its inputs; if these are lost too, from the block's last snapshot.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from labelweave.dask.waiting import (
 from labelweave.foundation.array_types import Array
 from labelweave.solvers.frame import relative_gap
 
-_FULL_EVERY = 3  # rounds: between them rows that gain are visited
-_OPEN_PER_THREAD = 3  # blocks under way for each thread, so that none waits for one
-_SHORTEST = 5.0  # seconds between two snapshots of a block ...
-_COST_SHARE = 0.1  # ... which take this share of the whole time at most
-_LOOK_EVERY = 5.0  # seconds between two looks at where partitions are
-_MOST_SECONDS = 60.0  # for results that are there to come
-_MOST_LOSSES = 20  # of one block before it gets further than before
+_FULL_EVERY = 3  # rounds: in between only rows that gain are visited
+_OPEN_PER_THREAD = 3  # open blocks per thread, so that threads stay busy
+_SHORTEST = 5.0  # seconds between snapshots of a block ...
+_COST_SHARE = 0.1  # ... which take at most this fraction of the time
+_LOOK_EVERY = 5.0  # seconds between checks of the places of partitions
+_MOST_SECONDS = 60.0  # for results that exist
+_MOST_LOSSES = 20  # of one block without progress
 
 
 class Progress(NamedTuple):
-    """How far a fit is: blocks that are done, all of them, and rounds of all blocks together."""
+    """Progress of a fit: finished blocks, all blocks, and rounds of all blocks together."""
 
     done: int
     blocks: int
@@ -58,12 +58,12 @@ class Progress(NamedTuple):
 
 @dataclass
 class BlockFit:
-    """A block under way.
+    """A block that is being fitted.
 
-    slot: which of the workers that have a partition, where there are several, does its tasks.
-    rounds, furthest: those done, and the most before it began again.
-    losses, kills: since it got further than before, those of tasks that Dask gave up.
-    asked: workers that tasks were sent to.
+    slot: which of several workers with the same partition does its tasks.
+    rounds, furthest: completed rounds, and the most before a restart.
+    losses, kills: since the last progress, kills for tasks that Dask gave up.
+    asked: workers that got its tasks.
     """
 
     number: int
@@ -80,10 +80,10 @@ class BlockFit:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What is to be fitted.
+    """The plan of a fit.
 
     blocks: the labels of each.
-    places: where the rows are; common: the future of what they share.
+    places: the places of the rows; common: the future of their shared data.
     is_coupled: whether a covariance couples the labels of blocks.
     """
 
@@ -102,14 +102,14 @@ class FitPlan:
 
 
 class TravellingFit:
-    """Fits all blocks, each in a thread of the client, which waits for its tasks."""
+    """Fits all blocks, each in a thread of the client that waits for its tasks."""
 
     def __init__(
         self, client: Client, plan: FitPlan, store: Store, on_progress: Callable[[Progress], None]
     ) -> None:
         self.client, self.plan, self.store, self.on_progress = client, plan, store, on_progress
         self.name = uuid.uuid4().hex[:8]
-        self.lock = threading.RLock()  # of what follows, and of graphs that are made, as Dask annotates them
+        self.lock = threading.RLock()  # for the state below, and for building graphs, which Dask annotates
         self.homes: list[list[str]] = [[]] * len(plan.places)
         self.open_at: Counter[int] = Counter()
         self.looked = -np.inf
@@ -118,7 +118,6 @@ class TravellingFit:
         self.ends: dict[int, FittedBlock] = {}
 
     def run(self) -> list[FittedBlock]:
-        """Fit, and give every block."""
         numbers = range(len(self.plan.blocks))
         left, under_way = list(numbers)[::-1], set[Any]()
         with ThreadPoolExecutor(len(numbers)) as threads:
@@ -135,12 +134,12 @@ class TravellingFit:
 
     def _most_open(self) -> int:
         threads: int = sum(self.client.nthreads().values())
-        if len(self.plan.places) == 1:  # each is one task, and goes to whoever is free
+        if len(self.plan.places) == 1:  # each is one task, for any free worker
             return threads + 1
         return max(4, _OPEN_PER_THREAD * threads)
 
     def _fit_block(self, number: int) -> None:
-        """Fit a block, from its last snapshot on, again and again where its work is lost."""
+        """Fit a block from its last snapshot, with restarts when its work is lost."""
         block, end = self._begun(number), None
         while end is None:
             known = self.store.get(number)
@@ -164,7 +163,7 @@ class TravellingFit:
         self.on_progress(Progress(len(self.ends), len(self.plan.blocks), self.rounds))
 
     def _course(self, block: BlockFit, known: Snapshot | None) -> FittedBlock:
-        """Go from a snapshot, or from 0, to the end: rounds, looks at the gap, the certificate."""
+        """Fit from a snapshot, or from 0: rounds, checks of the gap, the certificate."""
         plan, block.rounds, check_below = self.plan, 0, np.inf
         block.asked.clear()
         state = self._no_state()
@@ -186,13 +185,13 @@ class TravellingFit:
             end = self._result(block, "certificate", block.rounds, state)
             if is_last or relative_gap(end.primal, end.dual) <= plan.tol:
                 break
-        else:  # all rows are together, and so are all rounds
+        else:  # all rows, and so all rounds, are in one place
             end = self._result(block, "whole")
         self.store.put(block.number, Snapshot(end.rounds, np.inf, None, (), end))
         return end  # type: ignore[no-any-return]
 
     def _round(self, block: BlockFit, state: BlockState, *, is_full: bool) -> tuple[BlockState, float]:
-        """Let a block visit all rows; return its state after it, and the gap that it met."""
+        """Let a block visit all rows; return its new state and the encountered gap."""
         with self.lock:
             self._tell()
             tasks = self._tasks(block)
@@ -207,7 +206,7 @@ class TravellingFit:
         return BlockState(traveller, tuple(seats)), met_gap
 
     def _result(self, block: BlockFit, name: str, *given: Any) -> Any:
-        """Have a task of a block done, by its name in :class:`BlockTasks`."""
+        """Run a task of a block, by its name in :class:`BlockTasks`."""
         with self.lock:
             futures = self._computed([getattr(self._tasks(block), name)(*given)])
         return self._fetched(futures, block)[0]
@@ -226,7 +225,7 @@ class TravellingFit:
         )  # fmt: skip
 
     def _placed(self, block: BlockFit, known: Snapshot) -> BlockState:
-        """Bring a snapshot to where its block finds the partitions."""
+        """Send a snapshot to the workers that have the block's partitions."""
         with self.lock:
             homes = self._homes(block)
         seats = [self._scattered(*one) for one in zip(known.seats, homes, strict=True)]
@@ -236,27 +235,27 @@ class TravellingFit:
         return scattered(self.client, [value], worker)[0]
 
     def _homes(self, block: BlockFit) -> list[str | None]:
-        """Say at which worker a block finds each partition."""
+        """Return the worker of each partition for a block."""
         self._look()
         homes = [places[block.slot % len(places)] if places else None for places in self.homes]
         block.asked.update(home for home in homes if home is not None)
         return homes
 
     def _look(self) -> None:
-        """Look up where partitions are, every few seconds."""
+        """Look up the places of partitions, every few seconds."""
         if time.monotonic() - self.looked > _LOOK_EVERY:
             held = self.client.who_has(list(self.plan.partitions))
             places = [list(held.get(part.key, ())) for part in self.plan.partitions]
-            is_filed = self.plan.places[0].is_filed  # many files at once would be sent through memory
+            is_filed = self.plan.places[0].is_filed  # sending many files at once would fill memory
             self.homes = (
                 [at[:1] for at in places] if is_filed else spread(places, list(self.client.nthreads()))
             )
             self.looked = time.monotonic()
 
     def _fetched(self, futures: Sequence[Future], block: BlockFit) -> list[Any]:
-        """Fetch results; raise one of LOST where only a dead worker could make them, or not within a minute.
+        """Fetch results; raise one of LOST if only a dead worker could make them, or after a minute.
 
-        The minute is for results that are there to come.
+        The minute is for results that exist.
         """
         while True:
             try:
@@ -280,9 +279,9 @@ class TravellingFit:
             answer.cancel()
 
     def _refuse_to_wait(self, block: BlockFit) -> None:
-        """Raise an error where the fit is over, or a worker gone that tasks may wait for; explain silence.
+        """Raise if the fit is over, or a worker is gone that tasks may wait for; warn of silence.
 
-        Tasks of rows in files have no other worker.
+        Tasks with rows in files have no other worker.
         """
         if self.is_over:
             raise InterruptedFitError
@@ -295,7 +294,7 @@ class TravellingFit:
                 warn_of_silence(self.client, stacklevel=7)
 
     def _note_loss(self, block: BlockFit, error: BaseException) -> None:
-        """Count a loss, after which a block begins again; end the fit if there are too many."""
+        """Count a loss, after which a block restarts; end the fit after too many."""
         block.losses += 1
         block.kills += isinstance(error, KilledWorker)
         if block.losses > _MOST_LOSSES or block.kills >= MOST_KILLS:
@@ -309,7 +308,7 @@ class TravellingFit:
         self.looked = -np.inf
 
     def _saved_when_due(self, block: BlockFit, check_below: float, state: BlockState) -> BlockState:
-        """Keep the state of a block, if enough was done since the last time; return where it is then."""
+        """Store the state of a block if enough was done since the last time; return where it is then."""
         begun = time.monotonic()
         is_dear = self.saving > _COST_SHARE * (begun - self.begun)
         if is_dear or begun - block.saved < _SHORTEST:
@@ -317,24 +316,24 @@ class TravellingFit:
         try:
             traveller, *seats = self._fetched(state.parts, block)
         except LOST:
-            return state  # it is noticed when the next round fails
+            return state  # the next round will fail
         snapshot = Snapshot(block.rounds, check_below, traveller, tuple(seats))
         self.store.put(block.number, snapshot)
         block.saved = time.monotonic()
         with self.lock:
             self.saving += block.saved - begun
-        # what came before can be forgotten, and need not be computed again
+        # earlier results can be released, and need not be computed again
         return self._placed(block, snapshot)
 
 
 class InterruptedFitError(RuntimeError):
-    """The fit that a thread works for was ended."""
+    """The fit of this thread was stopped."""
 
 
 def spread(held: list[list[str]], workers: list[str]) -> list[list[str]]:
-    """Choose workers for every partition: one that has it, or where too many are with that one the idlest.
+    """Choose workers for every partition: one that has it, or the idlest if that one has too many.
 
-    Where partitions are fewer than workers each has several, which then all keep it.
+    With fewer partitions than workers each has several workers, which all keep it.
     held: the workers that have each partition.
     """
     if not workers or not held:

@@ -1,16 +1,16 @@
-"""The structured margin of rows in partitions: rows stay, the weights of labels and cliques visit them.
+"""The structured margin of rows in partitions: rows stay, weights of labels and cliques visit them.
 
-A pass lets the weights visit the partitions in turn, several times a round where there is more than one,
-each visit a pass of block-coordinate Frank-Wolfe over some of the rows there, exact at the weights that all
-visits before it have left: the same ascent as in one place, with the rows in another order.  Of one partition
+In a pass the weights visit the partitions in turn, several times per round if there is more than one;
+each visit is a pass of block-coordinate Frank-Wolfe over some of its rows, exact at the weights after all
+previous visits: the same ascent as in memory, with the rows in another order.  With one partition
 it is the ordinary pass, bit by bit.  Objectives, moments of the distributions, and completed labels are
-sums over partitions, added in pairs, or parts of a table.
+sums over partitions, computed in pairs, or parts of a table.
 
-Where labelings take long to find, all partitions find the worst ones of their rows at once, at the weights
-that a pass begins with; the steps towards them, one after the other, are exact all the same.
+If inference is slow, all partitions search for the worst labelings of their rows at once, at the weights
+at the start of a pass; the steps towards them, one after the other, remain exact.
 
-The client has the dual point: tasks get the parts of it that are of their rows and give them back, so that
-nothing of a fit is lost with a worker, and the states of a fit are the ordinary ones.
+The client has the dual point: tasks receive and return the parts of their rows, so that
+a fit loses nothing with a worker, and its states are the ordinary ones.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from labelweave.problems.travelling_margins import in_tree_order
 from labelweave.solvers.passes import pass_over
 
 _SEEDS = 2**31 - 1
-_SLOW = 1e-4  # seconds that the best labeling of a row takes, beside some 1e-5 of its steps
+_SLOW = 1e-4  # seconds for the best labeling of a row, compared with about 1e-5 for its steps
 _ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
 class Question(Sized):
-    """What is asked of all rows: a graph with the penalty of its weights, and how labelings are found."""
+    """The problem for all rows: a graph with the penalty of its weights, and the inference."""
 
     graph: CliqueGraph
     penalty: CliquePenalty
@@ -58,7 +58,7 @@ class Question(Sized):
 
 
 class Seat(NamedTuple):
-    """The part of a dual point that is of some rows, see ``DualMarginPoint``."""
+    """The part of a dual point for some rows, see ``DualMarginPoint``."""
 
     targets: RowsByLabels
     means: RowsByLabels
@@ -68,21 +68,21 @@ class Seat(NamedTuple):
 
     @classmethod
     def of(cls, point: DualMarginPoint, rows: slice) -> Seat:
-        """Take it from a point of all rows."""
+        """Extract the part from a point of all rows."""
         return cls(*(getattr(point, name)[rows] for name in cls._fields))
 
     def put_back(self, point: DualMarginPoint, rows: slice) -> None:
-        """Write it into a point of all rows."""
+        """Write the part into a point of all rows."""
         for name, part in zip(self._fields, self, strict=True):
             getattr(point, name)[rows] = part
 
 
 class Traveller(NamedTuple):
-    """What goes from visit to visit.
+    """The state that travels from visit to visit.
 
     sums (d, L + states), round_shares: see ``DualMarginPoint``.
-    stream: the place of the random stream.
-    met_gap: the gaps that rows had when they were visited.
+    stream: the position of the random stream.
+    met_gap: the gaps of rows at their visits.
     """
 
     sums: Floats
@@ -92,14 +92,14 @@ class Traveller(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """Which of so many pieces of the rows is visited; the seed draws these."""
+    """Which piece of the rows is visited; the seed draws the pieces."""
 
     piece: int
     n_pieces: int
     seed: int
 
     def rows(self, n_rows: int) -> Array | None:
-        """Give the numbers of the rows; None for all."""
+        """Return the numbers of the rows; None for all."""
         if self.n_pieces == 1:
             return None
         order = np.random.RandomState(self.seed).permutation(n_rows)
@@ -109,26 +109,26 @@ class Visit(NamedTuple):
 class WorkerMargin(StructuredMargin):
     """The problem of the rows of a partition.
 
-    found: the worst labelings of all rows, where they were found before; None where they are not.
+    found: the worst labelings of all rows, if they were found before, otherwise None.
     """
 
     found: WorstLabelings | None = None
 
     def worst_labelings(self, point: Any, rows: Array, products: Array) -> WorstLabelings:
-        """Look them up, or find them; see :meth:`MarginModel.worst_labelings`."""
+        """Return stored labelings, or find them; see :meth:`MarginModel.worst_labelings`."""
         if self.found is None:
             return super().worst_labelings(point, rows, products)
         return WorstLabelings._make(part[rows] for part in self.found)
 
     def knowing(self, found: WorstLabelings | None) -> WorkerMargin:
-        """Give the same problem, with worst labelings that were found."""
+        """Return the same problem with worst labelings that were found."""
         made = copy(self)
         made.found = found
         return made
 
 
 class HeldMargin(Held):
-    """The rows of a partition on a worker; its problem is the structured margin."""
+    """The rows of a partition on a worker, with their structured margin problem."""
 
     @classmethod
     def of(cls, rows: ReadRows, constant: float, arrays: MarginRows, loss: str) -> HeldMargin:
@@ -143,14 +143,13 @@ class HeldMargin(Held):
 
 
 def _point(problem: StructuredMargin, seat: Seat, sums: Any, round_shares: Any) -> DualMarginPoint:
-    """Make a point to work in: tasks change nothing of what they are given."""
+    """Make a copy of a point to work on: tasks do not change their arguments."""
     arrays = {name: np.array(part) for name, part in seat._asdict().items()}
     shares = np.array(round_shares)
     return problem.point_at(np.array(sums), shares, **arrays)
 
 
 def _searched(held: HeldMargin, asked: Question, seat: Seat, begin: Traveller) -> WorstLabelings:
-    """Find the worst labelings of all rows of a partition."""
     with Workers().running():
         problem = held.problem(asked)
         point = _point(problem, seat, begin.sums, begin.round_shares)
@@ -166,7 +165,7 @@ def _visited(
     held: HeldMargin, asked: Question, seat: Seat | tuple[Seat, Traveller], traveller: Traveller,
     found: WorstLabelings | None, visit: Visit, most_sweeps: int,
 ) -> tuple[Seat, Traveller]:  # fmt: skip
-    """Let the weights visit some rows, whose seat may come with what left the visit before."""
+    """Let the weights visit some rows; their seat may come with the traveller of the visit before."""
     seat = seat if isinstance(seat, Seat) else seat[0]
     with Workers().running():
         problem, random = held.problem(asked).knowing(found), np.random.RandomState(0)
@@ -181,7 +180,7 @@ def _visited(
 def _of_point(
     held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any], of_point: Any, *given: Any
 ) -> Array:
-    """Call a function of the problem of a partition, and of a point of it."""
+    """Call a function of a partition's problem and its point."""
     with Workers().running():
         problem = held.problem(asked)
         return np.asarray(of_point(problem, _point(problem, seat, *weights), *given))
@@ -197,7 +196,7 @@ def _moment_sums(problem: StructuredMargin, point: DualMarginPoint, name: str, g
 
 
 class PartitionedMarginData(StructuredRows):
-    """What the client knows of rows on the cluster, and what workers hold of them."""
+    """The client's summary of rows on the cluster, and the data that workers hold of them."""
 
     def __init__(
         self, features: PartitionedFeatures, labels: Any, weights: Array, costs: RowsByLabels, loss: str
@@ -217,7 +216,7 @@ class PartitionedMarginData(StructuredRows):
 
 
 class PartitionedMargin(StructuredMargin):
-    """The problem whose dual point passes over rows on the cluster improve."""
+    """The problem whose dual point is improved by passes over rows on the cluster."""
 
     data: PartitionedMarginData
 
@@ -228,7 +227,7 @@ class PartitionedMargin(StructuredMargin):
         self._is_slow = seconds_a_row(self.graph, self.inference)[0] > _SLOW
 
     def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
-        """Let the weights visit all rows; see the module."""
+        """Let the weights visit all rows; see the module docstring."""
         counts = self.data.visits if len(self.data.visits) > 1 else [1]
         order, seeds = [0], [0]
         if len(counts) > 1:
@@ -245,12 +244,12 @@ class PartitionedMargin(StructuredMargin):
         return float(end.met_gap)
 
     def _sent(self, point: DualMarginPoint, weights: Any) -> Kept:
-        """Send weights, and of a point what is of the rows of each partition."""
+        """Send weights, and each partition's part of a point."""
         seats = [Seat.of(point, rows) for rows in self.data.parts.slices]
         return Kept.of(self.data.parts.client, [weights, *seats])
 
     def _travelling(self, sent: Kept, order: list[int], seeds: list[int], most_sweeps: int) -> list[Future]:
-        """Begin the visits of a pass; give the seats of all partitions at its end, and the traveller."""
+        """Start the visits of a pass; return the final seats of all partitions, and the traveller."""
         submit = partial(self.data.parts.client.submit, pure=False)
         held, (asked,), (traveller, *seats) = self._at_hand(sent)
         counts, done = np.bincount(order).tolist(), [0] * len(seeds)
@@ -262,7 +261,7 @@ class PartitionedMargin(StructuredMargin):
             visit = Visit(done[at], counts[at], seeds[at])
             known = held[at], asked, seats[at]
             seats[at] = submit(_visited, *known, traveller, found[at], visit, most_sweeps)
-            traveller = submit(operator.itemgetter(1), seats[at])  # goes on alone, and the seat stays
+            traveller = submit(operator.itemgetter(1), seats[at])  # travels on without the seat
             done[at] += 1
         return [*(submit(operator.itemgetter(0), seat) for seat in seats), traveller]
 
@@ -270,7 +269,7 @@ class PartitionedMargin(StructuredMargin):
         return self.data.held.futures(), self._asked.futures(), sent.futures()
 
     def each(self, sent: Kept, of_point: Callable[..., Any], *given: Any) -> list[Array]:
-        """Call a function of the problem of every partition and of its point; return the results."""
+        """Call a function of each partition's problem and point; return the results."""
 
         def send() -> list[Future]:
             held, (asked,), (weights, *seats) = self._at_hand(sent)
@@ -281,7 +280,6 @@ class PartitionedMargin(StructuredMargin):
         return list(self.data.parts.done(send))
 
     def at(self, point: DualMarginPoint) -> Kept:
-        """Send a point."""
         return self._sent(point, (point.sums, point.round_shares))
 
     def hinge_loss(self, point: Any) -> tuple[float, float]:
@@ -290,21 +288,21 @@ class PartitionedMargin(StructuredMargin):
         return loss, missed
 
     def best_targets(self, point: Any) -> RowsByLabels:
-        """Complete labels where rows are."""
+        """Complete labels where the rows are."""
         return np.concatenate(self.each(self.at(point), StructuredMargin.best_targets))
 
     def recompute(self, point: DualMarginPoint) -> None:
-        """Compute z anew, summed over partitions."""
+        """Recompute z as a sum over partitions."""
         self._write_means(point)
         point.sums[:] = in_tree_order(self.each(self.at(point), _recomputed))
 
     def moments(self, point: DualMarginPoint) -> Any:
-        """Give what sums moments of the present distributions over partitions."""
+        """Return an object that sums moments of the current distributions over partitions."""
         return PartitionedMoments(self, point)
 
 
 class PartitionedMoments:
-    """Columns of z, as ``DualMoments`` gives them, summed over partitions."""
+    """Columns of z, as in ``DualMoments``, summed over partitions."""
 
     def __init__(self, problem: PartitionedMargin, point: DualMarginPoint) -> None:
         self.data, self._problem, self._sent = problem.data, problem, problem.at(point)
@@ -314,11 +312,11 @@ class PartitionedMoments:
         return found
 
     def label_sums(self) -> Array:
-        """Compute the labels' columns (d, L)."""
+        """Compute the columns of the labels (d, L)."""
         return self._summed("label_sums")
 
     def clique_sums(self, clique: tuple[int, ...]) -> Array:
-        """Compute a clique's columns (d, states)."""
+        """Compute the columns of a clique (d, states)."""
         return self._summed("clique_sums", clique)
 
     def sign_sums(self, sets: Array) -> Array:
@@ -327,10 +325,10 @@ class PartitionedMoments:
 
 
 class PartitionedGraphData(GraphData):
-    """The rows to fit, whose features are on the cluster."""
+    """Training rows whose features are on the cluster."""
 
     __slots__ = ()
 
     def posed(self) -> Callable[..., StructuredMargin]:
-        """Give what states the problem of a graph over these rows."""
+        """Return a function that builds the problem of a graph over these rows."""
         return partial(PartitionedMargin, PartitionedMarginData(*self))  # type: ignore[arg-type]

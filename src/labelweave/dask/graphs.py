@@ -1,7 +1,7 @@
-"""The tasks of a label block: a round of visits, a look at the gap, the certificate.
+"""The tasks of a label block: a round of visits, a check of the gap, the certificate.
 
-They are Dask's delayed values, each with the worker where it is to be done; others do it where that is gone,
-or where it is busy, unless rows lie in files.
+They are Dask delayed values with a preferred worker; others run them if it is gone
+or busy, unless rows are in files.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from labelweave.problems.travelling_margins import ABREAST, brought_together
 
 @dataclass(frozen=True)
 class Place:
-    """Rows on the cluster: the future of a partition, and how many visits a round brings.
+    """Rows on the cluster: the future of a partition, and the number of visits per round.
 
-    is_filed: whether the rows lie in a file of the worker, and are not to be sent to another.
+    is_filed: whether the rows are in a file of the worker, and must not be sent to another.
     """
 
     partition: Any
@@ -34,23 +34,23 @@ class Place:
 
 @dataclass(frozen=True)
 class BlockState:
-    """What holds the state of a block, None at its begin: its traveller, and its seat at each partition."""
+    """The state of a block, None at its start: its traveller, and its seat at each partition."""
 
     traveller: Any
     seats: tuple[Any, ...]
 
     @property
     def parts(self) -> list[Any]:
-        """Those of a block that has begun."""
+        """The parts of a started block."""
         return [part for part in (self.traveller, *self.seats) if part is not None]
 
 
 class BlockTasks:
     """Makes the tasks of one block of labels.
 
-    name: what keys begin with, other in each attempt.
-    common: the future of what partitions share.
-    homes: at which worker the block finds each partition; None for any.
+    name: the prefix of keys, different in each attempt.
+    common: the future of shared data.
+    homes: the worker of each partition for the block; None for any.
     is_coupled: whether a covariance couples the labels.
     """
 
@@ -65,12 +65,12 @@ class BlockTasks:
         made = dask.delayed(of, pure=False)
         if home is None:
             return made(*given, dask_key_name=key, **more)
-        # rows in files would be sent through the memory of whoever takes the task over
+        # another worker would receive rows in files through memory
         with dask.annotate(workers=[home], allow_other_workers=not self.places[0].is_filed):
             return made(*given, dask_key_name=key, **more)
 
     def round(self, number: int, seed: int, at: BlockState, *, is_full: bool) -> tuple[BlockState, Any]:
-        """Let the block visit all rows; give its state then and the gap met."""
+        """Let the block visit all rows; return its new state and the encountered gap."""
         name, traveller, seats = f"{self.name}-{number}", at.traveller, list(at.seats)
         counts = [place.visits for place in self.places]
         done = [0] * len(counts)
@@ -100,10 +100,10 @@ class BlockTasks:
         return BlockState(ended, tuple(seats)), self._task(f"gap-{name}", None, tasks.met_gap, ended)
 
     def _together(self, name: str, before: Any, places: Sequence[int], came: Sequence[Any]) -> Any:
-        """Bring together what visits at the same time give, each a pair of a traveller and its seats."""
+        """Join the results of simultaneous visits, each a pair of a traveller and its seats."""
         if not self.is_coupled:
-            return came[0]  # the pair: a task for the traveller would double the way of a round
-        first = operator.itemgetter(0)  # the seats of many labels are not sent along
+            return came[0]  # the pair: a separate task would double the latency of a round
+        first = operator.itemgetter(0)  # seats of many labels are not sent
         moved = [
             self._task(f"moved-{name}-{place}", self.homes[place], first, pair)
             for place, pair in zip(places, came, strict=True)
@@ -117,7 +117,7 @@ class BlockTasks:
         ]
 
     def check(self, number: int, at: BlockState) -> Any:
-        """Compute primal and dual value at the weights in use."""
+        """Compute the primal and dual value at the current weights."""
         name = f"{self.name}-{number}"
         sums = self._at_places(f"sums-{name}", tasks.summed, at.seats, "sums_in_use", at.traveller)
         return self._task(
@@ -125,7 +125,7 @@ class BlockTasks:
         )
 
     def certificate(self, number: int, at: BlockState) -> Any:
-        """Make weights anew from the variables in double precision, and measure them."""
+        """Recompute weights from the variables in double precision, and evaluate them."""
         name = f"{self.name}-{number}"
         products = self._at_places(f"product-{name}", tasks.summed, at.seats, "exact_product")
         product = in_pairs(products, f"sum-{name}")
@@ -139,7 +139,7 @@ class BlockTasks:
         )  # fmt: skip
 
     def whole(self) -> Any:
-        """Fit the block where all rows are together."""
+        """Fit the block where all rows are in one place."""
         partition, home = self.places[0].partition, self.homes[0]
         return self._task(
             f"fitted-{self.name}", home, tasks.fitted, partition, self.block, self.labels, self.common
@@ -147,7 +147,7 @@ class BlockTasks:
 
 
 def in_pairs(parts: Sequence[Any], name: str) -> Any:
-    """Add delayed values pairwise, so that the bits of the sum depend on their order alone."""
+    """Sum delayed values in pairs, so that the bits of the sum depend only on their order."""
     parts, depth = list(parts), 0
     while len(parts) > 1:
         add = dask.delayed(operator.add, pure=False)
@@ -160,7 +160,7 @@ def in_pairs(parts: Sequence[Any], name: str) -> Any:
 def order_of_round(seed: int, number: int, block: int, counts: Sequence[int]) -> list[int]:
     """Draw the order in which a block visits partitions in a round, each as often as it has visits.
 
-    It is the same for all blocks, who begin at different places in it.
+    It is the same for all blocks, which start at different positions.
     """
     random = np.random.default_rng(np.random.SeedSequence((seed, number), spawn_key=(1,)))
     order: list[int] = []
@@ -172,9 +172,9 @@ def order_of_round(seed: int, number: int, block: int, counts: Sequence[int]) ->
 
 
 def turns_of_round(seed: int, number: int, counts: Sequence[int], abreast: int) -> list[list[int]]:
-    """Draw at which places coupled labels are at once, turn by turn, until each had its visits.
+    """Draw which places coupled labels visit at the same time, turn by turn, until each had its visits.
 
-    Those of a turn are far from one another: neighbours are on the same worker.
+    Places of a turn are far apart: neighbors are on the same worker.
     """
     random = np.random.default_rng(np.random.SeedSequence((seed, number), spawn_key=(1,)))
     turns: list[list[int]] = []

@@ -1,7 +1,7 @@
 """Incomplete Cholesky factors of kernel matrices whose rows are partitions on a cluster.
 
-Pivots are chosen on the client, which knows what is left of the diagonal, and whose entries between each
-other are computed there; the columns of those that are accepted are computed where rows are, which keep their
+The client chooses the pivots, with the residual diagonal and the entries between candidates; workers
+compute the columns of accepted pivots where rows are, and keep their
 rows of the factor.
 """
 
@@ -31,10 +31,10 @@ from labelweave.foundation.arrays import Workers
 
 @dataclass(frozen=True)
 class FactorRows(Sized):
-    """The rows of a factor that a partition has.
+    """A partition's rows of a factor.
 
-    columns: arrays of shape (n, k), in the order in which they were made.
-    left (n,): of the diagonal.
+    columns: arrays of shape (n, k), in the order of computation.
+    left (n,): the residual diagonal.
     """
 
     columns: tuple[Array, ...]
@@ -43,10 +43,10 @@ class FactorRows(Sized):
 
 @dataclass(frozen=True)
 class Pivots(Sized):
-    """Columns that are added.
+    """Columns to add.
 
     features (k, d): of the pivots; known (k, r): their rows of the factor.
-    active (r,), new (k,): rows that were pivots, and these, among all rows.
+    active (r,), new (k,): the row numbers of previous and of these pivots, among all rows.
     """
 
     kernel: Kernel
@@ -71,7 +71,7 @@ def _extended(factor: FactorRows, rows: ReadRows, pivots: Pivots, begin: int) ->
             done += columns.shape[1]
         left = factor.left.copy()
         made = np.ascontiguousarray(new_entries(residual, pivots.triangle, left, pivots.slack))
-    # at pivots the values are known, free of rounding
+    # at pivots the values are exact
     own, places = _own(pivots.active, begin, len(left))
     made[places] = 0
     own, places = _own(pivots.new, begin, len(left))
@@ -80,7 +80,7 @@ def _extended(factor: FactorRows, rows: ReadRows, pivots: Pivots, begin: int) ->
 
 
 def _own(which: Array, begin: int, n_rows: int) -> tuple[Array, Array]:
-    """Say which of some rows a partition has, and where."""
+    """Return which of some rows a partition has, and their positions."""
     own = np.flatnonzero((which >= begin) & (which < begin + n_rows))
     return own, which[own] - begin
 
@@ -105,8 +105,8 @@ def _as_features(rows: ReadRows, factor: FactorRows) -> ReadRows:
 class PartitionedKernelMatrix(GrowingRows):
     """A kernel matrix of rows on the cluster, and the rows of its factor.
 
-    make: gives features of rows that were read.
-    is_verbose: whether to write to stderr how many columns there are, a line every two seconds.
+    make: returns features of rows that workers have read.
+    is_verbose: whether to write the number of columns to stderr every two seconds.
     """
 
     dtype = np.dtype(np.float64)

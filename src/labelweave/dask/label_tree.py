@@ -25,16 +25,16 @@ from labelweave.labels.label_tree import LabelTree
 from labelweave.problems.margin_blocks import KeptBlock
 from labelweave.problems.tree_blocks import ForestBlocks, TreeOutline
 
-_RUN = 4  # neighbouring blocks, often of one node, a task
+_RUN = 4  # neighboring blocks per task, often of one node
 
 
 def fit_to(model: LabelTreeClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any) -> None:
-    """Fit to partitions that were read, of which each worker gets all; the client holds the model alone."""
+    """Fit to partitions that workers have read; each worker gets all of them, the client only the model."""
     limit = min(megabytes_of_workers(client), default=np.inf)
     if data.megabytes > limit:
         raise ValueError(
-            f"Label trees need all rows on each worker, where they take {data.megabytes:.0f} MB, but its "
-            f"memory is limited to {limit:.0f} MB; give workers more, or fewer rows."
+            f"Label trees need all rows on each worker, {data.megabytes:.0f} MB, but a worker's "
+            f"memory is limited to {limit:.0f} MB; give workers more memory, or pass fewer rows."
         )
     model._form, model.classes_ = data.form, data.form.classes
     held = client.submit(HeldRows.of, clone(model), data.rows, pure=False)
@@ -44,18 +44,17 @@ def fit_to(model: LabelTreeClassifier, client: Client, data: ReadData, *, is_par
 
 @dataclass(frozen=True)
 class Request(Sized):
-    """What a fit was asked for: the trees, where they were made, and how nodes are fitted."""
+    """The request of a fit: the trees, where they were built, and how nodes are fitted."""
 
     settings: TreeSettings
     trees: list[LabelTree]
 
 
 class HeldRows(Held):
-    """All rows, as a worker has them; its problem is that of the nodes of trees."""
+    """All rows, as a worker has them, with the problem of the nodes of trees."""
 
     @classmethod
     def of(cls, reader: LabelTreeClassifier, parts: Sequence[ReadRows]) -> HeldRows:
-        """Put the rows of all partitions below one another."""
         rows = joined_rows(parts)
         given = rows.features, rows.targets, rows.weights, rows.entries
         return cls(reader._rows(reader._read_rows(*given)))
@@ -84,14 +83,14 @@ def _blocks(
 
 
 class RowsApart:
-    """Rows on the cluster, as :class:`~labelweave.estimators.label_tree.fit.TreeRows` has them in memory."""
+    """Rows on the cluster, with the interface of :class:`~labelweave.estimators.label_tree.fit.TreeRows`."""
 
     def __init__(self, client: Client, held: Future, marks: list[str], n_labels: int) -> None:
         self.client, self.held, self.n_labels = client, held, n_labels
         self.marks = {"X": marks, "y": [], "weights": []}
 
     def problem(self, given: Any, names: list[str], settings: TreeSettings) -> ForestApart:
-        """Make the trees on a worker; give what is known of their nodes here."""
+        """Build the trees on a worker; return an outline of their nodes."""
         plain = replace(settings, workers=Workers(), journal=Journal(), on_check=never_stops)
         request = self.client.submit(_requested, self.held, given, names, plain, pure=False)
         ((parts, possible),) = gathered(
@@ -102,7 +101,7 @@ class RowsApart:
 
 
 class ForestApart(ForestBlocks):
-    """The nodes of trees whose rows are elsewhere."""
+    """The nodes of trees whose rows are on the cluster."""
 
     def __init__(self, parts: Sequence[TreeOutline], rows: RowsApart, request: Future) -> None:
         super().__init__(parts)

@@ -38,10 +38,10 @@ _LARGEST_SINGLE = 1e15  # squared norms beyond which products leave the range of
 
 
 def fit_to(model: MaxMarginClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any) -> None:
-    """Fit to partitions that were read.
+    """Fit to partitions that workers have read.
 
-    Where all rows fit one place, each block of labels is a task there, the ordinary algorithm; else blocks
-    travel from one place to the next.  A kernel without explicit features is replaced by a factor of its
+    If all rows fit in one place, each block of labels is a task there, the ordinary algorithm; otherwise
+    blocks travel from place to place.  A kernel without explicit features is replaced by a factor of its
     matrix.
     """
     model._form, model.classes_ = data.form, data.form.classes
@@ -63,7 +63,7 @@ def fit_to(model: MaxMarginClassifier, client: Client, data: ReadData, *, is_par
 
 
 def _of_a_part(common: Common) -> Common:
-    """Say how rows are fitted on which decisions are chosen."""
+    """Return the settings for rows whose scores choose decisions."""
     tol = tolerance_of_part(common.tol, by_rows=True)
     return replace(common, tol=tol, settings=replace(common.settings, is_part=True))
 
@@ -71,7 +71,7 @@ def _of_a_part(common: Common) -> Common:
 def _travel(
     model: MaxMarginClassifier, client: Client, inputs: _Inputs, common: Common, store: Store, lines: _Lines
 ) -> SolverResult:
-    """Fit all labels to these rows, and keep what makes scores."""
+    """Fit all labels to these rows, and store the data for scores."""
     begun, data = time.perf_counter(), inputs.data
     blocks = data.label_blocks(common.covariance)
     is_done = False
@@ -145,7 +145,6 @@ def _keep(
     model: MaxMarginClassifier, blocks: Sequence[Array], common: Common, ends: Sequence[FittedBlock],
     factor: KernelFactor | None, begun: float,
 ) -> SolverResult:  # fmt: skip
-    """Put the model together."""
     n_labels = sum(map(len, blocks))
     coefficients, intercepts = np.empty((common.n_features, n_labels)).T, np.empty(n_labels)
     for labels, end in zip(blocks, ends, strict=True):
@@ -167,7 +166,7 @@ def _keep(
 
 @dataclass(frozen=True)
 class _Inputs:
-    """The rows as they are fitted to: with explicit features, or with columns of a factor in their place."""
+    """The rows for the fit: with explicit features, or with columns of a factor."""
 
     data: ReadData
     factor: KernelFactor | None
@@ -176,7 +175,7 @@ class _Inputs:
     def of(
         cls, model: MaxMarginClassifier, features: PartitionedFeatures, settings: MarginSettings
     ) -> _Inputs:
-        """Read the kernel, which the model gets."""
+        """Compute the inputs from the kernel, which is stored in the model."""
         source, explicit = model._read_kernel(features, settings.seed)
         factor = kernel_factor(model, source, explicit, features, settings)
         rows: Any = explicit if factor is None else factor.features
@@ -184,7 +183,7 @@ class _Inputs:
 
 
 class _Lines:
-    """Write to stderr how far a fit is, a line every two seconds."""
+    """Writes the progress of a fit to stderr every two seconds."""
 
     def __init__(self, verbose: int | bool, what: str = "") -> None:
         self.is_on, self.begun, self.last = bool(verbose), time.monotonic(), time.monotonic()

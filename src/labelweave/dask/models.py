@@ -1,4 +1,4 @@
-"""Fits of estimators to Dask's collections: which model by what, and what is for data in memory."""
+"""Fits of estimators to Dask collections: the fit of each class, and the limits compared with memory."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from labelweave.foundation.sklearn_compat import callbacks_of
 
 Model = TypeVar("Model")
 _NONE = FitArguments(None, None, None)
-_BYTES_AN_ENTRY = 64  # of Y in label graphs: costs, distributions, and copies while they are sent
-_TABLES = 15  # of rows x labels, which a kernel logistic fit holds
-_LEARNING_ROWS = 3000  # which it learns from on the client, where no other number is given
+_BYTES_AN_ENTRY = 64  # per entry of Y in label graphs: costs, distributions, and copies in transfer
+_TABLES = 15  # of rows x labels in a kernel logistic fit
+_LEARNING_ROWS = 3000  # for learning parameters on the client, by default
 
 
 def low_rank(model: LowRankClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any) -> None:
-    """Fit to partitions that were read; the client holds the labels, and tables of features times rank."""
+    """Fit to partitions that workers have read; the client has the labels, and tables of features x rank."""
     labels, weights = gathered_labels(client, data)
     features, entries = _features(model, client, data), gathered_entries(client, data)
     rows = SeenRows(features, labels, weights, data.form, entries=entries)
@@ -64,9 +64,9 @@ def low_rank(model: LowRankClassifier, client: Client, data: ReadData, *, is_par
 def label_graph(
     model: LabelGraphClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any
 ) -> None:
-    """Fit to partitions that were read; small ones are brought together first."""
+    """Fit to partitions that workers have read, after joining small ones."""
     n_labels = len(data.counts.positives)
-    refuse_large_tables(model, data.n_rows, n_labels, _BYTES_AN_ENTRY, "or give fewer rows or labels")
+    refuse_large_tables(model, data.n_rows, n_labels, _BYTES_AN_ENTRY, "or pass fewer rows or labels")
     labels, weights = gathered_labels(client, data)
     features = PartitionedFeatures(client, data.joined(client, budget_of(model)))
     entries = read_entry_weights(gathered_entries(client, data), labels)
@@ -77,9 +77,9 @@ def label_graph(
 def kernel_logistic(
     model: KernelLogisticClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any
 ) -> None:
-    """Fit to partitions that were read; the client holds some fifteen tables of rows times labels."""
+    """Fit to partitions that workers have read; the client has about fifteen tables of rows x labels."""
     n_labels = len(data.form.classes)
-    instead = "give fewer rows, or use MaxMarginClassifier, which leaves them on the workers"
+    instead = "pass fewer rows, or use MaxMarginClassifier, which leaves them on the workers"
     refuse_large_tables(model, data.n_rows, n_labels, 8 * _TABLES, instead)
     y, weights = _gathered_targets(client, data)
     features, entries = _features(model, client, data), gathered_entries(client, data)
@@ -112,7 +112,7 @@ def _targets_of(rows: ReadRows) -> Any:
 
 
 class Family(NamedTuple):
-    """The fit of a class of models to partitions that were read, and values of parameters that it takes."""
+    """The fit of a class of models to partitions, and the parameter values that it supports."""
 
     fit: Callable[..., None]
     takes: Mapping[str, Sequence[Any]]
@@ -149,20 +149,20 @@ def fit(
 ) -> Model:  # fmt: skip
     """Fit a model on the cluster of the current client.
 
-    X: a collection with the rows, or a list with those of each partition; pairs (X, y) where ``y`` is None.
+    X: a collection of rows, or a list with those of each partition; pairs (X, y) if ``y`` is None.
     """
     if entry_weight is not None and not has_fit_parameter(model, "entry_weight"):
-        raise TypeError(f"{type(model).__name__}.fit takes no entry_weight.")
+        raise TypeError(f"{type(model).__name__}.fit does not take entry_weight; omit it.")
     if groups is not None:
-        raise ValueError("groups are for data in memory; on Dask's collections give none.")
+        raise ValueError("groups are for data in memory; omit them for Dask collections.")
     fit_partitions(model, row_partitions(X, y, sample_weight, entry_weight))
     return model
 
 
 def fit_partitions(model: Any, parts: Sequence[tuple[Any, Any, Any, Any]]) -> int:
-    """Fit a model to partitions, each with features, targets and weights; return how many rows there are.
+    """Fit a model to partitions, each with features, targets and weights; return the number of rows.
 
-    An error leaves the model as it was.
+    An error leaves the model unchanged.
     """
     model._validate_params()
     refuse_in_memory(model)
@@ -190,17 +190,17 @@ def _fit_new(model: Any, client: Client, parts: Sequence[tuple[Any, Any, Any, An
 
 
 def read_for(model: Any, client: Client, parts: Sequence[tuple[Any, Any, Any, Any]]) -> ReadData:
-    """Read partitions as a model reads rows; labels in lists count where a fitted model inside knows them."""
+    """Read partitions as a model reads rows; listed labels unknown to a fitted inner model are ignored."""
     reader, known = innermost(model), getattr(model, "_known", None)
     form = model.estimator._form if known is not None and known.dtype.kind in "OU" else None
     return read(client, clone(reader), parts, is_verbose=bool(reader.verbose), known_tags=form)
 
 
 def fit_to(model: Any, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
-    """Fit an unfitted model in place to partitions that were read, which may be given up after it.
+    """Fit an unfitted model in place to partitions that workers have read, which may be released after it.
 
     is_part: whether these are some of the rows, so that decisions can be chosen on the others.
-    start: a model that was fitted to some of the rows, from which a fit may go on.
+    start: a model fitted to some of the rows, for a warm start.
     Returns the model.
     """
     if isinstance(model, DecisionClassifier):
@@ -214,25 +214,25 @@ def fit_to(model: Any, client: Client, data: ReadData, *, is_part: bool = False,
 
 
 def refuse_in_memory(model: Any) -> None:
-    """Refuse models, and values of their parameters, that are for data in memory, by the table above."""
+    """Raise for models, and parameter values, that need data in memory, by the table above."""
     kind = type(model)
     if kind is TableModel:
         if isinstance(model.classifier, TableModel):
-            raise ValueError("classifier is a TableModel; give what takes its features.")
+            raise ValueError("classifier is a TableModel; pass a classifier of its features.")
         refuse_in_memory(model.classifier)
     elif kind in _DECIDERS:
         _refuse_decider(model)
     elif kind not in FAMILIES:
         _refuse_kind(kind)
     if callbacks_of(model):
-        raise ValueError("callbacks are told of fits to data in memory; set none on Dask's collections.")
+        raise ValueError("callbacks are for data in memory; remove them for Dask collections.")
     if kind not in FAMILIES:
         return
     for name, allowed in FAMILIES[kind].takes.items():
         value = getattr(model, name)
         if not any(value is one or (isinstance(value, type(one)) and value == one) for one in allowed):
             raise ParameterError(
-                f"`{name}={value!r}` is for data in memory; on Dask's collections {kind.__name__} takes "
+                f"`{name}={value!r}` is for data in memory; with Dask collections {kind.__name__} takes "
                 f"{' or '.join(map(repr, allowed))}."
             )
     kernel = getattr(model, "kernel", None)
@@ -240,17 +240,17 @@ def refuse_in_memory(model: Any) -> None:
     in_memory = next((one for one in kernels if isinstance(one, str) and one in _IN_MEMORY), None)
     if in_memory is not None:
         raise ValueError(
-            f"kernel={in_memory!r} is for data in memory; give the features and {_IN_MEMORY[in_memory]}."
+            f"kernel={in_memory!r} is for data in memory; pass the features and {_IN_MEMORY[in_memory]}."
         )
     if isinstance(getattr(model, "rank", None), RankSearch):
-        raise ValueError("rank is a RankSearch, which is for data in memory; give a number.")
+        raise ValueError("rank is a RankSearch, which is for data in memory; pass a number.")
     if kind is MaxMarginClassifier and isinstance(kernel, list | tuple):
-        raise ValueError("kernel is a list of kernels, which are for data in memory; give one kernel.")
+        raise ValueError("kernel is a list of kernels, which are for data in memory; pass one kernel.")
 
 
 def _refuse_kind(kind: type) -> None:
     raise ValueError(
-        f"{kind.__name__} is fitted to data in memory; give arrays, or on Dask's collections "
+        f"{kind.__name__} needs data in memory; pass arrays, or for Dask collections use "
         f"{', '.join(one.__name__ for one in FAMILIES)}."
     )
 
@@ -262,15 +262,15 @@ def _refuse_decider(model: Any) -> None:
     reads = isinstance(reader, LabelClassifier) if model._is_prefit else type(reader) in FAMILIES
     if not reads:
         raise ValueError(
-            f"estimator is a {type(reader).__name__}, which reads no partitions of rows; give one of "
-            f"{', '.join(one.__name__ for one in FAMILIES)} (TableModel stands outermost)."
+            f"estimator is a {type(reader).__name__}, which cannot read partitions; use one of "
+            f"{', '.join(one.__name__ for one in FAMILIES)} (with TableModel outermost)."
         )
     if model._is_prefit:
         check_is_fitted(inner)
         return
     if getattr(inner, "checkpoint", None) is not None:
         raise ValueError(
-            f"checkpoint keeps one fit, but {type(model).__name__} fits several times; leave it out, or "
-            "fit the estimator first, and give it with cv='prefit'."
+            f"checkpoint stores one fit, but {type(model).__name__} fits several times; omit it, or "
+            "fit the estimator first, and pass it with cv='prefit'."
         )
     refuse_in_memory(inner)

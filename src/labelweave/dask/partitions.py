@@ -1,4 +1,4 @@
-"""From Dask's collections to partitions of rows, and back: predictions one partition at a time."""
+"""Convert Dask collections to partitions of rows, and predict one partition at a time."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 
 from labelweave.foundation.arrays import is_collection
 
-NO_ROWS = "X has no rows in any of its partitions; at least one row is needed."
-_GIVE = "give a dask array, a dask DataFrame, or a list of delayed partitions"
+NO_ROWS = "X has no rows in any of its partitions; pass at least one row."
+_GIVE = "pass a dask array, a dask DataFrame, or a list of delayed partitions"
 
 
 def row_partitions(
     X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None
 ) -> list[tuple[Any, Any, Any, Any]]:
-    """Take collections apart: features, targets and weights of every partition, as delayed values or futures.
+    """Split collections into features, targets and weights of every partition, as delayed values or futures.
 
     X: a dask array or DataFrame, or a list of delayed values or futures, each the rows of a partition; with
         ``y=None`` each a pair of features and targets.
-    sample_weight, entry_weight: of rows and of entries, None of partitions where there are none.
-    Raises ValueError if they are of other kinds, or not of the same partitions.
+    sample_weight, entry_weight: of rows and of entries; None for partitions without them.
+    Raises ValueError for other types, or different partitions.
     """
     rows = _parts_of(X, "X")
     if y is None:
         if not isinstance(X, list | tuple):
-            raise ValueError("y is None; give targets, or X as a list of delayed pairs (X, y) of partitions.")
+            raise ValueError("y is None; pass targets, or X as a list of delayed pairs (X, y) of partitions.")
         pairs = [_pair(part) for part in rows]
         rows, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     else:
@@ -37,9 +37,9 @@ def row_partitions(
     for name, parts in zip(("y", "sample_weight", "entry_weight"), found[1:], strict=True):
         if len(parts) != len(rows):
             raise ValueError(
-                f"X has {len(rows)} partitions but {name} has {len(parts)}; give both in the same partitions "
-                "of rows (rechunk or repartition one of them; where .values or .to_dask_array() of a frame "
-                "has joined some, give the frame)."
+                f"X has {len(rows)} partitions but {name} has {len(parts)}; pass the same partitions "
+                "(rechunk or repartition one; if .values or .to_dask_array() of a DataFrame joined some, "
+                "pass the DataFrame)."
             )
     return list(zip(*found, strict=True))
 
@@ -52,7 +52,7 @@ def _pair(part: Any) -> tuple[Any, Any]:
 
 
 def _is_listed(value: Any) -> bool:
-    """Tell a list of delayed partitions, or of futures, from other collections and from rows."""
+    """Return whether a value is a list of delayed partitions or futures, not another collection or rows."""
     return isinstance(value, list | tuple) and is_collection(value)
 
 
@@ -71,8 +71,8 @@ def _parts_of(value: Any, name: str) -> list[Any]:
     kind = _kind(value)
     if not kind or (kind == "frame" and not hasattr(value, "dtypes") and not hasattr(value, "dtype")):
         raise ValueError(
-            f"{name} is a {type(value).__name__}, which is not of partitions; {_GIVE}, as the other "
-            "data of this call are."
+            f"{name} is a {type(value).__name__}, which has no partitions; {_GIVE}, like the other "
+            "data of this call."
         )
     if kind == "array":
         if value.ndim > 1 and value.numblocks[1] > 1:
@@ -83,16 +83,16 @@ def _parts_of(value: Any, name: str) -> list[Any]:
 
 
 def _parts_of_frame(frame: Any) -> list[Any]:
-    """Give the partitions that a frame or column says it has.
+    """Return the partitions that a DataFrame or column reports.
 
-    A frame that is optimized as it is turned to delayed values reads several files at once where few of their
-    columns are asked for, so that X and y of the same files would have other partitions.
+    Converting a DataFrame to delayed values optimizes it, which reads several files at once if few of their
+    columns are needed, so that X and y of the same files would have different partitions.
     """
     return list(frame.simplify().to_delayed(optimize_graph=False))
 
 
 def _aligned(value: Any, X: Any) -> Any:
-    """Give an array the chunks of rows that X has, where both are known and differ."""
+    """Rechunk an array to the row chunks of X, if both are known and differ."""
     if _kind(value) != "array" or _kind(X) != "array":
         return value
     known = not any(np.isnan(size) for size in (*value.chunks[0], *X.chunks[0]))
@@ -102,11 +102,11 @@ def _aligned(value: Any, X: Any) -> Any:
 
 
 def lazily(X: Any, of_rows: Callable[..., Any], model: Any, meta: Any, width: int | None) -> Any:
-    """Apply a function of rows and a model to every partition, when the result is asked for.
+    """Apply a function of rows and a model to every partition, lazily.
 
     of_rows: gets the rows of a partition and the model.
-    meta: an empty answer, whose kind all answers have.
-    width: the columns of answers; None for vectors.
+    meta: an empty result, whose type all results have.
+    width: the columns of results; None for vectors.
     Returns a dask array or DataFrame, or a list of delayed values for such a list.
     """
     import dask
@@ -119,7 +119,7 @@ def lazily(X: Any, of_rows: Callable[..., Any], model: Any, meta: Any, width: in
         sizes: Any = (np.nan,) * len(parts)
     else:
         if X.ndim != 2:
-            raise ValueError(f"X has the shape {X.shape}; give a table, with a row an example.")
+            raise ValueError(f"X has the shape {X.shape}; pass a table with one row per example.")
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
         parts, sizes = X.to_delayed().ravel(), X.chunks[0]
     answers = [dask.delayed(of_rows)(part, kept) for part in parts]

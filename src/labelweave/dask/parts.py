@@ -20,13 +20,13 @@ from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 
-_MOST_LOSSES = 20  # of one product, whose tables died with a worker
+_MOST_LOSSES = 20  # of one product whose tables were lost with a worker
 
 
 class Parts:
     """Partitions of rows on the cluster.
 
-    futures: one a partition; sizes: their rows; slices: where these are among all rows.
+    futures: one per partition; sizes: their rows; slices: their positions among all rows.
     """
 
     def __init__(self, client: Client, futures: Sequence[Future], sizes: Sequence[int]) -> None:
@@ -36,11 +36,11 @@ class Parts:
 
     @property
     def begins(self) -> list[int]:
-        """The first row of each, among all rows."""
+        """The first row of each partition, among all rows."""
         return [rows.start for rows in self.slices]
 
     def of(self, futures: Sequence[Future]) -> Parts:
-        """Give what was made of the same rows."""
+        """Wrap values computed from the same rows."""
         made = copy(self)
         made.futures = list(futures)
         return made
@@ -52,14 +52,14 @@ class Parts:
         *given: Any,
         stack: Callable[[Any], Any] = np.concatenate,
     ) -> Any:
-        """Call a function of every partition, of places in it, and of what is given.
+        """Call a function of every partition, of positions in it, and of further arguments.
 
-        Returns what it gives for these rows, stacked and put in their order.
+        Returns its results for these rows, stacked in their order.
         """
         order = np.argsort(which, kind="stable")
         own = np.split(which[order], np.searchsorted(which[order], [part.stop for part in self.slices[:-1]]))
         parts = list(zip(self.futures, self.slices, own, strict=True))
-        # where no row is wanted, the first partition says what none looks like
+        # if no row is requested, the first partition returns an empty result
         some = [part for part in parts if len(part[2])] or parts[:1]
 
         def send() -> list[Future]:
@@ -74,7 +74,7 @@ class Parts:
         return found.rows(back) if isinstance(found, FeatureMatrix) else found[back]
 
     def mapped(self, of_rows: Callable[..., Any], which: Array) -> Any:
-        """Call a function of the features of some rows; put what it gives in their order."""
+        """Call a function on the features of some rows; return the results in their order."""
         return self.at(_of_some_rows, which, of_rows)
 
     def features_at(self, which: Array) -> FeatureMatrix:
@@ -83,7 +83,7 @@ class Parts:
         return made
 
     def each(self, of_part: Callable[..., Any], table: Any) -> list[Any]:
-        """Call a function of every partition and the same table; give the results in order."""
+        """Call a function of every partition and the same table; return the results in order."""
 
         def send() -> list[Future]:
             (sent,) = scattered(self.client, [table])
@@ -92,11 +92,11 @@ class Parts:
         return self.done(send)
 
     def gathered(self, of_part: Callable[..., Any]) -> list[Any]:
-        """Call a function of every partition; give the results in order."""
+        """Call a function of every partition; return the results in order."""
         return self.done(lambda: list(self.client.map(of_part, self.futures, pure=False)))
 
     def summed(self, of_part: Callable[..., Any], *by_row: Any) -> Any:
-        """Call a function of every partition and the rows of tables that it has; add the results in pairs."""
+        """Sum a function of every partition and its rows of tables, in pairs."""
 
         def send() -> list[Future]:
             called = dask.delayed(of_part, pure=False)
@@ -110,11 +110,11 @@ class Parts:
         return self.done(send)[0]
 
     def done(self, send: Callable[[], list[Future]]) -> list[Any]:
-        """Send tasks and gather what they give, anew where their tables died with a worker."""
+        """Send tasks and gather their results, again if their tables were lost with a worker."""
         for _ in range(_MOST_LOSSES):
             try:
                 sent = send()
-            except OSError:  # a worker that is sent a table is dying
+            except OSError:  # a worker died while it received a table
                 time.sleep(PAUSE)
                 continue
             try:
@@ -122,35 +122,30 @@ class Parts:
             except LostRowsError:
                 if any(part.status == "cancelled" for part in self.futures):
                     raise
-        raise RuntimeError(
-            f"Workers that had the tables of a product died {_MOST_LOSSES} times; see their logs."
-        )
+        raise RuntimeError(f"Workers with the tables of a product died {_MOST_LOSSES} times; see their logs.")
 
 
 class Kept:
-    """Futures of what workers keep; made when first used, and anew where some was lost with a worker."""
+    """Futures of data kept on workers; built on first use, and again if some are lost with a worker."""
 
     def __init__(self, make: Callable[[], list[Future]]) -> None:
         self._make, self._futures = make, list[Future]()
 
     @classmethod
     def of(cls, client: Client, values: Sequence[Any]) -> Kept:
-        """Keep values, sent from here."""
+        """Keep values that the client sends."""
         return cls(lambda: scattered(client, values))
 
     def futures(self, *, is_lost: bool = False) -> list[Future]:
-        """Return them."""
         if is_lost or not self._futures or any(future.status == "cancelled" for future in self._futures):
             self._futures = self._make()
         return self._futures
 
     def hold(self, futures: list[Future]) -> None:
-        """Keep these."""
         self._futures = futures
 
 
 def joined_rows(parts: Sequence[ReadRows]) -> ReadRows:
-    """Put the rows of several partitions below one another."""
     features, targets, weights, entries = (
         [getattr(part, name) for part in parts] for name in ("features", "targets", "weights", "entries")
     )

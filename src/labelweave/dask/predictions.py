@@ -1,4 +1,4 @@
-"""What a fitted model says of Dask's collections: predictions by partition, and sums of measures."""
+"""Predictions and metrics of a fitted model on Dask collections, one partition at a time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from labelweave.foundation.arguments import checked
 
 
 def answer(method: str, model: Any, X: Any, *given: Any, **named: Any) -> Any:
-    """Answer for a method of a model whose X is a collection; ``compare`` has several models."""
+    """Run a method of a model whose X is a collection; ``compare`` has several models."""
     if method not in _ANSWERS:
-        raise ValueError(f"{type(model).__name__}.{method} takes rows in memory, but X is on a cluster.")
+        raise ValueError(f"{type(model).__name__}.{method} does not take Dask collections; pass arrays.")
     if method not in ("fit", "compare"):
         check_is_fitted(model)
     return _ANSWERS[method](model, X, *given, **named)
@@ -67,7 +67,7 @@ def _score(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> floa
 def score_table(
     model: Any, X: Any, y: Any = None, sample_weight: Any = None, k: Sequence[int] = (1, 3, 5)
 ) -> dict[str, float]:
-    """Collect the usual metrics of a model, one partition at a time: sums over rows come to the client.
+    """Compute the usual metrics of a model, one partition at a time: only sums over rows come to the client.
 
     Parameters
     ----------
@@ -80,22 +80,22 @@ def score_table(
     sample_weight : dask array or Series of shape (n,), or list as X, default=None
         Weights of the rows.
     k : sequence of int, default=(1, 3, 5)
-        For precision and discounted gain at k; those above the number of labels are left out.
+        For precision and discounted gain at k; those above the number of labels are ignored.
 
     Returns
     -------
     dict of str to float
-        What :func:`labelweave.metrics.score_table` gives, but for "auc_label", which needs all scores of
-        a label in one place.  NaN where nothing defines a metric.
+        The metrics of :func:`labelweave.metrics.score_table` except "auc_label", which needs all scores of
+        a label in one place.  NaN where a metric is undefined.
 
     Raises
     ------
     ValueError
-        If data make no sense; the partition is named.  If the model is of classes.
+        If data are invalid, with the partition, or the model predicts one class per row.
     """
     check_is_fitted(model)
     if _has_classes(model):
-        raise ValueError("score_table is of labels, and this model has one class a row; see score.")
+        raise ValueError("score_table is for labels, but this model predicts one class per row; use score.")
     return dict(summed(connected(), model, table_sums, X, y, sample_weight, tuple(k)).table())
 
 
@@ -111,12 +111,12 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 def _scoring(model: Any) -> Any:
-    """Return the classifier that knows the form of the labels."""
+    """Return the classifier that has the form of the labels."""
     return model.classifier_ if isinstance(model, TableModel) else model
 
 
 def _has_classes(model: Any) -> bool:
-    """Tell whether a row has one class, be it that predictions are sets of these."""
+    """Return whether a row has one class, even if predictions are sets of classes."""
     inner = _scoring(model)
     return inner._form.kind != "labels" or getattr(inner, "_one_of", None) is not None
 
@@ -128,7 +128,7 @@ def _lazily(method: str, model: Any, X: Any, meta: Any, width: int | None, **mor
 def _of_rows(
     rows: Any, model: Any, method: str, empty: Any, k: int | None = None, part: int | None = None
 ) -> Any:
-    """Call a method of the model for the rows of a partition, which may be none."""
+    """Call a method of the model on the rows of a partition, possibly none."""
     if count_rows(rows) == 0:
         return empty
     found = getattr(model, method)(rows, *(() if k is None else (k,)))

@@ -1,4 +1,4 @@
-"""The rows of a partition as workers read them: checked, described to the client, and counted."""
+"""The rows of a partition as workers read them: validated, described for the client, and counted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from labelweave.solvers.frame import State
 
 
 class Sized:
-    """Base of what workers keep: tells Dask how large it is, for where tasks go and what spills."""
+    """Base of objects on workers: reports its size to Dask, for scheduling and spilling."""
 
     def __sizeof__(self) -> int:
         return size_in_bytes(vars(self))
@@ -50,9 +50,9 @@ class Sized:
 
 
 def aligned(value: Any) -> Any:
-    """Copy arrays that a message has brought to odd addresses: NumPy multiplies these otherwise.
+    """Copy arrays that a message left at unaligned addresses, where NumPy multiplies differently.
 
-    Arrays in the attributes of this library's and of SciPy's objects are put in their places.
+    Arrays in the attributes of this library's and of SciPy's objects are replaced in place.
     """
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned else value.copy()
@@ -63,13 +63,13 @@ def aligned(value: Any) -> Any:
 
 
 def size_in_bytes(value: Any) -> int:
-    """Add up the arrays that it holds."""
+    """Return the total size of the arrays inside."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     if isinstance(value, list | tuple):
         return sum(map(size_in_bytes, value))
     inner = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    # a list first, as threads may keep what they compute in the attributes meanwhile
+    # a list first, as threads may cache results in the attributes meanwhile
     return sum(map(size_in_bytes, list(inner.values())))
 
 
@@ -77,14 +77,14 @@ sizeof.register(State, size_in_bytes)
 
 
 def itself(value: Any) -> Any:
-    """Return a value as a task, which is done again where a worker died with it; scattered values are not."""
+    """Return a value as a task, which Dask repeats if its worker dies, unlike scattered values."""
     return value
 
 
 class Held(Sized):
-    """Rows as a worker keeps them, and the problem that was asked for last, stated once in a process.
+    """Rows on a worker, and the last requested problem, built once per process.
 
-    rows: what :meth:`stated` makes problems of.
+    rows: the input of :meth:`stated`.
     """
 
     def __init__(self, rows: Any) -> None:
@@ -92,11 +92,9 @@ class Held(Sized):
         self._last: tuple[Any, Any] | None = None
 
     def stated(self, asked: Any) -> Any:
-        """State the problem that is asked for."""
         raise NotImplementedError
 
     def problem(self, asked: Any) -> Any:
-        """Return the problem that is asked for."""
         with self._lock:
             if self._last is None or self._last[0] is not asked:
                 self._last = asked, self.stated(asked)
@@ -116,11 +114,11 @@ class Held(Sized):
 @keeps_files
 @dataclass(frozen=True)
 class ReadRows(Sized):
-    """A partition as it was read.
+    """A partition after reading.
 
-    targets: many labels a row, or the class of each, of which there is no form.
+    targets: labels, or the class of each row, which has no form.
     entries: weights of entries, see :func:`labelweave.estimators.targets.read_entry_weights`.
-    key: of the task that gave it.
+    key: of the task that made it.
     """
 
     features: FeatureMatrix
@@ -132,20 +130,20 @@ class ReadRows(Sized):
 
     @property
     def files(self) -> list[Filed]:
-        """Those that it is in, but for its labels and weights."""
+        """The files that contain it, except its labels and weights."""
         return [self.features.filed] if isinstance(self.features, FiledFeatures) else []
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the client knows of a partition.
+    """The client's summary of a partition.
 
-    form: how many labels a row looked; None for classes.
+    form: the form of labels; None for classes.
     classes: those that occur; None for labels.
     largest_weight, largest_norm: of rows; the norm squared.
-    entries: stored features; largest: the largest size of one.
+    entries: stored features; largest: the largest absolute value.
     mark: a digest of the data.
-    n_weighted: the labels whose entries have weights of their own; None where there are none.
+    n_weighted: the number of labels with entry weights; None without entry weights.
     counts: how often labels occur; None for classes, of which other partitions may have more.
     """
 
@@ -165,13 +163,13 @@ class Facts:
 
     @classmethod
     def of(cls, rows: ReadRows | ValueError | None) -> Facts | ValueError | None:
-        """Look at a partition; None of one without rows."""
+        """Describe a partition; None without rows."""
         if not isinstance(rows, ReadRows):
             return rows
         features, targets, entries = rows.features, rows.targets, rows.entries
         labels = targets if isinstance(targets, LabelMatrix) else None
         classes = None if isinstance(targets, LabelMatrix) else _classes_of(targets)
-        # what is not stored of sparse weights is 1
+        # entries that sparse weights do not store are 1
         more = [] if entries is None else [type(entries).__name__, sp.csr_array(entries)]
         y = labels.parts() if labels is not None else np.asarray(targets).astype(np.str_)
         return cls(
@@ -189,7 +187,7 @@ class Facts:
 
     @classmethod
     def joined(cls, parts: Sequence[Facts]) -> Facts:
-        """Say what is known of several partitions together, but for classes and counts."""
+        """Combine the summaries of partitions, except classes and counts."""
         return parts[0] if len(parts) == 1 else replace(
             parts[0],
             n_rows=sum(part.n_rows for part in parts),
@@ -201,7 +199,7 @@ class Facts:
         )  # fmt: skip
 
     def of_rows(self, n_rows: int) -> Facts:
-        """Say what is known of some of the rows."""
+        """Return the summary for some of the rows."""
         return replace(self, n_rows=n_rows, entries=-(-self.entries * n_rows // self.n_rows))
 
 
@@ -211,7 +209,7 @@ def _names_of(rows: ReadRows) -> list[list[str] | None]:
 
 
 def facts_of_features(rows: ReadRows) -> dict[str, Any]:
-    """Look at the features of a partition: their facts, by name."""
+    """Describe the features of a partition: their facts, by name."""
     features = rows.features
     return {
         "n_features": features.shape[1],
@@ -234,7 +232,7 @@ def read_rows(reader: Any, X: Any, y: Any, weight: Any, entry_weight: Any) -> Re
     features = reader._read_features(X, reset=True)
     names = getattr(reader, "feature_names_in_", None)
     features.names = None if names is None else np.asarray(names, np.str_)
-    if texts_of(y) is not None:  # of which a partition does not show whether they are lists
+    if texts_of(y) is not None:  # a partition does not reveal whether these are lists
         y = np.asarray(y, object)
     has_labels = has_many_labels(y)
     targets: Any = LabelMatrix.from_any(y) if has_labels else _classes(y)
@@ -247,64 +245,64 @@ def read_rows(reader: Any, X: Any, y: Any, weight: Any, entry_weight: Any) -> Re
 
 
 def count_rows(X: Any) -> int:
-    """Count the rows of a partition, which may be a list of them."""
+    """Return the number of rows of a partition, which may be a list of them."""
     try:
         return int(_num_samples(X))
     except TypeError:
         raise ValueError(
-            f"X is of type {type(X).__name__}; give each partition as a table of numbers, a row an example."
+            f"X is of type {type(X).__name__}; pass partitions as tables of numbers, one row per example."
         ) from None
 
 
 def is_empty(X: Any, y: Any) -> bool:
-    """Tell a partition without rows; refuse targets of none, and those that could not be read."""
+    """Return whether a partition has no rows; raise for targets without rows, and unreadable ones."""
     if isinstance(y, ValueError):
         raise y
     if count_rows(X):
         return False
     n_targets = 0 if y is None else _num_samples(y)
     if n_targets:
-        raise ValueError(f"X has 0 rows but y has {n_targets}.")
+        raise ValueError(f"X has 0 rows but y has {n_targets}; pass as many.")
     return True
 
 
 def _classes(y: Any) -> Array:
-    """Read one class a row; lists that were turned to text are none."""
+    """Read one class per row; raise for lists that were converted to text."""
     if isinstance(y, ClassProbabilities):
         raise ValueError(
-            "y has probabilities of classes, which are read in memory alone; give "
+            "y has probabilities of classes, which need data in memory; pass "
             "labelweave.LabelMatrix.from_probabilities(y.table, y.classes) for each partition, or classes."
         )
     classes = np.asarray(column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y))
     known = [entry for entry in classes if not is_missing(entry)] if classes.dtype.kind in "OU" else []
     if known and all(isinstance(entry, str) and entry[:1] + entry[-1:] == "[]" for entry in known):
         raise ValueError(
-            f"y has lists as text, such as {known[0][:40]!r}, as Dask's frames make it; set dask.config.set("
-            "{'dataframe.convert-string': False}) before the frame is made."
+            f"y has lists as text, such as {known[0][:40]!r}, as Dask converts them; call dask.config.set("
+            "{'dataframe.convert-string': False}) before the DataFrame is created."
         )
     if classes.dtype.kind == "O":
-        _classes_of(classes)  # which refuses text beside numbers
+        _classes_of(classes)  # raises for text mixed with numbers
     return classes
 
 
 def tags_in(y: Any) -> set[Any]:
-    """Give the labels that lists of them have."""
+    """Return the set of labels in lists."""
     return set(read_tags(_lists(y))[2])
 
 
 def with_labels(rows: ReadRows, y: Any, names: Sequence[Any], form: TargetForm) -> ReadRows:
-    """Give rows the labels of lists, a column each of these names; others do not count."""
+    """Replace lists by labels with one column per name; others are ignored."""
     positives, observed, tags = read_tags(_lists(y), list(names), others="ignore")
     return replace(rows, targets=LabelMatrix(positives, observed, tags), form=form)
 
 
 def _lists(y: Any) -> list[Any]:
     rows = tag_rows(y)
-    return list(y) if rows is None else rows  # where nothing is known of any
+    return list(y) if rows is None else rows  # if no entry is observed
 
 
 def _entries(entry_weight: Any, targets: Any) -> Any:
-    """Read weights of entries; how many classes there are, other partitions say too."""
+    """Read entry weights; other partitions may add classes."""
     if isinstance(targets, LabelMatrix):
         return read_entry_weights(entry_weight, targets)
     width = entry_weight.shape[1] if getattr(entry_weight, "ndim", 0) == 2 else 1
@@ -315,10 +313,10 @@ def _weights(given: Any, n_rows: int) -> Array:
     weights = numbers_of(given, "sample_weight").astype(np.float64)
     if weights.shape != (n_rows,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}; give one number for each of {n_rows} rows."
+            f"sample_weight has shape {weights.shape}; pass one number for each of {n_rows} rows."
         )
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight has an entry that is negative or not finite; give numbers from 0 on.")
+        raise ValueError("sample_weight has an entry that is negative or not finite; pass numbers >= 0.")
     return weights
 
 
@@ -326,10 +324,10 @@ def _weights(given: Any, n_rows: int) -> Array:
 class Counts:
     """How often labels occur, (L,) each.
 
-    positives, observed: rows that have each label, and that say anything of it.
+    positives, observed: rows in which each label is positive, and in which it is observed.
     weights: of the rows in which it is positive, and negative.
-    n_rows: those that say anything of any label.
-    largest: the largest weight of an entry; has_weights: whether entries have weights of their own.
+    n_rows: rows with any observed label.
+    largest: the largest weight of an entry; has_weights: whether entries have their own weights.
     """
 
     positives: Array
@@ -341,7 +339,6 @@ class Counts:
 
     @classmethod
     def of(cls, rows: ReadRows, form: TargetForm) -> Counts:
-        """Count in a partition."""
         labels = labels_of(rows, form)
         weights, n_rows = counts_by_class(labels, rows.weights), rows_with_labels(labels)
         entries = entries_of(rows, labels)
@@ -359,31 +356,30 @@ class Counts:
 
 
 def labels_of(rows: ReadRows, form: TargetForm) -> LabelMatrix:
-    """Give the labels of a partition, of all classes where a row has one."""
+    """Return the labels of a partition, with a column per class if a row has one."""
     if isinstance(rows.targets, LabelMatrix):
         return rows.targets
     return SeenRows(rows.features, rows.targets, rows.weights, None, form.classes).targets()[0]
 
 
 def rows_of(features: FeatureMatrix) -> Any:
-    """Give features as models read them, by name where they have names."""
+    """Return features as models read them, with names if they have any."""
     if features.names is None or features.is_sparse:
         return features.data
     return pd.DataFrame(features.data, columns=features.names)
 
 
 def weights_of(rows: ReadRows) -> Array:
-    """Give the weights of the rows of a partition."""
     return rows.weights
 
 
 def entries_of(rows: ReadRows, labels: LabelMatrix) -> RowsByLabels | sp.coo_array | None:
-    """Give the weights of the entries of a partition, those of targets that are no signs too."""
+    """Return the entry weights of a partition, including those for soft targets."""
     return sure_weights(labels, rows.entries)
 
 
 def relabelled(rows: ReadRows, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadRows:
-    """Give rows the labels that a function makes of theirs."""
+    """Replace the labels by a function of them."""
     assert isinstance(rows.targets, LabelMatrix), "these are no classes"
     return replace(rows, targets=of_labels(rows.targets))
 
@@ -403,19 +399,19 @@ def some_rows(rows: ReadRows, which: Array) -> ReadRows:
 
 
 def given_entries(rows: ReadRows) -> RowsByLabels | sp.coo_array | None:
-    """Give the weights of entries as they were given."""
+    """Return the weights of entries as the user passed them."""
     return rows.entries
 
 
 def stacked_entries(parts: Sequence[RowsByLabels | sp.coo_array]) -> RowsByLabels | sp.coo_array:
-    """Put weights of entries below one another: dense, if those of a partition are."""
+    """Concatenate entry weights: dense if those of a partition are."""
     if all(map(sp.issparse, parts)):
         return sp.coo_array(sp.vstack(parts))
     return np.concatenate([weights_of_entries(np.ones(part.shape[0]), part) for part in parts])
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """Put rows below one another, of whatever kind their tables are: sparse, if one of them is."""
+    """Concatenate rows of tables of any type: sparse if one of them is."""
     first = parts[0]
     if first is None or len(parts) == 1:
         return first

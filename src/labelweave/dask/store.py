@@ -1,7 +1,7 @@
-"""Where the states of label blocks are kept while they are fitted, so that nothing is lost for long.
+"""Storage of the states of label blocks during a fit, to limit lost work.
 
-A folder on this machine, or any place that fsspec reaches, with a file a block, written as a whole.
-Without a place of the user's it is a temporary folder, from which blocks go on whose workers died.
+A folder on this machine, or any place that fsspec reaches, with one file per block, replaced atomically.
+Without a place from the user it is a temporary folder, from which blocks of dead workers resume.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _KIND = "TravellingCheckpoint"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Where a block stands after so many rounds.
+    """The state of a block after some rounds.
 
     check_below: see :class:`labelweave.solvers.dual_coordinate_ascent.SweepState`.
-    end: the block, once it is fitted; then there is no state.
+    end: the fitted block; then there is no state.
     """
 
     rounds: int
@@ -45,7 +45,7 @@ class Snapshot:
     end: FittedBlock | None = None
 
     def to_plain(self) -> dict[str, Any]:
-        """Write it as dictionaries, numbers and arrays."""
+        """Convert it to dictionaries, numbers and arrays."""
         return {
             "rounds": self.rounds,
             "check_below": None if np.isinf(self.check_below) else self.check_below,
@@ -56,7 +56,6 @@ class Snapshot:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Snapshot:
-        """Make it again."""
         below, traveller, end = plain["check_below"], plain["traveller"], plain["end"]
         return cls(
             rounds=plain["rounds"],
@@ -70,8 +69,8 @@ class Snapshot:
 class Store:
     """The snapshots of one fit, in a place.
 
-    place: a path or a URL that fsspec knows; None for a temporary folder.
-    marks: what the fit is of, by name; snapshots of another fit are refused.
+    place: a path or a URL that fsspec supports; None for a temporary folder.
+    marks: properties of the fit, by name; snapshots of another fit are refused.
     Raises ModelFileError, a ValueError, if the place has such snapshots, or is a file.
     """
 
@@ -91,18 +90,18 @@ class Store:
             self._temporary.cleanup()
             raise ModelFileError(
                 ParameterMessage(
-                    f"`checkpoint={str(place)!r}` is a file, and a fit on a cluster is kept in a folder; "
-                    "name one, which is made if it does not exist."
+                    f"`checkpoint={str(place)!r}` is a file, but a fit on a cluster needs a folder; "
+                    "pass a folder, which is created if it does not exist."
                 )
             )
 
     def _paths(self, block: int) -> tuple[Path, str]:
-        """Say where the file of a block is written and read here, and where it is kept."""
+        """Return the path where the file of a block is written and read here, and its final place."""
         name = f"block-{block}.lwc"
         return self._written / name, f"{self._root}/{name}"
 
     def put(self, block: int, snapshot: Snapshot) -> None:
-        """Keep the snapshot of a block in the place of the last one."""
+        """Store the snapshot of a block, replacing the last one."""
         arrays: dict[str, Any] = {}
         plain = {"marks": self.marks, "snapshot": snapshot.to_plain()}
         path, kept = self._paths(block)
@@ -114,7 +113,7 @@ class Store:
         self._known.add(block)
 
     def get(self, block: int) -> Snapshot | None:
-        """Return the last snapshot of a block; None if there is none."""
+        """Return the last snapshot of a block; None without one."""
         if block not in self._known:
             return None
         path, kept = self._paths(block)
@@ -125,8 +124,8 @@ class Store:
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelFileError(
                 ParameterMessage(
-                    f"`checkpoint={str(self.place)!r}`: the fit cannot go on from block {block} there "
-                    f"({said}); delete that folder, or name another one."
+                    f"`checkpoint={str(self.place)!r}`: the fit cannot resume from block {block} there "
+                    f"({said}); delete that folder, or pass another one."
                 )
             ) from error
         finally:
@@ -143,7 +142,7 @@ class Store:
         return Snapshot.from_plain(plain["snapshot"])
 
     def close(self, *, is_done: bool) -> None:
-        """Remove the snapshots of a fit that is done; those of one that is not stay in the user's place."""
+        """Remove the snapshots of a completed fit; those of an incomplete one stay in the user's place."""
         if is_done:
             for block in self._known:
                 self._files.rm_file(self._paths(block)[1])

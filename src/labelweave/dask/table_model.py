@@ -1,6 +1,6 @@
-"""A classifier of the rows of frames in partitions: words are counted, and features made, where rows are.
+"""A classifier of DataFrames in partitions: words are counted, and features computed, where rows are.
 
-Counts of partitions add up to what a table's vectorizer learns from all rows.
+Counts of partitions add up to those of a table's vectorizer on all rows.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from labelweave.datasets.vector_blocks import DenseBlock
 from labelweave.estimators import TableModel
 from labelweave.estimators.table_model import frame_of
 
-_ENOUGH = 1000  # rows to guess the kinds of columns from
+_ENOUGH = 1000  # rows to infer the kinds of columns from
 
 
 @dataclass(frozen=True)
 class TableCounts:
     """Counts over some rows of a table.
 
-    words: for each text column, in how many rows each word is.
+    words: for each text column, the number of rows with each word.
     values: of each categorical column.
-    numbers: of numeric columns how many there are, their mean, and the sum of squared distances from it.
+    numbers: of numeric columns their count, mean, and sum of squared deviations.
     vectors: sums of each column of vectors.
     Shapes: numbers (3, n_numeric).
     """
@@ -51,15 +51,15 @@ class TableCounts:
 
     @classmethod
     def of(cls, vectorizer: TableVectorizer, frame: Any) -> TableCounts:
-        """Count in rows for a vectorizer that is to be fitted.
+        """Count in rows for a vectorizer before its fit.
 
-        Raises ValueError if a column is absent, or a number is missing or none.
+        Raises ValueError if a column is absent, or a number is missing or not numeric.
         """
         frame = vectorizer._table(frame)
         table = vectorizer._numbers(frame)
         is_there = ~np.isnan(table)
         counts = is_there.sum(axis=0)
-        with np.errstate(over="ignore", invalid="ignore"):  # which is refused by name in the end
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by name at the end
             means = np.where(is_there, table, 0).sum(axis=0) / np.maximum(counts, 1)
             squares = np.where(is_there, np.square(table - means), 0).sum(axis=0)
         words, values, _ = vectorizer._nothing_seen()
@@ -83,9 +83,9 @@ class TableCounts:
         )
 
     def fitted(self, vectorizer: TableVectorizer) -> TableVectorizer:
-        """Give a vectorizer fitted to the rows that were counted: up to rounding as to all of them at once.
+        """Return a vectorizer fitted to the counted rows, up to rounding like a fit to all of them at once.
 
-        Raises ValueError if a text column has no word that is frequent enough, or a numeric one no number.
+        Raises ValueError if a text column has no frequent word, or a numeric one no number.
         """
         count, means, squares = self.numbers
         refuse_no_scale(vectorizer.numeric, count, squares)
@@ -98,13 +98,13 @@ class TableCounts:
 def fit_frames(
     model: TableModel, client: Client, parts: Sequence[tuple[Any, ...]], fit: Callable[..., int]
 ) -> int:
-    """Learn features from the frames of all partitions, and fit the classifier to them; count their rows.
+    """Fit features to the DataFrames of all partitions, and then the classifier; return the row count.
 
     fit: fits a model in place to partitions.
     """
     if model.encoder is not None:
-        said = "An encoder does not go with Dask's collections, as its weight is chosen on rows in memory"
-        raise ValueError(f"{said}; leave it out, or put its vectors into a column.")
+        said = "An encoder does not support Dask collections, as its weight is chosen on rows in memory"
+        raise ValueError(f"{said}; omit it, or put its vectors into a column.")
     classifier, columns = unfitted(model.classifier), model._columns()
     frames, is_verbose = [part[0] for part in parts], bool(innermost(classifier).verbose)
     if not columns.are_resolved:
@@ -119,7 +119,7 @@ def fit_frames(
 
 
 def _guessed(client: Client, frames: Sequence[Any], columns: TableColumns) -> TableColumns:
-    """Guess the kinds of columns from the first partitions that have rows enough."""
+    """Infer the kinds of columns from the first partitions with enough rows."""
     first: list[Any] = []
     n_rows = 0
     for frame in frames:
@@ -160,7 +160,7 @@ def _counted(vectorizer: TableVectorizer, rows: Any) -> TableCounts | None:
 
 
 def _featured(vectorizer: TableVectorizer, rows: Any, y: Any) -> tuple[Any, Any]:
-    """Make the features of a partition; who reads it says what is wrong, with the partition."""
+    """Compute the features of a partition; errors are raised when it is read, with the partition."""
     frame = frame_of(rows)
     try:
         if len(frame):

@@ -1,4 +1,4 @@
-"""What workers do: pure functions of partitions and states, which Dask may call again for what was lost."""
+"""Tasks of the workers: pure functions of partitions and states, which Dask may repeat for lost results."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from labelweave.problems.travelling_margins import (
 from labelweave.solvers import DualCoordinateAscent
 
 Seats = tuple[Seat, ...]
-"""The seats of a block at a partition, chunk by chunk."""
+"""The seats of a block at a partition, one per chunk."""
 
 
 @dataclass(frozen=True)
 class Common:
-    """What is the same for all partitions of a fit.
+    """Data shared by all partitions of a fit.
 
-    form: of the targets; classes: all of them, where a row has one.
+    form: of the targets; classes: all of them, if each row has one.
     factors: weights of classes, see :func:`labelweave.estimators.entry_weights.class_factors`.
     upper: 2 C.
-    margins (2, L): those asked of positives and negatives.
+    margins (2, L): the required margins of positives and negatives.
     roots (L,): of the variances of labels; None if all are 1.
-    covariance: of labels that it couples; None where they are independent.
-    mean: what weights are drawn to, of labels of variance 1.
-    settings: of the ordinary fit, where all rows are in one place.
+    covariance: of coupled labels; None if they are independent.
+    mean: the prior mean of weights, for labels of variance 1.
+    settings: of the ordinary fit, if all rows are in one place.
     """
 
     form: TargetForm
@@ -67,18 +67,18 @@ class Common:
     mean: LabelMean | None = None
 
     def stream(self, *key: int) -> np.random.Generator:
-        """Give the random numbers of a block, or of a block at a stop."""
+        """Return the random generator of a block, or of a block at a stop."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
 
     def of_block(self, labels: Array) -> Array | None:
-        """Write out the covariance of a block of labels; None where they are independent."""
+        """Return the dense covariance of a block of labels; None if they are independent."""
         return None if self.covariance is None else self.covariance.columns(labels).to_dense()
 
 
 def arranged(
     common: Common, number: int, groups: Sequence[Sequence[ReadRows]], *, is_filed: bool
 ) -> Partition:
-    """Bring rows into the order of solving, group by group those that one or more reads gave.
+    """Bring rows into the order of solving, grouped by the reads that made them.
 
     is_filed: whether they go into files.
     """
@@ -110,7 +110,6 @@ def _margins_of(rows: ReadRows, common: Common) -> MarginData:
 
 
 def joined(stretches: Sequence[MarginData]) -> MarginData:
-    """Put rows under one another."""
     columns = ([getattr(data, name) for data in stretches] for name in ("features", "labels", "upper"))
     features, labels, upper = map(stacked, columns)
     return replace(stretches[0], features=features, labels=labels, upper=upper)
@@ -118,7 +117,7 @@ def joined(stretches: Sequence[MarginData]) -> MarginData:
 
 @dataclass(frozen=True)
 class FittedBlock(Sized):
-    """A block at its end: weights (k, d) and intercepts (k,) of its labels, objectives and rounds."""
+    """A fitted block: weights (k, d) and intercepts (k,) of its labels, objectives and rounds."""
 
     weights: Array
     intercepts: Array
@@ -128,7 +127,7 @@ class FittedBlock(Sized):
 
 
 def fitted(partition: Partition, block: int, labels: Array, common: Common) -> FittedBlock:
-    """Fit a block where all rows are together, by the solver that the ordinary estimator takes."""
+    """Fit a block where all rows are in one place, with the ordinary estimator's solver."""
     rows = partition.rows
     with Workers().running():
         if common.covariance is not None or not _task(rows.data, common).walks_rows:
@@ -145,13 +144,13 @@ def fitted(partition: Partition, block: int, labels: Array, common: Common) -> F
 
 
 def _task(data: MarginData, common: Common) -> MarginTask:
-    """Pose the ordinary fit."""
+    """Build the ordinary fitting task."""
     source = KernelSource(make_kernel("linear"), data.features)
     return MarginTask(data, source, data.features, common.settings, Journal())
 
 
 def _fitted_by_task(rows: OrderedRows, labels: Array, common: Common) -> FittedBlock:
-    """Fit labels that a covariance couples, or a block by global steps."""
+    """Fit labels coupled by a covariance, or a block by global steps."""
     data, order = rows.data.rows(np.argsort(rows.order)), labels
     if len(labels) < data.labels.n_labels or common.covariance is None:
         data, order = data.some_labels(np.sort(labels)), np.argsort(np.argsort(labels))
@@ -163,21 +162,21 @@ def _fitted_by_task(rows: OrderedRows, labels: Array, common: Common) -> FittedB
 
 
 def _of_labels(weights: Array, labels: Array) -> Array:
-    """Give the weights of a block a row a label, from (slabs, d, WIDTH)."""
+    """Return the weights of a block, one row per label, from (slabs, d, WIDTH)."""
     by_label = weights.transpose(0, 2, 1).reshape(-1, weights.shape[1])
     return np.ascontiguousarray(by_label[: len(labels)])
 
 
 def never_stops(*_: Any) -> bool:
-    """Let a fit of the ordinary estimator go on, as a callback of it."""
+    """Never stop a fit, as its callback."""
     return False
 
 
 class Visit(NamedTuple):
-    """Which rows of a partition a block visits.
+    """The rows of a partition that a block visits.
 
     round: of the block; is_full: whether all rows are visited in it.
-    piece: which of so many pieces of the rows.
+    piece: which of the pieces of the rows.
     """
 
     round: int
@@ -191,7 +190,7 @@ def visit(
 ) -> tuple[Traveller, Seats]:
     """Let a block of labels visit a partition.
 
-    traveller, seats: those of the visits before, which may come as their pairs; None of a block that begins.
+    traveller, seats: after the previous visits, maybe as their pairs; None for a block that starts.
     Returns both after the visit.
     """
     if isinstance(traveller, tuple):
@@ -201,12 +200,11 @@ def visit(
 
 
 def begun(partition: Partition, labels: Array) -> Traveller:
-    """Let a block begin."""
     return partition.chunks[0].block(labels).first_traveller()
 
 
 def round_ended(last: Any, labels: Array, common: Common, *, was_full: bool) -> Traveller:
-    """Do what is due when a block has visited all rows; its last visit may come as the pair."""
+    """Finish a round after a block has visited all rows; its last visit may come as the pair."""
     traveller = last[0] if isinstance(last, tuple) else last
     with Workers().running():
         return end_of_round(
@@ -215,18 +213,18 @@ def round_ended(last: Any, labels: Array, common: Common, *, was_full: bool) -> 
 
 
 def met_gap(traveller: Traveller) -> float:
-    """Give the gap that a block met in its last full round."""
+    """Return the gap that a block encountered in its last full round."""
     return traveller.met_gap
 
 
 def summed(partition: Partition, labels: Array, method: str, *given: Any) -> Array:
-    """Add what a method of a block gives over a partition, for what is given and its seats, the last one."""
+    """Sum a method of a block over a partition, called with arguments and, as the last one, its seats."""
     *more, seats = given
     return partition.summed(method, labels, seats, *more)
 
 
 def values_in_use(traveller: Traveller, labels: Array, common: Common, *sums: Array) -> tuple[float, float]:
-    """Put primal and dual value of a block together."""
+    """Combine the primal and dual value of a block."""
     return _values(traveller, labels, common, in_tree_order(sums), traveller.moves.totals)
 
 
@@ -239,7 +237,7 @@ def _values(
 
 
 def exact_weights(product: Array, labels: Array, common: Common) -> Array:
-    """Give the weights that follow X^T B, in float64."""
+    """Return the weights that follow from X^T B, in float64."""
     with Workers().running():
         return spread_by(common.of_block(labels), product)
 
@@ -252,7 +250,7 @@ def exact_sums(partition: Partition, labels: Array, weights: Array, constants: A
 
 
 def exact_constants(traveller: Traveller, labels: Array, common: Common) -> Array:
-    """Give the intercepts in float64: (slabs, WIDTH)."""
+    """Return the intercepts in float64: (slabs, WIDTH)."""
     return spread_by(common.of_block(labels), traveller.pulls)
 
 
@@ -260,7 +258,7 @@ def settled(
     weights: Array, constants: Array, traveller: Traveller, labels: Array, rounds: int, common: Common,
     *sums: Array,
 ) -> FittedBlock:  # fmt: skip
-    """Put a block together with its certificate."""
+    """Assemble a block with its certificate."""
     whole = in_tree_order(sums)
     primal, dual = _values(traveller, labels, common, whole[:3], whole[3])
     own, known = _of_labels(weights, labels), common.mean

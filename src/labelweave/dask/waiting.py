@@ -1,4 +1,4 @@
-"""Waiting for the cluster: never for long without a word, and not for workers that die again and again."""
+"""Waiting for the cluster: with messages after long silence, and an end when workers die repeatedly."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from distributed.comm import CommClosedError
 
 _Task = TypeVar("_Task", bound=Callable[..., Any])
 
-SILENCE = 60.0  # seconds without any task done before it is said why
+SILENCE = 60.0  # seconds without a finished task before a warning
 SAY_EVERY = 2.0
-"""Seconds between lines on how far a fit is."""
+"""Seconds between progress lines."""
 PAUSE = 0.5
-"""Seconds before another try to reach a worker."""
+"""Seconds before another attempt to reach a worker."""
 LOST = (CancelledError, KilledWorker, OSError, TimeoutError)
-"""What tells that work is gone, mostly with the worker that did it."""
-_MOST_FAILURES = 3  # times that a task cannot read or write its data before a fit ends
+"""Errors of lost work, mostly with its worker."""
+_MOST_FAILURES = 3  # failures of a task to read or write its data before a fit ends
 MOST_KILLS = 2
-"""Times that Dask gives a task up, whose worker died four times each, before a fit ends."""
+"""How often Dask may give up a task, whose worker died four times each, before a fit ends."""
 
 
 def warn_of_silence(client: Client, stacklevel: int) -> None:
-    """Say why no task has ended, as far as the scheduler knows."""
+    """Warn with the reason why no task has ended, as far as the scheduler reports."""
     warnings.warn(
         f"No task of the fit has ended for {SILENCE:.0f} s: {_why(client)}", UserWarning, stacklevel
     )
@@ -36,30 +36,30 @@ def warn_of_silence(client: Client, stacklevel: int) -> None:
 def _why(client: Client) -> str:
     address = client.scheduler.address
     if client.status != "running":
-        return f"the connection to {address} is {client.status}; see whether it runs."
+        return f"the connection to {address} is {client.status}; check whether it runs."
     workers = client.scheduler_info(n_workers=-1)["workers"]
     if not workers:
-        return f"no worker is connected to {address}; start some, and it goes on, or interrupt it."
+        return f"no worker is connected to {address}; start some, and the fit continues, or interrupt it."
     paused = [name for name, worker in workers.items() if worker.get("status") == "paused"]
     if paused:
         return (
             f"{len(paused)} of {len(workers)} workers are paused, since their memory is full; "
-            "give them more, or more workers, or make partitions smaller."
+            "give them more memory, add workers, or use smaller partitions."
         )
     return (
-        f"{len(workers)} workers are connected, and are busy or do not answer; smaller partitions make "
+        f"{len(workers)} workers are connected, and are busy or do not respond; smaller partitions make "
         "shorter tasks."
     )
 
 
 class LostRowsError(RuntimeError):
-    """Values that were put onto a worker as they are died with it."""
+    """Values that were scattered to a worker were lost with it."""
 
 
 def returning_refusals(task: _Task) -> _Task:
-    """Let a task return what it refuses, for :func:`gathered` to raise.
+    """Return a task's ValueErrors as results, for :func:`gathered` to raise.
 
-    Errors that tasks raise are written to the logs of workers, and which one comes first is chance.
+    Errors that tasks raise go to the logs of workers, and which one comes first is random.
     """
 
     @wraps(task)
@@ -77,21 +77,21 @@ def returning_refusals(task: _Task) -> _Task:
 def gathered(
     client: Client, futures: Sequence[Future], what: str = "", long: Sequence[Future] = (), part: str = ""
 ) -> list[Any]:  # fmt: skip
-    """Gather what tasks gave, again where workers died with it; raise the first refusal among it.
+    """Gather the results of tasks, again after worker deaths; raise the first refusal.
 
-    what: is written to stderr, with how many are done, every two seconds in which
-        some were; nothing if it is empty.
-    long: tasks before these that take long, and are counted in their place.
-    part: what each task is of, which a refusal is then said of with its number.
-    Raises RuntimeError if workers die again and again, LostRowsError if they had what cannot be made again,
-    OSError if a task cannot read its data each time that it is done.
+    what: is written to stderr with the number of finished tasks, every two seconds in
+        which some finished; nothing if it is empty.
+    long: earlier tasks that take long, and are counted instead.
+    part: the name of a task's part, which a refusal mentions with its number.
+    Raises RuntimeError if workers die repeatedly, LostRowsError if they had data that cannot be recomputed,
+    OSError if a task repeatedly cannot read its data.
     """
     kills = failures = 0
     while True:
         try:
             if long:
                 _settle(client, long, what)
-            _settle(client, futures, "" if long else what)  # which raises for lost values too
+            _settle(client, futures, "" if long else what)  # raises for lost values too
             return _without_refusals(list(client.gather(list(futures))), part)
         except KilledWorker as error:
             kills += 1
@@ -117,29 +117,29 @@ def _without_refusals(found: list[Any], part: str) -> list[Any]:
 
 
 def is_of_data(error: BaseException) -> bool:
-    """Tell an error of data that a task reads or writes from one of a worker that is gone."""
+    """Return whether an error is about data that a task reads or writes, not about a lost worker."""
     return isinstance(error, OSError) and not isinstance(error, CommClosedError)
 
 
 def try_again(future: Future) -> None:
-    """Let the scheduler do a failed task again, with what it came from."""
+    """Let the scheduler run a failed task again, with its inputs."""
     future.client.sync(_try_again, future)
 
 
 async def _try_again(future: Future) -> None:
-    """Mark the future as pending, then ask: a quick task may end before the scheduler's answer.
+    """Mark the future as pending, then retry: a quick task may end before the scheduler's answer.
 
-    Future.retry of distributed 2026.8 marks it after the answer, and then waits for ever.
+    Future.retry of distributed 2026.8 marks it after the answer, and then waits forever.
     """
     client = future.client
-    if future.status != "error":  # it came with another task that was tried again
+    if future.status != "error":  # it was retried with another task
         return
     client.futures[future.key].retry()
     await client.scheduler.retry(keys=[future.key], client=client.id)
 
 
 def scattered(client: Client, values: Sequence[Any], worker: str | None = None) -> list[Future]:
-    """Put values onto a worker, other ones if that is gone; wait where there is none."""
+    """Scatter values to a worker, or to others if it is gone; wait if there are none."""
     begun = time.monotonic()
     workers = None if worker is None else [worker]
     while values:
@@ -155,14 +155,14 @@ def scattered(client: Client, values: Sequence[Any], worker: str | None = None) 
 
 
 def wait_for_some(client: Client, futures: Sequence[Future], most: int) -> None:
-    """Wait until no more than so many of these are still to be done."""
+    """Wait until at most some of these are unfinished."""
     while len(left := [future for future in futures if not future.done()]) > max(0, most - 1):
         try:
             with client.as_current():
                 wait(left, timeout=SILENCE, return_when="FIRST_COMPLETED")
         except TimeoutError:
             warn_of_silence(client, stacklevel=6)
-        except CancelledError:  # it is noticed when they are used
+        except CancelledError:  # raised when they are used
             return
 
 
@@ -185,18 +185,18 @@ def _settle(client: Client, futures: Sequence[Future], what: str) -> None:
 
 
 def refuse_lost_rows() -> NoReturn:
-    """Say that rows are gone for good."""
+    """Raise for rows that are lost permanently."""
     raise LostRowsError(
-        "A partition of rows was lost with the worker that had it, and cannot be made again, since "
-        "it was put there as it is; give X and y as collections that read their data."
+        "A partition of rows was lost with its worker, and cannot be recomputed, since "
+        "it was scattered; pass X and y as collections that read their data."
     )
 
 
 def refuse_to_go_on(error: BaseException) -> NoReturn:
-    """Say that workers die again and again; give the error of data as it is."""
+    """Raise for workers that die repeatedly; errors of data are raised unchanged."""
     if is_of_data(error):
         raise error
     raise RuntimeError(
-        f"Workers died each time that a task was done ({type(error).__name__}); see their logs, and give "
-        "them more memory, or make partitions smaller."
+        f"Workers died each time that a task ran ({type(error).__name__}); see their logs, and give "
+        "them more memory, or use smaller partitions."
     ) from error

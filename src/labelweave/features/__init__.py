@@ -1,4 +1,4 @@
-"""The input side: one face for dense and sparse features, and kernels between rows."""
+"""Model inputs: one interface for dense and sparse features, and kernels between rows."""
 
 from labelweave.features import kernels
 from labelweave.features.feature_matrix import FeatureMatrix

@@ -1,8 +1,8 @@
-"""How the rows of a factor become scores: ``image = Phi F``, and back.
+"""Map the rows of a factor to scores, ``image = Phi F``, and back.
 
 A low-rank model scores with Phi W H^T.  An algorithm that moves a factor F of k columns needs Phi F, the
-gradient of a function of Phi F, and the inner product of the space in which F is penalised.  These maps
-give the three for explicit features (Phi = X, Euclidean), for a Mercer kernel (F holds
+gradient of a function of Phi F, and the inner product of the space in which F is penalized.  These maps
+provide the three for explicit features (Phi = X, Euclidean), for a Mercer kernel (F holds
 coefficients of the training rows, Phi = K, inner product <F, K G>: the gradient needs no product) and
 for the factor of the labels (Phi = 1).
 """
@@ -25,12 +25,12 @@ from labelweave.foundation.arrays.linear_algebra import as_type, is_double, is_n
 if TYPE_CHECKING:
     from labelweave.features.gram.stored import Gram
 
-_EIGENVALUES, _AXES_SAVE = 10, 25  # m^3 that eigenvectors take; products with the table that they save a fit
-USUAL = 1e12  # a size up to which squares in single precision are finite
+_EIGENVALUES, _AXES_SAVE = 10, 25  # cost of eigenvectors in m^3; products with the table saved per fit
+USUAL = 1e12  # up to this size squares in single precision are finite
 
 
 def is_usual(table: Array) -> bool:
-    """Tell whether the largest entry is of a size that single precision holds the square of."""
+    """Return whether the square of the largest entry is finite in single precision."""
     return 1 / USUAL < float(namespace(table).max(abs(table))) < USUAL
 
 
@@ -45,34 +45,34 @@ class FactorMap:
         return factor
 
     def gradient(self, derivatives: Array) -> Array:
-        """Turn derivatives (n, k) by the entries of the image into the gradient (m, k) by the factor."""
+        """Convert derivatives (n, k) with respect to the image into the gradient (m, k) for the factor."""
         return derivatives
 
     def dual(self, factor: Array, image: Array) -> Array:
-        """Return (m, k) of which ``sum(other * dual)`` is ``<other, factor>``, of a factor and its image."""
+        """Return (m, k) with ``sum(other * dual) == <other, factor>``, given a factor and its image."""
         return factor
 
     @property
     def takes_single(self) -> bool:
-        """Whether products in single precision do no harm, and take less time."""
+        """Whether products in single precision are accurate enough, and faster."""
         return type(self) is FactorMap
 
     def squares(self, weights: PerRow) -> Array:
-        """Say how much each row of a factor moves the image, for a preconditioner.
+        """Return how much each row of a factor moves the image, for a preconditioner.
 
-        Returns (m, 1): ``sum_i weights_i Phi_ij^2``, or a mean of it.
+        Shape (m, 1): ``sum_i weights_i Phi_ij^2``, or a mean of it.
         """
         return weights[:, None]
 
     def axes(self, rank: int) -> tuple[Array, Array] | None:
-        """Return principal axes (m, m) and shares of squares (m,) on them, for a preconditioner.
+        """Return principal axes (m, m) and fractions of squares (m,) on them, for a preconditioner.
 
-        None where they take longer than they save for factors of a rank.
+        None if computing them costs more than they save at this rank.
         """
         return None
 
     def under(self, loss: Any, workers: Workers) -> tuple[Any, FactorMap]:
-        """Return the entries of a ``RowsLoss`` of all rows, and the map from a factor to what they see."""
+        """Return the entries of a ``RowsLoss`` of all rows, and the map from a factor to their input."""
         return loss.entries(workers), self
 
 
@@ -119,7 +119,7 @@ class DenseMap(FactorMap):
     def axes(self, rank: int) -> tuple[Array, Array] | None:
         n, m = self.shape
         pays = m <= n and m * (n + _EIGENVALUES * m) <= 4 * _AXES_SAVE * n * rank
-        return self._axes if pays and is_double(self.table) else None  # in single precision noise would grow
+        return self._axes if pays and is_double(self.table) else None  # single precision would amplify noise
 
     @cached_property
     def _axes(self) -> tuple[Array, Array]:
@@ -152,7 +152,7 @@ class KernelMap(FactorMap):
 
 
 def explicit_map(table: Any, dtype: npt.DTypeLike, workers: Workers) -> FactorMap:
-    """Return the map of explicit features (n, d), dense or CSR; a map is one already."""
+    """Return the map of explicit features (n, d), dense or CSR; a map is returned as it is."""
     if isinstance(table, FactorMap):
         return table
     if sp.issparse(table):

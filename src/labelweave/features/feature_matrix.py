@@ -1,4 +1,4 @@
-"""Features behind one face: a dense array, a CSR matrix or a data frame."""
+"""One interface for features: a dense array, a CSR matrix or a DataFrame."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from labelweave.foundation.arrays import checked_csr, unmasked
 
 LARGEST_FEATURE = 1e40
-"""The largest size of a feature: its seventh power, met in ADMM, is a number; single precision lies below."""
+"""The largest feature: its seventh power, needed by ADMM, is finite; single precision is below it."""
 
 _MOST = float(np.finfo(np.float64).max)
 
 
 class FeatureMatrix:
-    """The features of ``n`` rows, checked once: finite numbers, dense or CSR.
+    """The features of ``n`` rows, validated once: finite numbers, dense or CSR.
 
     X (n, d): finite numbers.  Sparse input is kept as CSR, anything else as a dense array.
-    names: feature names; by default a frame's columns.
-    largest: the largest size of an entry.
+    names: feature names; by default a DataFrame's columns.
+    largest: the largest allowed absolute value.
     data (n, d): the features, float32 or float64.
-    is_apart: whether the rows are elsewhere, where only sums over them are to be had; ``data`` is a
-        :class:`~labelweave.features.factor_maps.FactorMap` then.
+    is_apart: whether the rows are on a cluster, where only sums over them are available; ``data`` is then a
+        :class:`~labelweave.features.factor_maps.FactorMap`.
     Shapes: names (d,).
-    Raises ValueError if an entry is NaN, infinite or too large (its row and column are named) or no number.
+    Raises ValueError, with row and column, for an entry that is NaN, infinite, too large or not a number.
     """
 
     is_apart = False
-    kept: dict[Any, Any] | None = None  # what was made of the rows, where they are asked for repeatedly
+    kept: dict[Any, Any] | None = None  # cached results, for rows that are used repeatedly
 
     def __init__(self, X: Any, names: Sequence[str] | None = None, largest: float = _MOST) -> None:
         if names is None and hasattr(X, "columns"):
@@ -44,7 +44,7 @@ class FeatureMatrix:
         if self.names is not None and len(self.names) != self.data.shape[1]:
             raise ValueError(
                 f"X has {self.data.shape[1]} features and {len(self.names)} names of features; "
-                "give one for each."
+                "pass one name per feature."
             )
         _refuse_bad_entries(self.data, self.names, largest)
 
@@ -71,17 +71,17 @@ class FeatureMatrix:
 
     @classmethod
     def of_model(cls, X: Any) -> FeatureMatrix:
-        """Take rows that a fitted model keeps."""
+        """Wrap rows that a fitted model stores."""
         return cls(X).kept_rows()
 
     def kept_rows(self) -> FeatureMatrix:
-        """Return the same rows, which keep what :meth:`once` makes of them."""
+        """Return the same rows with a cache for :meth:`once`."""
         made = self._unchecked(self.data, self.names)
         made.kept = {}
         return made
 
     def once(self, what: Any, make: Callable[[], Any]) -> Any:
-        """Make something of the rows; only once, where they are kept."""
+        """Compute a result from the rows; cached if the rows have a cache."""
         kept = {} if self.kept is None else self.kept
         if what not in kept:
             kept[what] = make()
@@ -89,28 +89,28 @@ class FeatureMatrix:
 
     @property
     def marks(self) -> Any:
-        """What a digest of the features is made of."""
+        """The data of a digest of the features."""
         return self.data
 
     def summed(self, of_rows: Callable[..., Any], *by_row: Any) -> Any:
-        """Sum a function of features, and of arrays with an entry a row, over the places where rows are."""
+        """Sum a function of features, and of arrays with one entry per row, over the places of the rows."""
         return of_rows(self, *by_row)
 
     def mapped(self, of_rows: Callable[[FeatureMatrix], npt.NDArray[Any]], which: Any, size: int) -> Any:
-        """Call a function of features for some rows, so many at a time; put what it gives in their order."""
+        """Call a function on the features of some rows, in batches; return the results in their order."""
         starts = range(0, max(1, len(which)), size)
         return np.concatenate([of_rows(self.rows(which[start : start + size])) for start in starts])
 
     def here(self, which: npt.NDArray[Any] | None = None) -> FeatureMatrix:
-        """Bring rows here, where they are elsewhere: some, in their order, or all."""
+        """Return rows in memory if they are elsewhere: some, in their order, or all."""
         return self if which is None else self.rows(which)
 
     def transformed(self, of_rows: Callable[[FeatureMatrix], FeatureMatrix | None]) -> FeatureMatrix | None:
-        """Make other features of the rows, where they are."""
+        """Compute other features of the rows, where they are."""
         return of_rows(self)
 
     def matrix_apart(self, kernel: Any) -> Any:
-        """Return the kernel matrix of rows elsewhere, of which a factor can be made."""
+        """Return the kernel matrix of rows on a cluster, to be approximated by a factor."""
         raise NotImplementedError
 
     def row_counts(self) -> npt.NDArray[Any] | None:
@@ -121,17 +121,17 @@ class FeatureMatrix:
         return float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
 
     def rows(self, which: slice | npt.NDArray[Any]) -> FeatureMatrix:
-        """Keep some rows, not checked again."""
+        """Keep some rows, without validation."""
         if isinstance(which, slice) and which.indices(len(self)) == (0, len(self), 1):
             return self
         return self._unchecked(self.data[which], self.names)
 
     def astype(self, dtype: npt.DTypeLike) -> FeatureMatrix:
-        """Return the features in another precision, not checked again."""
+        """Convert the features to another precision, without validation."""
         return self._unchecked(self.data.astype(dtype, copy=False), self.names)
 
     def with_constant(self, value: float) -> FeatureMatrix:
-        """Add a feature that is the same in every row, as the last one; without names, not checked again."""
+        """Append a feature with the same value in every row; without names and validation."""
         column = np.full((len(self), 1), value, self.data.dtype)
         if self.is_sparse:
             return self._unchecked(sp.hstack([self.data, sp.csr_array(column)], format="csr"))
@@ -140,7 +140,7 @@ class FeatureMatrix:
     def sparse_rows(
         self, dtype: npt.DTypeLike
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return the rows as the CSR arrays that compiled loops read; indices are int64 only beyond 2^31."""
+        """Return the rows as CSR arrays for compiled loops; indices are int64 only above 2^31."""
         csr = self.data if self.is_sparse else _dense_as_csr(self.data)
         index_type = np.int32 if self.shape[1] <= np.iinfo(np.int32).max else np.int64
         return (
@@ -169,7 +169,7 @@ class FeatureMatrix:
 
 @dataclass(frozen=True)
 class Moments:
-    """Means and variances of columns, (d,) each, over so many rows; they add up over rows."""
+    """Means and variances of columns, (d,) each, and the number of rows; they can be added."""
 
     n_rows: int
     means: npt.NDArray[np.float64]
@@ -177,11 +177,10 @@ class Moments:
 
     @classmethod
     def of(cls, features: FeatureMatrix) -> Moments:
-        """Compute them of rows in memory."""
         if features.is_sparse:
             means, variances = mean_variance_axis(features.astype(np.float64).data, axis=0)
         else:
-            with np.errstate(over="ignore", invalid="ignore"):  # kernels refuse rows that are too long
+            with np.errstate(over="ignore", invalid="ignore"):  # kernels refuse rows of too large norm
                 means, variances = (f(features.data, axis=0, dtype=np.float64) for f in (np.mean, np.var))
         return cls(len(features), np.asarray(means, np.float64), np.asarray(variances, np.float64))
 
@@ -204,9 +203,9 @@ def dense_rows(features: FeatureMatrix) -> npt.NDArray[Any]:
 
 
 def column_means(X: Any) -> npt.NDArray[np.float64]:
-    """Average the numbers of every column that are not missing, shape (d,); 0 where all are.
+    """Compute the mean of every column without missing values, shape (d,); 0 if all are missing.
 
-    X (n, d): dense or CSR, NaN where missing; what CSR does not store is 0.
+    X (n, d): dense or CSR, NaN where missing; entries that CSR does not store are 0.
     """
     is_missing = np.isnan(X.data if sp.issparse(X) else X)
     if not sp.issparse(X):
@@ -220,9 +219,9 @@ def column_means(X: Any) -> npt.NDArray[np.float64]:
 
 
 def filled(X: Any, means: npt.NDArray[np.float64]) -> Any:
-    """Put the means of columns where numbers are missing.
+    """Replace missing numbers by the means of their columns.
 
-    X (n, d): dense or CSR, NaN where missing; itself if nothing is.  Shapes: means (d,).
+    X (n, d): dense or CSR, NaN where missing; returned unchanged if complete.  Shapes: means (d,).
     """
     if not np.isnan(X.data if sp.issparse(X) else X).any():
         return X
@@ -245,25 +244,25 @@ def _as_csr(X: Any) -> sp.csr_array:
 
 
 def first_text(table: Any) -> str | None:
-    """Return the first text in rows, also one that reads as a number; None if there is none."""
+    """Return the first text in rows, even if it reads as a number; None without text."""
     values: Any = np.empty(0)
-    with suppress(TypeError, ValueError):  # rows of several lengths
+    with suppress(TypeError, ValueError):  # rows of different lengths
         values = values if sp.issparse(table) else np.asarray(table)
     entries = values.ravel() if values.dtype.kind in "USO" else ()
     return next((str(entry) for entry in entries if isinstance(entry, (str, bytes))), None)
 
 
 def refuse_times(entries: Any) -> None:
-    """Refuse times, which NumPy would turn into whole numbers, as which missing ones are -9.2e18."""
+    """Raise for datetimes, which NumPy would convert to integers, missing ones to -9.2e18."""
     if np.asarray(entries).dtype.kind in "mM":
-        raise ValueError("X has times, of which no features are made; turn them into numbers.")
+        raise ValueError("X has datetimes, which are not supported as features; convert them to numbers.")
 
 
 def _as_table(X: Any) -> npt.NDArray[Any]:
     table = np.asarray(unmasked(X))
     refuse_times(table)
     if table.dtype.kind == "c":
-        raise ValueError(f"X has values of type {table.dtype}; real numbers are allowed, one an entry.")
+        raise ValueError(f"X has values of type {table.dtype}; pass real numbers, one per entry.")
     if table.dtype not in (np.float32, np.float64):
         try:
             table = table.astype(np.float64)
@@ -271,9 +270,9 @@ def _as_table(X: Any) -> npt.NDArray[Any]:
             raise ValueError(f"X has entries that are not numbers ({error}); encode them first.") from None
     if table.ndim != 2:
         raise ValueError(
-            f"X has {table.ndim} dimension(s) and shape {table.shape}; features need two, (rows, features)."
+            f"X has {table.ndim} dimension(s) and shape {table.shape}; pass two, (rows, features)."
         )
-    return np.require(table, requirements=["C", "A"])  # linear algebra may crash at odd addresses
+    return np.require(table, requirements=["C", "A"])  # linear algebra may crash at unaligned addresses
 
 
 def _dense_as_csr(table: npt.NDArray[Any]) -> sp.csr_array:
@@ -285,7 +284,7 @@ def _dense_as_csr(table: npt.NDArray[Any]) -> sp.csr_array:
 
 def _refuse_bad_entries(data: Any, names: Any, largest: float) -> None:
     entries = data.data if sp.issparse(data) else data
-    # a sum of squares is small only if every entry is (or it overflows, which the second look settles)
+    # a sum of squares is finite only if every entry is (overflow is resolved by the second check)
     with np.errstate(over="ignore", invalid="ignore"):
         square = float(np.vdot(entries, entries))
     if np.isfinite(square) and square <= largest * largest:
@@ -303,8 +302,8 @@ def _refuse_bad_entries(data: Any, names: Any, largest: float) -> None:
     label = str(column) if names is None else repr(str(names[column]))
     if np.isfinite(value):
         raise ValueError(
-            f"Input X contains {value:.3g} at row {row}, column {label}; features up to {largest:.0e} in "
-            "size are allowed, whose squares can be summed, so scale the features or drop such entries."
+            f"Input X contains {value:.3g} at row {row}, column {label}; pass features up to {largest:.0e} "
+            "in size, so that sums of squares are finite: scale them or drop such entries."
         )
     found = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(

@@ -1,4 +1,4 @@
-"""Forests as arrays, without the library that grew them: where a row ends in every tree."""
+"""Forests as arrays, independent of the library that trained them: the leaf of each row in every tree."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from labelweave.foundation.arrays import panels
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Numbers, count, is_bounded, places
 
-_NUMBERS_AT_ONCE = 131_072  # of rows written out to walk down one tree after the other: 512 KB of cache
+_NUMBERS_AT_ONCE = 131_072  # of dense rows that pass the trees one by one: 512 KB of cache
 _LARGEST = float(np.finfo(np.float32).max)
 _TYPES = np.int64, np.int32, np.float64, np.int32, np.bool_  # as of_trees makes arrays
 
 
 def _is_a_forest(state: dict[str, Any]) -> bool:
-    """Say whether every way from a root ends in a leaf of the same tree."""
+    """Return whether every path from a root ends in a leaf of the same tree."""
     roots, feature, children = state["roots"], state["feature"], state["children"]
     m = len(feature)
     if not len(roots) or roots[0] != 0 or (roots[1:] <= roots[:-1]).any() or roots[-1] >= m:
@@ -29,7 +29,7 @@ def _is_a_forest(state: dict[str, Any]) -> bool:
     inner = np.flatnonzero(feature >= 0)
     ends = np.append(roots[1:], m)[np.searchsorted(roots, inner, side="right") - 1]
     after = children[inner]
-    # a child stands after its parent, so no walk goes round in a circle
+    # children come after their parents, so no path is a cycle
     return bool((after > inner[:, None]).all() and (after < ends[:, None]).all())
 
 
@@ -45,21 +45,21 @@ def _is_a_forest(state: dict[str, Any]) -> bool:
     },
     {
         "its trees end in leaves": _is_a_forest,
-        "its nodes ask for features that there are": lambda s: s["feature"].max() < s["n_features"],
-        "its rows are not much wider than it": lambda s: is_bounded(
+        "its nodes split on existing features": lambda s: s["feature"].max() < s["n_features"],
+        "its rows are not much larger than the forest": lambda s: is_bounded(
             4 * s["n_features"], sum(part.nbytes for part in s.values() if isinstance(part, np.ndarray))
         ),
     },
 )
-@dataclass(frozen=True, repr=False, eq=False)  # known by what it is, where things are kept for it
+@dataclass(frozen=True, repr=False, eq=False)  # identity hash, as a cache key
 class Forest(StoredParameters):
-    """Decision trees, whose nodes stand one tree after the other.
+    """Decision trees, with the nodes of all trees one after the other.
 
     roots (t,): the first node of every tree.
-    feature (m,): the feature that a node asks for, below 0 at leaves.
-    threshold (m,): rows of at most so much go to the first child.
-    children (m, 2): numbers of nodes, after that of the parent.
-    missing_left (m,): whether rows that lack the feature go to the first child.
+    feature (m,): the feature that a node splits on, negative at leaves.
+    threshold (m,): rows with at most this value go to the first child.
+    children (m, 2): node numbers, larger than the parent's.
+    missing_left (m,): whether rows with a missing value go to the first child.
     """
 
     n_features: int
@@ -71,7 +71,7 @@ class Forest(StoredParameters):
 
     @classmethod
     def of_trees(cls, trees: Sequence[Any]) -> Self:
-        """Take the trees of scikit-learn's fitted estimators, as their ``tree_`` has them."""
+        """Build a forest from the ``tree_`` of scikit-learn's fitted estimators."""
         sizes = [tree.node_count for tree in trees]
         roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
         pairs = [np.stack([tree.children_left, tree.children_right], axis=1) for tree in trees]
@@ -107,7 +107,7 @@ class Forest(StoredParameters):
 
     @cached_property
     def leaf_numbers(self) -> Array:
-        """The number of each leaf among all leaves, shape (m,); of other nodes without meaning."""
+        """The number of each leaf among all leaves, shape (m,); undefined for other nodes."""
         return np.cumsum(self.feature < 0) - 1
 
     @property
@@ -115,13 +115,11 @@ class Forest(StoredParameters):
         return int(self.leaf_numbers[-1]) + 1
 
     def leaves(self, data: Any) -> Array:
-        """Find the leaf, of all trees', where each row (n, d) ends: (n, t); NaN is a missing feature."""
+        """Return the leaf, among those of all trees, of each row (n, d): (n, t); NaN is a missing value."""
         from labelweave.foundation.loops.trees import find_leaves
 
         if data.shape[1] != self.n_features:
-            raise ValueError(
-                f"The rows have {data.shape[1]} features, but the forest was grown on {self.n_features}."
-            )
+            raise ValueError(f"The rows have {data.shape[1]} features; pass the forest's {self.n_features}.")
         arrays = self.roots, self.feature, self.threshold, self.children, self.missing_left
         trees = [_fixed(array, kind) for array, kind in zip(arrays, _TYPES, strict=True)]
         nodes = np.empty((data.shape[0], self.n_trees), np.int32)
@@ -130,7 +128,7 @@ class Forest(StoredParameters):
         return self.leaf_numbers[nodes]
 
     def indicators(self, data: Any, value: float = 1.0, dtype: Any = np.float64) -> sp.csr_array:
-        """Write a value into the column of every leaf in which a row ends: shape (n, leaves)."""
+        """Return a sparse matrix with a value in the column of every leaf of a row: shape (n, leaves)."""
         leaves = self.leaves(data)
         n, trees = leaves.shape
         values = np.full(leaves.size, value, dtype)
@@ -142,13 +140,13 @@ class Forest(StoredParameters):
 
 
 def _fixed(array: Array, kind: type) -> Array:
-    """Return a view of one type that cannot be written: loops are compiled again for any other sort."""
+    """Return a read-only view of one type; loops are compiled again for any other type."""
     view: Array = array.astype(kind, copy=False).view()
     view.flags.writeable = False
     return view
 
 
 def single(data: Any) -> Array:
-    """Write rows out in single precision, as trees compare them; what lies beyond it becomes its largest."""
+    """Convert rows to dense single precision, as trees compare them; larger values are clipped."""
     table = data.toarray() if sp.issparse(data) else data
     return np.ascontiguousarray(np.clip(table, -_LARGEST, _LARGEST), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Features brought to one scale, as a part of a model."""
+"""Scaling of features, as a part of a model."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Numbers, OneOf
 
 _MOST_QUANTILES = 1000
-_MOST_ROWS = 20_000  # of which quantiles are taken
-_CELLS_AT_ONCE = 32_768  # that are searched for among quantiles, so that they stay in the processor's cache
-_AT_AN_END = 1e-7  # as near as that to the least or greatest quantile, by scikit-learn
+_MOST_ROWS = 20_000  # used for quantiles
+_CELLS_AT_ONCE = 32_768  # searched among quantiles at once, so that they stay in the processor's cache
+_AT_AN_END = 1e-7  # distance from the lowest or highest quantile, as in scikit-learn
 _ENDS = ndtri(_AT_AN_END - np.spacing(1)), ndtri(1 - (_AT_AN_END - np.spacing(1)))
 
 
@@ -40,27 +40,26 @@ def _has_its_parts(state: dict[str, Any]) -> bool:
         "factor": Maybe(Numbers("d")),
         "quantiles": Maybe(Numbers("q d")),
     },
-    {"it has the parts of its kind, quantiles rising": _has_its_parts},
+    {"it has the parts of its kind, with ascending quantiles": _has_its_parts},
 )
 @dataclass(frozen=True)
 class FeatureScaling(StoredParameters):
-    """What is done to every row before a model sees it.
+    """The scaling of every row before a model sees it.
 
-    "standard": columns less their mean, divided by their standard deviation (sparse ones: not moved, divided
-    by their root mean square).
-    "quantile": columns through their own distribution function to normal quantiles (dense ones only).
-    Both are divided by one number more, so that rows have length 1 in the root mean square: C and other
-    penalties then mean the same whatever the number of features.
-    "unit": every row divided by its length.
+    "standard": columns minus their mean, divided by their standard deviation (sparse ones: not centered,
+    divided by their root mean square).  "quantile": columns mapped through their empirical distribution to
+    normal quantiles (dense ones only).  Both are also divided by one number, so that rows have root mean
+    square length 1: C and other penalties then have the same meaning for any number of features.  "unit":
+    every row divided by its length.
 
     Parameters
     ----------
     kind : {"standard", "quantile", "unit"}
-        What is done.
+        The kind of scaling.
     center, factor : ndarray of shape (d,), or None
         The result is ``(x - center) * factor``.
     quantiles : ndarray of shape (q, d), or None
-        The columns' quantiles, of "quantile".
+        The columns' quantiles, for "quantile".
     """
 
     kind: str
@@ -70,7 +69,7 @@ class FeatureScaling(StoredParameters):
 
     @classmethod
     def fit(cls, kind: str, features: FeatureMatrix) -> Self:
-        """Learn from the columns, quantiles from 20,000 rows at most; ValueError for those of sparse ones."""
+        """Fit to the columns, quantiles on at most 20,000 rows; raise ValueError for sparse quantiles."""
         if kind == "unit":
             return cls(kind)
         if kind == "quantile" and len(features) > _MOST_ROWS:
@@ -89,7 +88,7 @@ class FeatureScaling(StoredParameters):
         return cls(kind, center, factor, quantiles)
 
     def __call__(self, features: FeatureMatrix) -> FeatureMatrix:
-        """Scale rows; their precision stays, and they are dense where zeros move."""
+        """Scale rows; their precision stays, and they become dense where zeros move."""
         data, names, factor = features.data, cast(Any, features.names), cast(Array, self.factor)
         is_unit = self.kind == "unit"
         if is_unit:
@@ -115,7 +114,7 @@ class FeatureScaling(StoredParameters):
 
 
 def _spread(table: FeatureMatrix, center: Array) -> Array:
-    """Compute the columns' standard deviations, 0 where nothing but rounding is left; about 0 if sparse."""
+    """Compute the columns' standard deviations, 0 if only rounding is left; around 0 if sparse."""
     if table.is_sparse:
         squares = table.data.astype(np.float64).power(2).mean(axis=0)
         return np.asarray(np.sqrt(np.asarray(squares).ravel()))
@@ -127,15 +126,15 @@ def _quantiles(features: FeatureMatrix) -> Array:
     if features.is_sparse:
         raise ParameterError(
             "`scaling='quantile'` is for dense features, but X is sparse; use 'unit', 'standard' or 'auto', "
-            "or give X.toarray()."
+            "or pass X.toarray()."
         )
     count = min(_MOST_QUANTILES, len(features))
     return np.asarray(np.quantile(features.data.astype(np.float64), np.linspace(0, 1, count), axis=0))
 
 
 def _to_normal(data: Array, quantiles: Array) -> Array:
-    """Map all columns at once to normal quantiles, by the formula of scikit-learn's QuantileTransformer."""
-    # what is within 1e-7 of an end is at the end for scikit-learn, so ranges below 1 are brought above it
+    """Map all columns at once to normal quantiles, like scikit-learn's QuantileTransformer."""
+    # scikit-learn clips values within 1e-7 of an end, so ranges below 1 are scaled above it
     lowest, highest = quantiles[0], quantiles[-1]
     is_small = (highest > lowest) & (highest - lowest < 1)
     unit = np.exp2(np.floor(np.log2(np.where(is_small, highest - lowest, 1.0))))
@@ -149,12 +148,12 @@ def _to_normal(data: Array, quantiles: Array) -> Array:
 
 
 def _shares(table: Array, quantiles: Array, unit: Array) -> Array:
-    """Interpolate between quantiles; what equals several of them gets the middle of their shares."""
+    """Interpolate between quantiles; a value equal to several of them gets the middle of their fractions."""
     levels, columns = np.linspace(0, 1, len(quantiles)), np.arange(quantiles.shape[1])
     places = _places(table, quantiles, np.less_equal) - 1, _places(table, quantiles, np.less)
     below, above = (quantiles[place, columns] / unit for place in places)
     before, after = (levels[place] for place in places)
-    with np.errstate(over="ignore"):  # between subnormal numbers, where scikit-learn has NaN
+    with np.errstate(over="ignore"):  # between subnormal numbers, where scikit-learn returns NaN
         slopes = (after - before) / np.where(above > below, above - below, np.inf)
     slopes, table = np.minimum(slopes, np.finfo(np.float64).max), table / unit
     shares: Array = 0.5 * (slopes * (table - below) + before - (slopes * (above - table) - after))
@@ -162,7 +161,7 @@ def _shares(table: Array, quantiles: Array, unit: Array) -> Array:
 
 
 def _places(table: Array, quantiles: Array, stands_before: np.ufunc) -> Array:
-    """Count the quantiles of its column that stand before each number, by bisection: shape (n, d)."""
+    """Count the quantiles of its column below each number, by bisection: shape (n, d)."""
     size, width = quantiles.shape
     entries, places = quantiles.ravel(), np.tile(np.arange(width), (len(table), 1))
     while size > 1:

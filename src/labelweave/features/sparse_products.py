@@ -5,13 +5,13 @@ These are the loops of low-rank models: ``X W``, its adjoint ``Xᵀ G``, and the
 
 A product ``A V`` reads one row of V for each entry of A.  Measured on one core:
 
-- a V that fits the caches is read where it is, from a copy if its rows straddle cache lines;
-- of a larger one whose rows are read about equally often, as by an adjoint, the rows are taken in blocks
-  that fit a cache, and the products of the blocks added up (float32, 12,920 x 500 entries as in text
+- a V that fits the caches is read in place, from a copy if its rows straddle cache lines;
+- a larger one whose rows are read about equally often, as in an adjoint, is processed in blocks of rows
+  that fit a cache, and the products of the blocks are added (float32, 12,920 x 500 entries as in text
   and 200 columns: 3.9 against 6.5 ms; 88,181 x 366,932 and 250 columns: 0.72 s, in panels of columns
   0.89 s, row by row 1.3 s);
-- else rows are asked for some entries ahead (24 against 16 GB/s).  Where few words make most of the
-  entries the caches keep their rows, and blocks were no faster.
+- otherwise rows are prefetched some entries ahead (24 against 16 GB/s).  If few words make up most of the
+  entries, the caches keep their rows, and blocks were no faster.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers, aligned_empty, panels
 
 _LINE = 64  # bytes of a cache line
-_NEAR = 12 * 2**20  # bytes of a table in the caches, of which others use a part too
+_NEAR = 12 * 2**20  # bytes of a table in the caches, part of which other data use
 _BLOCKS = (3 * 2**18, _NEAR)  # bytes of blocks of rows, for the second and for the third level cache
-_FEWEST = (24, 3)  # entries of a row in a block, on average, from which blocks of that size pay
-_LARGER = (4, 1)  # times that a table is larger than the blocks for them to pay
-_MOST_KEPT = 0.5  # share of the entries in the rows that are read most and would fill a block
-_COPY_FROM = 16  # times that a row is read, on average, from which copying it pays
+_FEWEST = (24, 3)  # mean entries per row of a block, from which blocks of that size pay
+_LARGER = (4, 1)  # ratio of table and block size, from which blocks pay
+_MOST_KEPT = 0.5  # fraction of entries in the most read rows that would fill a block
+_COPY_FROM = 16  # mean reads per row, from which copying pays
 _COPY_PANEL = 256  # rows
-_RUNS = 32  # of about equal work at most: enough that one slow run does not keep the other threads waiting
+_RUNS = 32  # of about equal work at most: enough that threads do not wait for one slow run
 _KEPT_CUTS = 2
-_SMALLEST_RUN = 4096  # entries, which take longer than handing them to a thread
+_SMALLEST_RUN = 4096  # entries, which take longer than the overhead of a thread
 
 
 def multiply_rows(rows: tuple[Array, Array, Array], table: Array) -> Array:
-    """Multiply sparse rows by a table (p, k), of which each row reads the rows of its own entries alone.
+    """Multiply sparse rows by a table (p, k); each row reads only the rows of its own entries.
 
-    Every row of the product is one sum, with the same bits whatever rows are beside it.
+    Every row of the product is one sum, with the same bits for any other rows.
 
-    rows: where the entries of each begin, their columns, all below p, and values of the table's type.
-    table: contiguous; a memory-mapped one is read where it is.
+    rows: the start of each row's entries, their columns, all below p, and values of the table's type.
+    table: contiguous; a memory-mapped one is read in place.
     """
     from labelweave.foundation.loops.sparse_products import multiply_table
 
@@ -59,7 +59,7 @@ def multiply_rows(rows: tuple[Array, Array, Array], table: Array) -> Array:
 
 
 def _read_only(*arrays: Array) -> list[Array]:
-    """Return views that cannot be written to, as memory-mapped arrays are, so that loops have one type."""
+    """Return read-only views, like memory-mapped arrays, so that loops have one type."""
     views = [array.view() for array in arrays]
     for view in views:
         view.flags.writeable = False
@@ -67,7 +67,7 @@ def _read_only(*arrays: Array) -> list[Array]:
 
 
 class _Side:
-    """Where the entries of each row of a matrix (m, p) are, and runs of rows with about as much work."""
+    """The entries of each row of a matrix (m, p), and runs of rows with about equal work."""
 
     def __init__(self, shape: tuple[int, int], indptr: Array, indices: Array) -> None:
         narrow = shape[1] <= np.iinfo(np.int32).max
@@ -82,10 +82,10 @@ class _Side:
         return np.sort(np.bincount(self.indices, minlength=self.shape[1]))[::-1]
 
     def cuts(self, size: int) -> Array | None:
-        """Cut the columns into blocks and say where the entries of each begin; kept once found.
+        """Split the columns into blocks and return where the entries of each begin; cached.
 
-        Returns (blocks + 1, m): block b has the entries cuts[b, i] to cuts[b + 1, i] of row i.  None where
-            the entries of a row are not in the order of the columns.
+        Returns (blocks + 1, m): block b has the entries cuts[b, i] to cuts[b + 1, i] of row i.  None if
+            the entries of a row are not sorted by column.
         """
         from labelweave.foundation.loops.sparse_products import cut_rows
 
@@ -101,7 +101,7 @@ class _Side:
 
 
 class _Pattern:
-    """Where the entries of a sparse matrix are, read from both sides."""
+    """The sparsity pattern of a matrix, by rows and by columns."""
 
     def __init__(self, by_rows: _Side) -> None:
         self.by_rows = by_rows
@@ -115,12 +115,12 @@ class _Pattern:
         return self._by_columns
 
     def turn_values(self, values: Array, *, back: bool) -> Array:
-        """Bring values (nnz,) from the order of the rows to that of the columns, or back."""
+        """Reorder values (nnz,) from row order to column order, or back."""
         if back:
             turned = np.empty_like(values)
             turned[self._order] = values
             return turned
-        if self._by_columns is None:  # values and pattern in one go: many matrices never need the order
+        if self._by_columns is None:  # values and pattern in one pass: many matrices never need the order
             self._by_columns, turned = self._turn(values)
             return turned
         return values[self._order]
@@ -139,18 +139,18 @@ class _Pattern:
 class SparseProducts:
     """A sparse matrix that multiplies dense tables from both sides.
 
-    Every row of a product is one sum, whoever computes it: results have the same bits for any number of
-    threads.  Tables are read where they are if they are contiguous; small ones may be copied.
+    Every row of a product is one sum on one thread: results have the same bits for any number of
+    threads.  Contiguous tables are read in place; small ones may be copied.
 
-    matrix (m, p): its arrays are shared where their types fit.
+    matrix (m, p): its arrays are shared if their types fit.
     dtype: float32 or float64, the type of all values and tables.
-    Raises TypeError if the type is another, ValueError if the matrix names columns that it does not have.
+    Raises TypeError for another type, ValueError for column indices out of range.
     """
 
     def __init__(self, matrix: sp.csr_array, dtype: npt.DTypeLike, workers: Workers) -> None:
         if np.dtype(dtype) not in (np.float32, np.float64):
-            raise TypeError(f"sparse products are computed in float32 or float64, not in {np.dtype(dtype)}.")
-        matrix.check_format(full_check=True)  # the compiled loops would read elsewhere
+            raise TypeError(f"sparse products have no {np.dtype(dtype)} form; pass float32 or float64.")
+        matrix.check_format(full_check=True)  # the compiled loops would read out of bounds
         self.workers = workers
         self.values: Array = np.ascontiguousarray(matrix.data, dtype)
         self._pattern = _Pattern(_Side(matrix.shape, matrix.indptr, matrix.indices))
@@ -159,7 +159,7 @@ class SparseProducts:
         self._origin: weakref.ref[SparseProducts] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_transposed": None, "_origin": None}  # made again where it is needed
+        return {**vars(self), "_transposed": None, "_origin": None}  # rebuilt on demand
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -182,32 +182,32 @@ class SparseProducts:
         return self._side.indices
 
     def csr_of(self, values: Array) -> sp.csr_array:
-        """Give the stored entries other values (nnz,), of any type."""
+        """Return a CSR array of the stored entries with other values (nnz,), of any type."""
         return self._side.csr(values)
 
     @property
     def transposed(self) -> SparseProducts:
-        """The transpose, made once; its own transpose is this matrix."""
+        """The transpose, built once; its own transpose is this matrix."""
         origin = self._origin() if self._origin is not None else None
         if origin is not None:
             return origin
         if self._transposed is None:
             values = self._pattern.turn_values(self.values, back=self._by_columns)
             self._transposed = self._with(values, not self._by_columns)
-            # weak, so that the memory of both goes with the last user of this one
+            # weak, so that the memory of both is freed with the last reference to this one
             self._transposed._origin = weakref.ref(self)
         return self._transposed
 
     def with_values(self, values: Array) -> SparseProducts:
-        """Give the same entries other values (nnz,), shared if of the right type, as the pattern is."""
+        """Return the same pattern with other values (nnz,), shared if of the right type."""
         if values.shape != self.values.shape:
-            raise ValueError(f"{self.nnz} values are needed, one a stored entry, not shape {values.shape}.")
+            raise ValueError(f"{self.nnz} values are needed, one per stored entry, not shape {values.shape}.")
         return self._with(np.ascontiguousarray(values, self.dtype), self._by_columns)
 
     def matmul(self, right: Array, out: Array | None = None) -> Array:
         """Multiply by a table (p, k).
 
-        out (m, k): where the product goes; by default new memory, which takes the system up to a fifth of the
+        out (m, k): the output array; by default new memory, whose allocation takes up to a fifth of the
             time of a large product.
         """
         from labelweave.foundation.loops.sparse_products import multiply_table
@@ -228,11 +228,11 @@ class SparseProducts:
         return product
 
     def adjoint(self, left: Array, out: Array | None = None) -> Array:
-        """Multiply the transpose by a table (m, k), through a transposed copy that is made once."""
+        """Multiply the transpose by a table (m, k), through a cached transposed copy."""
         return self.transposed.matmul(left, out)
 
     def sampled(self, left: Array, right: Array) -> Array:
-        """Compute ``left[i] @ right[j]`` for every stored entry (i, j), of tables (m, k) and (p, k)."""
+        """Compute ``left[i] @ right[j]`` for every stored entry (i, j), for tables (m, k) and (p, k)."""
         from labelweave.foundation.loops.sparse_products import sample_dots
 
         self._require_table(left, self.shape[0], "rows")
@@ -281,7 +281,7 @@ class SparseProducts:
         return None
 
     def _lined_up(self, table: Array) -> Array:
-        """Copy a small table whose rows straddle cache lines, which takes a third more time to read."""
+        """Copy a small table whose rows straddle cache lines, which take a third more time to read."""
         (n_rows, width), unit = table.shape, _unit(table)
         straddles = (width * table.itemsize) % unit or table.ctypes.data % unit
         if not (straddles and table.nbytes <= _NEAR and self.nnz >= _COPY_FROM * n_rows):
@@ -290,7 +290,7 @@ class SparseProducts:
         copy = aligned_empty((n_rows, padded), table.dtype)
 
         def one(rows: slice) -> None:
-            copy[rows, :width] = table[rows]  # what is beyond the width does not count
+            copy[rows, :width] = table[rows]  # columns beyond the width are unused
 
         self.workers.each(one, panels(n_rows, _COPY_PANEL))
         return copy
@@ -310,7 +310,7 @@ class SparseProducts:
 
 
 def _unit(table: Array) -> int:
-    """Say what a row's bytes must be a multiple of for it not to straddle cache lines."""
+    """Return the multiple of bytes that a row needs so as not to straddle cache lines."""
     n_bytes: int = table.shape[1] * table.itemsize
     return min(_LINE, 1 << max(0, n_bytes - 1).bit_length())
 

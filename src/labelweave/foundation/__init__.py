@@ -1,1 +1,1 @@
-"""What stands under all other parts: checked arguments, arrays, compiled loops, interrupts, warnings."""
+"""Shared foundations: argument checks, arrays, compiled loops, interrupts, warnings."""

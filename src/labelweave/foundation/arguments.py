@@ -1,8 +1,8 @@
-"""What the annotations of public functions say of their arguments, checked where users call them.
+"""Check the arguments of public functions against their annotations.
 
-Numbers, words, flags, paths, lists of text and objects of this library are told apart here, so that what was
-given in place of another is refused in a sentence before anything is done with it.  Ranges and data are
-checked by those who read them.
+Numbers, words, flags, paths, lists of text and objects of this library are distinguished, so that an argument
+of the wrong kind is refused in one sentence before anything else happens.  The functions that use ranges and
+data check these.
 """
 
 from __future__ import annotations
@@ -18,31 +18,30 @@ from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get
 
 F = TypeVar("F", bound=Callable[..., Any])
 Kind = tuple[Callable[[Any], bool], str]
-"""Whether a value is of the kind, and what messages call the kind."""
+"""A predicate for values of the kind, and the kind's name in messages."""
 
-_MOST = 2**63  # as far as whole numbers go in compiled code
+_MOST = 2**63  # the limit of integers in compiled code
 _SHOWN = 60
 
 
 class ArgumentError(ValueError, TypeError):
-    """An argument of a kind that a function does not take; both a ValueError and a TypeError."""
+    """An argument of the wrong kind; both a ValueError and a TypeError."""
 
 
-_PARAMETER = re.compile(r"(?<!['\"])`(\w+)(?:=([^`]*))?`(?!['\"])")  # quoted ones are of the data
+_PARAMETER = re.compile(r"(?<!['\"])`(\w+)(?:=([^`]*))?`(?!['\"])")  # quoted ones are data
 
 
 class ParameterMessage(str):
-    """A sentence that names parameters, as Python users read it; others may read other names.
+    """A message with parameter names, as Python users read it; other interfaces can rename them.
 
-    In the template parameters stand in backticks, alone or with a value: ```C```, ```prune='small'```.
+    In the template parameters are in backticks, alone or with a value: ```C```, ```prune='small'```.
 
-    text: the sentence of Python users where it is none of the template.
+    text: the message for Python users if it differs from the template.
     """
 
     template: str
 
     def __new__(cls, template: str, text: str | None = None) -> Self:
-        """Write the sentence out."""
         template = getattr(template, "template", template)
         given = _PARAMETER.sub(lambda found: found[0][1:-1], template) if text is None else text
         self = super().__new__(cls, given)
@@ -53,19 +52,19 @@ class ParameterMessage(str):
         return type(self), (self.template, str(self))
 
     def written(self, write: Callable[[str, str | None], str]) -> str:
-        """Write the sentence with other names: of a parameter, and of the value that it has or None."""
+        """Format the message with other names: of a parameter, and of its value or None."""
         return _PARAMETER.sub(lambda found: write(found[1], found[2]), self.template)
 
 
 class ParameterError(ValueError):
-    """Parameters that make no sense, said by the template of a :class:`ParameterMessage`."""
+    """Invalid parameters, with the template of a :class:`ParameterMessage` as the message."""
 
     def __init__(self, template: str) -> None:
         super().__init__(ParameterMessage(template))
 
 
 def checked(function: F) -> F:
-    """Refuse arguments of other kinds than the annotations of a public function or constructor say."""
+    """Check the arguments of a public function or constructor against its annotations."""
     if inspect.isclass(function):
         function.__init__ = checked(function.__init__)  # type: ignore[method-assign]
         return function
@@ -82,7 +81,7 @@ def checked(function: F) -> F:
         for name, (is_one, words) in kinds().items():
             if name in given and not is_one(given[name]):
                 value = given[name]
-                raise ArgumentError(f"{name} is {shown(value)}; it needs to be {words}{_limit(value)}.")
+                raise ArgumentError(f"{name} is {shown(value)}; pass {words}{_limit(value)}.")
         return function(*args, **options)
 
     return call  # type: ignore[return-value]
@@ -97,7 +96,7 @@ def shown(value: Any) -> str:
         return f"{_a(type(value).__name__)} of shape {value.shape}"
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # a number of too many digits
+    except ValueError:  # a number with too many digits
         text = _a(type(value).__name__)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
@@ -119,7 +118,7 @@ def _is_whole(value: Any) -> bool:
 
 def _limit(value: Any) -> str:
     is_large = isinstance(value, Integral) and not -_MOST <= int(value) < _MOST
-    return ", and of at most 18 digits" if is_large else ""
+    return " of at most 18 digits" if is_large else ""
 
 
 def _is_list(value: Any) -> bool:
@@ -135,7 +134,7 @@ _SIMPLE: dict[Any, Kind] = {
         ),
         "True or False",
     ),
-    int: (_is_whole, "a whole number"),
+    int: (_is_whole, "an integer"),
     float: (_is_number, "a number"),
     str: (lambda value: isinstance(value, str), "text"),
     bytes: (lambda value: isinstance(value, bytes), "bytes"),
@@ -145,7 +144,7 @@ _LISTS = (Sequence, Iterable, Collection, list, tuple, set)
 
 
 def _kind_of(function: Callable[..., Any], name: str) -> Kind | None:
-    """Find what an annotation says; None where it is no kind that is known here."""
+    """Return the kind of an annotation; None for annotations that are not checked."""
     annotation = function.__annotations__.get(name)
     if annotation is None or inspect.signature(function).parameters[name].kind in (
         inspect.Parameter.VAR_POSITIONAL,
@@ -155,7 +154,7 @@ def _kind_of(function: Callable[..., Any], name: str) -> Kind | None:
     holder = SimpleNamespace(__annotations__={name: annotation})
     try:
         return _kind(get_type_hints(holder, getattr(function, "__globals__", {}))[name])
-    except NameError:  # of a type that is imported for mypy alone
+    except NameError:  # a type imported only for mypy
         return None
 
 
@@ -172,7 +171,7 @@ def _kind(annotation: Any) -> Kind | None:
 
 
 def _one_of(words: tuple[Any, ...]) -> Kind:
-    """Tell text; a word that is none of them is refused by who knows what they mean."""
+    """Return the kind of words; their reader refuses unknown words."""
     return (
         lambda value: isinstance(value, str) or (value is None and None in words),
         " or ".join(map(repr, words)),
@@ -194,7 +193,7 @@ def _instance(kind: type, parts: tuple[Any, ...]) -> Kind | None:
         is_one, words = element
 
         def is_list_of(value: Any) -> bool:
-            if isinstance(value, Iterator):  # a look at the elements would use it up
+            if isinstance(value, Iterator):  # checking the elements would consume it
                 return kind is Iterable
             return _is_list(value) and all(map(is_one, value))
 

@@ -1,4 +1,4 @@
-"""Arrays named by shape, which NumPy's types cannot say: n rows, L labels, C classes."""
+"""Type aliases that document shapes, which NumPy's types cannot express: n rows, L labels, C classes."""
 
 from __future__ import annotations
 

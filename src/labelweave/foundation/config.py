@@ -1,8 +1,8 @@
-"""What holds for all fits: the configuration, and Ctrl-C.
+"""Global configuration of fits, and Ctrl-C.
 
-Whatever catches KeyboardInterrupt to keep the best model so far notes it here; the fit raises it at its end,
-so that one Ctrl-C ends all that calls fits in a loop: searches, cross-validation, classifiers around others.
-Users who want the fit to end as if it had reached its limit say ``on_interrupt="keep"``.
+Code that catches KeyboardInterrupt to keep the best model so far notes it here; the fit raises it at its end,
+so that one Ctrl-C also ends loops over fits: searches, cross-validation, meta-estimators.
+With ``on_interrupt="keep"`` the fit ends as if it had reached its limit.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from labelweave.foundation.arguments import checked
 _CHOICES = ("raise", "keep")
 ON_INTERRUPT: ContextVar[str] = ContextVar("on_interrupt", default="raise")
 USUAL_BUDGET = 2000.0  # megabytes
-BUDGET: dict[str, float] = {}  # "megabytes", if any, of the process, and so of all its threads
+BUDGET: dict[str, float] = {}  # "megabytes", if set, for the process and all its threads
 
 
 @checked
 def set_config(*, on_interrupt: str | None = None, memory_budget: float | str | None = None) -> None:
-    """Set what holds for the fits that follow; what is None stays as it is.
+    """Set options of later fits; None keeps the current value.
 
     Parameters
     ----------
     on_interrupt : {"raise", "keep"} or None, default=None
-        What Ctrl-C does.  Either way the estimator keeps the best model so far.  "raise", the initial value,
-        then raises KeyboardInterrupt, and ends whatever called the fit.  "keep" returns from the fit with a
-        ConvergenceWarning instead; a search of scikit-learn's ends nevertheless.
+        The effect of Ctrl-C.  In both cases the estimator keeps the best model so far.  "raise", the initial
+        value, then raises KeyboardInterrupt, which ends the caller of the fit.  "keep" returns from the fit
+        with a ConvergenceWarning instead; a search of scikit-learn still ends.
     memory_budget : float, "auto" or None, default=None
         Megabytes for kernel matrices, their factors, caches and panels, and on a cluster for the rows of one
-        worker; arrays of rows x labels come on top.  Matrices that do not fit are computed anew in parts.
+        worker; arrays of rows x labels are not included.  Larger matrices are recomputed in parts.
         "auto", the initial value, is 2,000 for :class:`MaxMarginClassifier` and on a cluster, and 8,000 for
         :class:`KernelLogisticClassifier` and :class:`LowRankClassifier`.
 
     Raises
     ------
     ValueError
-        If a value is none of these.
+        If a value is invalid.
 
     See Also
     --------
@@ -49,12 +49,12 @@ def set_config(*, on_interrupt: str | None = None, memory_budget: float | str | 
     """
     if on_interrupt is not None:
         if on_interrupt not in _CHOICES:
-            raise ValueError(f"on_interrupt is {on_interrupt!r}; give 'raise' or 'keep'.")
+            raise ValueError(f"on_interrupt is {on_interrupt!r}; pass 'raise' or 'keep'.")
         ON_INTERRUPT.set(on_interrupt)
     if memory_budget is not None:
         is_word, value = isinstance(memory_budget, str), memory_budget
         if value != "auto" and (is_word or isinstance(value, bool) or not float(value) > 0):
-            raise ValueError(f"memory_budget is {memory_budget!r}; give megabytes above 0, or 'auto'.")
+            raise ValueError(f"memory_budget is {memory_budget!r}; pass megabytes above 0, or 'auto'.")
         BUDGET.clear()
         BUDGET.update({} if is_word else {"megabytes": float(value)})
 
@@ -64,7 +64,7 @@ def set_config(*, on_interrupt: str | None = None, memory_budget: float | str | 
 def config_context(
     *, on_interrupt: str | None = None, memory_budget: float | str | None = None
 ) -> Iterator[None]:
-    """Set what holds for the fits of a block of code.
+    """Set options of the fits in a block of code.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def config_context(
     Yields
     ------
     None
-        Nothing; what was set before holds again after the block.
+        Nothing; the previous values are restored after the block.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def config_context(
 
 @dataclass
 class FitUnderWay:
-    """A fit that is under way: whether it raises interrupts, met one, and what is to be said of its end."""
+    """The state of a running fit: whether it raises interrupts, noted ones, and the message at its end."""
 
     raises: bool
     was_interrupted: bool = False
@@ -105,11 +105,11 @@ UNDER_WAY: ContextVar[FitUnderWay | None] = ContextVar("fit", default=None)
 
 
 class PartInterrupted(KeyboardInterrupt):
-    """A part of a fit ended early: by Ctrl-C, which was noted there, or as a callback asked for it."""
+    """A part of a fit ended early, by Ctrl-C or a callback."""
 
 
 def note_interrupt(caught: KeyboardInterrupt) -> None:
-    """Note what was caught to keep the best model so far."""
+    """Note an interrupt that was caught to keep the best model so far."""
     fit = UNDER_WAY.get()
     if fit is not None and not isinstance(caught, PartInterrupted):
         fit.was_interrupted = True
@@ -117,7 +117,7 @@ def note_interrupt(caught: KeyboardInterrupt) -> None:
 
 @contextmanager
 def interrupts_later() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of a block, and be noted; a second one does not wait."""
+    """Delay Ctrl-C to the end of a block, where it is noted; a second one is not delayed."""
     default, is_main = signal.default_int_handler, threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not default:
         yield
@@ -140,7 +140,7 @@ def was_interrupted() -> bool:
 
 
 def goes_into_interrupt(message: str) -> bool:
-    """Tell whether KeyboardInterrupt will come at the end of this fit; it then says the message."""
+    """Return whether this fit will end with KeyboardInterrupt, which then has the message."""
     fit = UNDER_WAY.get()
     if fit is None or not (fit.raises and fit.was_interrupted):
         return False

@@ -1,7 +1,7 @@
-"""Locks that a fork leaves held by a thread that is not in the child.
+"""Locks that a thread holds at a fork and that stay locked in the child.
 
-``functools.cached_property`` has one lock for all instances until Python 3.11, and its users cannot choose
-another one.  A child that begins while another thread computes such a property would wait for ever.
+Until Python 3.11 ``functools.cached_property`` has one lock for all instances, which users cannot replace.
+A child that starts while another thread computes such a property would wait forever.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def renew_locks() -> None:
-    """Give every cached property of this package a lock that nobody holds, where it has one."""
+    """Replace the lock of every cached property of this package by a free one."""
     if sys.version_info >= (3, 12):
         return
     for name, module in list(sys.modules.items()):

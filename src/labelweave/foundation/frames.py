@@ -1,4 +1,4 @@
-"""Data frames and columns of any library, by what they can do themselves: none is imported to read them."""
+"""DataFrames and columns of any library, by their own methods: reading them imports no library."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.vectors import are_number_lists, are_vectors, first_list, stacked, vector_cells
 
 TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "t": 1.0, "f": 0.0}
-"""What stands for 1 and 0 in columns of one label, in lower case."""
+"""Words for 1 and 0 in columns of one label, in lower case."""
 
 
 def is_frame(table: Any) -> bool:
-    """Say whether an object is a data frame: of pandas, polars, pyarrow or another with named columns."""
-    # of the class, as a frame of polars that is not computed yet warns when its columns are asked for
+    """Return whether an object is a DataFrame of pandas, polars, pyarrow or another library."""
+    # checked on the class, as a lazy polars frame warns when its columns are read
     return hasattr(type(table), "columns") or hasattr(table, "columns")
 
 
 def column_labels(table: Any) -> list[Any] | None:
-    """Return what a frame calls its columns, text or not; None if it is no frame."""
+    """Return the column labels of a DataFrame, text or not; None for other objects."""
     if not is_frame(table):
         return None
-    # what pyarrow calls columns are the data
+    # pyarrow's columns are the data
     return list(getattr(table, "column_names", table.columns))
 
 
 def frame_values(table: Any) -> Array:
-    """Write a frame of numbers, booleans or words such as Yes and No as one array; what is missing is NaN.
+    """Convert a DataFrame of numbers, booleans or words such as Yes and No to one array, NaN where missing.
 
-    Raises TypeError or ValueError if entries are other things.
+    Raises TypeError or ValueError for other entries.
     """
     if hasattr(table, "collect"):
-        raise ValueError(f"it is a {type(table).__name__}, which has no rows yet: call collect() first")
+        raise ValueError(f"it is a {type(table).__name__} without rows; call collect() first")
     try:
         if hasattr(table, "iloc"):
             return np.asarray(table.to_numpy(float, na_value=np.nan))
@@ -59,7 +59,7 @@ def column_entries(column: Any) -> list[Any]:
 
 
 def only_column(table: Any) -> Any:
-    """Return the column of a frame that has only one; else None."""
+    """Return the column of a single-column DataFrame, otherwise None."""
     labels = None if hasattr(table, "collect") else column_labels(table)
     if labels is None or len(labels) != 1:
         return None
@@ -67,14 +67,14 @@ def only_column(table: Any) -> Any:
 
 
 def with_vectors_as_rows(X: Any) -> Any:
-    """Make a matrix of rows that are vectors, as those of ``frame["emb"]`` or ``frame[["emb"]]`` are.
+    """Convert rows of vectors, such as ``frame["emb"]`` or ``frame[["emb"]]``, to a matrix.
 
-    Other rows stay as they are.
+    Other rows are returned unchanged.
     """
     column = only_column(X) if is_frame(X) else X
     if isinstance(column, np.ndarray) and column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
-    is_read = isinstance(column, (list, tuple))  # by NumPy, whose errors say more of texts
+    is_read = isinstance(column, (list, tuple))  # by NumPy, whose errors describe texts better
     if column is None or getattr(column, "ndim", 1) != 1:
         return X
     if not (are_vectors(column) if is_read else first_list(column) is not None):
@@ -87,7 +87,7 @@ def with_vectors_as_rows(X: Any) -> Any:
 
 
 def first_entry_of_no_number(table: Any) -> tuple[Any, Any] | None:
-    """Return the first column of a frame that holds other things than numbers, and what it holds."""
+    """Return the first column of a DataFrame with an entry that is not a number, and the entry."""
     for place, label in enumerate(column_labels(table) or ()):
         for entry in column_entries(table.iloc[:, place] if hasattr(table, "iloc") else table[label]):
             try:
@@ -100,7 +100,7 @@ def first_entry_of_no_number(table: Any) -> tuple[Any, Any] | None:
 
 
 def as_pandas(table: Any) -> Any:
-    """Return a frame of another library as one of pandas, the entries as Python has them."""
+    """Convert another library's DataFrame to pandas, with Python objects as entries."""
     if hasattr(table, "iloc") or not is_frame(table):
         return table
     import pandas as pd
@@ -111,7 +111,7 @@ def as_pandas(table: Any) -> Any:
     }
     for name, entries in columns.items():
         if set(map(type, entries)) == {int, type(None)}:
-            columns[name] = pd.Series(entries, dtype=object)  # no floats, which have fewer digits
+            columns[name] = pd.Series(entries, dtype=object)  # not floats, which have fewer digits
     return pd.DataFrame(columns)
 
 
@@ -121,11 +121,11 @@ def library_of(table: Any) -> str:
 
 @dataclass(frozen=True)
 class FrameForm:
-    """How a frame's columns were called, so that another one is called the same.
+    """The column names of a DataFrame, to name another one the same way.
 
-    library: what it was a frame of.
-    labels: its columns, where these are not plain text.
-    level_names: what pandas calls their levels, more than one for a MultiIndex.
+    library: the library of the DataFrame.
+    labels: its columns, if they are not plain text.
+    level_names: the names of pandas' column levels, more than one for a MultiIndex.
     """
 
     library: str
@@ -145,17 +145,17 @@ class FrameForm:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a model file can keep what the columns were called."""
+        """Whether a model file can store the column names."""
         names = [*(self.labels or ()), *(self.level_names or ())]
         parts = [part for name in names for part in (name if isinstance(name, tuple) else (name,))]
         return all(part is None or type(part) in (str, int, float, bool) for part in parts)
 
     def frame(self, values: Array, names: Array, index: Any) -> Any:
-        """Make a frame of the library; an array where this program does not use it.
+        """Build a DataFrame of the library; an array if this process has not imported it.
 
         values (n, columns): the entries.
         names: the columns as text.
-        index: the rows' names, which pandas alone has.
+        index: the row names, which only pandas has.
         """
         if self.library in ("polars", "pyarrow"):
             library = sys.modules.get(self.library)
@@ -166,7 +166,7 @@ class FrameForm:
         return pd.DataFrame(values, columns=self._pandas_columns(names), index=index)
 
     def column_of_lists(self, lists: list[list[Any]], index: Any) -> Any:
-        """Make a column of lists as the library has it, or an array of objects; see :meth:`frame`."""
+        """Build a column of lists in the library, or an array of objects; see :meth:`frame`."""
         library = sys.modules.get(self.library)
         if self.library == "pandas" and library is not None:
             return library.Series(lists, index=index, dtype=object)
@@ -191,7 +191,7 @@ class FrameForm:
 
 
 def _plain(label: Any) -> Any:
-    """Return NumPy's numbers and text as Python's, in tuples too."""
+    """Convert NumPy's numbers and text to Python's, in tuples too."""
     if isinstance(label, tuple):
         return tuple(_plain(part) for part in label)
     return label.item() if isinstance(label, np.generic) else label

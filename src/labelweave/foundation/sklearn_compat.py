@@ -1,8 +1,8 @@
-"""scikit-learn's private and moving names: a release of it that moves one is followed here, and only here.
+"""scikit-learn's private and moving names: this is the only file to adapt when a release moves one.
 
-Its decorator of ``fit`` carries no types; here it keeps those of what it decorates, for users' type checkers.
-Callbacks came with version 1.9.  With earlier ones those that are set on an estimator of this library are
-called by what stands in for them here; none reach it through a search.
+scikit-learn's decorator of ``fit`` has no types; here it keeps those of the decorated method for type
+checkers.  Callbacks came with version 1.9.  With earlier versions the classes here call those that are set on
+an estimator of this library; callbacks do not pass through a search.
 """
 
 import copy
@@ -70,7 +70,7 @@ _PLAIN = {
 
 
 def naming_parameter(error: InvalidParameterError, constraints: Mapping[str, Any]) -> InvalidParameterError:
-    """Let an error name its parameter to others than Python users, and what it takes."""
+    """Let other interfaces rename the parameter of an error, and list what it accepts."""
     said = str(error)
     name, (wanted, _, got) = said.split("'", 2)[1], said.partition(" must be ")[2].rpartition(". Got ")
     allowed = [text for text in map(_plainly, constraints[name]) if text is not None]
@@ -91,7 +91,7 @@ def callbacks_of(estimator: Any) -> list[Any]:
 
 
 class _FitTask:
-    """A task of a fit, of which callbacks are told."""
+    """A task of a fit that callbacks observe."""
 
     def __init__(self, callbacks: list[Any], task_name: str, max_subtasks: int | None, parent: Any) -> None:
         self.callbacks, self.task_name = callbacks, task_name
@@ -101,7 +101,7 @@ class _FitTask:
         return _FitTask(self.callbacks, task_name, max_subtasks, self)
 
     def propagate_callback_context(self, estimator: Any) -> Any:
-        """Leave an estimator inside as it is; it has callbacks of its own or none."""
+        """Do nothing: an inner estimator has its own callbacks or none."""
         return nullcontext()
 
     def call_on_fit_task_begin(self, **facts: Any) -> None:
@@ -113,7 +113,7 @@ class _FitTask:
     def _call(
         self, hook: str, *, estimator: Any, reconstruction_attributes: Any = None, **facts: Any
     ) -> bool:
-        """Tell every callback what it asks for; true if one asks to stop."""
+        """Call every callback with the facts it accepts; return whether one requests to stop."""
         stop = False
         for method in [getattr(callback, hook) for callback in self.callbacks]:
             wanted = inspect.signature(method).parameters
@@ -129,10 +129,10 @@ class _FitTask:
 
 
 class _CallbackSupport:
-    """What estimators with callbacks inherit from; clones keep the callbacks."""
+    """Mixin of estimators with callbacks; clones keep the callbacks."""
 
     def set_callbacks(self, *callbacks: Any) -> Any:
-        """Set the callbacks; none takes them away."""
+        """Set the callbacks; without arguments, remove them."""
         self.__dict__.pop("_skl_callbacks", None)
         if callbacks:
             self._skl_callbacks = list(callbacks)
@@ -150,7 +150,7 @@ class _CallbackSupport:
 
 
 def _with_callbacks(method: _Method) -> _Method:
-    """End the callbacks after a fit, however it ends."""
+    """End the callbacks after a fit, even after an error."""
 
     @wraps(method)
     def managed(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -171,7 +171,7 @@ except ModuleNotFoundError:  # before 1.9
 
 
 def sparse_matmul_to_dense(left: Any, right: Any) -> Any:
-    """Multiply sparse matrices into a dense one, (n, k)."""
+    """Multiply sparse matrices to a dense one, (n, k)."""
     try:
         from sklearn.utils.sparsefuncs import sparse_matmul_to_dense as multiply
     except ImportError:  # before 1.7

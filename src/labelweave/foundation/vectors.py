@@ -1,4 +1,4 @@
-"""Columns whose cells are vectors, as embeddings are, of pandas, polars, pyarrow, NumPy or plain lists."""
+"""Columns with vectors as cells, such as embeddings, of pandas, polars, pyarrow, NumPy or plain lists."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from labelweave.foundation.array_types import Array
 
 Refusal = Callable[[int, str, str], Exception]
-"""Makes the error to raise of a row, what was found there and what is expected."""
+"""Builds the error for a row, its content and the expected content."""
 
-_NUMBER_LISTS = re.compile(  # as pyarrow, pandas and polars call them
+_NUMBER_LISTS = re.compile(  # the names of pyarrow, pandas and polars
     r"(fixed_size_|large_)?list<\w+: (u?int\d+|halffloat|float|double)( not null)?>(\[\d+\])*(\[pyarrow\])?"
     r"|(List|Array)\((U?Int|Float)\d+.*\)"
 )
 
 
 def are_number_lists(column: Any) -> bool:
-    """Say whether a column has a type, of pyarrow or polars, of lists of numbers."""
+    """Return whether a column has a pyarrow or polars type of lists of numbers."""
     return _NUMBER_LISTS.fullmatch(_type_of(column)) is not None
 
 
@@ -33,7 +33,7 @@ def first_list(column: Any) -> Any:
 
 
 def are_vectors(column: Any) -> bool:
-    """Say whether the first cell that is not missing is a list of two numbers or more."""
+    """Return whether the first cell that is not missing is a list of at least two numbers."""
     first = first_list(column)
     numbers = None if first is None else _numbers([first])
     is_vector = numbers is not None and numbers.ndim == 2 and len(first) > 1
@@ -41,15 +41,15 @@ def are_vectors(column: Any) -> bool:
 
 
 def vector_cells(column: Any) -> Sequence[Any]:
-    """List the cells of a column as they are; those of types of lists as arrays."""
+    """List the cells of a column; those of list types as arrays."""
     return column if isinstance(column, (list, tuple)) else list(np.asarray(column))
 
 
 def stacked(column: Any, refusal: Refusal, length: int | None = None, *, finite: bool = True) -> Array:
-    """Put vectors below each other, shape (n, k), float32 where they are that or shorter, else float64.
+    """Stack vectors, shape (n, k), float32 if they have at most that precision, otherwise float64.
 
-    refusal: see ``Refusal``; length: k, where it is known; finite: whether infinite numbers are refused.
-    Vectors that are missing or empty become rows of NaN, of no columns where no length is known.
+    refusal: see ``Refusal``; length: k, if known; finite: whether infinite numbers are refused.
+    Missing or empty vectors become rows of NaN, without columns if no length is known.
     """
     cells = vector_cells(column)
     present = [row for row, cell in enumerate(cells) if not _is_missing(cell)]
@@ -77,7 +77,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _numbers(vectors: list[Any]) -> Array | None:
-    """Read vectors of one length; None if they are of several, or other things."""
+    """Read vectors of equal length; None for different lengths, or other values."""
     try:
         table = np.array(vectors)
         if table.dtype.kind == "O":  # None for NaN
@@ -92,7 +92,7 @@ def _numbers(vectors: list[Any]) -> Array | None:
 
 
 def _fault(cells: Sequence[Any], present: list[int], length: int | None) -> tuple[int, str, str]:
-    """Find the first row that is no vector, of another length, or not finite; say what is expected."""
+    """Return the first row that is not a vector, of another length, or not finite, and the expectation."""
     like = "in the training rows"
     for row in present:
         numbers = _numbers([cells[row]])

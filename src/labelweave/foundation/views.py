@@ -1,7 +1,7 @@
-"""How a class asks for what floors above it make of it: a picture, the facts about it as HTML, or an answer
-of a method whose rows are on a cluster.
+"""Views that higher layers provide for classes: a picture, the facts as HTML, or a method's result
+on a Dask collection.
 
-The package's root says who makes what; nothing is imported before it is asked for.
+The package's root registers the providers; nothing is imported before it is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def view(kind: str, *things: Any, **options: Any) -> Any:
 
 
 def html_with_facts(estimator: Any) -> str:
-    """Return scikit-learn's HTML of an estimator and, once it is fitted, the facts; its ``_html_repr``."""
+    """Return scikit-learn's HTML of an estimator, with facts once it is fitted, for ``_html_repr``."""
     from sklearn.base import BaseEstimator
 
     return f"{BaseEstimator._html_repr(estimator)}{view('facts', estimator)}"

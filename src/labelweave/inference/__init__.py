@@ -1,4 +1,4 @@
-"""From scores and probabilities to decisions: classes, label sets, and rows left to a person."""
+"""From scores and probabilities to decisions: classes, label sets, and rows where the model abstains."""
 
 from labelweave.inference.calibration.calibrate import (
     SoftmaxCalibration,

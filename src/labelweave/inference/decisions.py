@@ -1,9 +1,9 @@
 """Decisions from the class probabilities of every row.
 
-A decision should minimise the loss that is expected under the probabilities: for accuracy that is the most
-probable class, for the loss on a taxonomy the class at the least expected distance, for parent accuracy a
-child of the most probable parent (Seeger 2008, section 6.1 and footnote 11).  A row may also be left
-undecided (section 6.2).  Rows are worked on in blocks.
+A decision should minimize the expected loss under the probabilities: for accuracy that is the most
+probable class, for the loss on a taxonomy the class at the smallest expected distance, for parent accuracy a
+child of the most probable parent (Seeger 2008, section 6.1 and footnote 11).  The model may also abstain
+on a row (section 6.2).  Rows are processed in blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from labelweave.labels.label_names import rows_by_name
 
 Integers = npt.NDArray[np.intp]
 
-_ROUNDING = 64 * np.finfo(np.float64).eps  # the order of a sum must not choose among equal decisions
+_ROUNDING = 64 * np.finfo(np.float64).eps  # ties must not depend on the order of summation
 
 
 @checked
@@ -46,7 +46,7 @@ def most_probable(probabilities: Any) -> Integers:
     Raises
     ------
     ValueError
-        If a row is no distribution.
+        If a row is not a distribution.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def most_probable(probabilities: Any) -> Integers:
 
 @checked
 def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
-    """Choose the decision with the least expected loss, sum over c of P(c) losses[c, decision].
+    """Choose the decision with the smallest expected loss, sum over c of P(c) losses[c, decision].
 
     For probabilities and errors see :func:`most_probable`.
 
@@ -67,7 +67,7 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
     ----------
     losses : array-like of shape (C, D) or DataFrame by class
         The loss of each decision (column) for each true class (row); ``taxonomy.distances(classes)`` for the
-        taxonomic loss.  More columns stand for more decisions, such as to abstain at a fixed loss.
+        taxonomic loss.  Further columns are further decisions, such as to abstain at a fixed loss.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
 
     Examples
     --------
-    Classes 0 and 1 are close, 2 is far: to decide for 1 is never far wrong.
+    Classes 0 and 1 are close, 2 is far: deciding for 1 is never far wrong.
 
     >>> from labelweave.inference import least_expected_loss
     >>> distances = [[0, 1, 2], [1, 0, 2], [2, 2, 0]]
@@ -97,26 +97,26 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
 
 @checked
 def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> Integers:
-    """Choose the parent with the largest mass of classes, then its most probable class.
+    """Choose the parent whose classes have the largest total probability, then its most probable class.
 
-    This maximises the expected parent accuracy (Seeger 2008, footnote 11).  For probabilities and errors see
+    This maximizes the expected parent accuracy (Seeger 2008, footnote 11).  For probabilities and errors see
     :func:`most_probable`.
 
     Parameters
     ----------
     parent_of_class : sequence of length C or Series by class
-        The parent of every class, as ``taxonomy.parents_of(classes)`` gives them; a class without one, None
-        or NaN, is a group of its own.
+        The parent of every class, as ``taxonomy.parents_of(classes)`` returns them; a class without a parent,
+        None or NaN, is its own group.
 
     Returns
     -------
     ndarray of int, shape (n,)
-        Column numbers of the classes; of parents equal up to rounding the one with the first class is taken,
-        and of its classes the first.
+        Column numbers of the classes; ties between parents, up to rounding, go to the one with the first
+        class, and ties within a parent to the first class.
 
     Examples
     --------
-    Class 2 is the most probable one, but the parent of 0 and 1 is more probable than its parent.
+    Class 2 is the most probable class, but the parent of 0 and 1 is more probable than its parent.
 
     >>> from labelweave.inference import best_parent
     >>> best_parent([[0.25, 0.35, 0.4]], ["cats", "cats", "dogs"]).tolist()
@@ -139,21 +139,21 @@ def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> I
 def rejected(
     probabilities: Any, *, confidence: float | None = None, fraction: float | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Say which rows to leave undecided because their largest probability is small.
+    """Return the rows on which to abstain because their largest probability is small.
 
     For probabilities and errors see :func:`most_probable`.
 
     Parameters
     ----------
     confidence : float or None, default=None
-        Reject the rows whose largest probability is below this, from 0 to 1; give this or ``fraction``.
+        Reject rows whose largest probability is below this, from 0 to 1; pass this or ``fraction``.
     fraction : float or None, default=None
-        Reject this fraction of the rows, from 0 to 1: the least certain ones, of equally certain the earlier.
+        Reject this fraction of the rows, from 0 to 1: the least certain ones; ties go to the earlier row.
 
     Returns
     -------
     ndarray of bool, shape (n,)
-        True where no decision should be taken.
+        True where the model should abstain.
 
     Examples
     --------
@@ -166,10 +166,10 @@ def rejected(
     """
     if (confidence is None) == (fraction is None):
         given = "Neither" if confidence is None else "Both"
-        raise ValueError(f"{given} of confidence and fraction was given; give exactly one of them.")
+        raise ValueError(f"{given} of confidence and fraction was given; pass exactly one of them.")
     name, value = ("confidence", confidence) if fraction is None else ("fraction", fraction)
     if value is None or not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} is {value!r}; it must be a number from 0 to 1.")
+        raise ValueError(f"{name} is {value!r}; pass a number from 0 to 1.")
     table = read_class_probabilities(probabilities)
     largest = _by_row(table, lambda block: block.max(axis=1), dtype=table.dtype)
     if fraction is None:
@@ -189,7 +189,7 @@ def _by_row(
 
 
 def _by_class(given: Any, probabilities: Any, what: str) -> Any:
-    """Put rows of a frame or Series into the order of the classes that the probabilities' columns name."""
+    """Reorder the rows of a DataFrame or Series like the classes that name the probabilities' columns."""
     columns = column_labels(probabilities)
     return given if columns is None else rows_by_name(given, [str(name) for name in columns], what, "class")
 
@@ -198,13 +198,13 @@ def _read_losses(losses: Any, n_classes: int) -> npt.NDArray[np.float64]:
     table = numbers_of(losses, "losses").astype(np.float64)
     if table.ndim != 2 or len(table) != n_classes or table.shape[1] == 0:
         raise ValueError(
-            f"losses has shape {table.shape} but there are {n_classes} classes; give one row for each true "
-            "class and one column for each decision."
+            f"losses has shape {table.shape} but there are {n_classes} classes; pass one row per true "
+            "class and one column per decision."
         )
     if not np.isfinite(table).all():
         truth, decision = np.argwhere(~np.isfinite(table))[0]
         raise ValueError(
-            f"losses at row {truth}, column {decision} is {table[truth, decision]}; losses must be finite."
+            f"losses at row {truth}, column {decision} is {table[truth, decision]}; pass finite losses."
         )
     return table
 
@@ -213,13 +213,13 @@ def _group_numbers(parent_of_class: Sequence[Any] | Array, n_classes: int) -> In
     is_list = isinstance(parent_of_class, Iterable) and getattr(parent_of_class, "ndim", 1) == 1
     parents = list(parent_of_class) if is_list else [parent_of_class]
     if not is_list or not all(isinstance(parent, Hashable) for parent in parents):
-        raise ValueError("parent_of_class is no list of names or numbers; give one parent a class.")
+        raise ValueError("parent_of_class is not a list of names or numbers; pass one parent per class.")
     if len(parents) != n_classes:
         raise ValueError(
-            f"parent_of_class has {len(parents)} entries but there are {n_classes} classes; give one parent "
-            "a class, None for a class without one."
+            f"parent_of_class has {len(parents)} entries but there are {n_classes} classes; pass one parent "
+            "per class, None for a class without one."
         )
-    # a tuple stands for a class of its own: no name is equal to it
+    # a tuple makes a group of its own, since no name equals it
     keys = [("class", k) if is_missing(parent) else parent for k, parent in enumerate(parents)]
     number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
     return np.asarray([number[key] for key in keys], np.intp)

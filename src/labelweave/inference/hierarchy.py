@@ -1,4 +1,4 @@
-"""Scores that obey a hierarchy of labels, none above one of its ancestors; label sets as lists of terms."""
+"""Scores consistent with a hierarchy, none above an ancestor's score; label sets as lists of terms."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def enforce_hierarchy(
     *,
     label_weight: Any = None,
 ) -> RowsByLabels:
-    """Change scores so that no label has a higher one than a label above it.
+    """Make scores consistent with a hierarchy: no label scores higher than one of its ancestors.
 
     Parameters
     ----------
     scores : array-like of shape (n, L)
-        The scores or probabilities; columns that name the labels are matched with them.
+        The scores or probabilities; named columns are matched with the labels.
     taxonomy : Taxonomy
-        What is above what; nodes may have several parents.
+        The hierarchy; nodes may have several parents.
     label_names : sequence of str
-        The labels, each the name of a node; all nodes or some.
+        The label of each column, a node of the taxonomy; all nodes or some.
     enforce : {"max", "projection"}, default="max"
-        "max" gives a label the greatest score at or below it.  "projection" gives the scores that obey the
-        hierarchy and are nearest to the given ones in weighted least squares (isotonic regression), exact
-        for trees and for graphs: blocks of labels are cut in two at their means by maximum flows (Spouge, Wan
-        and Wilbur 2003; Luss, Rosset and Shahar 2012).
+        "max" sets a label's score to the maximum at or below it.  "projection" returns the consistent scores
+        that are nearest in weighted least squares (isotonic regression), exact for trees and graphs: blocks
+        of labels are split at their means by maximum flows (Spouge, Wan and Wilbur 2003; Luss, Rosset and
+        Shahar 2012).
     label_weight : array-like of shape (L,) or None, default=None
         Weights of the labels in the projection, above 0; a Series that names them is matched by name.
 
@@ -56,7 +56,7 @@ def enforce_hierarchy(
     Raises
     ------
     ValueError
-        If a label is no node, shapes disagree, or a score or weight makes no sense.
+        If a label is not a node, shapes differ, or a score or weight is invalid.
 
     Examples
     --------
@@ -70,36 +70,36 @@ def enforce_hierarchy(
     """
     names = checked_names(label_names, None)
     if names is None:
-        raise ValueError("label_names is None; give the name of every label, as nodes of the taxonomy.")
+        raise ValueError("label_names is None; pass the node of the taxonomy for every label.")
     order = LabelOrder.of(taxonomy, names)
     table = numbers_of(columns_by_name(scores, list(map(str, names)), "scores"), "scores").astype(np.float64)
     if table.ndim != 2 or table.shape[1] != len(order.columns):
         raise ValueError(
-            f"scores has shape {table.shape}, but there are {len(order.columns)} labels; give a column each."
+            f"scores has shape {table.shape}, but there are {len(order.columns)} labels; pass a column each."
         )
     if enforce not in get_args(Enforcement):
-        raise ValueError(f"enforce={enforce!r}; give 'max' or 'projection'.")
+        raise ValueError(f"enforce={enforce!r}; pass 'max' or 'projection'.")
     if not np.isfinite(table).all():
         row, label = np.argwhere(~np.isfinite(table))[0]
-        raise ValueError(f"scores at row {row}, label {label} is {table[row, label]}; scores must be finite.")
+        raise ValueError(f"scores at row {row}, label {label} is {table[row, label]}; pass finite scores.")
     weights = None if label_weight is None else _checked_weights(label_weight, [str(name) for name in names])
     return order.enforced(table, enforce, weights)
 
 
 @checked
 def h_loss_sets(probabilities: Any, taxonomy: Taxonomy, label_names: Any) -> npt.NDArray[np.int8]:
-    """Choose label sets of the least expected h-loss among those that have all that is above.
+    """Choose consistent label sets with the smallest expected h-loss.
 
-    The loss is :func:`labelweave.metrics.h_loss`: a wrong class costs its share of its parents' costs where
-    none above it is wrong.  In trees the sets are the best (Cesa-Bianchi, Gentile and Zaniboni 2006; Bi and
-    Kwok 2011).  In graphs the sets are best for an upper bound: all parents of a class are as probable as the
-    least of them, and a missed class costs the mean over its parents that are predicted.  For the other
-    parameters and errors see :func:`enforce_hierarchy`.
+    The loss is :func:`labelweave.metrics.h_loss`: a wrong class costs its share of its parents' costs if no
+    ancestor is wrong.  In trees the sets are optimal (Cesa-Bianchi, Gentile and Zaniboni 2006; Bi and Kwok
+    2011).  In graphs they are optimal for an upper bound: all parents of a class are as probable as the least
+    probable one, and a missed class costs the mean over its predicted parents.  For the other parameters and
+    errors see :func:`enforce_hierarchy`.
 
     Parameters
     ----------
     probabilities : array-like of shape (n, L)
-        Of the labels, from 0 to 1; made to obey first: a label has the greatest at or below it.
+        Of the labels, from 0 to 1; first made consistent: a label gets the maximum at or below it.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def h_loss_sets(probabilities: Any, taxonomy: Taxonomy, label_names: Any) -> npt
     """
     table = enforce_hierarchy(probabilities, taxonomy, label_names)
     if table.size and not (table.min() >= -_ROUNDING and table.max() <= 1 + _ROUNDING):
-        raise ValueError(f"probabilities are from {table.min()} to {table.max()}; they must be from 0 to 1.")
+        raise ValueError(f"probabilities are from {table.min()} to {table.max()}; pass numbers from 0 to 1.")
     order = LabelOrder.of(taxonomy, checked_names(label_names, None))
     return (order.h_loss_gains(table) > 0).astype(np.int8)
 
@@ -125,19 +125,17 @@ def h_loss_sets(probabilities: Any, taxonomy: Taxonomy, label_names: Any) -> npt
 def _checked_weights(label_weight: Any, names: Sequence[str]) -> Array:
     weights = numbers_of(rows_by_name(label_weight, names, "label_weight"), "label_weight").astype(np.float64)
     if weights.shape != (len(names),) or not (np.isfinite(weights) & (weights > 0)).all():
-        raise ValueError(
-            f"label_weight is {label_weight!r}; give {len(names)} finite numbers above 0, one a label."
-        )
+        raise ValueError(f"label_weight is {label_weight!r}; pass {len(names)} finite numbers above 0.")
     return weights
 
 
 @dataclass(frozen=True)
 class LabelOrder:
-    """Which labels are right above which, by way of whatever nodes are between.
+    """The hierarchy between labels, with paths through nodes that are not labels.
 
-    columns (L,): the labels, those above first.
+    columns (L,): the labels, ancestors first.
     costs (L,): of mistakes, in the same order.
-    starts, parents, owners: the edges up, by place in ``columns``; whose each is.
+    starts, parents, owners: the edges to parents, by position in ``columns``, and the child of each.
     """
 
     columns: npt.NDArray[np.intp]
@@ -148,7 +146,7 @@ class LabelOrder:
 
     @classmethod
     def of(cls, taxonomy: Taxonomy, label_names: Any) -> Self:
-        """Find the edges, without those that follow from others."""
+        """Build the edges, without those implied by others."""
         names = [str(name) for name in label_names]
         above = taxonomy.at_or_above(names)
         numbers = taxonomy._numbers(names)
@@ -174,7 +172,7 @@ class LabelOrder:
     def enforced(
         self, scores: RowsByLabels, enforce: Enforcement, weights: Array | None = None
     ) -> RowsByLabels:
-        """Change scores so that they obey the order: shape (n, L)."""
+        """Make scores consistent with the order: shape (n, L)."""
         from labelweave.foundation.loops.isotonic import greatest_below, project
 
         ordered = np.ascontiguousarray(scores[:, self.columns], dtype=np.float64)
@@ -186,7 +184,7 @@ class LabelOrder:
         return self._put_back(ordered)
 
     def _put_back(self, ordered: RowsByLabels) -> RowsByLabels:
-        """Undo the order of the columns."""
+        """Restore the original order of the columns."""
         found = np.empty(ordered.shape, ordered.dtype)
         found[:, self.columns] = ordered
         return found
@@ -195,9 +193,9 @@ class LabelOrder:
         return self.parents[self.starts[place] : self.starts[place + 1]]
 
     def multiplied(self, probabilities: RowsByLabels) -> RowsByLabels:
-        """Multiply probabilities, given what is right above, down: shape (n, L).
+        """Multiply conditional probabilities, given the parents, down the hierarchy: shape (n, L).
 
-        Several parents all are there with the probability of the least of them, an upper bound.
+        All parents of a label hold with the probability of the least probable one, an upper bound.
         """
         lines = np.ascontiguousarray(probabilities.T[self.columns], dtype=np.float64)
         for place in range(len(lines)):
@@ -207,9 +205,9 @@ class LabelOrder:
         return self._put_back(lines.T)
 
     def least_steps(self, probabilities: RowsByLabels) -> RowsByLabels:
-        """Return the least probable step on the way down to each label, itself the last one: shape (n, L).
+        """Return the smallest conditional probability on the path to each label, inclusive: shape (n, L).
 
-        A step's probability is that of a label given what is right above it, of which the least counts.
+        A step's probability is that of a label given its parents, of which the smallest counts.
         """
         lines = np.ascontiguousarray(probabilities.T[self.columns], dtype=np.float64)
         steps = lines.copy()
@@ -222,10 +220,10 @@ class LabelOrder:
         return self._put_back(steps.T)
 
     def h_loss_gains(self, probabilities: RowsByLabels) -> RowsByLabels:
-        """Return what is above 0 for the labels of the set of least expected h-loss, obeying: shape (n, L).
+        """Return values that are above 0 for the labels of the set of smallest expected h-loss: shape (n, L).
 
-        The best set that has all above its labels is that of the positive ones in the projection of what each
-        label gains (Picard 1976; see ``loops.isotonic``).
+        They are consistent.  The best consistent set has the positive labels of the projection of the labels'
+        gains (Picard 1976; see ``loops.isotonic``).
         """
         table = probabilities[:, self.columns]
         counts = np.diff(self.starts)
@@ -239,9 +237,9 @@ class LabelOrder:
         return np.where(found > _ROUNDING * self.costs.max(), found, np.minimum(found, 0.0))
 
     def conditional(self, labels: LabelMatrix) -> LabelMatrix:
-        """Keep the entries of rows that have all that is right above a label; the others are unobserved.
+        """Keep the entries of rows that have all parents of a label; the others are unobserved.
 
-        Probabilities become those given what is right above, of which the least counts.
+        Probabilities become conditional on the parents, of which the least probable counts.
         """
         parents = sp.csr_array(
             (np.ones(len(self.owners), np.int64), (self.columns[self.parents], self.columns[self.owners])),
@@ -288,33 +286,33 @@ def term_lists(
     labels: Any, taxonomy: Taxonomy, label_names: Any = None, terms: Terms = "predicted", *,
     probabilities: Any = None,
 ) -> Any:  # fmt: skip
-    """Write label sets as lists of terms, one a row.
+    """Convert label sets to lists of terms, one per row.
 
     Parameters
     ----------
     labels : LabelMatrix, DataFrame or array-like of shape (n, L)
-        The label sets, such as what ``predict`` gives.
+        The label sets, such as the output of ``predict``.
     taxonomy : Taxonomy
-        What is above what; nodes may have several parents.
+        The hierarchy; nodes may have several parents.
     label_names : sequence of str or None, default=None
-        The labels, each the name of a node; None where ``labels`` has names.  Columns that have the same
-        names are put into this order.
+        The label of each column, a node of the taxonomy; None if ``labels`` has names.  Columns with the
+        same names are put into this order.
     terms : {"predicted", "closed", "specific"}, default="predicted"
-        Which of them: the sets as they are; with all labels above them; or those without another of the set
-        below them.
+        The returned labels: the sets as they are; with all their ancestors; or only labels without a
+        descendant in the set.
     probabilities : DataFrame or array-like of shape (n, L), or None, default=None
-        Probabilities or scores of the labels, listed with them.
+        Probabilities or scores of the labels, returned with them.
 
     Returns
     -------
     list of n lists
-        The names, in the order of the labels; with ``probabilities`` pairs of a name and its number, the
-        greatest first.
+        The names, in the order of the labels; with ``probabilities``, pairs of a name and its number in
+        descending order.
 
     Raises
     ------
     ValueError
-        If labels have no names, one is no node of the taxonomy, shapes disagree, or a number is not finite.
+        If labels have no names, one is not a node of the taxonomy, shapes differ, or a number is not finite.
 
     Examples
     --------
@@ -330,13 +328,13 @@ def term_lists(
     sets = LabelMatrix.from_any(labels)
     names = checked_names(label_names, sets.n_labels) if label_names is not None else sets.names
     if names is None:
-        raise ValueError("labels has no names, by which they are found in the taxonomy; give label_names.")
+        raise ValueError("labels has no names to find in the taxonomy; pass label_names.")
     words = [str(name) for name in names]
     taxonomy._numbers(words, "label")
     places = None if sets.names is None else places_by_name(sets.words, words, "labels")
     sets = sets if places is None else sets.select_labels(places)
     if terms not in get_args(Terms):
-        raise ValueError(f"terms={terms!r}; give 'predicted', 'closed' or 'specific'.")
+        raise ValueError(f"terms={terms!r}; pass 'predicted', 'closed' or 'specific'.")
     chosen = sp.csr_array(chosen_terms(sets.positives, taxonomy, names, terms))
     rows = [chosen.indices[a:b] for a, b in zip(chosen.indptr, chosen.indptr[1:], strict=False)]
     if probabilities is None:
@@ -345,12 +343,12 @@ def term_lists(
     numbers = numbers_of(columns_by_name(probabilities, own, "probabilities"), "probabilities")
     if numbers.shape != sets.shape:
         raise ValueError(
-            f"probabilities has shape {numbers.shape}, but labels {sets.shape}; give one a label."
+            f"probabilities has shape {numbers.shape}, but labels {sets.shape}; pass one per label."
         )
     if not np.isfinite(numbers).all():
         row, label = np.argwhere(~np.isfinite(numbers))[0]
         raise ValueError(
-            f"probabilities at row {row}, label {label} is {numbers[row, label]}; give finite ones."
+            f"probabilities at row {row}, label {label} is {numbers[row, label]}; pass finite numbers."
         )
     lists = []
     for row, values in zip(map(np.sort, rows), numbers, strict=True):
@@ -360,12 +358,12 @@ def term_lists(
 
 
 def chosen_terms(sets: sp.csr_array, taxonomy: Taxonomy, names: Any, terms: Terms) -> sp.csr_array:
-    """Change label sets (n, L) to those with all that is above, or to the most specific labels."""
+    """Extend label sets (n, L) by all ancestors, or reduce them to the most specific labels."""
     if terms == "predicted":
         return sets
     above = taxonomy.at_or_above([str(name) for name in names])
     sets = sp.csr_array(sets).astype(np.int32)
-    times = sp.csr_array(sets @ above)  # how many of the set are at or below a label
+    times = sp.csr_array(sets @ above)  # the number of labels of the set at or below a label
     found = times > 0 if terms == "closed" else sets.multiply(times == 1)
     found = sp.csr_array(found, dtype=np.int8)
     found.eliminate_zeros()

@@ -1,4 +1,4 @@
-"""Scores together with the labels they should tell, checked once and handed out in blocks."""
+"""Scores with the labels of their rows, validated once and iterated in blocks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _LARGEST_WEIGHT = 1e100
 
 @dataclass(frozen=True)
 class ScoreLines:
-    """Some labels with all their rows, or some rows with all their labels; one a line.
+    """Some labels with all their rows, or some rows with all their labels; one per line.
 
-    scores (b, width), signs (b, width): of what is unobserved -inf and 0, of the rest finite and +1 or -1, or
-        2 q - 1 of targets q.
+    scores (b, width), signs (b, width): -inf and 0 for unobserved entries; otherwise finite, and +1 or -1, or
+        2 q - 1 for targets q.
     """
 
     which: slice
@@ -33,12 +33,12 @@ class ScoreLines:
 
     @cached_property
     def order(self) -> Array:
-        """The places of every line (b, width), scores falling; sorted once for all that ask."""
+        """The order of every line by descending score (b, width); sorted once."""
         return np.argsort(self.scores, axis=1)[:, ::-1]
 
     @property
     def shares(self) -> Array:
-        """How much every entry counts as positive (b, width): whether it is, or its target."""
+        """The weight of every entry as a positive (b, width): 0 or 1, or its target."""
         if self.signs.dtype.kind == "i":
             return self.signs > 0
         return np.where(self.signs == 0, 0.0, 0.5 * (1.0 + self.signs))
@@ -51,9 +51,9 @@ class ScoreLines:
 
 @dataclass(frozen=True)
 class LabeledScores:
-    """Labels (n, L), finite scores and weights of the same rows; unobserved entries count for nothing.
+    """Labels (n, L), finite scores and weights of the same rows; unobserved entries are ignored.
 
-    Blocks of a small table, which a search asks for again and again, are made once; they are only read.
+    Blocks of a small table, which a search needs again and again, are cached; they are read-only.
     """
 
     labels: LabelMatrix
@@ -68,7 +68,7 @@ class LabeledScores:
         return LabeledScores(self.labels[which], self.scores[which], self.weights[which])
 
     def drawn_labels(self, most_entries: int, least: int = 1) -> LabeledScores:
-        """Keep some labels, evenly drawn and at least a few, where all have too many entries to look at."""
+        """Keep an even sample of labels, at least a few, if all have too many entries."""
         n_rows, n_labels = self.shape
         wanted = max(least, most_entries // n_rows)
         if wanted >= n_labels:
@@ -107,7 +107,7 @@ class LabeledScores:
             yield ScoreLines(rows, _where_seen(signs, self.scores[rows]), signs)
 
     def row_positives(self) -> PerRow:
-        """Count the positive labels of every row, doubtful ones by their targets."""
+        """Count the positive labels per row; labels with probabilities count with their targets."""
         if self.labels.doubts is None:
             return np.diff(self.labels.positives.indptr)
         return np.asarray(self.labels.expected_positives.sum(axis=1))
@@ -121,19 +121,19 @@ def _where_seen(signs: Array, scores: Array) -> Array:
 
 
 def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> LabeledScores:
-    """Check labels, scores (n, L) and weights of rows; refuse what does not fit, naming the place."""
+    """Validate labels, scores (n, L) and row weights; errors name the place."""
     truth = LabelMatrix.from_any(labels)
     if truth.names is not None:
         scores = columns_by_name(scores, [str(name) for name in truth.names], "scores")
     table = read_score_table(scores, truth.names)
     if table.shape != truth.shape:
         raise ValueError(
-            f"scores have shape {table.shape} but the labels have shape {truth.shape}; both must be "
+            f"scores have shape {table.shape} but the labels have shape {truth.shape}; pass both as "
             "(rows, labels)."
         )
     if not table.size:
         what = "rows" if not len(truth) else "labels"
-        raise ValueError(f"There are no {what} to choose from; give at least one.")
+        raise ValueError(f"There are no {what} to choose from; pass at least one.")
     return LabeledScores(truth, table, _read_weights(sample_weight, len(truth)))
 
 
@@ -142,18 +142,18 @@ def read_score_table(scores: Any, names: Any = None) -> RowsByLabels:
         table = numbers_of(scores, "scores")
     except ValueError:
         raise ValueError(
-            "scores have entries that are not numbers; give numbers of shape (rows, labels)."
+            "scores have entries that are not numbers; pass numbers of shape (rows, labels)."
         ) from None
     if table.ndim != 2:
-        raise ValueError(f"scores have shape {table.shape}; give numbers of shape (rows, labels).")
+        raise ValueError(f"scores have shape {table.shape}; pass numbers of shape (rows, labels).")
     if table.dtype not in (np.float32, np.float64):
         table = table.astype(np.float64)
     finite = np.isfinite(table)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         raise ValueError(
-            f"scores at row {row}, label {shown_name(names, column)} is {table[row, column]}; scores must be "
-            "finite."
+            f"scores at row {row}, label {shown_name(names, column)} is {table[row, column]}; pass "
+            "finite numbers."
         )
     return table
 
@@ -164,12 +164,12 @@ def _read_weights(sample_weight: Any, n_rows: int) -> Array:
     weights = numbers_of(sample_weight, "sample_weight").astype(np.float64)
     if weights.shape != (n_rows,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape} but there are {n_rows} rows; give one weight a row."
+            f"sample_weight has shape {weights.shape} but there are {n_rows} rows; pass one weight per row."
         )
     bad = np.flatnonzero(~((weights <= _LARGEST_WEIGHT) & (weights >= 0)))
     if len(bad):
         raise ValueError(
-            f"sample_weight at row {bad[0]} is {weights[bad[0]]}; weights are at least 0 and at most "
+            f"sample_weight at row {bad[0]} is {weights[bad[0]]}; pass weights from 0 to "
             f"{_LARGEST_WEIGHT:g}, so that sums of losses stay finite."
         )
     return weights

@@ -1,4 +1,4 @@
-"""Metrics for label sets, rankings and classes; in every one an unobserved entry is never counted."""
+"""Metrics for label sets, rankings and classes; all of them ignore unobserved entries."""
 
 from labelweave.metrics.class_metrics import (
     error_reject_curve,

@@ -1,6 +1,6 @@
-"""The rows that a metric of classes counts: a class was observed and the weight is positive.
+"""The rows that a class metric counts: those with an observed class and a positive weight.
 
-Classes are names or numbers, as users hold them, None or NaN where not observed.
+Classes are names or numbers as users pass them, with None or NaN where not observed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ NOT_A_CLASS = -2
 class ClassRows:
     """The counted rows of a table of probabilities, with their true classes.
 
-    ``numbers`` says which rows of the table they are.  A code of ``NOT_A_CLASS``
-    stands for a truth at an inner node of a taxonomy.
+    ``numbers`` are the positions of the rows in the table.  The code ``NOT_A_CLASS`` marks a truth
+    at an inner node of a taxonomy.
     """
 
     table: Array
@@ -52,14 +52,14 @@ class ClassRows:
 def read_class_rows(
     y_true: Any, probabilities: Any, classes: Classes, sample_weight: Any, taxonomy: Taxonomy | None = None
 ) -> ClassRows:
-    """Read truths, probabilities, classes and weights; only with a taxonomy may truths be no classes."""
+    """Read truths, probabilities, classes and weights; inner nodes as truths require a taxonomy."""
     table = read_class_probabilities(probabilities)
     names = _read_classes(classes, column_labels(probabilities), table.shape[1])
     values = read_values(y_true, "y_true")
     if len(values) != len(table):
         raise ValueError(
-            f"y_true has {len(values)} rows but the probabilities have {len(table)}; give one row of "
-            "probabilities for each class in y_true."
+            f"y_true has {len(values)} rows but the probabilities have {len(table)}; pass one row of "
+            "probabilities per row of y_true."
         )
     weights = read_weights(sample_weight, values)
     codes = class_codes(values, names)
@@ -73,7 +73,7 @@ def observed_rows(is_observed: Array, weights: Floats) -> Array:
     if not counted.any():
         raise ValueError(
             f"y_true of {len(weights)} rows has no observed class in a row with a positive weight, so there "
-            "is nothing to score; give at least one."
+            "is nothing to score; pass at least one."
         )
     return np.asarray(counted)
 
@@ -86,13 +86,13 @@ def _read_classes(classes: Classes, labels: list[Any] | None, n_classes: int) ->
     if len(names) != n_classes or len(set(names)) != n_classes:
         raise ValueError(
             f"classes has {len(names)} entries, {len(set(names))} of them distinct, but the probabilities "
-            f"have {n_classes} columns; give one class a column, each once."
+            f"have {n_classes} columns; pass one class per column, each once."
         )
     texts = [as_text(name) for name in names]
     if columns is not None and texts != columns and set(texts) & set(columns):
         k = next(k for k in range(n_classes) if texts[k] != columns[k])
         raise ValueError(
-            f"The probabilities have class {columns[k]!r} in column {k} where classes has {texts[k]!r}; give "
+            f"The probabilities have class {columns[k]!r} in column {k} where classes has {texts[k]!r}; pass "
             "both with the same classes in the same order."
         )
     return names
@@ -105,40 +105,40 @@ def _refuse_other_values(values: Array, codes: Codes, classes: list[Any], taxono
             also = "" if taxonomy is None else " or the name of a node of the taxonomy"
             raise ValueError(
                 f"y_true at row {row} is {values[row]!r}, which is not among the {len(classes)} classes "
-                f"({shown}); give one of them{also}, or None where the class is unknown."
+                f"({shown}); pass one of them{also}, or None where the class is unobserved."
             )
 
 
 def read_values(values: Any, given: str) -> Array:
-    """Read one value a row as an array of objects, None where it was not observed."""
-    # a list with text and NaN would become text in which NaN is "nan"
+    """Read one value per row as an array of objects, None where it was not observed."""
+    # NumPy would turn a list of text and NaN into text, with NaN as "nan"
     array = np.asanyarray(values, dtype=None if hasattr(values, "dtype") else object)
     if array.ndim != 1:
-        raise ValueError(f"{given} has shape {array.shape}; give one class a row, as a vector.")
+        raise ValueError(f"{given} has shape {array.shape}; pass one class per row, as a vector.")
     read = np.empty(len(array), object)
     read[:] = [None if is_missing(value) else value for value in array.tolist()]
     for row in np.flatnonzero([value.__hash__ is None for value in read]):
-        raise ValueError(f"{given} at row {row} is {read[row]!r}; give one class, a name or a number.")
+        raise ValueError(f"{given} at row {row} is {read[row]!r}; pass one class, a name or a number.")
     return read
 
 
 def read_predicted(values: Any, n_rows: int) -> Array:
     read = read_values(values, "y_pred")
     if len(read) != n_rows:
-        raise ValueError(f"y_pred has {len(read)} rows but y_true has {n_rows}; give one prediction a row.")
+        raise ValueError(f"y_pred has {len(read)} rows but y_true has {n_rows}; pass one prediction per row.")
     missing = np.flatnonzero(read == None)  # noqa: E711
     if len(missing):
         raise ValueError(
-            f"y_pred at row {missing[0]} is missing; every row needs a prediction, only y_true may have "
-            "missing entries, so leave out rows that were rejected."
+            f"y_pred at row {missing[0]} is missing; only y_true may have missing entries. Pass a "
+            "prediction for every row, and drop rejected rows from both."
         )
     return read
 
 
 def class_codes(values: Array, classes: Sequence[Any] | Array) -> Codes:
-    """Number values by their place among the classes, -1 where missing and -2 where they are no class.
+    """Return the position of each value among the classes, -1 where missing and -2 if it is no class.
 
-    Numbers and texts are compared as texts, so that the nodes of a taxonomy match numeric classes.
+    Numbers and text are compared as text, so that the nodes of a taxonomy match numeric classes.
     """
     names = [name.item() if isinstance(name, np.generic) else name for name in classes]
     if _are_texts(names) != _are_texts(values):
@@ -152,16 +152,16 @@ def one_column(y: Any) -> Any:
 
 
 def right_rows(y: Any, predicted: Array, classes: Array, sample_weight: Any) -> tuple[Array, Floats]:
-    """Say which rows have their class predicted, and weigh the rows, those without a class by 0."""
+    """Return which rows are predicted correctly and the row weights, 0 where no class is observed."""
     codes = _codes_of(one_column(y), "y", classes)
     if len(predicted) != len(codes):
-        raise ValueError(f"X has {len(predicted)} rows but y has {len(codes)}; give one class a row of X.")
+        raise ValueError(f"X has {len(predicted)} rows but y has {len(codes)}; pass one class per row of X.")
     weights = np.where(codes == UNOBSERVED, 0.0, read_weights(sample_weight, codes))
     return codes == _codes_of(predicted, "y_pred", classes), weights
 
 
 def _codes_of(values: Any, given: str, classes: Array) -> Codes:
-    """Number values as :func:`class_codes` does, of arrays each different one once."""
+    """Return the codes of :func:`class_codes`, comparing each distinct value of an array once."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biufUS":
         kinds, places = np.unique(values, return_inverse=True)
         return class_codes(read_values(kinds, given), classes)[places]
@@ -169,7 +169,7 @@ def _codes_of(values: Any, given: str, classes: Array) -> Codes:
 
 
 def as_text(value: Any) -> str | None:
-    """Write a class as text, whole numbers without a point; None stays None."""
+    """Return a class as text, whole numbers without a decimal point; None stays None."""
     return None if value is None else label_names.as_text(value)
 
 

@@ -1,6 +1,6 @@
-"""What the metrics are given, checked once: targets, predictions, scores, weights and k.
+"""Validation of metric inputs: targets, predictions, scores, weights and k.
 
-Every reader returns one type, so that metrics tell nothing apart but dense scores from sparse ones.
+Every reader returns one type, so that metrics only distinguish dense from sparse scores.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from labelweave.labels.tags import tag_rows, tags_of_either
 # dense or CSR; mypy sees scipy's types as Any
 Scores: TypeAlias = Any
 
-# entries worked on at a time: the temporaries of a block stay under about 100 MB
+# entries per block, which keeps the temporaries of a block under about 100 MB
 BLOCK_ENTRIES = 2**20
-_WITHOUT_GAPS = 2.0**53  # whole numbers below it are floating-point numbers
+_WITHOUT_GAPS = 2.0**53  # integers below it are exact in float64
 
 
 def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False) -> LabelMatrix:
-    """Read the true labels and refuse those in which nothing was observed.
+    """Read the true labels; raise if no entry is observed.
 
-    Y_pred: where both are lists of tags, the labels are the tags of either.
-    keeps_doubts: whether the metric counts entries by their probabilities; else it has the likelier ones.
+    Y_pred: if both are lists of tags, the labels are the union of their tags.
+    keeps_doubts: whether to keep entries' probabilities; otherwise each entry takes its more probable value.
     """
     targets = LabelMatrix.from_any(Y_true, tags_of_either(Y_true, Y_pred))
     if not row_observed_counts(targets).any():
         raise ValueError(
             f"Y_true of shape {targets.shape} has no observed entry, so there is nothing to score; "
-            "give at least one entry that is 0/1 or -1/1."
+            "pass at least one entry that is 0/1 or -1/1."
         )
     return targets if keeps_doubts else targets.likelier()
 
@@ -54,8 +54,8 @@ def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
         row = int(np.argmax(row_observed_counts(predictions) < predictions.n_labels))
         label = int(np.argmin(np.abs(predictions[row].to_signs()[0])))
         raise ValueError(
-            f"Y_pred at row {row}, label {label} is NaN or unobserved. A prediction must be 0/1 or -1/1; "
-            "only Y_true may have missing entries."
+            f"Y_pred at row {row}, label {label} is NaN or unobserved; only Y_true may have missing entries. "
+            "Pass 0/1 or -1/1 for every prediction."
         )
     return predictions.positives
 
@@ -63,8 +63,8 @@ def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
 def _names_of_tags(targets: LabelMatrix) -> list[str]:
     if targets.names is None:
         raise ValueError(
-            "It is lists of tags but the labels of Y_true have no names; give Y_true as lists of tags, a "
-            "frame or a LabelMatrix with names, or Y_pred as a table."
+            "It is lists of tags but Y_true has no label names; pass Y_true as lists of tags, a "
+            "DataFrame or a LabelMatrix with names, or Y_pred as a table."
         )
     return list(targets.names.tolist())
 
@@ -96,9 +96,9 @@ def _read_sparse_scores(scores: Any, targets: LabelMatrix) -> sp.csr_array:
 
 
 def read_weights(sample_weight: Any | None, targets: Sized) -> Floats:
-    """Read one weight a row, by default ones; all are divided by one power of two.
+    """Read one weight per row, by default ones; all are divided by one power of two.
 
-    The largest is from 1 to 2 then, so that no sum or product is infinite or 0; ratios keep their bits.
+    The largest is then from 1 to 2, so that no sum or product overflows or underflows; ratios stay exact.
     """
     weights = read_raw_weights(sample_weight, targets)
     return np.asarray(np.ldexp(weights, 1 - np.frexp(weights.max(initial=0))[1]))
@@ -111,16 +111,14 @@ def read_raw_weights(sample_weight: Any | None, targets: Sized) -> Floats:
     if weights.shape != (len(targets),):
         raise ValueError(
             f"sample_weight has shape {weights.shape} but Y_true has {len(targets)} rows; "
-            "give one weight a row."
+            "pass one weight per row."
         )
     bad = ~np.isfinite(weights) | (weights < 0)
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(
-            f"sample_weight at row {row} is {weights[row]}; weights must be finite and not negative."
-        )
+        raise ValueError(f"sample_weight at row {row} is {weights[row]}; pass finite, non-negative weights.")
     if not weights.any():
-        raise ValueError("sample_weight is zero in every row; at least one weight must be positive.")
+        raise ValueError("sample_weight is zero in every row; pass at least one positive weight.")
     return weights
 
 
@@ -128,7 +126,7 @@ def check_k(k: Any, targets: LabelMatrix) -> int:
     if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= int(k) <= targets.n_labels:
         raise ValueError(
             f"k is {k!r} but there are {targets.n_labels} labels; "
-            "k must be a whole number from 1 to the number of labels."
+            "pass an integer from 1 to the number of labels."
         )
     return int(k)
 
@@ -144,7 +142,7 @@ def stored_rows(matrix: sp.csr_array) -> npt.NDArray[np.int64]:
 
 
 def signs_at(targets: LabelMatrix, rows: npt.NDArray[np.int64], labels: Array) -> npt.NDArray[np.int8]:
-    """Look up +1, -1 or, for what is unobserved, 0 at the given places."""
+    """Return +1, -1 or, for unobserved entries, 0 at the given positions."""
     known = targets.positives if targets.observed is None else targets.observed
     absent = np.int8(-1 if targets.observed is None else 0)
     if known.nnz == 0:
@@ -156,19 +154,19 @@ def signs_at(targets: LabelMatrix, rows: npt.NDArray[np.int64], labels: Array) -
 
 
 def row_blocks(scores: Scores) -> list[slice]:
-    """Cut the rows of a table into blocks of about ``BLOCK_ENTRIES`` entries."""
+    """Split the rows of a table into blocks of about ``BLOCK_ENTRIES`` entries."""
     n_rows, n_columns = scores.shape
     per_row = scores.nnz // max(n_rows, 1) if sp.issparse(scores) else n_columns
     return blocks_of_width(n_rows, per_row)
 
 
 def blocks_of_width(n_rows: int, width: int) -> list[slice]:
-    """Cut rows into blocks of about ``BLOCK_ENTRIES`` entries, a width of them a row."""
+    """Split rows of the given width into blocks of about ``BLOCK_ENTRIES`` entries."""
     return panels(n_rows, max(1, BLOCK_ENTRIES // max(1, width)))
 
 
 def mean_of_defined(values: Floats, weights: Floats | None = None) -> float:
-    """Average what is not NaN; NaN when nothing with a positive weight is left."""
+    """Return the mean of the values that are not NaN; NaN if none with a positive weight is left."""
     weights = np.ones(len(values)) if weights is None else weights
     defined = ~np.isnan(values)
     total = weights[defined].sum()
@@ -179,17 +177,15 @@ def _as_floating(table: Array) -> npt.NDArray[np.floating[Any]]:
     if table.dtype.kind == "f":
         return table
     if table.dtype.kind not in "iubO":
-        raise ValueError(f"scores have type {table.dtype}; scores must be real numbers.")
+        raise ValueError(f"scores have type {table.dtype}; pass real numbers.")
     try:
         floating = table.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"scores have entries that are not numbers ({error}); scores must be real."
-        ) from None
+        raise ValueError(f"scores have entries that are not numbers ({error}); pass real numbers.") from None
     if table.dtype.kind in "iu" and np.abs(floating).max(initial=0.0) >= _WITHOUT_GAPS:
         raise ValueError(
-            "scores have whole numbers from 2^53 on, where floating-point numbers have gaps and would make "
-            "ties; give smaller ones, such as ranks."
+            "scores have integers of 2^53 or more, which float64 cannot represent exactly, so distinct "
+            "scores would become ties; pass smaller ones, such as ranks."
         )
     return floating
 
@@ -197,8 +193,8 @@ def _as_floating(table: Array) -> npt.NDArray[np.floating[Any]]:
 def _refuse_nan(rows: Array, labels: Array) -> None:
     if len(rows):
         raise ValueError(
-            f"scores at row {rows[0]}, label {labels[0]} is NaN. Scores must be numbers; "
-            "use -inf, or a sparse matrix, for a label that is not offered."
+            f"scores at row {rows[0]}, label {labels[0]} is NaN; pass numbers, and "
+            "-inf, or a sparse matrix, for labels without a score."
         )
 
 
@@ -206,20 +202,20 @@ def _check_shape(given: str, shape: tuple[int, ...], targets: LabelMatrix) -> No
     if tuple(shape) != targets.shape:
         raise ValueError(
             f"{given} has shape {tuple(shape)} but Y_true has shape {targets.shape}; "
-            "both must be (rows, labels)."
+            "pass both as (rows, labels)."
         )
 
 
 def _check_names(given: str, columns: Any | None, targets: LabelMatrix) -> None:
-    """Refuse frames that name the same labels in another order."""
+    """Raise if a DataFrame has the same labels in another order."""
     if columns is None or targets.names is None or len(columns) != targets.n_labels:
         return
     names = np.asarray([str(column) for column in columns])
     differ = np.flatnonzero(names != targets.names)
-    # frames that share no name have different naming habits, not another order
+    # DataFrames that share no name use different naming, not another order
     if differ.size and np.isin(names, targets.names).any():
         label = int(differ[0])
         raise ValueError(
             f"{given} has label {str(names[label])!r} in column {label} where Y_true has "
-            f"{str(targets.names[label])!r}; give both with the same labels in the same order."
+            f"{str(targets.names[label])!r}; pass both with the same labels in the same order."
         )

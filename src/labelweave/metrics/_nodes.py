@@ -1,4 +1,4 @@
-"""Label sets and scores of a hierarchy as the metrics see them: completed, a column a node."""
+"""Label sets and scores of a hierarchy for the metrics: with all ancestors, one column per node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labelweave.metrics._inputs import read_predictions, read_scores, read_targe
 
 @dataclass(frozen=True)
 class NodeSets:
-    """True and predicted sets (n, nodes) with all ancestors, a column a node of the graph."""
+    """True and predicted sets (n, nodes) with all ancestors, one column per node of the graph."""
 
     graph: Taxonomy
     targets: LabelMatrix
@@ -36,7 +36,7 @@ class NodeSets:
 
 @dataclass(frozen=True)
 class NodeScores:
-    """True sets and scores that obey, a column a node of the graph, of rows with a true class."""
+    """True sets and hierarchy-consistent scores, one column per node, of rows with a true class."""
 
     graph: Taxonomy
     targets: LabelMatrix
@@ -59,14 +59,14 @@ class NodeScores:
         return cls(graph, targets[rows], np.ascontiguousarray(lines.T[rows]), weights[rows])
 
     def without(self, leave_out: Sequence[str]) -> Self:
-        """Leave nodes out, and rows that have no class then."""
+        """Remove nodes, and rows that have no class after that."""
         kept = _kept(self.graph, leave_out)
         targets = self.targets.select_labels(kept)
         rows = np.flatnonzero(np.diff(targets.positives.indptr))
         return type(self)(self.graph, targets[rows], self.scores[np.ix_(rows, kept)], self.weights[rows])
 
     def by_threshold(self, thresholds: Floats, values: Floats | None) -> tuple[Floats, Floats, Floats]:
-        """Sum values of classes, 1 by default, that are hit and predicted (n, thresholds), and true (n,)."""
+        """Sum class values, 1 by default: true predicted and predicted (n, thresholds), and true (n,)."""
         n, width = len(self.targets), len(thresholds) + 1
         values = np.ones(self.scores.shape[1]) if values is None else values
         sums = np.zeros((2, n, width))
@@ -84,7 +84,7 @@ class NodeScores:
 
 
 def _written_out(table: sp.csr_array) -> Floats:
-    """Write sparse scores out, -inf where none is stored."""
+    """Return sparse scores as a dense array, -inf where none is stored."""
     dense = np.full(table.shape, -np.inf)
     rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
     dense[rows, table.indices] = table.data
@@ -92,9 +92,9 @@ def _written_out(table: sp.csr_array) -> Floats:
 
 
 def all_nodes(labels: LabelMatrix, taxonomy: Taxonomy) -> tuple[LabelMatrix, Taxonomy]:
-    """Give completed labels a column for every class and every one above; the graph of these is the other.
+    """Add a column for every class and ancestor to completed labels; return them and the columns' graph.
 
-    A class above that no column stood for is negative where all columns below it are, positive where one is.
+    An added ancestor is negative where all columns below it are, positive where one is.
     """
     names = taxonomy._names_of(labels)
     graph = taxonomy.restricted(names)
@@ -115,7 +115,7 @@ def all_nodes(labels: LabelMatrix, taxonomy: Taxonomy) -> tuple[LabelMatrix, Tax
 
 
 def _negative_above(labels: LabelMatrix, graph: Taxonomy, given: Array) -> LabelMatrix:
-    """Make added classes, those that no column stands for, negative where all columns below them are."""
+    """Set added classes, which had no column, to negative where all columns below them are."""
     is_added = np.ones(len(graph), bool)
     is_added[given] = False
     below = sp.csr_array(graph.at_or_above(graph.nodes), dtype=np.int32)[given]
@@ -131,5 +131,5 @@ def _kept(graph: Taxonomy, leave_out: Sequence[str]) -> Array:
     left_out = {str(name) for name in ([leave_out] if isinstance(leave_out, str) else leave_out)}
     kept = np.flatnonzero([name not in left_out for name in graph.nodes])
     if not len(kept):
-        raise ValueError("leave_out names all classes of the data and those above, so nothing is left.")
+        raise ValueError("leave_out has all classes of the data and their ancestors; pass fewer.")
     return kept

@@ -1,6 +1,6 @@
-"""Metrics of one class a row: rank of the true class, error against rejection, and losses on a taxonomy.
+"""Single-label metrics: rank of the true class, error against rejection, and losses on a taxonomy.
 
-Scores of Seeger (2008), sections 6.1 and 6.2, and Cai and Hofmann (2004).
+Scores follow Seeger (2008), sections 6.1 and 6.2, and Cai and Hofmann (2004).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from labelweave.metrics._inputs import mean_of_defined, read_weights
 def mean_reciprocal_rank(
     y_true: Any, probabilities: Any, classes: Classes = None, *, sample_weight: Any = None
 ) -> float:
-    """Compute the mean of 1 / rank of the true class among the classes by falling probability.
+    """Compute the mean reciprocal rank of the true class, with classes sorted by descending probability.
 
     Called precision by Seeger (2008, section 6.1).  Ties count against the model: the rank is the number of
     classes that are at least as probable as the true one.  For parameters and errors see :func:`log_loss`.
@@ -61,18 +61,18 @@ def reciprocal_ranks(given: ClassRows) -> Floats:
 def error_reject_curve(
     y_true: Any, probabilities: Any, classes: Classes = None, *, sample_weight: Any = None
 ) -> tuple[Floats, Floats]:
-    """Compute the error on the rows that are predicted as ever more uncertain rows are rejected.
+    """Compute the error on the accepted rows as the most uncertain rows are rejected first.
 
-    Rows are rejected in the order of their largest probability (Seeger 2008, section 6.2, figures 3 and 4),
-    equally certain ones together; the prediction is the most probable class, ties going to the lower column.
+    Rows are rejected in ascending order of their largest probability (Seeger 2008, section 6.2, figures 3
+    and 4), ties together; the prediction is the most probable class, and ties go to the first column.
     For parameters and errors see :func:`log_loss`.
 
     Returns
     -------
     rejected_fraction : ndarray of float64, shape (points,)
-        The share of rejected rows, by weight, rising from 0; the last point keeps the most certain rows.
+        The fraction of rejected rows, by weight, from 0 upwards; the last point keeps the most certain rows.
     error : ndarray of float64, shape (points,)
-        The share of wrong predictions among the other rows.
+        The fraction of wrong predictions among the accepted rows.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def error_reject_curve(
     levels, level_of_row = np.unique(certainty, return_inverse=True)
     weight = np.bincount(level_of_row, given.weights, minlength=len(levels))
     errors = np.bincount(level_of_row, given.weights * wrong, minlength=len(levels))
-    # sums from the certain end, so that where no row is wrong the error is exactly 0
+    # summed from the most certain row on, so that the error is exactly 0 where no row is wrong
     kept, kept_errors = np.cumsum(weight[::-1])[::-1], np.cumsum(errors[::-1])[::-1]
     return np.maximum(0.0, 1.0 - kept / kept[0]), kept_errors / kept
 
@@ -97,21 +97,21 @@ def error_reject_curve(
 def harmonic_mean_accuracy(
     y_true: Any, y_pred: Any, seen_classes: Any, *, sample_weight: Any = None
 ) -> float:
-    """Compute the harmonic mean of the accuracies on seen and on unseen classes, told apart together.
+    """Compute the harmonic mean of the accuracies on seen and unseen classes.
 
-    The measure of generalised zero-shot classification (Xian, Lampert, Schiele and Akata 2018): each accuracy
-    is the mean over its classes of the share of their rows that are right, by weight, among all classes.  For
+    The measure of generalized zero-shot classification (Xian, Lampert, Schiele and Akata 2018): each accuracy
+    is the mean over its classes of the weighted fraction of correct rows, predicted among all classes.  For
     the other parameters and errors see :func:`taxonomic_loss`.
 
     Parameters
     ----------
     seen_classes : array-like
-        The classes that training rows had.
+        The classes of the training rows.
 
     Returns
     -------
     float
-        The mean, from 0 to 1 (best); NaN if no row is of a seen class, or none of an unseen one.
+        The mean, from 0 to 1 (best); NaN if there is no row of a seen class, or none of an unseen one.
 
     Examples
     --------
@@ -138,20 +138,19 @@ def harmonic_mean_accuracy(
 def taxonomic_loss(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any = None) -> float:
     """Compute the mean of half the path length between the true and the predicted node.
 
-    Between two leaves of the same parent it is 1, between two leaves of equal depth the number of levels up
-    to their common ancestor.  A prediction m levels below a truth that is known down to an inner node only
-    costs m / 2, whichever it is.
+    It is 1 between two leaves of the same parent, and the number of levels up to the common ancestor between
+    two leaves of equal depth.  A prediction m levels below a true inner node costs m / 2, whatever the node.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Names of nodes, None or NaN where not observed; such rows are left out.
+        Names of nodes, None or NaN where not observed; such rows are ignored.
     y_pred : array-like of shape (n,)
         Names of nodes.
     taxonomy : Taxonomy
         The tree.
     sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
+        One weight per row, by default ones.
 
     Returns
     -------
@@ -161,7 +160,7 @@ def taxonomic_loss(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weigh
     Raises
     ------
     ValueError
-        If the lengths disagree, a name is no node, a prediction is missing or nothing was observed.
+        If the lengths differ, a name is not a node, a prediction is missing or nothing is observed.
 
     Examples
     --------
@@ -184,16 +183,16 @@ def taxonomic_loss(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weigh
 
 @checked
 def parent_accuracy(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weight: Any = None) -> float:
-    """Compute the share of rows whose prediction has the same parent as the truth.
+    """Compute the fraction of rows whose prediction has the same parent as the truth.
 
-    A class without a parent is a group of its own.  A truth at an inner node tells the parent if all leaves
-    below it have the same one; else the row is left out.  A prediction at an inner node is read likewise, and
-    is wrong if it tells none.  For parameters and errors see :func:`taxonomic_loss`.
+    A class without a parent is its own group.  A truth at an inner node counts if all leaves below it have
+    the same parent; otherwise the row is ignored.  A prediction at an inner node follows the same rule, and
+    is wrong if its leaves have several parents.  For parameters and errors see :func:`taxonomic_loss`.
 
     Returns
     -------
     float
-        The share, from 0 to 1 (best); NaN if no truth tells its parent.
+        The fraction, from 0 to 1 (best); NaN if no row counts.
 
     Examples
     --------
@@ -213,7 +212,7 @@ def parent_accuracy(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weig
 
 
 def _told_parent(name: str, taxonomy: Taxonomy) -> str | None:
-    """Find the one parent of all leaves below a node; a leaf without one is its own group."""
+    """Return the common parent of all leaves below a node, or None; a leaf without one is its own group."""
     leaves = taxonomy.leaves_below(name)
     above = taxonomy.parents_of(leaves)
     parents = {leaf if parent is None else parent for leaf, parent in zip(leaves, above, strict=True)}
@@ -236,7 +235,7 @@ def as_nodes(values: Array, given: str, taxonomy: Taxonomy) -> Array:
     for row, name in enumerate(names):
         if name is not None and name not in taxonomy:
             raise ValueError(
-                f"{given} at row {row} is {values[row]!r}, which is no node of the taxonomy; give names of "
+                f"{given} at row {row} is {values[row]!r}, not a node of the taxonomy; pass names of "
                 f"its {len(taxonomy)} nodes."
             )
     return np.asarray(names, dtype=object)

@@ -1,4 +1,4 @@
-"""Metrics of label sets and scores in a hierarchy, ancestors included; unobserved entries are left out.
+"""Metrics of label sets and scores in a hierarchy, ancestors included; unobserved entries are ignored.
 
 Sets with all ancestors (Kiritchenko, Matwin and Famili 2005), the loss of first mistakes (Cesa-Bianchi,
 Gentile and Zaniboni 2006; Bi and Kwok 2011 for graphs), and the maximum F1 and the minimum semantic distance
@@ -43,7 +43,7 @@ def hierarchical_precision_score(
     zero_division: float = 0.0,
     sample_weight: Any = None,
 ) -> float:
-    """Compute the share of predicted classes, with all above them, that are right, from 0 to 1 (best).
+    """Compute the fraction of predicted classes, ancestors included, that are true, from 0 to 1 (best).
 
     For parameters and errors see :func:`hierarchical_f1_score`.
     """
@@ -62,7 +62,7 @@ def hierarchical_recall_score(
     zero_division: float = 0.0,
     sample_weight: Any = None,
 ) -> float:
-    """Compute the share of true classes, with all above them, that are predicted, from 0 to 1 (best).
+    """Compute the fraction of true classes, ancestors included, that are predicted, from 0 to 1 (best).
 
     For parameters and errors see :func:`hierarchical_f1_score`.
     """
@@ -81,26 +81,26 @@ def hierarchical_f1_score(
     zero_division: float = 0.0,
     sample_weight: Any = None,
 ) -> float:
-    """Compute the F1 score of label sets with all classes above theirs (Kiritchenko et al. 2005).
+    """Compute the F1 score of label sets with all their ancestors (Kiritchenko et al. 2005).
 
     Parameters
     ----------
     Y_true : LabelMatrix or DataFrame of shape (n, L), or n lists of tags
         True classes, named by nodes, NaN where not observed.  They are completed (:meth:`Taxonomy.closed`);
-        classes above them that no column stands for are known where that follows from the columns below.
+        ancestors without a column are observed where the columns below them determine their value.
     Y_pred : DataFrame, sparse matrix, array-like of shape (n, L) or n lists of tags
         Predicted classes, without missing entries.
     taxonomy : Taxonomy
-        What is above what.
+        The hierarchy.
     average : {"micro", "macro", "example", "samples"}, default="micro"
-        Over all entries, as the field has it; over classes or rows; see :func:`f1_score`.
+        Over all entries, as is usual for hierarchies; over classes or rows; see :func:`f1_score`.
     leave_out : sequence of str, default=()
-        Nodes that do not count, such as a root that every row has: ``taxonomy.roots``; not all of them.
-        Other names are passed over.
+        Nodes to exclude, such as a root that every row has: ``taxonomy.roots``; not all of them.
+        Unknown names are ignored.
     zero_division : {0.0, 1.0, nan}, default=0.0
         The value where nothing is positive or predicted; see :func:`f1_score`.
     sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
+        One weight per row, by default ones.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def hierarchical_f1_score(
     Raises
     ------
     ValueError
-        If classes have no names or other names than nodes, shapes disagree, or nothing was observed.
+        If classes have no names or names that are not nodes, shapes differ, or nothing is observed.
 
     Examples
     --------
@@ -135,21 +135,21 @@ def h_loss(
     cost: Literal["siblings", "one"] = "siblings",
     sample_weight: Any = None,
 ) -> float:
-    """Compute the mean cost of first mistakes: a wrong class counts where none above it is wrong.
+    """Compute the mean cost of first mistakes: a wrong class counts if no ancestor of it is wrong.
 
-    The loss of Cesa-Bianchi, Gentile and Zaniboni (2006); for graphs that of Bi and Kwok (2011).  Rows of
-    which nothing is known are left out.  For the other parameters and errors see
+    The loss of Cesa-Bianchi, Gentile and Zaniboni (2006); for graphs of Bi and Kwok (2011).  Rows without an
+    observed entry are ignored.  For the other parameters and errors see :func:`hierarchical_f1_score`.
     :func:`hierarchical_f1_score`.
 
     Parameters
     ----------
     cost : {"siblings", "one"}, default="siblings"
-        What a class costs: roots share 1, and each child its share of its parents' costs; or 1 each.
+        The cost of a class: roots share 1, and each child has its share of its parents' costs; or 1 each.
 
     Returns
     -------
     float
-        The loss of a row, at least 0 (best).
+        The mean loss per row, at least 0 (best).
 
     Examples
     --------
@@ -160,7 +160,7 @@ def h_loss(
     (0.25, 1.0)
     """
     if cost not in ("siblings", "one"):
-        raise ValueError(f"cost={cost!r}; give 'siblings' or 'one'.")
+        raise ValueError(f"cost={cost!r}; pass 'siblings' or 'one'.")
     sets = NodeSets.read(Y_true, Y_pred, taxonomy)
     weights = read_weights(sample_weight, sets.targets)
     costs = np.ones(len(sets.graph))
@@ -170,7 +170,7 @@ def h_loss(
     if sets.targets.observed is not None:
         wrong = sp.csr_array(wrong.multiply(abs(sets.targets.observed)))
     wrong.eliminate_zeros()
-    # the mistakes at or above each wrong class: 1 where it is the first
+    # the number of mistakes at or above each wrong class: 1 for a first mistake
     above = sets.graph.at_or_above(sets.graph.nodes)
     first = sp.csr_array((wrong @ above.T).multiply(wrong))
     first.data = (first.data == 1).astype(np.float64)
@@ -180,28 +180,28 @@ def h_loss(
 
 @checked
 def information_content(labels: Any, taxonomy: Taxonomy) -> dict[str, float]:
-    """Compute the information of each class, given those right above it, from training rows.
+    """Compute the information of each class, given its parents, from training rows.
 
-    It is ``-log2((n_class + 1) / (n_above + 1))``, with the rows that have the class and those that have all
-    its parents, of a root all rows where it is observed (Clark and Radivojac 2013); the ones keep a class
-    that no row has finite.
+    It is ``-log2((n_class + 1) / (n_above + 1))`` with the numbers of rows that have the class and that have
+    all its parents; for a root, of all rows where it is observed (Clark and Radivojac 2013).  Adding 1 keeps
+    the value finite for classes without a row.
 
     Parameters
     ----------
     labels : LabelMatrix or DataFrame of shape (n, L), or n lists of tags
         The classes of the training rows, named by nodes; they are completed.
     taxonomy : Taxonomy
-        What is above what.
+        The hierarchy.
 
     Returns
     -------
     dict of str to float
-        The information in bits, of the classes and all above them.
+        The information in bits of the classes and all their ancestors.
 
     Raises
     ------
     ValueError
-        If classes have no names, or other names than nodes.
+        If classes have no names, or names that are not nodes.
 
     Examples
     --------
@@ -237,16 +237,16 @@ def fmax_score(
 ) -> float:
     """Compute Fmax of CAFA: the best F1 of mean precision and mean recall over thresholds.
 
-    Scores are made to obey first: a class has the greatest at or below it.  The precision at a threshold is
-    the mean over rows with a predicted class, the recall that over all rows with a true one; other rows do
-    not count (Jiang et al. 2016).  For the other parameters and errors see :func:`hierarchical_f1_score`.
+    Scores are first made consistent: a class has the largest score at or below it.  The precision at a
+    threshold is the mean over rows with a predicted class, the recall over all rows with a true class; other
+    rows are ignored (Jiang et al. 2016).  For other parameters and errors see :func:`hierarchical_f1_score`.
 
     Parameters
     ----------
     probabilities : DataFrame, sparse matrix or array-like of shape (n, L)
-        The higher the better.
+        Scores; higher is better.
     thresholds : array-like of ascending numbers or None, default=None
-        Classes whose scores are at least as high are predicted; by default 0.01, 0.02, ..., 1.
+        Classes with at least this score are predicted; by default 0.01, 0.02, ..., 1.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def smin_loss(
     thresholds: Any = None,
     sample_weight: Any = None,
 ) -> float:
-    """Compute Smin of CAFA: the least semantic distance over thresholds.
+    """Compute Smin of CAFA: the minimum semantic distance over thresholds.
 
     At a threshold it is ``sqrt(ru^2 + mi^2)``: the mean information of true classes that are not predicted,
     and of predicted ones that are not true, over rows with a true class (Clark and Radivojac 2013).  For the
@@ -313,8 +313,8 @@ def smin_loss(
     absent = [name for name in scored.graph.nodes if name not in information]
     if absent:
         raise ValueError(
-            f"information lacks the class {absent[0]!r}, and {len(absent)} of {len(scored.graph)} in all; "
-            "make it with information_content of training rows that have these classes as columns."
+            f"information lacks {len(absent)} of {len(scored.graph)} classes, such as {absent[0]!r}; "
+            "compute it with information_content from training rows that have these classes as columns."
         )
     bits = np.array([_checked_bits(name, information[name]) for name in scored.graph.nodes])
     hits, predicted, positive = scored.by_threshold(_checked_thresholds(thresholds), bits)
@@ -329,22 +329,22 @@ def smin_loss(
 def depth_table(
     Y_true: Any, scores: Any = None, Y_pred: Any = None, *, taxonomy: Taxonomy, sample_weight: Any = None
 ) -> dict[int, dict[str, float]]:
-    """Collect what classes of each depth are predicted with; 0 is that of roots.
+    """Compute scores of the predictions per depth of the hierarchy; roots have depth 0.
 
     For the other parameters and errors see :func:`hierarchical_f1_score`.
 
     Parameters
     ----------
     scores : DataFrame, sparse matrix or array-like of shape (n, L) or None, default=None
-        The higher the better; made to obey as in :func:`fmax_score`.
+        Higher is better; made consistent as in :func:`fmax_score`.
     Y_pred : DataFrame, sparse matrix, array-like of shape (n, L), n lists of tags or None, default=None
         Predicted classes; by default those with a score above 0.
 
     Returns
     -------
     dict of int to dict of str to float
-        By depth, as :meth:`Taxonomy.depth` has it: "classes" and "positives", numbers of classes and of
-        positive entries by weight, "precision", "recall" and "f1" of all entries, and with scores
+        By depth (:meth:`Taxonomy.depth`): "classes" and "positives", the numbers of classes and of positive
+        entries by weight, "precision", "recall" and "f1" over all entries, and with scores
         "average_precision".
 
     Examples
@@ -357,7 +357,7 @@ def depth_table(
     (1.0, 0.5)
     """
     if scores is None and Y_pred is None:
-        raise ValueError("Neither scores nor Y_pred was given; give at least one of them.")
+        raise ValueError("Neither scores nor Y_pred was given; pass at least one of them.")
     scored = (
         None if scores is None else NodeScores.read(Y_true, scores, taxonomy, sample_weight, all_rows=True)
     )
@@ -388,7 +388,7 @@ def _checked_bits(name: str, bits: Any) -> float:
     if isinstance(bits, Real) and 0 <= float(bits) < np.inf:
         return float(bits)
     raise ValueError(
-        f"information of the class {name!r} is {bits!r}; give a finite number of bits, 0 or more."
+        f"information of the class {name!r} is {bits!r}; pass a finite number of bits, 0 or more."
     )
 
 
@@ -397,5 +397,5 @@ def _checked_thresholds(thresholds: Any) -> Floats:
         return np.arange(1, 101) / 100
     found = numbers_of(thresholds, "thresholds").astype(np.float64)
     if found.ndim != 1 or not len(found) or not np.isfinite(found).all() or (np.diff(found) <= 0).any():
-        raise ValueError(f"thresholds is {thresholds!r}; give finite numbers, each above the one before.")
+        raise ValueError(f"thresholds is {thresholds!r}; pass finite, strictly ascending numbers.")
     return found

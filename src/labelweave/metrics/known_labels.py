@@ -1,4 +1,4 @@
-"""The labels or classes of data, matched with those of a model, and a table of scores from any classifier."""
+"""Match the labels or classes of data with those of a model, and score tables of any classifier."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from labelweave.labels.taxonomy.taxonomy import merged_labels
 from labelweave.metrics._classes import NOT_A_CLASS, as_text, class_codes, one_column, read_values
 from labelweave.metrics._inputs import _check_names
 
-Unknown = Literal["missed", "kept", "ignore", "raise", "error"]  # the last two are one
+Unknown = Literal["missed", "kept", "ignore", "raise", "error"]  # the last two are equivalent
 
-_REMEDY = "drop them, or pass over them with `unknown_labels='ignore'`"
+_REMEDY = "drop them, or ignore them with `unknown_labels='ignore'`"
 _MOST_NAMED = 10
 
 
 class TruthWarning(UserWarning):
-    """True labels that the model does not know, which count as missed, or that a hierarchy completes."""
+    """True labels that are unknown to the model and count as missed, or that a hierarchy completes."""
 
 
 def known_labels(
     Y: Any, names: list[str], unknown: Unknown, tree: Taxonomy | None = None
 ) -> tuple[LabelMatrix, Array]:
-    """Keep the labels that data and model share, named, with their numbers in the model.
+    """Return the labels that data and model share, their names, and their positions in the model.
 
     Labels of data without names are those of the model, in order, unless there are more.
-    unknown: "missed" and "kept" keep positive labels that the model does not know too, after the others; the
-        first warns.
-    tree: of a model whose labels obey it: labels are found by it and completed, which is said by a warning.
+    unknown: "missed" and "kept" also keep positive labels unknown to the model, after the others; "missed"
+        warns.
+    tree: the hierarchy of the model's labels: labels are matched by its nodes and completed, with a warning.
     """
     labels = LabelMatrix.from_any(Y)
     words = _words(labels, names)
@@ -53,7 +53,7 @@ def known_labels(
         )
     known = np.flatnonzero(columns >= 0)
     if not len(known):
-        raise ValueError("No label of the data is known to the model, so there is nothing to compare.")
+        raise ValueError("No label of the data is known to the model; pass data with labels of the model.")
     counts = labels.positive_counts()
     missed = [k for k in strange.tolist() if counts[k] and unknown in ("missed", "kept")]
     if unknown == "missed":
@@ -63,25 +63,23 @@ def known_labels(
 
 
 def warn_of_missed(counts: dict[str, int], what: str = "label") -> None:
-    """Warn of labels or classes that the model does not know, with the rows that have them."""
+    """Warn of labels or classes unknown to the model, with the numbers of rows that have them."""
     if counts:
         words = what if len(counts) == 1 else f"{what}es" if what.endswith("s") else f"{what}s"
-        said = (
-            f"{len(counts)} {words} that the model does not know count as missed, by the rows that have them"
-        )
-        more = f"{said}: {listed_counts(counts)}; `unknown_labels='ignore'` leaves them out."
+        said = f"{len(counts)} {words} unknown to the model count as missed, with their numbers of rows"
+        more = f"{said}: {listed_counts(counts)}; `unknown_labels='ignore'` ignores them."
         warnings.warn(TruthWarning(ParameterMessage(more)), stacklevel=3)
 
 
 def listed_counts(counts: dict[str, int]) -> str:
-    """Write names with their counts, the most frequent first."""
+    """Format names with their counts, the most frequent first."""
     order = sorted(counts, key=lambda name: (-counts[name], name))
     shown = [f"{name!r} ({counts[name]})" for name in order[:_MOST_NAMED]]
     return ", ".join(shown + [f"and {len(order) - len(shown)} more"] * (len(order) > len(shown)))
 
 
 def _completed(labels: LabelMatrix, names: list[str], tree: Taxonomy) -> LabelMatrix:
-    """Call labels as a model does that calls the same node otherwise, and give rows what is above theirs."""
+    """Rename labels to the model's names for the same nodes, and add the ancestors of each row's labels."""
     own = {tree._node_of(name): name for name in names}
     called = {name: own.get(tree._node_of(name), name) for name in labels.words}
     there = {*names, *(name for name, n in zip(called, labels.positive_counts(), strict=True) if n)}
@@ -89,13 +87,13 @@ def _completed(labels: LabelMatrix, names: list[str], tree: Taxonomy) -> LabelMa
     closed = tree._with_roots(labels.words).closed(labels)
     more = np.count_nonzero(np.diff(closed.positives.indptr) > np.diff(labels.positives.indptr))
     if more:
-        said = f"{more} of {len(labels)} rows lack labels above theirs in the hierarchy"
-        warnings.warn(f"{said}, and count as having them.", TruthWarning, stacklevel=3)
+        said = f"{more} of {len(labels)} rows lack ancestors of their labels in the hierarchy"
+        warnings.warn(f"{said}; they are added.", TruthWarning, stacklevel=3)
     return closed
 
 
 def widened(found: Any, truth: Any, is_set: bool = True) -> Any:
-    """Give predicted sets, or scores, columns of further labels of a named truth: not predicted, or last."""
+    """Add columns for further labels of a named truth to predicted sets or scores: negative, or last."""
     n_labels = 0 if getattr(truth, "names", None) is None else truth.n_labels
     if n_labels <= (np.shape(found)[1] if np.ndim(found) > 1 else 1):
         return found
@@ -109,7 +107,7 @@ def widened(found: Any, truth: Any, is_set: bool = True) -> Any:
 
 
 def tags_of_model(y: Any, classifier: Any, others: Literal["ignore", "add"] = "ignore") -> Any:
-    """Read lists of tags as the labels of a classifier, others left out; give other targets as they are."""
+    """Read lists of tags as the labels of a classifier, ignoring others; return other targets unchanged."""
     names = [str(name) for name in getattr(classifier, "classes_", ())]
     form = getattr(fitted_inside(classifier), "_form", None)
     rows = tags_of_texts(y, names) if getattr(form, "container", None) == "tags" else tag_rows(y)
@@ -125,9 +123,9 @@ def fitted_inside(classifier: Any) -> Any:
 
 
 def truth_for(y: Any, classifier: Any, unknown: Unknown = "missed") -> Any:
-    """Read labels as those of a fitted classifier, those left out that no row of its training showed.
+    """Read labels as those of a fitted classifier, without those that have no observed value in training.
 
-    unknown: what to do with further labels; "missed" has them after the others; see :func:`known_labels`.
+    unknown: how to treat further labels; "missed" appends them; see :func:`known_labels`.
     Raises ValueError if they are named in another order than those of the classifier.
     """
     y, classifier = tags_of_model(y, classifier, others="add"), fitted_inside(classifier)
@@ -147,7 +145,7 @@ def truth_for(y: Any, classifier: Any, unknown: Unknown = "missed") -> Any:
 
 
 def _words(labels: LabelMatrix, names: list[str]) -> list[str]:
-    """Name the labels of data; without names they are the model's in order, if it has as many."""
+    """Return the names of the labels of data; without names, the model's in order if the numbers match."""
     if labels.names is not None:
         return [str(name) for name in labels.names]
     if labels.n_labels > len(names):
@@ -156,10 +154,10 @@ def _words(labels: LabelMatrix, names: list[str]) -> list[str]:
 
 
 def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: Unknown) -> PerRow:
-    """Name the class of every row, None where it is not known.
+    """Return the name of the class of every row, None where it is unobserved.
 
     y (n,): classes; or labels, of which a row has one, or those on one path of the taxonomy.
-    unknown: what to do with classes that are neither the model's nor above one of them.
+    unknown: how to treat classes that are neither the model's nor above one of them.
     """
     classes = _as_classes(y, names, taxonomy)
     given, own = {entry for entry in classes if entry is not None}, set(names)
@@ -183,13 +181,13 @@ def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: 
         classes[wrong] = None
     if not given - strange:
         raise ValueError(
-            "No row of the data has a class that the model knows, so there is nothing to compare."
+            "No row of the data has a class of the model, so there is nothing to compare; pass rows that do."
         )
     return classes
 
 
 def known_targets(y: Any, classes: Array, unknown: Unknown) -> Any:
-    """Give the class of every row, those that the model was not fitted to treated as asked for."""
+    """Return the class of every row, with unknown classes treated as requested."""
     values = read_values(one_column(y), "y")
     strange = np.flatnonzero(class_codes(values, classes) == NOT_A_CLASS)
     if len(strange) and unknown == "raise":
@@ -207,17 +205,16 @@ def _as_classes(y: Any, names: list[str], taxonomy: Taxonomy | None) -> Array:
         entries = [as_text(entry) for entry in read_values(y, "y")]
         return np.array([*entries, None], object)[:-1]
     labels = LabelMatrix.from_any(y)
-    # numbers are places unless the model's classes are numbers themselves
+    # numbers are positions unless the model's classes are numbers themselves
     are_numbers = labels.names is None and all(name.isdecimal() for name in names)
     own = [str(number) for number in range(labels.n_labels)] if are_numbers else _words(labels, names)
     return classes_of_labels(labels, own, taxonomy)
 
 
 def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy | None) -> PerRow:
-    """Name the class of every row whose labels stand for classes, the likeliest; None without a label.
+    """Return the class of every row from labels that stand for classes, the most probable; None without.
 
-    labels (n, C): one label a row or none, or those on one path of the taxonomy, of which the deepest is
-    taken.
+    labels (n, C): at most one label per row, or those on one path of the taxonomy; the deepest counts.
     """
     if labels.doubts is not None:
         return ClassProbabilities.of_labels(labels, words).likeliest()
@@ -229,8 +226,8 @@ def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy 
     if len(several):
         first, second = names[labels.positives.indices[labels.positives.indptr[several[0]] :][:2]]
         raise ValueError(
-            f"The row {several[0]} (counted from 0) has several labels, such as {first!r} and {second!r} "
-            f"({len(several)} of {len(counts)} rows have); for one class a row give one label or none."
+            f"Row {several[0]} (counted from 0) has several labels, such as {first!r} and {second!r}, as in "
+            f"{len(several)} of {len(counts)} rows; pass at most one label per row."
         )
     classes = np.full(len(counts), None, object)
     classes[counts == 1] = names[labels.positives.indices]
@@ -238,7 +235,7 @@ def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy 
 
 
 def label_scores(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> RowsByLabels:
-    """Score every label by ``decision_function`` or, for want of it, by ``predict_proba``."""
+    """Score every label by ``decision_function`` or, without it, by ``predict_proba``."""
     if response == "predict_proba" or not hasattr(estimator, "decision_function"):
         return label_probabilities(estimator, X, n_labels)
     return as_score_table(estimator.decision_function(X), estimator, n_labels)
@@ -247,11 +244,11 @@ def label_scores(estimator: Any, X: Any, n_labels: int, response: str = "auto") 
 def label_probabilities(estimator: Any, X: Any, n_labels: int) -> RowsByLabels:
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(
-            f"{type(estimator).__name__} has neither the method that is asked for nor predict_proba; "
-            "give an estimator with decision_function or predict_proba."
+            f"{type(estimator).__name__} has neither the requested method nor predict_proba; "
+            "pass an estimator with decision_function or predict_proba."
         )
     found = estimator.predict_proba(X)
-    if isinstance(found, list):  # forests, neighbours and trees give one table a label
+    if isinstance(found, list):  # forests, neighbors and trees return one table per label
         classes = getattr(estimator, "classes_", [np.arange(2)] * len(found))
         columns = [_positive_column(table, values) for table, values in zip(found, classes, strict=True)]
         return as_score_table(np.column_stack(columns), estimator, n_labels)
@@ -263,26 +260,26 @@ def label_probabilities(estimator: Any, X: Any, n_labels: int) -> RowsByLabels:
 
 
 def _classes_of_one_label(estimator: Any) -> Any:
-    """Return the values that the label had in training, where an estimator tells them; else no and yes."""
+    """Return the values of the label in training if the estimator stores them, otherwise 0 and 1."""
     classes = getattr(estimator, "classes_", None)
     names_labels = hasattr(fitted_inside(estimator), "label_names_")
     return (0, 1) if classes is None or names_labels or np.ndim(classes) != 1 else classes
 
 
 def _positive_column(table: Array, classes: Any) -> Array:
-    """Take the column of the label's class 1; a label that was never seen, or always, has one class only."""
+    """Return the column of the label's class 1; a label that is constant in training has a single class."""
     if len(classes) == 2:
         return np.asarray(table[:, 1])
     return np.full(len(table), float(classes[0] == 1))
 
 
 def as_score_table(found: Any, estimator: Any, n_labels: int) -> RowsByLabels:
-    """Check that scores have a column a label; of one label they may be a vector."""
+    """Check that scores have one column per label; scores of one label may be a vector."""
     scores = np.asarray(found)
     table = scores.reshape(-1, 1) if scores.ndim == 1 and n_labels == 1 else scores
     if table.ndim != 2 or table.shape[1] != n_labels:
         raise ValueError(
-            f"{type(estimator).__name__} gives scores of shape {scores.shape} for {n_labels} labels; one "
-            "column a label is needed."
+            f"{type(estimator).__name__} returns scores of shape {scores.shape} for {n_labels} labels; it "
+            "must return one column per label."
         )
     return table

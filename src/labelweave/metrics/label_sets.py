@@ -1,8 +1,8 @@
 """Metrics of predicted label sets: Hamming loss, subset accuracy, precision, recall, F1.
 
-All are made of counts over observed entries: hits, predicted and actual positives, by label or by example.
-Entries of which a probability is known (``LabelMatrix.from_probabilities``) count as far as they are
-expected to be positive; subset accuracy takes the likelier labels.
+All are computed from counts over observed entries: hits, predicted and actual positives, by label or by
+example.  Entries with a probability (``LabelMatrix.from_probabilities``) count with their expected values;
+subset accuracy takes the more probable value of each entry.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Average = Literal["micro", "macro", "example", "samples"] | None
 
 @checked
 def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) -> float:
-    """Compute the share of observed entries that are predicted wrongly.
+    """Compute the fraction of observed entries that are predicted wrongly.
 
     Parameters
     ----------
     Y_true : LabelMatrix, DataFrame, sparse matrix, array-like of shape (n, L) or n lists of tags
-        True labels, 0/1 or -1/1, NaN where not observed; such entries are neither right nor wrong.
+        True labels, 0/1 or -1/1, NaN where not observed; unobserved entries are ignored.
     Y_pred : DataFrame, sparse matrix, array-like of shape (n, L) or n lists of tags
         Predicted labels, 0/1 or -1/1, without missing entries.  If both are lists of tags, the labels are the
-        tags of either.
+        union of their tags.
     sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
+        One weight per row, by default ones.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
     Raises
     ------
     ValueError
-        If the shapes disagree, Y_pred has missing entries or nothing was observed.
+        If the shapes differ, Y_pred has missing entries or nothing is observed.
     """
     targets = read_targets(Y_true, Y_pred, keeps_doubts=True)
     counts = row_counts(targets, Y_pred)
@@ -61,9 +61,9 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
 
 @checked
 def subset_accuracy(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) -> float:
-    """Compute the share of examples whose observed entries are all predicted correctly, up to 1.
+    """Compute the fraction of examples whose observed entries are all predicted correctly; 1 is best.
 
-    Examples without an observed entry are left out.  For parameters and errors see :func:`hamming_loss`.
+    Examples without an observed entry are ignored.  For parameters and errors see :func:`hamming_loss`.
     """
     targets = read_targets(Y_true, Y_pred)
     counts = row_counts(targets, Y_pred)
@@ -80,7 +80,7 @@ def precision_score(
     zero_division: float = 0.0,
     sample_weight: Any | None = None,
 ) -> float | Floats:
-    """Compute the share of predicted positives that are positive.
+    """Compute the fraction of predicted positives that are positive.
 
     ``zero_division`` is the value where nothing is predicted.  For the rest see :func:`f1_score`.
 
@@ -101,7 +101,7 @@ def recall_score(
     zero_division: float = 0.0,
     sample_weight: Any | None = None,
 ) -> float | Floats:
-    """Compute the share of positives that are predicted.
+    """Compute the fraction of positives that are predicted.
 
     ``zero_division`` is the value where nothing is positive.  For the rest see :func:`f1_score`.
 
@@ -130,9 +130,9 @@ def f1_score(
     ----------
     average : {"micro", "macro", "example", "samples"} or None, default="micro"
         Over all entries; over labels or examples ("samples" is the same), without those that have no observed
-        entry; or one value a label.
+        entry; or None for one value per label.
     zero_division : {0.0, 1.0, nan}, default=0.0
-        The value where nothing is positive or predicted; NaN leaves it out of the mean.
+        The value where nothing is positive or predicted; NaN excludes it from the mean.
 
     Returns
     -------
@@ -155,11 +155,9 @@ def _share(
 ) -> float | Floats:
     """Divide counts, and average over lines: all entries as one, labels, or examples."""
     if average not in ("micro", "macro", "example", "samples", None):
-        raise ValueError(
-            f"average is {average!r}; it must be 'micro', 'macro', 'example' (or 'samples') or None."
-        )
+        raise ValueError(f"average is {average!r}; pass 'micro', 'macro', 'example' (or 'samples') or None.")
     if zero_division not in (0, 1) and not (isinstance(zero_division, float) and np.isnan(zero_division)):
-        raise ValueError(f"zero_division is {zero_division!r}; it must be 0.0, 1.0 or nan.")
+        raise ValueError(f"zero_division is {zero_division!r}; pass 0.0, 1.0 or nan.")
     targets = read_targets(Y_true, Y_pred, keeps_doubts=True)
     weights = read_weights(sample_weight, targets)
     if average in ("example", "samples"):
@@ -180,12 +178,12 @@ def _shares(fraction: _Fraction, counts: EntryCounts, zero_division: float) -> F
 
 
 def f1_of(counts: EntryCounts) -> Floats:
-    """Compute F1 of each line; 0 where nothing is positive or predicted, NaN where nothing is observed."""
+    """Compute F1 per line; 0 where nothing is positive or predicted, NaN where nothing is observed."""
     return _shares(_f1, counts, 0.0)
 
 
 class EntryCounts(NamedTuple):
-    """Observed entries that are hit, predicted, positive, and all of them, one number a line."""
+    """Numbers of hits, of predicted, positive and of all observed entries, one per line."""
 
     hit: Floats
     predicted: Floats
@@ -210,7 +208,7 @@ def row_counts(targets: LabelMatrix, Y_pred: Any) -> EntryCounts:
 
 
 def label_counts(targets: LabelMatrix, Y_pred: Any, weights: Floats) -> EntryCounts:
-    """Count by label, every entry with the weight of its row."""
+    """Count per label, every entry with the weight of its row."""
     hit, predicted, positive = (pattern.T @ weights for pattern in _patterns(targets, Y_pred))
     if targets.observed is None:
         return EntryCounts(hit, predicted, positive, np.full(targets.n_labels, weights.sum()))

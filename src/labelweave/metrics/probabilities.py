@@ -1,4 +1,4 @@
-"""Metrics of probabilities: log loss of classes and labels, and distance to the frequencies they announce."""
+"""Metrics of probabilities: log loss of classes and labels, and expected calibration error."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def log_loss(
 ) -> float:
     """Compute the mean negative log likelihood of the observed classes or labels, in nats.
 
-    The mean of -log P(true class) over rows, or with many labels a row of the binary log loss over entries.
-    As in scikit-learn, probabilities are clipped to the smallest step of their type away from 0 and 1.
+    For one class per row, the mean of -log P(true class) over rows; for labels, the binary log loss over
+    entries.  As in scikit-learn, probabilities are clipped to [eps, 1 - eps] of their float type.
 
     Parameters
     ----------
     y_true : array-like of shape (n,); or array-like, DataFrame, sparse or LabelMatrix of shape (n, L)
         True classes, None or NaN where not observed; or labels, 0/1 or -1/1, NaN where not observed.
     probabilities : DataFrame or array-like of shape (n, C) or (n, L)
-        Of the classes, every row with the sum 1; or of the labels, each from 0 to 1.
+        Of the classes, with rows that sum to 1; or of the labels, each from 0 to 1.
     classes : sequence of length C or None, default=None
-        The class of each column, by default a frame's columns, else 0, 1, ...; only for one class a row.
+        The class of each column, by default the DataFrame's columns or 0, 1, ...; only for one class per row.
     taxonomy : Taxonomy or None, default=None
-        With it a true class may be an inner node, as probable as all classes below it together.
+        If given, a true class may be an inner node, whose probability is the sum over the classes below it.
     sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
+        One weight per row, by default ones.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def log_loss(
     Raises
     ------
     ValueError
-        If the shapes disagree, the probabilities are none, a truth is no class or nothing was observed.
+        If the shapes differ, values are not probabilities, a truth is not a class or nothing is observed.
 
     Examples
     --------
@@ -80,14 +80,14 @@ def log_loss(
         return class_log_loss(rows, taxonomy)
     if classes is not None or taxonomy is not None:
         raise ValueError(
-            "classes or a taxonomy were given with a y_true of many labels a row; they are for a vector of "
-            "classes, one a row."
+            "classes or a taxonomy need one class per row, but y_true has several labels per row; omit them, "
+            "or pass a vector of classes."
         )
     return _label_log_loss(y_true, probabilities, sample_weight)
 
 
 def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
-    """Compute the log loss of one class a row; refuse an inner node with no class below it."""
+    """Compute the log loss of one class per row; raise for an inner node with no class below it."""
     masses = given.per_row(lambda block, codes: block[np.arange(len(codes)), np.maximum(codes, 0)])
     if taxonomy is not None:
         names = [str(as_text(name)) for name in given.classes]
@@ -98,8 +98,8 @@ def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
             below = taxonomy.under([str(as_text(node))], names).indices
             if not len(below):
                 raise ValueError(
-                    f"No class lies below the inner node {node!r} that y_true names, so it has no "
-                    "probability; give None for such rows."
+                    f"No class lies below the inner node {node!r} in y_true, so it has no "
+                    "probability; pass None for such rows."
                 )
             masses[rows] = given.table[np.ix_(given.numbers[rows], below)].sum(axis=1)
     return float(_binary_losses(np.ones(len(masses), bool), masses, given.weights) / given.weights.sum())
@@ -123,7 +123,7 @@ def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> floa
         seen = signs != 0
         if seen.any():
             entry_weights, values = np.repeat(weights[rows], seen.sum(axis=1)), table[rows][seen]
-            likelier, share = signs[seen] > 0, 0.5 + 0.5 * abs(signs[seen])  # of the likelier value
+            likelier, share = signs[seen] > 0, 0.5 + 0.5 * abs(signs[seen])  # of the more probable value
             losses += _binary_losses(likelier, values, share * entry_weights)
             if signs.dtype.kind == "f":
                 losses += _binary_losses(~likelier, values, (1.0 - share) * entry_weights)
@@ -136,7 +136,7 @@ def _read_label_probabilities(
 ) -> Scores:
     if sp.issparse(probabilities):
         if not may_be_sparse:
-            raise ValueError("The probabilities are a sparse matrix; give them dense, one column a label.")
+            raise ValueError("The probabilities are a sparse matrix; pass them dense, one column per label.")
         table = checked_csr(probabilities, "The table of probabilities").copy()
         table.sum_duplicates()
         listed = sp.coo_array(table)
@@ -147,7 +147,7 @@ def _read_label_probabilities(
         return read_scores(table, targets)
     values = numbers_of(probabilities, "The table of probabilities")
     for rows in row_blocks(values) if values.ndim == 2 and values.dtype.kind in "fiub" else ():
-        inside = (values[rows] >= 0) & (values[rows] <= 1)  # NaN is not
+        inside = (values[rows] >= 0) & (values[rows] <= 1)  # false for NaN
         if not inside.all():
             row, label = np.argwhere(~inside)[0]
             _refuse_probability(rows.start + row, label, values[rows][row, label])
@@ -155,22 +155,20 @@ def _read_label_probabilities(
 
 
 def _refuse_probability(row: int, label: int, value: Any) -> NoReturn:
-    raise ValueError(
-        f"The probability at row {row}, label {label} is {value}; probabilities must be numbers from 0 to 1."
-    )
+    raise ValueError(f"The probability at row {row}, label {label} is {value}; pass numbers from 0 to 1.")
 
 
 def _binary_losses(positive: Array, values: Array, weights: Array) -> float:
-    """Sum the losses of yes-or-no answers, by scikit-learn; a class is answered by its own probability."""
+    """Sum binary log losses with scikit-learn; a class row has a single answer, its class's probability."""
     if not weights.any():
         return 0.0
-    values = np.minimum(values, 1)  # sums of a row are 1 up to rounding
+    values = np.minimum(values, 1)  # row sums may exceed 1 by rounding
     weighted = {"sample_weight": weights, "normalize": False}
     return float(sklearn_log_loss(positive, values, labels=[False, True], **weighted))
 
 
 CALIBRATION_FROM = 0.05
-"""Entries of a higher probability tell something of calibration; nearly all others are safely negative."""
+"""Entries above this probability reveal calibration; nearly all others are negative for any model."""
 
 
 @checked
@@ -178,22 +176,22 @@ def expected_calibration_error(
     Y_true: Any, probabilities: Any, *, n_bins: Any = 15, average: Literal["micro", "macro"] | None = "micro",
     least: float = 0.0, sample_weight: Any = None,
 ) -> float | Floats:  # fmt: skip
-    """Compute the mean distance between probabilities and the frequencies of what they announce.
+    """Compute the mean distance between predicted probabilities and observed frequencies.
 
     Observed entries are sorted into bins of equal width by their probability.  The distances between the mean
-    probability and the share of positives in each bin are averaged with the bins' sizes as weights (Naeini,
-    Cooper and Hauskrecht, AAAI 2015).  For the labels, their probabilities and errors see :func:`log_loss`.
+    probability and the fraction of positives in each bin are averaged, weighted by bin size (Naeini, Cooper
+    and Hauskrecht, AAAI 2015).  For the labels, their probabilities and errors see :func:`log_loss`.
 
     Parameters
     ----------
     n_bins : int, default=15
-        The number of bins, at most 10,000: every label has that many counts.
+        The number of bins, at most 10,000: every label stores that many counts.
     average : {"micro", "macro"} or None, default="micro"
-        Over all entries together, the mean over labels, or one value a label.  Where most entries are
-        negative and safely so, as with hundreds of labels, all of them are small; see ``least``.
+        Over all entries together, the mean over labels, or one value per label.  With hundreds of labels most
+        entries are clearly negative, which makes all of these small; see ``least``.
     least : float, default=0.0
-        Only entries of a higher probability are counted, from 0 to below 1.  With 0.05 a table of few
-        positives is not good at calibration for what hardly any model gets wrong; NaN where no probability is
+        Count only entries above this probability, from 0 to below 1.  With 0.05 a table of few positives does
+        not look calibrated because of entries that nearly every model gets right; NaN if no probability is
         higher.
     sample_weight : array-like of shape (n,) or None, default=None
         Non-negative weights of the rows.
@@ -210,13 +208,13 @@ def expected_calibration_error(
     0.15
     """
     if average not in ("micro", "macro", None):
-        raise ValueError(f"average is {average!r}; it must be 'micro', 'macro' or None.")
+        raise ValueError(f"average is {average!r}; pass 'micro', 'macro' or None.")
     if not 0 <= least < 1:
-        raise ValueError(f"least is {least!r}; it must be a number from 0 to below 1.")
+        raise ValueError(f"least is {least!r}; pass a number from 0 to below 1.")
     if not isinstance(n_bins, Integral) or not 1 <= int(n_bins) <= _MOST_BINS:
         raise ValueError(
-            f"n_bins is {n_bins!r}; it must be a whole number of at least 1, and at most "
-            f"{_MOST_BINS:,}, since every label has that many counts."
+            f"n_bins is {n_bins!r}; pass an integer from 1 to "
+            f"{_MOST_BINS:,}, since every label stores that many counts."
         )
     targets = read_targets(Y_true, keeps_doubts=True)
     table = _read_label_probabilities(probabilities, targets, may_be_sparse=True)
@@ -232,11 +230,11 @@ def expected_calibration_error(
 def calibration_bins(
     targets: LabelMatrix, table: Scores, n_bins: int, least: float = 0.0, weights: Floats | None = None
 ) -> Floats:
-    """Add up entries, probabilities and expected positives in bins of probability: shape (3, L, n_bins).
+    """Sum entries, probabilities and expected positives in bins of probability: shape (3, L, n_bins).
 
     table (n, L): dense, or CSR with 0 where nothing is stored.
-    least: entries that are not above it are left out; 0 leaves none out.
-    weights (n,): what the entries of a row count; 1 by default.
+    least: entries that are not above it are ignored; 0 keeps all.
+    weights (n,): the weight of each row's entries; 1 by default.
     """
     sums = np.zeros((3, targets.n_labels, n_bins))
     for rows in blocks_of_width(*table.shape):

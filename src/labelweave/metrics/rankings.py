@@ -1,13 +1,13 @@
-"""Metrics of whole rankings, equal to scikit-learn's where all is observed.
+"""Metrics of whole rankings, equal to scikit-learn's if all entries are observed.
 
-A line is what a ranking is made of: the labels of one example or, with the targets transposed, the examples
-of one label.  All statistics follow from the counts of positives and negatives in each group of tied scores,
-so dense and sparse scores meet here.  Ties are counted against the model: a negative with the score of a
-positive ranks before it; only in the area under the curve a tie counts one half.
+A line is one ranking: the labels of one example or, with the targets transposed, the examples of one label.
+All statistics follow from the counts of positives and negatives in each group of tied scores, which dense
+and sparse scores share.  Ties count against the model: a negative with the score of a positive ranks before
+it; only in the area under the curve a tie counts one half.
 
-The area under precision-recall curves, of all entries together or of each label, is the average precision:
-the sum over thresholds of the precision there times what it adds in recall, as the field of hierarchical
-classification measures it (Vens et al. 2008; Giunchiglia and Lukasiewicz 2020).
+The area under precision-recall curves, of all entries together or per label, is the average precision:
+the sum over thresholds of the precision times the increase in recall, as is usual in hierarchical
+classification (Vens et al. 2008; Giunchiglia and Lukasiewicz 2020).
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from labelweave.metrics._inputs import (
 )
 
 Counts = npt.NDArray[np.int64]
-_MOSTLY_LISTED = 1e-3  # of all weights; a difference that small has lost digits
+_MOSTLY_LISTED = 1e-3  # relative to all weights; a smaller difference has lost digits
 
 
 @checked
 def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
-    """Compute the mean share of (positive, negative) pairs of observed labels that are not in order.
+    """Compute the mean fraction of (positive, negative) pairs of observed labels that are in the wrong order.
 
-    A tie counts as not in order.  An example whose observed labels are all positive or all negative counts 0,
-    as in scikit-learn; one with no observed label is left out of the mean.
+    A tie counts as wrong.  An example whose observed labels are all positive or all negative counts 0, as in
+    scikit-learn; one with no observed label is ignored.
 
     Parameters
     ----------
     Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
         True labels, 0/1 or -1/1, NaN where not observed.
     scores : DataFrame, sparse matrix or array-like of shape (n, L)
-        The higher the better.  A score of -inf, and in a sparse matrix an entry
-        that is not stored, ranks below all others; those entries are tied.
+        Higher is better.  A score of -inf, and in a sparse matrix an entry that is not stored, ranks below
+        all others; those entries are tied.
     sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
+        One weight per row, by default ones.
 
     Returns
     -------
@@ -66,29 +66,29 @@ def ranking_loss(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> floa
     Raises
     ------
     ValueError
-        If the shapes disagree, scores hold NaN or nothing was observed.
+        If the shapes differ, scores contain NaN or nothing is observed.
     """
     return _row_mean(Y_true, scores, sample_weight, pairs_out_of_order)
 
 
 @checked
 def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
-    """Compute how far down the ranking one must go, on average, to meet every positive.
+    """Compute the mean number of top-ranked labels needed to include every positive.
 
     A rank is the number of observed labels with the same or a higher score.  An example with no observed
-    positive counts 0, as in scikit-learn; one with no observed label is left out of the mean.  The mean
-    number of positives is the best.  For parameters and errors see :func:`ranking_loss`.
+    positive counts 0, as in scikit-learn; one with no observed label is ignored.  The best value is the mean
+    number of positives.  For parameters and errors see :func:`ranking_loss`.
     """
     return _row_mean(Y_true, scores, sample_weight, coverage)
 
 
 @checked
 def label_ranking_average_precision(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
-    """Compute the mean, over an example's positives, of the precision down to that positive's rank, up to 1.
+    """Compute the mean, over an example's positives, of the precision at each positive's rank; 1 is best.
 
     A rank is the number of observed labels with the same or a higher score.  An example with no observed
-    positive counts 1, as in scikit-learn; one with no observed label is left out of the mean.  For parameters
-    and errors see :func:`ranking_loss`.
+    positive counts 1, as in scikit-learn; one with no observed label is ignored.  For parameters and errors
+    see :func:`ranking_loss`.
     """
     return _row_mean(Y_true, scores, sample_weight, average_precision)
 
@@ -106,14 +106,14 @@ def average_auc(
     """Average the area under the ROC curve over labels or over examples.
 
     Labels (or examples) without an observed positive or without an observed negative have no area and are
-    left out of the mean.  For Y_true, scores and errors see :func:`ranking_loss`.
+    ignored.  For Y_true, scores and errors see :func:`ranking_loss`.
 
     Parameters
     ----------
     average : {"label", "example"}, default="label"
         Rank the examples for each label, or the labels for each example.
     sample_weight : array-like of shape (n,) or None, default=None
-        Non-negative weights of the rows: of pairs of examples their product, of the examples in the mean.
+        Non-negative weights of the rows; a pair of examples has their product.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def average_auc(
         The mean area, from 0 to 1 (best); NaN if no label (example) has one.
     """
     if average not in ("label", "example"):
-        raise ValueError(f"average is {average!r}; it must be 'label' or 'example'.")
+        raise ValueError(f"average is {average!r}; pass 'label' or 'example'.")
     targets = read_targets(Y_true)
     values = read_scores(scores, targets)
     weights = None if sample_weight is None else read_weights(sample_weight, targets)
@@ -132,9 +132,9 @@ def average_auc(
 
 @dataclass(frozen=True)
 class ScoreGroups:
-    """Groups of tied scores, line after line, scores ascending within a line.
+    """Groups of tied scores, line by line, with ascending scores within a line.
 
-    Every line has at least one group; unobserved entries are in no count.
+    Every line has at least one group; unobserved entries are not counted.
     """
 
     line_starts: Counts
@@ -145,9 +145,9 @@ class ScoreGroups:
         return np.add.reduceat(values, self.line_starts)
 
     def below(self, values: Array) -> Array:
-        """Sum over the groups of the same line that have a lower score."""
+        """Sum over the groups of the same line with a lower score."""
         ends = np.append(self.line_starts[1:], len(values))
-        if values.dtype.kind == "f":  # each line anew, so that none has the rounding of those before
+        if values.dtype.kind == "f":  # separate sums per line, free of earlier lines' rounding
             before = np.zeros(len(values))
             for start, end in zip(self.line_starts.tolist(), ends.tolist(), strict=True):
                 np.cumsum(values[start : end - 1], out=before[start + 1 : end])
@@ -156,7 +156,7 @@ class ScoreGroups:
         return before - np.repeat(before[self.line_starts], ends - self.line_starts)
 
     def at_or_above(self, values: Array) -> Array:
-        """Sum over the groups of the same line that have this or a higher score."""
+        """Sum over the groups of the same line with this or a higher score."""
         sizes = np.diff(self.line_starts, append=len(values))
         return np.repeat(self.line_sums(values), sizes) - self.below(values)
 
@@ -164,7 +164,7 @@ class ScoreGroups:
         return self.line_sums(self.positives) * self.line_sums(self.negatives)
 
     def where_observed(self, values: Floats) -> Floats:
-        """Put NaN where nothing of a line was observed."""
+        """Return the values with NaN in lines without an observed entry."""
         return np.where(self.line_sums(self.positives + self.negatives) > 0, values, np.nan)
 
 
@@ -177,14 +177,14 @@ def pairs_out_of_order(groups: ScoreGroups) -> Floats:
 
 
 def coverage(groups: ScoreGroups) -> Floats:
-    """Compute the worst rank of a positive of every line, 0 without any."""
+    """Compute the worst rank of a positive per line, 0 without a positive."""
     ranks = groups.at_or_above(groups.positives + groups.negatives)
     worst = np.maximum.reduceat(np.where(groups.positives > 0, ranks, 0), groups.line_starts)
     return groups.where_observed(worst.astype(np.float64))
 
 
 def average_precision(groups: ScoreGroups) -> Floats:
-    """Compute the mean precision at the positives of every line, 1 without any."""
+    """Compute the mean precision at the positives per line, 1 without a positive."""
     ranks = groups.at_or_above(groups.positives + groups.negatives)
     precision = groups.at_or_above(groups.positives) / np.maximum(ranks, 1)
     sums = groups.line_sums(groups.positives * precision)
@@ -192,7 +192,7 @@ def average_precision(groups: ScoreGroups) -> Floats:
 
 
 def area_under_curve(groups: ScoreGroups) -> Floats:
-    """Compute the area of every line, NaN where there is no pair."""
+    """Compute the area per line, NaN where there is no pair."""
     won = groups.line_sums(groups.positives * (2 * groups.below(groups.negatives) + groups.negatives))
     return ratios(won, 2 * groups.pairs(), np.nan)
 
@@ -200,7 +200,7 @@ def area_under_curve(groups: ScoreGroups) -> Floats:
 def per_line(
     targets: LabelMatrix, scores: Scores, *statistics: Statistic, weights: Floats | None = None
 ) -> list[Floats]:
-    """Compute statistics of rows, by blocks, from one sort; entries count by their column's weight, or 1."""
+    """Compute statistics per row, in blocks, from one sort; entries have their column's weight, or 1."""
     build = _sparse_groups if sp.issparse(scores) else _dense_groups
     blocks = (build(targets[rows], scores[rows], weights) for rows in row_blocks(scores))
     columns = zip(*([statistic(groups) for statistic in statistics] for groups in blocks), strict=True)
@@ -216,7 +216,7 @@ def transposed(targets: LabelMatrix, scores: Scores) -> tuple[LabelMatrix, Score
 def _dense_groups(targets: LabelMatrix, scores: Array, weights: Floats | None) -> ScoreGroups:
     order = np.argsort(scores, axis=1)
     ordered = np.take_along_axis(scores, order, axis=1)
-    # what is unobserved has sign 0 and adds to no count, wherever it is sorted to
+    # unobserved entries have sign 0 and add to no count, wherever they are sorted to
     signs = np.take_along_axis(targets.to_signs(), order, axis=1).ravel()
     opens = np.ones(ordered.shape, bool)
     opens[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
@@ -229,7 +229,7 @@ def _dense_groups(targets: LabelMatrix, scores: Array, weights: Floats | None) -
 
 
 def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array, weights: Floats | None) -> ScoreGroups:
-    """Group the stored scores; what is not stored is one group at the bottom of its line."""
+    """Group the stored scores; the entries that are not stored are one group at the bottom of their line."""
     n_lines = len(targets)
     lines = stored_rows(scores)
     signs = signs_at(targets, lines, scores.indices)
@@ -254,7 +254,7 @@ def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array, weights: Floats |
 
 
 def weights_not_stored(targets: LabelMatrix, scores: sp.csr_array, weights: Floats) -> list[Floats]:
-    """Add up the weights of the positive and of the negative entries of every line that have no score."""
+    """Sum the weights of the positive and of the negative entries per line that have no stored score."""
     stored = sp.csr_array((np.ones(scores.nnz, np.int8), scores.indices, scores.indptr), shape=scores.shape)
 
     def beyond(entries: sp.csr_array) -> Floats:
@@ -268,7 +268,7 @@ def weights_not_stored(targets: LabelMatrix, scores: sp.csr_array, weights: Floa
 
 
 def _sums_outside(listed: sp.csr_array, weights: Floats) -> Floats:
-    """Add up the weights of the columns that a line does not list, for every line."""
+    """Sum, per line, the weights of the columns that it does not store."""
     total = weights.sum()
     sums = np.asarray(total - (listed != 0) @ weights)
     for line in np.flatnonzero(sums <= _MOSTLY_LISTED * total):
@@ -301,18 +301,18 @@ def average_precision_score(
     Parameters
     ----------
     average : {"micro", "macro", "weighted"} or None, default="micro"
-        The curve of all entries; the mean over labels, or that weighted by their positive entries; or None
-        for every label.  Labels without an observed positive entry are left out of means.
+        The curve of all entries; the mean over labels, or the mean weighted by their positive entries; or
+        None for one value per label.  Labels without an observed positive entry are excluded from means.
 
     Returns
     -------
     float or ndarray of shape (L,)
-        The areas, up to 1 (best); NaN without an observed positive entry.
+        The areas, at most 1 (best); NaN without an observed positive entry.
 
     Notes
     -----
-    It is AU(PRC), and the mean of a curve a label, of hierarchical multi-label classification.  Leave out
-    labels that are not to count, such as roots, with ``LabelMatrix.select_labels``.
+    In hierarchical multi-label classification these are AU(PRC) and the mean of one curve per label.  Exclude
+    labels that should not count, such as roots, with ``LabelMatrix.select_labels``.
 
     Examples
     --------
@@ -321,7 +321,7 @@ def average_precision_score(
     0.9166666666666666
     """
     if average not in ("micro", "macro", "weighted", None):
-        raise ValueError(f"average={average!r}; give 'micro', 'macro', 'weighted' or None.")
+        raise ValueError(f"average={average!r}; pass 'micro', 'macro', 'weighted' or None.")
     targets = read_targets(Y_true)
     table = read_scores(scores, targets)
     weights = read_weights(sample_weight, targets)
@@ -340,7 +340,7 @@ def average_precision_score(
 def _areas_of_all(
     targets: LabelMatrix, table: Floats, weights: Floats, *, is_micro: bool
 ) -> tuple[Floats, Floats]:
-    """Compute the area of all entries or of every label, and the weights of the positive entries."""
+    """Compute the area over all entries or per label, and the weights of the positive entries."""
     signs = targets.to_signs()
     if is_micro:
         rows, _ = np.nonzero(signs)
@@ -358,7 +358,7 @@ def _areas_of_all(
 def _areas_of_stored(
     targets: LabelMatrix, scores: sp.csr_array, weights: Floats, *, is_micro: bool
 ) -> tuple[Floats, Floats]:
-    """Do the same where most entries have no score: these are one entry at the end of a label."""
+    """Compute the same from stored scores only; the other entries form one tie at the end of a label."""
     labels, turned = transposed(targets, scores)
     rest = np.array(weights_not_stored(labels, turned, weights))
     signs = signs_at(labels, stored_rows(turned), turned.indices)
@@ -376,10 +376,10 @@ def _areas_of_stored(
 
 
 def _area(hits: Floats, scores: Floats, weights: Floats) -> tuple[float, float]:
-    """Sum precisions at the thresholds between distinct scores, each times what it adds in recall.
+    """Sum the precisions at distinct scores, each times the increase in recall.
 
-    hits: the weights of the entries that are positive, 0 of others.
-    Returns the area, NaN without a positive one, and the sum of hits.
+    hits: the weights of positive entries, 0 for others.
+    Returns the area, NaN without a positive entry, and the sum of hits.
     """
     order = np.argsort(-scores, kind="stable")
     scores, weights, hits = scores[order], weights[order], hits[order]

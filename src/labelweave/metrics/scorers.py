@@ -1,7 +1,7 @@
-"""The metrics as scikit-learn's ``scoring``: in searches, in cross-validation, wherever a scorer is taken.
+"""The metrics as scikit-learn scorers, for searches and cross-validation.
 
-scikit-learn's own scorers refuse targets with missing labels.  These hand them to the metrics, which leave
-unobserved entries out, and ask the estimator for the response that a metric needs.
+scikit-learn's own scorers refuse targets with missing labels.  These pass them to the metrics, which ignore
+unobserved entries, and request the response method that each metric needs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _CASES["fmax"] = (hierarchies.fmax_score, _PROBABILITIES, {})
 
 
 class LabelScorer(_BaseScorer):  # type: ignore[misc]
-    """A metric as a scorer: called with a fitted estimator, rows and targets, perhaps ``sample_weight``."""
+    """A metric as a scorer: called with a fitted estimator, rows, targets and maybe ``sample_weight``."""
 
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
         settings = self._kwargs | kwargs
@@ -73,14 +73,14 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
         return float(self._sign * self._score_func(y_true, response, **settings))
 
     def _of_labels(self, method_caller: Any, estimator: Any, X: Any, n_labels: int) -> Any:
-        """Ask for label sets, scores or probabilities; ``method_caller`` keeps them for other scorers."""
+        """Return label sets, scores or probabilities; ``method_caller`` caches them for other scorers."""
         if self._response_method == _LABELS:
             found = method_caller(estimator, "predict", X, pos_label=None)
             found = tags_of_model(found, estimator)
             return found.reshape(-1, 1) if getattr(found, "ndim", 2) == 1 else found
         if self._response_method == _PROBABILITIES:
             return label_probabilities(estimator, X, n_labels)
-        # scikit-learn takes one label for one class, whose scores it negates
+        # scikit-learn takes a single label for one class, and negates its scores
         if n_labels == 1 or not hasattr(estimator, "decision_function"):
             return label_scores(estimator, X, n_labels)
         scores = method_caller(estimator, "decision_function", X, pos_label=None)
@@ -89,35 +89,36 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
 
 @checked
 def get_scorer(name: str, **settings: Any) -> LabelScorer:
-    """Make a scorer for scikit-learn's ``scoring``, for targets with missing labels too.
+    """Make a scorer for scikit-learn's ``scoring`` that accepts targets with missing labels.
 
     Parameters
     ----------
     name : str
-        One of :func:`get_scorer_names`; "precision_at_3" is "precision_at_k" with k=3.  A loss or an
-        error begins with ``neg_`` and is negated.
+        One of :func:`get_scorer_names`; "precision_at_3" is "precision_at_k" with k=3.  The name of a loss or
+        error begins with ``neg_``, and its value is negated.
     **settings : object
-        Parameters of the metric, such as k, propensity, taxonomy, seen_classes or zero_division.  Those of
-        hierarchies take a taxonomy, and targets whose labels have names.  unknown_labels ("missed", "ignore"
-        or "raise") is of labels that the estimator was not fitted to, which count as missed.
+        Parameters of the metric, such as k, propensity, taxonomy, seen_classes or zero_division.
+        Hierarchical metrics need a taxonomy, and targets with label names.  unknown_labels ("missed",
+        "ignore" or "raise") is for labels that the estimator was not fitted to; they count as missed by
+        default.
 
     Returns
     -------
     LabelScorer
-        Called as ``scorer(estimator, X, y)``; the greater, the better.
+        Called as ``scorer(estimator, X, y)``; higher is better.
 
     Raises
     ------
     ValueError
-        If there is no such scorer.
+        If there is no scorer of that name.
 
     Notes
     -----
-    Label sets are those of ``predict``.  Rankings are by ``decision_function``, or for want of it by
-    ``predict_proba``, which metrics of probabilities need.  A label that a fold holds out without an observed
-    entry is left out there.  scikit-learn's own splitters by class, the default of ``cv`` and any number of
-    folds, refuse missing labels; give ``KFold()`` or one of :mod:`labelweave.splits`.  Halving searches also
-    look for classes in y to find how few rows to begin with; give them ``min_resources`` as a number.
+    Label sets come from ``predict``, rankings from ``decision_function`` or, without it, from
+    ``predict_proba``, which metrics of probabilities need.  A label without an observed entry in a held-out
+    fold is ignored there.  scikit-learn's stratified splitters, the default of ``cv`` and any number of
+    folds, refuse missing labels; pass ``KFold()`` or a splitter of :mod:`labelweave.splits`.  Halving
+    searches count classes in y to choose the first number of rows; pass them ``min_resources`` as a number.
 
     Examples
     --------
@@ -142,14 +143,14 @@ def get_scorer(name: str, **settings: Any) -> LabelScorer:
     if numbered:
         name, settings = numbered[1] + "k", settings | {"k": int(numbered[2])}
     if name not in _CASES:
-        raise ValueError(f"There is no scorer {name!r}; give one of {', '.join(get_scorer_names())}.")
+        raise ValueError(f"There is no scorer {name!r}; pass one of {', '.join(get_scorer_names())}.")
     metric, response, usual = _CASES[name]
     return LabelScorer(metric, -1 if name.startswith("neg_") else 1, usual | settings, response)
 
 
 @checked
 def get_scorer_names() -> list[str]:
-    """Name the scorers that :func:`get_scorer` makes.
+    """Return the names of the scorers that :func:`get_scorer` makes.
 
     Returns
     -------

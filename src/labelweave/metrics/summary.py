@@ -53,18 +53,18 @@ def score_table(
     *,
     sample_weight: Any = None,
 ) -> dict[str, float]:
-    """Collect the usual metrics of scores, of predicted label sets, or of both.
+    """Compute the usual metrics of scores, of predicted label sets, or of both.
 
     For Y_true and errors see :func:`ranking_loss`.
 
     Parameters
     ----------
     scores : DataFrame, sparse matrix or array-like of shape (n, L) or None, default=None
-        The higher the better; needed for the ranking metrics.
+        Higher is better; needed for the ranking metrics.
     Y_pred : DataFrame, sparse matrix or array-like of shape (n, L) or None, default=None
         Predicted labels; by default those with a score above 0.
     k : iterable of int, default=(1, 3, 5)
-        For precision and discounted gain at k; those above L are left out.
+        For precision and discounted gain at k; those above L are ignored.
     sample_weight : array-like of shape (n,) or None, default=None
         Non-negative weights of the rows, in every metric.
 
@@ -73,10 +73,10 @@ def score_table(
     dict of str to float
         "hamming_loss", "subset_accuracy", "micro_f1", "macro_f1" and "example_f1"; of scores also
         "precision@1", "ndcg@1" and so on for each k, "auc_label", "auc_example", "ranking_loss",
-        "coverage_error" and "label_ranking_average_precision".  NaN where nothing defines the metric.
+        "coverage_error" and "label_ranking_average_precision".  NaN where a metric is undefined.
     """
     if scores is None and Y_pred is None:
-        raise ValueError("Neither scores nor Y_pred was given; give at least one of them.")
+        raise ValueError("Neither scores nor Y_pred was given; pass at least one of them.")
     targets = read_targets(Y_true, Y_pred, keeps_doubts=True)
     weights = read_weights(sample_weight, targets)
     values = None if scores is None else read_scores(scores, targets)
@@ -91,11 +91,11 @@ def score_table(
 
 @dataclass(frozen=True)
 class TableSums:
-    """What rows add to the metrics that are shares of entries and means over examples.
+    """Sums over rows for the metrics that are fractions of entries or means over examples.
 
-    counts: by label, every entry with the weight of its row.
-    sums: by the name of a metric of examples, its values times the weights of the rows that define it, and
-        these weights.
+    counts: per label, every entry with the weight of its row.
+    sums: per name of an example metric, its values times the weights of the rows that define it, and these
+        weights.
     """
 
     counts: EntryCounts
@@ -105,9 +105,9 @@ class TableSums:
     def of(
         cls, targets: LabelMatrix, scores: Scores | None, Y_pred: Any, k: Iterable[int], weights: Floats
     ) -> TableSums:
-        """Count in rows.
+        """Compute the sums of the given rows.
 
-        targets: labels, those with probabilities too.
+        targets: labels, possibly with probabilities.
         Y_pred: predicted labels; None for those with a score above 0.
         """
         if Y_pred is None and scores is not None:
@@ -182,9 +182,9 @@ def class_summary(
     y_pred: Any = None,
     sample_weight: Any = None,
 ) -> dict[str, float]:
-    """Collect the usual metrics of class probabilities and of the classes predicted from them.
+    """Compute the usual metrics of class probabilities and of the classes predicted from them.
 
-    Rows whose truth is an inner node are left out of the accuracy and the mean reciprocal rank.  For the
+    Rows whose truth is an inner node are excluded from the accuracy and the mean reciprocal rank.  For the
     other parameters and errors see :func:`log_loss`.
 
     Parameters
@@ -198,7 +198,7 @@ def class_summary(
     -------
     dict of str to float
         "accuracy", "mean_reciprocal_rank" and "log_loss", with a taxonomy also "taxonomic_loss" and
-        "parent_accuracy".  NaN where no row defines the metric.
+        "parent_accuracy".  NaN where a metric is undefined.
 
     Examples
     --------
@@ -234,6 +234,6 @@ def _predicted_codes(given: ClassRows, y_pred: Any) -> Codes:
     if len(other):
         raise ValueError(
             f"y_pred at row {other[0]} is {values[other[0]]!r}, which is not among the {len(given.classes)} "
-            "classes; give one of them."
+            "classes; pass one of them."
         )
     return codes[given.numbers]

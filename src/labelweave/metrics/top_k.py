@@ -1,8 +1,8 @@
 """Metrics of the k best-scored labels: precision, discounted gain and propensity-scored precision.
 
 Propensities follow Jain, Prabhu and Varma, "Extreme multi-label loss functions for recommendation, tagging,
-ranking and other missing label applications" (KDD 2016); the normalisation is the Extreme Classification
-Repository's.
+ranking and other missing label applications" (KDD 2016), with the normalization of the Extreme
+Classification Repository.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _MOST_EXPONENT, _MOST_OFFSET = 10, 1e9
 
 
 def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any = None) -> float:
-    """Compute the mean share of positives among the k best-scored labels of an example.
+    """Compute the mean fraction of positives among the k best-scored labels of an example.
 
-    Unobserved labels are taken out of a ranking first; an example with fewer than k observed labels is
-    divided by their number, one with none is left out of the mean.  Ties go to the lower label index.  A
-    score of -inf, or that a sparse matrix does not store, offers no label, and an empty place is a miss.  For
-    the other parameters and errors see :func:`ranking_loss`.
+    Unobserved labels are removed from a ranking first; an example with fewer than k observed labels is
+    divided by their number, and one without any is ignored.  Ties go to the lower label index.  A label with
+    the score -inf, or without a stored score in a sparse matrix, is not ranked, and an empty rank is a miss.
+    For the other parameters and errors see :func:`ranking_loss`.
 
     Parameters
     ----------
     k : int, default=5
-        How many labels are taken, from 1 to L.
+        The number of labels, from 1 to L.
 
     Returns
     -------
@@ -59,16 +59,16 @@ def precision_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any =
 
 
 def ndcg_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any = None) -> float:
-    """Compute the mean discounted gain of the k best-scored labels over the best possible one.
+    """Compute the mean discounted gain of the k best-scored labels, relative to the best possible gain.
 
-    A positive at place i = 1, ..., k gains 1 / log2(i + 1).  An example with no observed positive counts 0,
+    A positive at rank i = 1, ..., k gains 1 / log2(i + 1).  An example with no observed positive counts 0,
     as in scikit-learn.  Ties go to the lower label index (scikit-learn averages over them by default).  For
-    the rest see :func:`precision_at_k`.
+    the other parameters and errors see :func:`precision_at_k`.
 
     Returns
     -------
     float
-        The normalised gain, from 0 to 1 (best).
+        The normalized gain, from 0 to 1 (best).
     """
     return _row_mean(Y_true, scores, k, sample_weight, row_gains)
 
@@ -82,22 +82,21 @@ def _row_mean(Y_true: Any, scores: Any, k: int, sample_weight: Any, of_rows: Cal
 
 @checked
 def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
-    """Estimate the probability that a label which applies was written down.
+    """Estimate the probability that a relevant label is annotated.
 
     Jain et al. (2016): p_l = 1 / (1 + C (N_l + b)^-a) with C = (log N - 1) (b + 1)^a, where N_l counts the
-    positives of label l and N the examples.  Unobserved entries are no positives, and examples without an
-    observed entry are not in N.  C is 0 at least, so p_l is 1 for N below 3.
+    positives of label l and N the examples.  Unobserved entries are not positives, and examples without an
+    observed entry are not in N.  C is at least 0, so p_l is 1 for N below 3.
 
     Parameters
     ----------
     Y_train : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
         Training labels, 0/1 or -1/1, NaN where not observed.
     a : float, default=0.55
-        The exponent; the Repository uses 0.5 for Wikipedia, 0.6 for Amazon.  From -10 to 10, beyond
-        which powers of counts overflow.
+        The exponent, from -10 to 10; the Repository uses 0.5 for Wikipedia, 0.6 for Amazon.  Powers of counts
+        overflow beyond these limits.
     b : float, default=1.5
-        The offset; the Repository uses 0.4 for Wikipedia, 2.6 for Amazon.  Above 0 and at most 1e9, more than
-        there are rows.
+        The offset, above 0 and at most 1e9; the Repository uses 0.4 for Wikipedia, 2.6 for Amazon.
 
     Returns
     -------
@@ -107,15 +106,13 @@ def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
     Raises
     ------
     ValueError
-        If nothing was observed, or a or b is out of its range.
+        If nothing is observed, or a or b is out of range.
     """
     if not 0 < b <= _MOST_OFFSET:
-        raise ValueError(
-            f"b is {b}; the offset of the label counts is above 0 and at most 1e9, more than there are rows."
-        )
+        raise ValueError(f"b is {b}; pass an offset of the label counts above 0 and at most 1e9.")
     if not -_MOST_EXPONENT <= a <= _MOST_EXPONENT:
         raise ValueError(
-            f"a is {a}; the exponent of the label counts is from -10 to 10, beyond which powers overflow."
+            f"a is {a}; pass an exponent of the label counts from -10 to 10, beyond which powers overflow."
         )
     targets = read_targets(Y_train)
     n_rows = int(np.count_nonzero(row_observed_counts(targets)))
@@ -123,7 +120,7 @@ def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
 
 
 def propensities_of_counts(n_rows: int, positives: Any, a: float = 0.55, b: float = 1.5) -> Floats:
-    """Estimate as :func:`propensities` does, from N and the positives of each label."""
+    """Estimate propensities from N and the positives of each label; see :func:`propensities`."""
     C = max(0.0, np.log(max(1, n_rows)) - 1) * (b + 1) ** a
     return np.asarray(1 / (1 + C * (positives + b) ** -a), dtype=np.float64)
 
@@ -131,10 +128,10 @@ def propensities_of_counts(n_rows: int, positives: Any, a: float = 0.55, b: floa
 def propensity_scored_precision_at_k(
     Y_true: Any, scores: Any, propensity: Any, k: int = 5, *, sample_weight: Any = None
 ) -> float:
-    """Compute precision at k with rare labels weighted up, over the best possible value.
+    """Compute precision at k with higher weights for rare labels, relative to the best possible value.
 
-    Every positive in the top k gains 1 / p_l; the sum over all examples is divided by the sum that the best
-    ranking reaches, as in the Extreme Classification Repository.  For the other parameters and errors see
+    Every positive in the top k gains 1 / p_l; the sum over all examples is divided by the sum of the best
+    ranking, as in the Extreme Classification Repository.  For the other parameters and errors see
     :func:`precision_at_k`.
 
     Parameters
@@ -152,7 +149,7 @@ def propensity_scored_precision_at_k(
     targets = read_targets(Y_true)
     k = check_k(k, targets)
     chances = _read_propensity(propensity, targets)
-    gains = np.ldexp(1.0, np.frexp(chances.min())[1]) / chances  # a power of two keeps the bits of ratios
+    gains = np.ldexp(1.0, np.frexp(chances.min())[1]) / chances  # a power of two keeps ratios exact
     hits = top_hits(targets, read_scores(scores, targets), k)
     weights = read_weights(sample_weight, targets)
     best = _best_gain(targets, gains, weights, k)
@@ -160,13 +157,13 @@ def propensity_scored_precision_at_k(
 
 
 def row_precisions(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
-    """Compute precision at k of every row from hits at k or more places, NaN where nothing was observed."""
+    """Compute precision at k per row from hits at k or more ranks, NaN where nothing is observed."""
     seen = np.minimum(row_observed_counts(targets), k)
     return ratios(hits.first(k).row_sums(len(targets)), seen, np.nan)
 
 
 def row_gains(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
-    """Compute normalised gains of rows from hits at k or more places, NaN where nothing was observed."""
+    """Compute normalized gains per row from hits at k or more ranks, NaN where nothing is observed."""
     discounts = 1 / np.log2(np.arange(k) + 2)
     hits = hits.first(k)
     gains = hits.row_sums(len(targets), discounts[hits.places])
@@ -176,7 +173,7 @@ def row_gains(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
 
 
 def _best_gain(targets: LabelMatrix, gains: Floats, weights: Floats, k: int) -> float:
-    """Add up the k largest gains among the positives of every row, by the weights of the rows."""
+    """Sum the k largest gains among the positives of every row, weighted by row."""
     rows = stored_rows(targets.positives)
     values = gains[targets.positives.indices]
     values = values[np.lexsort((-values, rows))]
@@ -190,19 +187,19 @@ def _read_propensity(propensity: Any, targets: LabelMatrix) -> Floats:
     if values.shape != (targets.n_labels,):
         raise ValueError(
             f"propensity has shape {values.shape} but there are {targets.n_labels} labels; "
-            "give one propensity a label."
+            "pass one propensity per label."
         )
     bad = ~((values > 0) & (values <= 1))
     if bad.any():
         label = int(np.argmax(bad))
         raise ValueError(
-            f"propensity of label {label} is {values[label]}; propensities must be above 0 and at most 1."
+            f"propensity of label {label} is {values[label]}; pass numbers above 0 and at most 1."
         )
     return values
 
 
 class TopHits(NamedTuple):
-    """The positives among the top k: row, label and place (0 is the best) of each."""
+    """The positives among the top k: row, label and rank (0 is the best) of each."""
 
     rows: Integers
     labels: Integers
@@ -216,7 +213,7 @@ class TopHits(NamedTuple):
 
 
 def top_hits(targets: LabelMatrix, scores: Scores, k: int) -> TopHits:
-    """Find the positives among the k best-scored observed labels of every row."""
+    """Return the positives among the k best-scored observed labels of every row."""
     find = _top_of_sparse if sp.issparse(scores) else _top_of_dense
     parts = []
     for block in row_blocks(scores):

@@ -1,9 +1,9 @@
 """Model files without pickle: one safetensors file, memory-mapped, with a checksum.
 
-A class that is registered with :func:`storable` is saved and loaded as a whole: :func:`save_object`,
-:func:`load_object`.  Below that lie :func:`write_model_file` and :func:`read_model_file`, for plain data and
-arrays, and :func:`encode` and :func:`decode`, which turn nested state into these.  Whatever is not exactly a
-file that was saved is refused with a :class:`ModelFileError`.
+A class registered with :func:`storable` is saved and loaded as a whole: :func:`save_object`,
+:func:`load_object`.  They build on :func:`write_model_file` and :func:`read_model_file`, for plain data and
+arrays, and on :func:`encode` and :func:`decode`, which convert nested state to these.  Any file that is not
+exactly as it was saved is refused with a :class:`ModelFileError`.
 """
 
 from labelweave.model_files.model_file import (

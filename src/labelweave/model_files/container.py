@@ -1,8 +1,8 @@
-"""The container of a model file: named tensors and strings in one safetensors file, in exactly one spelling.
+"""The container of a model file: named tensors and strings in one safetensors file with a canonical encoding.
 
 ``docs/model_file_format.md`` describes the bytes.  Reading parses the header, checks names, types and shapes,
-writes it again and compares: whatever the comparison lets through has no repeated keys, no gaps or overlaps
-and no unknown fields.  (The library's own writer puts metadata in random order, its reader copies tensors.)
+encodes it again and compares: a header that passes has no repeated keys, no gaps or overlaps and no unknown
+fields.  (The library's own writer puts metadata in random order, and its reader copies tensors.)
 Checksum and signature are written last, so arrays stream to the disk in one pass and are never copied.
 """
 
@@ -56,7 +56,7 @@ _SAFETENSORS_TYPES = {dtype.str: name for name, dtype in _NUMPY_TYPES.items()}
 
 
 class Seals(NamedTuple):
-    """The hexadecimal digits that stand in a file; zeros in their place when they are computed."""
+    """The hexadecimal digits in a file; they are computed with zeros in their place."""
 
     checksum: str = NO_CHECKSUM
     signature: str | None = None
@@ -69,7 +69,7 @@ _UNSEALED = Seals()
 
 
 class _Digests:
-    """The checksum of a file's bytes, and with a key their signature."""
+    """The checksum of a file's bytes and, with a key, their signature."""
 
     def __init__(self, start: bytes, key: bytes | None) -> None:
         self._checksum = hashlib.sha256(start)
@@ -86,25 +86,25 @@ class _Digests:
 
 
 def check_key(key: bytes | None) -> None:
-    """Refuse what cannot keep a signature from being guessed."""
+    """Raise if a key is too short to protect a signature from guessing."""
     if key is None:
         return
     if not isinstance(key, bytes):
         raise TypeError(
-            f"key is a {type(key).__name__}; give bytes, such as those of a file of random bytes."
+            f"key is a {type(key).__name__}; pass bytes, such as those of a file of random bytes."
         )
     if len(key) < _SHORTEST_KEY:
-        said = f"give at least {_SHORTEST_KEY}, such as secrets.token_bytes(32)"
+        said = f"pass at least {_SHORTEST_KEY}, such as secrets.token_bytes(32)"
         raise ValueError(f"key has {len(key)} bytes; {said}.")
 
 
 def write_container(
     path: FilePath, fields: Mapping[str, str], tensors: Mapping[str, Tensor], key: bytes | None = None
 ) -> None:
-    """Write strings and dense arrays of stored types as one file, completely or not at all.
+    """Write strings and dense arrays of stored types as one file, atomically.
 
-    key: what the file is signed with; None for no signature.
-    Raises ValueError if the header would pass 100 MB.
+    key: the signing key; None for no signature.
+    Raises ValueError if the header would exceed 100 MB.
     """
     check_key(key)
     types = {name: _SAFETENSORS_TYPES[_little_endian(tensor.dtype)] for name, tensor in tensors.items()}
@@ -129,7 +129,7 @@ def write_container(
 
 
 def _blocks(tensor: Tensor) -> Iterator[memoryview]:
-    """Give the bytes in C order, little-endian, some rows at a time; copy only what is stored otherwise."""
+    """Yield the bytes in C order, little-endian, some rows at a time; copy only arrays stored otherwise."""
     if not tensor.size:
         return
     rows = np.atleast_1d(tensor)
@@ -142,12 +142,12 @@ def _blocks(tensor: Tensor) -> Iterator[memoryview]:
 def map_container(
     path: FilePath, *, verify: bool = True, key: bytes | None = None, map_file: bool = True
 ) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Read the strings of a file and map its arrays into memory, read-only.
+    """Read the strings of a file and memory-map its arrays, read-only.
 
     verify: whether to read the whole file once and compare the checksum.
-    key: what the file must be signed with; None for a file with any signature or none.
-    map_file: False to read the file as a whole, so that later changes of it do no harm.
-    Raises ModelFileError if the file is not, or no longer, as :func:`write_container` left it.
+    key: the key of the file's signature; None accepts any signature or none.
+    map_file: False to read the whole file into memory, so that later changes of the file have no effect.
+    Raises ModelFileError if the file is not exactly as :func:`write_container` wrote it.
     """
     check_key(key)
     with _opened(path) as file:
@@ -171,7 +171,7 @@ def _opened(path: FilePath) -> BufferedReader:
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "This is a directory, not a model file", os.fspath(path))
-    if not stat.S_ISREG(mode):  # opening a pipe would wait for ever
+    if not stat.S_ISREG(mode):  # opening a pipe would block
         raise ModelFileError("it is not a regular file.")
     return open(path, "rb")
 
@@ -194,12 +194,12 @@ def _read_start(file: BufferedReader, path: FilePath, size: int) -> bytes:
 
 def _why_foreign(start: bytes, path: FilePath, size: int) -> str:
     if MAGIC.startswith(start[8:]):
-        return f"it is no labelweave model, or only the beginning of one ({size:,} bytes)."
+        return f"it is not a labelweave model, or only the beginning of one ({size:,} bytes)."
     try:
         with safe_open(path, framework="np"):
-            return "it is a safetensors file, but no labelweave model."
+            return "it is a safetensors file, but not a labelweave model."
     except (SafetensorError, OSError):
-        return "it is no labelweave model."
+        return "it is not a labelweave model."
 
 
 def _check_version(text: bytes) -> None:
@@ -208,14 +208,14 @@ def _check_version(text: bytes) -> None:
         return
     if version.isdigit() and int(version) > FORMAT_VERSION:
         raise ModelFileError(
-            f"it is of format version {int(version)}, this labelweave reads version {FORMAT_VERSION}; "
+            f"it has format version {int(version)}, but this labelweave reads version {FORMAT_VERSION}; "
             "install a newer labelweave."
         )
     raise ModelFileError("it is damaged: its format version cannot be read.")
 
 
 def _read(file: BufferedReader, start: bytes) -> mmap.mmap:
-    """Read a file into memory that begins at a page, as a mapping does."""
+    """Read a file into page-aligned memory, as a mapping is."""
     size = os.fstat(file.fileno()).st_size
     memory = mmap.mmap(-1, size)
     file.seek(0)
@@ -225,17 +225,17 @@ def _read(file: BufferedReader, start: bytes) -> mmap.mmap:
 
 
 def _chunks(file: BufferedReader) -> Iterator[memoryview]:
-    # reading, not walking over the mapping, keeps the pages out of the process's resident memory
+    # reading instead of traversing the mapping keeps the pages out of the process's resident memory
     buffer = memoryview(bytearray(2**20))
     while count := file.readinto(buffer):
         yield buffer[:count]
 
 
 def _check_seals(header: Header, stated: Seals, blocks: Iterator[memoryview], key: bytes | None) -> None:
-    """Compare checksum, and with a key the signature, with those of the header and the blocks after it."""
+    """Compare the checksum and, with a key, the signature with those of the header and blocks."""
     if key is not None and stated.signature is None:
         raise ModelFileError(
-            "it is not signed, and a key is given; load it without one only if you trust it."
+            "it is not signed, but a key was passed; load it without one only if you trust it."
         )
     digests = _Digests(header.to_bytes(stated.blank()), key)
     for block in blocks:
@@ -243,7 +243,7 @@ def _check_seals(header: Header, stated: Seals, blocks: Iterator[memoryview], ke
     found = digests.seals()
     if found.signature is not None and not hmac.compare_digest(found.signature, str(stated.signature)):
         raise ModelFileError(
-            "its signature is not of this key; it was signed with another, or changed since."
+            "its signature does not match the key; it was signed with another key, or changed since."
         )
     if found.checksum != stated.checksum:
         raise ModelFileError(
@@ -257,7 +257,7 @@ def _views(memory: memoryview, start: int, header: Header) -> dict[str, Tensor]:
         tensor = header.tensors[name]
         view: Tensor = np.ndarray(tensor.shape, tensor.dtype, buffer=memory, offset=start + begin)
         if tensor.type_name == "BOOL" and view.size and view.view(np.uint8).max() > 1:
-            raise ModelFileError(f"its array {name!r} is of type bool but holds other bytes than 0 and 1.")
+            raise ModelFileError(f"its array {name!r} is of type bool but has bytes other than 0 and 1.")
         tensors[name] = view
     return tensors
 
@@ -272,7 +272,7 @@ def _little_endian(dtype: npt.DTypeLike) -> str:
 
 @dataclass(frozen=True)
 class TensorShape:
-    """What a header says of one tensor, whose type has its safetensors name."""
+    """A header's entry of one tensor, with the safetensors name of its type."""
 
     type_name: str
     shape: tuple[int, ...]
@@ -288,13 +288,13 @@ class TensorShape:
 
 @dataclass(frozen=True)
 class Header:
-    """All that stands before the tensors' bytes; fields are the metadata after the seals, in order."""
+    """Everything before the tensors' bytes; fields are the metadata after the seals, in order."""
 
     fields: Mapping[str, str]
     tensors: Mapping[str, TensorShape]
 
     def places(self) -> dict[str, tuple[int, int]]:
-        """Give first byte and end of each tensor in file order, one after the other from the first on."""
+        """Return the first byte and the end of each tensor in file order; they are contiguous."""
         places, end = {}, 0
         for name in sorted(self.tensors, key=lambda name: (-self.tensors[name].dtype.itemsize, name)):
             begin, end = end, end + self.tensors[name].n_bytes
@@ -302,7 +302,7 @@ class Header:
         return places
 
     def to_bytes(self, seals: Seals = _UNSEALED) -> bytes:
-        """Write the file up to the first tensor: the header, with its length in front."""
+        """Encode the file up to the first tensor: the header, preceded by its length."""
         first = {
             "format": "labelweave",
             "format_version": str(FORMAT_VERSION),
@@ -320,7 +320,7 @@ class Header:
 
 
 def parse_header(start: bytes) -> tuple[Header, Seals]:
-    """Read what :meth:`Header.to_bytes` wrote, and the seals it states; refuse all other bytes."""
+    """Parse the output of :meth:`Header.to_bytes`, with its seals; refuse all other bytes."""
     is_signed = start[CHECKSUM_PLACE.stop :].startswith(_BEFORE_SIGNATURE)
     places = (CHECKSUM_PLACE, SIGNATURE_PLACE) if is_signed else (CHECKSUM_PLACE,)
     seals = Seals(*(start[place].decode("ascii", errors="replace") for place in places))
@@ -333,7 +333,7 @@ def parse_header(start: bytes) -> tuple[Header, Seals]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"its header is damaged ({type(error).__name__}: {error}).") from None
     if not same or not all(isinstance(text, str) for text in fields.values()):
-        raise ModelFileError("its header is damaged or was edited; labelweave would write it differently.")
+        raise ModelFileError("its header is damaged or was edited; it is not as labelweave writes it.")
     return header, seals
 
 
@@ -343,7 +343,7 @@ def _tensor_shape(entry: Any) -> TensorShape:
         raise ValueError(f"unknown type {str(type_name)[:20]!r}")
     if len(shape) > _MOST_DIMENSIONS or not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError("a shape is not a short list of non-negative integers")
-    # NumPy multiplies the lengths as if none were 0
+    # NumPy computes the size as if no length were 0
     if math.prod(max(length, 1) for length in shape) * 8 > _MOST_BYTES:
         raise ValueError("a shape is too large")
     return TensorShape(type_name, tuple(shape))

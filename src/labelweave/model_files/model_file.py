@@ -1,6 +1,6 @@
-"""Model files: what a model consists of, in one safetensors file with a checksum.
+"""Model files: a model's state in one safetensors file with a checksum.
 
-The bytes are described in ``docs/model_file_format.md``.
+``docs/model_file_format.md`` describes the bytes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LIBRARIES = ("labelweave", "numpy", "scipy", "scikit-learn")
 
 @dataclass(frozen=True, eq=False)
 class ModelContent:
-    """What a model file holds.
+    """The content of a model file.
 
     kind: the registered name of the estimator's class.
     state: plain data: None, bool, int, float, str, lists and dictionaries with str keys.
     arrays: NumPy arrays of bool, integers, floats or fixed-width text, and SciPy CSR and CSC arrays.
-    versions: of the libraries the file was written with; filled in on reading.
+    versions: the library versions that wrote the file; filled in on reading.
     """
 
     kind: str
@@ -46,16 +46,16 @@ class ModelContent:
 def write_model_file(
     path: str | os.PathLike[str], content: ModelContent, *, key: bytes | None = None
 ) -> None:
-    """Write a model file, completely or not at all; the same content gives the same bytes.
+    """Write a model file atomically; the same content produces the same bytes.
 
-    key: what the file is signed with; None for no signature.
-    Raises TypeError, ValueError if something cannot be stored, naming it and where it is, OSError if the file
-    cannot be written.
+    key: the signing key; None for no signature.
+    Raises TypeError or ValueError if something cannot be stored, with its name and place, and OSError if the
+    file cannot be written.
     """
     if not isinstance(content.kind, str) or not content.kind.isprintable() or not content.kind:
-        raise ValueError(f"The kind of a model is a printable name; {content.kind!r} is not.")
+        raise ValueError(f"The kind of a model is {content.kind!r}; pass a printable name.")
     if not isinstance(content.state, dict):
-        raise TypeError(f"The state of a model is a dict; a {type(content.state).__name__} was given.")
+        raise TypeError(f"The state of a model is a {type(content.state).__name__}; pass a dict.")
     layout, tensors = pack_arrays(content.arrays)
     texts = [content.kind, to_json(_versions()), to_json(layout), to_json(content.state)]
     write_container(path, dict(zip(_FIELDS, texts, strict=True)), tensors, key)
@@ -64,10 +64,10 @@ def write_model_file(
 def read_model_file(
     path: str | os.PathLike[str], *, verify: bool = True, key: bytes | None = None, mmap: bool = True
 ) -> ModelContent:
-    """Read a model file, and refuse any other; see :func:`load_object`.
+    """Read a model file; see :func:`load_object`.
 
-    Returns what was written; numeric arrays are read-only views of the memory-mapped file.
-    Raises ModelFileError if the file is truncated, damaged, edited, of a newer format, or no model.
+    Returns the written content; numeric arrays are read-only views of the memory-mapped file.
+    Raises ModelFileError if the file is truncated, damaged, edited, of a newer format, or not a model.
     """
     with naming_file(path):
         fields, tensors = map_container(path, verify=verify, key=key, map_file=mmap)
@@ -84,8 +84,8 @@ def save_object(
 ) -> None:
     """Save an object of a registered class, for example a fitted estimator; see :func:`write_model_file`.
 
-    name: what messages call it, by default its class.
-    Raises ValueError if the object is one that :func:`load_object` would refuse.
+    name: its name in messages, by default its class.
+    Raises ValueError if :func:`load_object` would refuse the object.
     """
     arrays: dict[str, Any] = {}
     kind = storable_name(value)
@@ -99,20 +99,20 @@ def save_object(
 
 @checked
 def save_model(self: Any, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
-    """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
+    """Write the fitted model to one file, without pickle; load it with :func:`labelweave.load`.
 
     Parameters
     ----------
     path : path-like
-        The file, replaced only once the new one is complete.
+        The file, replaced only when the new one is complete.
     key : bytes or None, default=None
-        A secret of 16 bytes or more to sign the file with (HMAC-SHA256), which
-        ``labelweave.load(path, key=key)`` asks for; None for a checksum only.
+        A secret of 16 bytes or more to sign the file with (HMAC-SHA256), to pass to
+        ``labelweave.load(path, key=key)``; None for a checksum only.
 
     Raises
     ------
     TypeError
-        If it is around an estimator that is not one of this library, which is named.
+        If the model has an estimator that is not from this library; the message names it.
     """
     check_is_fitted(self)
     save_object(path, self, key=key)
@@ -129,14 +129,14 @@ def load_object(
     path : str or path-like
         The file.
     verify : bool, default=True
-        Whether to read the whole file once, compare its checksum and see that all numbers are finite.
+        Whether to read the whole file once, compare its checksum and check that all numbers are finite.
     key : bytes or None, default=None
-        The key that the file must have been saved with; the signature is compared, whatever ``verify`` says.
-        None takes files with any signature or none.
+        The key that the file was saved with; the signature is checked even without ``verify``.
+        None accepts files with any signature or none.
     mmap : bool, default=True
-        Whether arrays are views of the memory-mapped file, read when they are used and shared between
-        processes.  False reads the file into memory, once and whole: what is done to the file later does no
-        harm, while a file that is mapped must not be shortened or changed in place.
+        Whether arrays are views of the memory-mapped file, loaded on use and shared between processes.
+        False reads the whole file into memory, so that later changes of the file have no effect; a mapped
+        file must not be shortened or changed in place.
 
     Returns
     -------
@@ -146,9 +146,9 @@ def load_object(
     Raises
     ------
     ModelFileError
-        If the file is refused, not signed with the key, or its class is not registered.
+        If the file is refused, not signed with the key, or its class not registered.
     OSError
-        If there is no file to read.
+        If the file cannot be read.
     """
     content = read_model_file(path, verify=verify, key=key, mmap=mmap)
     with naming_file(path), nullcontext() if verify else unread_numbers():

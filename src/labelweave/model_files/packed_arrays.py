@@ -1,7 +1,7 @@
-"""Dense, text and sparse arrays as the plain tensors of a container, and back.
+"""Convert dense, text and sparse arrays to the plain tensors of a container, and back.
 
-What is read back is checked in full, whatever the checksum says: offsets in order, column indices in range.
-Compiled code that trusts them stays safe.
+Everything read back is checked in full, despite the checksum: offsets in order, column indices in range.
+This keeps compiled code safe that relies on them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SPARSE_CLASSES: dict[str, Any] = {
 _DENSE = "dense", "transposed"
 _INDEX_TYPES = ("<i4", "<i8")
 _SPARSE_PARTS = ("data", "indices", "indptr")
-_TEXT_LIMIT = 2**32  # bytes of all text arrays of a file once padded to their widths
+_TEXT_LIMIT = 2**32  # bytes of all text arrays of a file, padded to their widths
 _MOST_DIMENSIONS = 64
 _MOST_ITEMS = 2**60
 _WIDEST_TEXT = 2**28
@@ -36,14 +36,14 @@ Layout = dict[str, Any]
 
 
 def is_array_name(name: Any) -> bool:
-    """Say whether an array can have this name: some Unicode text without a colon."""
+    """Return whether an array can have this name: non-empty Unicode text without a colon."""
     if type(name) is not str or not name or ":" in name or name == "__metadata__":
         return False
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def pack_arrays(arrays: Mapping[str, Any]) -> tuple[Layout, Tensors]:
-    """Turn arrays into plain tensors, and say as plain data what each array is."""
+    """Convert arrays to plain tensors, and describe each array as plain data."""
     for name in arrays:
         if not is_array_name(name):
             raise ValueError(f"The array name {name!r} cannot be stored; use Unicode text without ':'.")
@@ -79,7 +79,7 @@ def _pack(name: str, array: Any) -> tuple[Layout, Tensors]:
     if array.dtype.kind == "U":
         return _pack_text(name, array)
     _check_dtype(name, array)
-    # the last bits of a matrix product depend on the order of the numbers in memory
+    # the last bits of a matrix product depend on the memory layout
     if not array.flags.c_contiguous and abs(array.strides[0]) < abs(array.strides[-1]):
         return {"type": "transposed"}, {name: array.T}
     return {"type": "dense"}, {name: array}
@@ -106,7 +106,7 @@ def _pack_sparse(name: str, matrix: Any) -> tuple[Layout, Tensors]:
     if matrix.ndim != 2:
         raise ValueError(f"The sparse array {name!r} has {matrix.ndim} dimension(s); two can be stored.")
     _check_dtype(name, matrix.data)
-    stored = int(matrix.indptr[-1])  # SciPy allows spare room behind the last entry
+    stored = int(matrix.indptr[-1])  # SciPy allows unused space after the last entry
     parts: list[Tensor] = [matrix.data[:stored], matrix.indices[:stored], matrix.indptr]
     if not _is_compressed(matrix.format, matrix.shape, *parts):
         raise ValueError(f"The sparse array {name!r} has indices out of range or out of order; rebuild it.")
@@ -115,7 +115,7 @@ def _pack_sparse(name: str, matrix: Any) -> tuple[Layout, Tensors]:
 
 
 def unpack_arrays(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Put arrays together again; dense and sparse arrays share the memory of their parts."""
+    """Restore the arrays; dense and sparse arrays share the memory of their tensors."""
     left = dict(tensors)
     try:
         for name, entry in layout.items():
@@ -136,18 +136,18 @@ def unpack_arrays(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, An
 
 
 def _check_entry(name: str, entry: Any) -> None:
-    """Check what arithmetic is done with later; a file may say anything."""
+    """Check the values used in later arithmetic; a file may contain anything."""
     known = isinstance(entry, dict) and entry.get("type") in (*_DENSE, "text", *_SPARSE_CLASSES)
     if not known or not is_array_name(name):
-        raise ModelFileError(f"its list of arrays has an entry {name!r} that cannot be understood.")
+        raise ModelFileError(f"its list of arrays has an entry {name!r} that cannot be read.")
     if entry["type"] in _DENSE:
         return
     shape, width = entry["shape"], entry.get("width", 1)
     if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
-        raise ModelFileError(f"its array {name!r} has no readable shape.")
+        raise ModelFileError(f"its array {name!r} has an unreadable shape.")
     if not all(type(length) is int and length >= 0 for length in (*shape, width)):
         raise ModelFileError(f"its array {name!r} has a length that is not a non-negative integer.")
-    # NumPy multiplies the lengths as if none were 0, SciPy never multiplies them
+    # NumPy computes the size as if no length were 0, SciPy never computes it
     is_text = entry["type"] == "text"
     together = math.prod(max(length, 1) for length in shape) if is_text else max(shape, default=0)
     if together * max(width, 1) > _MOST_ITEMS or width > _WIDEST_TEXT:
@@ -166,7 +166,7 @@ def _unpack_text(name: str, entry: Layout, text: Tensor, offsets: Tensor) -> npt
     shape, width = tuple(entry["shape"]), entry["width"]
     fits = text.dtype == np.uint8 and text.ndim == 1 and _is_steps(offsets, math.prod(shape), text.size)
     if not fits:
-        raise ModelFileError(f"its text array {name!r} is damaged: offsets and bytes do not fit together.")
+        raise ModelFileError(f"its text array {name!r} is damaged: offsets and bytes do not match.")
     blob = text.tobytes()
     try:
         words = [blob[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(offsets.tolist())]
@@ -181,14 +181,14 @@ def _unpack_sparse(name: str, entry: Layout, parts: list[Tensor]) -> Any:
     shape = tuple(entry["shape"])
     if parts[0].dtype == np.float16 or not _is_compressed(entry["type"][:3], shape, *parts):
         raise ModelFileError(f"its sparse array {name!r} is damaged: it has indices out of range or order.")
-    # the usual constructor would copy, and narrow 64-bit indices
+    # the public constructor would copy, and narrow 64-bit indices
     matrix = _SPARSE_CLASSES[entry["type"]](shape, dtype=parts[0].dtype)
     matrix.data, matrix.indices, matrix.indptr = parts
     return matrix
 
 
 def _is_compressed(order: str, shape: tuple[int, ...], data: Tensor, indices: Tensor, indptr: Tensor) -> bool:
-    """Say whether three arrays make a CSR or CSC array that compiled code can trust."""
+    """Return whether three arrays form a valid CSR or CSC array that compiled code can trust."""
     if len(shape) != 2 or data.ndim != 1 or indices.shape != data.shape:
         return False
     major, minor = shape if order == "csr" else shape[::-1]
@@ -198,7 +198,7 @@ def _is_compressed(order: str, shape: tuple[int, ...], data: Tensor, indices: Te
 
 
 def _is_steps(offsets: Tensor, count: int, end: int) -> bool:
-    """Say whether ``count + 1`` offsets go from 0 to ``end`` without a step back."""
+    """Return whether ``count + 1`` offsets rise from 0 to ``end`` without decreasing."""
     if offsets.dtype.newbyteorder("<").str not in _INDEX_TYPES or offsets.shape != (count + 1,):
         return False
     return bool(offsets[0] == 0 and offsets[-1] == end and (offsets[1:] >= offsets[:-1]).all())

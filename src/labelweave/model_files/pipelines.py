@@ -1,7 +1,7 @@
-"""Pipelines in model files: steps of kinds that are known, scikit-learn's and this library's, without pickle.
+"""Pipelines in model files: steps of known kinds from scikit-learn and this library, without pickle.
 
-A step of scikit-learn is kept as its kind's name, its parameters and what was fitted
-(:mod:`labelweave.model_files.transformer_kinds`); one of this library as everywhere.
+A scikit-learn step is stored as the name of its kind, its parameters and its fitted attributes
+(:mod:`labelweave.model_files.transformer_kinds`); a step of this library as any object.
 """
 
 from __future__ import annotations
@@ -65,20 +65,20 @@ _NOT_KEPT = {"memory", "steps", "transformer_list", "transformers", "vocabulary"
 
 @checked
 def save(model: Any, path: str | PathLike[str], *, key: bytes | None = None) -> None:
-    """Write a fitted classifier or pipeline to one file, without pickle; read it with ``labelweave.load``.
+    """Write a fitted classifier or pipeline to one file, without pickle; load it with ``labelweave.load``.
 
     For path and key see :meth:`labelweave.MaxMarginClassifier.save`.
 
     Parameters
     ----------
     model : classifier, transformer or Pipeline
-        One of this library's, or scikit-learn's Pipeline, FeatureUnion or ColumnTransformer of such and of
-        scikit-learn's scalers, vectorizers, encoders, imputers and selectors, PCA and TruncatedSVD.
+        An estimator of this library, or scikit-learn's Pipeline, FeatureUnion or ColumnTransformer of these
+        and of scikit-learn's scalers, vectorizers, encoders, imputers and selectors, PCA and TruncatedSVD.
 
     Raises
     ------
     TypeError
-        If a step is of another kind, which is named, or has a function of its own.
+        If a step is of another kind, named in the message, or has a custom function.
     NotFittedError
         If the model is not fitted.
     """
@@ -93,9 +93,9 @@ def save(model: Any, path: str | PathLike[str], *, key: bytes | None = None) -> 
 
 
 def kept_form(model: Any, place: str = "") -> Any:
-    """Give what a model file keeps of an estimator: itself, or the record of one of scikit-learn's.
+    """Return what a model file stores of an estimator: itself, or the record of one from scikit-learn.
 
-    place: how messages call it, by default by its class.
+    place: its name in messages, by default its class.
     """
     is_kept = type(model) in FITTED or type(model) in _COMPOSITES.values()
     return KeptStep(model, place) if is_kept else model
@@ -103,7 +103,7 @@ def kept_form(model: Any, place: str = "") -> Any:
 
 @storable("ScikitLearn")
 class KeptStep:
-    """The record of a fitted estimator of scikit-learn; reading it gives the estimator itself."""
+    """The record of a fitted scikit-learn estimator; reading it returns the estimator."""
 
     def __init__(self, step: Any, place: str = "") -> None:
         self.step, self.place = step, place or type(step).__name__
@@ -113,7 +113,7 @@ class KeptStep:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Any:
-        """Make the estimator again, all of it checked; if numbers are read, rows are sent through it."""
+        """Rebuild the estimator with all checks; if numbers are read, also send trial rows through it."""
         step = _made(state)
         if reads_numbers():
             try_out(step)
@@ -121,7 +121,7 @@ class KeptStep:
 
 
 def _described(step: Any, place: str) -> dict[str, Any]:
-    """Say what a step is; place: how messages call it."""
+    """Describe a step as plain data; place: its name in messages."""
     kind = type(step)
     if kind in _COMPOSITES.values():
         parameters, fitted = _plain_parameters(step, place), _parts(step, place)
@@ -145,8 +145,8 @@ def _described(step: Any, place: str) -> dict[str, Any]:
 
 def _refused(step: Any, place: str) -> TypeError:
     return TypeError(
-        f"{place} is a {type(step).__name__}, which no model file holds; they hold labelweave's estimators "
-        f"and scikit-learn's {', '.join([*_COMPOSITES, *NAMES])}; others can be kept with skops or pickle"
+        f"{place} is a {type(step).__name__}, which model files cannot store; they store labelweave's "
+        f"estimators and scikit-learn's {', '.join([*_COMPOSITES, *NAMES])}; use skops or pickle for others"
     )
 
 
@@ -190,7 +190,7 @@ def _parts(step: Any, place: str) -> dict[str, Any]:
     if isinstance(step, ColumnTransformer):
         check_is_fitted(step)
         places = {name: list(map(int, at)) for name, at in step._transformer_to_input_indices.items()}
-        # what takes no column is not fitted
+        # a part without columns is not fitted
         parts = [(name, part if places[name] else "drop", at) for name, part, at in step.transformers_]
         return {
             "parts": [[name, _kept_part(part, f"{place}'s {name}")] for name, part, _ in parts],
@@ -207,14 +207,14 @@ def _parts(step: Any, place: str) -> dict[str, Any]:
 
 
 def _kept_value(value: Any, place: str) -> Any:
-    """Give what is kept of a value; what a model file cannot hold is refused by name."""
+    """Return what is stored of a value; raise with its name if a model file cannot store it."""
     if isinstance(value, np.random.RandomState):
-        return None  # a generator's state has no use after the fit
+        return None  # the state of a generator is not used after the fit
     kept = kept_form(value, place)
     try:
         encode(kept, {})
     except TypeError:
-        said = "which no model file holds; give plain values"
+        said = "which model files cannot store; use plain values"
         raise TypeError(f"{place} is a {type(value).__name__}, {said}.") from None
     return kept
 
@@ -224,7 +224,7 @@ def _require_plain(value: Any) -> None:
         for part in value.values() if isinstance(value, dict) else value:
             _require_plain(part)
     elif value is not None and not isinstance(value, _PLAIN):
-        raise ModelFileError(f"a step of it has a {type(value).__name__} where plain values are expected.")
+        raise ModelFileError(f"a step has a {type(value).__name__} where plain values are expected.")
 
 
 _FITTED = Named(Anything())
@@ -260,14 +260,14 @@ def _made(state: dict[str, Any]) -> Any:
     name, fitted = state["class"], state["fitted"]
     kind = (_COMPOSITES | NAMES).get(name)
     if kind is None:
-        raise ModelFileError(f"a step of it is of the kind {str(name)!r}, which is not known here.")
+        raise ModelFileError(f"a step is of the unknown kind {str(name)!r}.")
     parameters = {key: value for key, value in state["parameters"].items() if key != "n_jobs"}
     _require_plain(parameters)
     if "score_func" in parameters:
         parameters["score_func"] = FUNCTIONS[parameters["score_func"]]
     strange = parameters.keys() - (set(inspect.signature(kind).parameters) - _NOT_KEPT)
     if strange:
-        raise ModelFileError(f"a step of it, a {name}, has the parameters {', '.join(sorted(strange))}.")
+        raise ModelFileError(f"its step {name} has the unknown parameters {', '.join(sorted(strange))}.")
     step = _composite(kind, parameters, fitted) if name in _COMPOSITES else kind(**parameters)
     check_parameters(step)
     _put_features(step, state["n_features"], state["feature_names"])
@@ -310,7 +310,7 @@ def _put_fitted(step: Any, fitted: dict[str, Any]) -> None:
 def _checked_part(part: Any) -> Any:
     is_step = callable(getattr(part, "transform", getattr(part, "predict", None)))
     if part not in (None, "passthrough", "drop") and not is_step:
-        raise ModelFileError("a step of it neither transforms nor predicts.")
+        raise ModelFileError("a step neither transforms nor predicts.")
     return part
 
 
@@ -319,7 +319,7 @@ def _composite(kind: Any, parameters: dict[str, Any], fitted: dict[str, Any]) ->
     parts = [(name, _checked_part(part)) for name, part in fitted["parts"]]
     names = [name for name, _ in parts]
     if not all(type(name) is str and "__" not in name for name in names) or len(set(names)) < len(names):
-        raise ModelFileError("steps of it are not named, each otherwise.")
+        raise ModelFileError("its steps do not have distinct names.")
     if kind is Pipeline:
         _require_transformers([part for _, part in parts[:-1]])
         return Pipeline(parts, **parameters)
@@ -336,20 +336,20 @@ def _composite(kind: Any, parameters: dict[str, Any], fitted: dict[str, Any]) ->
 
 
 def _require_fitted(step: Any) -> None:
-    """Refuse what is not fitted; scikit-learn before 1.7 says that of steps without a state."""
+    """Raise if a step is not fitted; scikit-learn before 1.7 raises for steps without a state."""
     if not isinstance(step, FeatureHasher | HashingVectorizer):
         check_is_fitted(step)
 
 
 def _listed(columns: Any) -> Any:
-    """Give columns of a remainder as a list, which scikit-learn before 1.9 has in a list of its own."""
+    """Return the columns of a remainder as a list; scikit-learn before 1.9 uses its own list type."""
     return columns.data if isinstance(columns, UserList) else columns
 
 
 def _require_transformers(parts: Iterable[Any]) -> None:
     for part in parts:
         if part not in (None, "passthrough", "drop") and not hasattr(part, "transform"):
-            raise ModelFileError(f"a {type(part).__name__} stands among its steps that transform.")
+            raise ModelFileError(f"its step {type(part).__name__} does not transform.")
 
 
 def _unfitted(part: Any) -> Any:
@@ -357,16 +357,16 @@ def _unfitted(part: Any) -> Any:
 
 
 def _put_columns(step: Any, fitted: dict[str, Any]) -> None:
-    """Say which columns the fitted steps of a ColumnTransformer take, and which features they make."""
+    """Set the columns that fitted steps of a ColumnTransformer take, and the features they return."""
     width, places, outputs = step.n_features_in_, fitted["places"], fitted["outputs"]
     names = {name for name, *_ in step.transformers_}
     if not names <= places.keys() or {place for at in places.values() for place in at} != set(range(width)):
-        raise ModelFileError(f"columns of it are none of the {width} that it takes, or not all of them.")
+        raise ModelFileError(f"its columns do not cover the {width} input columns.")
     if not names <= outputs.keys() | {"remainder"}:
-        raise ModelFileError("it does not say which features its steps make.")
+        raise ModelFileError("it does not list the features of its steps.")
     for name, part, _ in step.transformers_:
         if getattr(part, "n_features_in_", len(places[name])) != len(places[name]):
-            raise ModelFileError(f"its step {name!r} takes others than its {len(places[name])} columns.")
+            raise ModelFileError(f"its step {name!r} does not take its {len(places[name])} columns.")
     step.transformers_ = [
         (name, _passing(step, places[name]) if part == "passthrough" else part, at)
         for name, part, at in step.transformers_
@@ -380,7 +380,7 @@ def _put_columns(step: Any, fitted: dict[str, Any]) -> None:
 
 
 def _passing(step: Any, places: list[int]) -> FunctionTransformer:
-    """Make what scikit-learn puts for columns that pass as they are."""
+    """Return the transformer that scikit-learn uses for passthrough columns."""
     passing = FunctionTransformer(accept_sparse=True, check_inverse=False, feature_names_out="one-to-one")
     passing.n_features_in_ = len(places)
     if hasattr(step, "feature_names_in_"):

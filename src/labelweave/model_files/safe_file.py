@@ -1,12 +1,11 @@
-"""Write a file completely or not at all, and the error of a file that is not, or no longer, a model.
+"""Write files atomically, and the error of a file that is not a valid model.
 
-The bytes go to a new file in the same directory, reach the disk, and only then take the place of the old
-file.  Whoever has the old file open, or mapped into memory, keeps it unharmed.  Where the system has unnamed
-files (Linux, on most file systems), the new one gets a name when it is complete: of a process that is killed
-nothing is left.  Elsewhere it has a name from the start and a lock, and one without a lock, whose process is
-dead, is removed by the next writer in that directory.
-
-What is there and no regular file (a device, a pipe, a socket) is written into once everything is there.
+The bytes go to a new file in the same directory, are flushed to the disk, and only then replace the old
+file.  Processes that have the old file open or memory-mapped keep it unchanged.  Where the system has unnamed
+files (Linux, on most file systems), the new file gets a name when it is complete, so a killed process leaves
+nothing behind.  Elsewhere it has a name from the start and a lock; the next writer in that directory removes
+files without a lock, whose process is dead.
+An existing special file (a device, a pipe, a socket) is written into when all bytes are ready.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
-# Windows neither locks so nor removes open files
+# Windows has no such locks and cannot remove open files
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 
 _TEMPORARY = ".labelweave-{}.saving"
@@ -34,13 +33,13 @@ _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)  # file systems and
 
 @contextmanager
 def replacing_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a new file that takes the place of ``path``, links followed, when the block ends well.
+    """Open a new file that replaces ``path``, links followed, if the block ends without an error.
 
-    Mode and owner of what it replaces are kept, the owner where the system permits that.
+    Mode and owner of the replaced file are kept, the owner if the system permits.
     """
     status = os.stat(path) if os.path.exists(path) else None
     if status is not None and stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "This is a directory; give the name of a file", os.fspath(path))
+        raise IsADirectoryError(errno.EISDIR, "This is a directory; pass the name of a file", os.fspath(path))
     if status is not None and not stat.S_ISREG(status.st_mode):
         with tempfile.TemporaryFile() as file:
             yield file
@@ -49,7 +48,7 @@ def replacing_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     target = Path(path).resolve()
     if not target.parent.is_dir():
-        said = "There is no such directory to write into; make it first"
+        said = "There is no such directory to write into; create it first"
         raise FileNotFoundError(errno.ENOENT, said, str(target.parent))
     _remove_stale(target.parent)
     with _New(target.parent, 0o666 if status is None else 0o600) as new:
@@ -71,7 +70,7 @@ def _write_through(path: str | os.PathLike[str], is_socket: bool, file: BinaryIO
 
 
 class _New:
-    """A file that is not yet in its place; what is left of it at the end is removed."""
+    """A file that is not yet in its place; it is removed if it remains unfinished."""
 
     def __init__(self, directory: Path, mode: int) -> None:
         self.name = directory / _TEMPORARY.format(secrets.token_hex(8))
@@ -85,7 +84,7 @@ class _New:
             descriptor = os.open(self.name, flags, mode)
             self.is_named = True
             _lock(descriptor)
-            if os.fstat(descriptor).st_nlink:  # none was so quick as to take it for one that is left over
+            if os.fstat(descriptor).st_nlink:  # another writer may have removed it as stale before the lock
                 return descriptor
             os.close(descriptor)
 
@@ -93,7 +92,7 @@ class _New:
         return self
 
     def take_over(self, status: os.stat_result) -> None:
-        """Take over owner, group and mode; without the rights to, the group if that is possible."""
+        """Copy owner, group and mode; without permission for the owner, the group if possible."""
         if not hasattr(os, "fchown"):
             os.chmod(self.name, stat.S_IMODE(status.st_mode))
             return
@@ -104,18 +103,18 @@ class _New:
         os.fchmod(self.file.fileno(), stat.S_IMODE(status.st_mode))
 
     def replace(self, target: Path) -> None:
-        """Bring the bytes to the disk and the file to its place."""
+        """Flush the bytes to the disk and move the file to its place."""
         self.file.flush()
         os.fsync(self.file.fileno())
         if not self.is_named:
             self.is_named = True
             folder = os.open(self.name.parent, os.O_RDONLY)
-            try:  # with a folder given, link follows what /proc has in place of the file
+            try:  # with a directory descriptor, link follows the /proc entry of the file
                 os.link(f"{_PROC}{self.file.fileno()}", self.name.name, dst_dir_fd=folder)
             finally:
                 os.close(folder)
         if fcntl is None:
-            self.file.close()  # Windows renames no open file
+            self.file.close()  # Windows cannot rename open files
         os.replace(self.name, target)
         self.is_named = False
 
@@ -126,7 +125,7 @@ class _New:
 
 
 def _unnamed(directory: Path, mode: int) -> int | None:
-    """Open a file without a name, locked; None where the system has no such files."""
+    """Open a file without a name, locked; None if the system does not support it."""
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir(_PROC):
         return None
     try:
@@ -140,18 +139,18 @@ def _unnamed(directory: Path, mode: int) -> int | None:
 
 
 def _lock(descriptor: int) -> None:
-    """Mark a file as one that is written; the mark ends with the process."""
+    """Lock a file while it is written; the lock ends with the process."""
     if fcntl is not None:
-        with suppress(OSError):  # a file system without locks, on which nothing is removed either
+        with suppress(OSError):  # a file system without locks; stale files are not removed there
             fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _remove_stale(directory: Path) -> None:
-    """Remove unfinished files of processes that are dead: those that have no lock."""
+    """Remove unfinished files of dead processes: those without a lock."""
     if fcntl is None:
         return
     for name in directory.glob(_TEMPORARY.format("*")):
-        with suppress(OSError):  # others may see to it, or have it
+        with suppress(OSError):  # another process may remove it, or have it locked
             descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -171,12 +170,12 @@ def _sync_directory(directory: Path) -> None:
 
 
 class ModelFileError(ValueError):
-    """Say in one sentence why a file is refused as a model."""
+    """A file is refused as a model, with the reason in one sentence."""
 
 
 @contextmanager
 def naming_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the file's name before the reason of every refusal inside."""
+    """Prefix every refusal inside with the file's name."""
     try:
         yield
     except ModelFileError as error:

@@ -1,11 +1,11 @@
-"""What a model file may hold of a class: a table of names and fields, checked before an object is made of it.
+"""The schema of a class in a model file: names and fields, checked before an object is created.
 
 A class is registered with the fields of its state::
 
     @storable("LinearScorer", {"intercept_": Numbers("L"), "coef_": Numbers("L d"), "kernel": KERNEL})
 
-A letter in a shape is a length that must be the same wherever it stands in the table, ``_`` any length.
-Names that the table does not have are refused, and numbers that are not finite or too large for products.
+A letter in a shape is a length that must be equal everywhere in the table, ``_`` any length.
+Unknown names are refused, and so are numbers that are not finite or too large for products.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import scipy.sparse as sp
 
 from labelweave.model_files.safe_file import ModelFileError
 
-MULTIPLE, FREE = 1024, 2**25  # memory that a file can ask for, times its bytes or 32 MB at least
-LARGEST = 1e100  # so that products of three are finite
+MULTIPLE, FREE = 1024, 2**25  # memory that a file may request, times its bytes, at least 32 MB
+LARGEST = 1e100  # so that products of three numbers are finite
 _LARGEST_SINGLE = 4e18  # in float32; above nanoseconds since 1970
 _MOST = 2**31
 MOST_LABELS = 2**22
-_AT_ONCE = 2**20  # numbers looked at together
+_AT_ONCE = 2**20  # numbers checked together
 
 Sizes = dict[str, int]
 Relations = Mapping[str, Callable[[Any], bool]]
@@ -37,7 +37,7 @@ _checks_numbers: ContextVar[bool] = ContextVar("_checks_numbers", default=True)
 
 @contextmanager
 def unread_numbers() -> Iterator[None]:
-    """Leave the numbers of float arrays unread inside; types and shapes are checked."""
+    """Skip the numbers of float arrays inside; types and shapes are checked."""
     token = _checks_numbers.set(False)
     try:
         yield
@@ -50,10 +50,10 @@ def reads_numbers() -> bool:
 
 
 class Field(Protocol):
-    """What may stand under a name."""
+    """The allowed values of a name."""
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """Refuse a value with a ModelFileError; note and compare lengths by their letters."""
+        """Raise a ModelFileError for a value that is not allowed; record and compare lengths by letter."""
         ...
 
 
@@ -62,12 +62,12 @@ def refuse(where: str, allowed: str) -> NoReturn:
 
 
 def is_bounded(needed: int, stored: int) -> bool:
-    """Say whether bytes of memory are few against those that are stored: see ``MULTIPLE`` and ``FREE``."""
+    """Return whether the memory is small relative to the stored bytes: see ``MULTIPLE`` and ``FREE``."""
     return needed <= max(FREE, MULTIPLE * stored)
 
 
 def same_length(letter: str, length: int, where: str, sizes: Sizes) -> None:
-    """Note the length that a letter stands for, or compare; ``_`` stands for any."""
+    """Record the length of a letter, or compare it; ``_`` stands for any."""
     if letter == "_":
         return
     known = int(letter) if letter.isdigit() else sizes.setdefault(letter, length)
@@ -80,8 +80,8 @@ class Numbers:
     """An array of finite numbers.
 
     shape: the letters of its lengths, with spaces between.
-    kinds: what NumPy calls the kinds of its type.
-    sparse: whether it may be a CSR or CSC array too.
+    kinds: NumPy's codes of the allowed kinds of types.
+    sparse: whether CSR and CSC arrays are allowed too.
     """
 
     shape: str
@@ -97,9 +97,9 @@ class Numbers:
         numbers = value.data if is_sparse else value
         if not is_sparse and type(value) is not np.ndarray:
             refuse(where, "an array")
-        is_wide = numbers.dtype.str == "<u8" and self.kinds == "iu"  # which no signed integers go with
+        is_wide = numbers.dtype.str == "<u8" and self.kinds == "iu"  # not compatible with signed integers
         if numbers.dtype.kind not in self.kinds or numbers.dtype.str == "<f2" or is_wide:
-            refuse(where, f"an array of a type that is allowed there ({numbers.dtype})")
+            refuse(where, f"an array of an allowed type ({numbers.dtype})")
         letters = self.shape.split()
         if len(value.shape) != len(letters):
             refuse(where, f"an array of {len(letters)} dimension(s)")
@@ -140,7 +140,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number; a whole one, and the length that a letter stands for, if that is said."""
+    """A finite number; optionally an integer, and the length of a letter."""
 
     least: float = -LARGEST
     most: float = LARGEST
@@ -149,10 +149,10 @@ class Number:
     may_be_nan: bool = False
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        value = value.item() if isinstance(value, np.number) else value  # limits overflow float32
+        value = value.item() if isinstance(value, np.number) else value  # the limits overflow float32
         is_number = isinstance(value, Integral if self.is_whole else Real) and not isinstance(value, bool)
         if not is_number:
-            refuse(where, "a whole number" if self.is_whole else "a number")
+            refuse(where, "an integer" if self.is_whole else "a number")
         if not (self.least <= value <= self.most or (self.may_be_nan and np.isnan(value))):
             refuse(where, f"a number from {self.least:g} to {self.most:g}")
         if self.letter:
@@ -164,7 +164,7 @@ def count(letter: str = "", least: int = 0, most: float = _MOST) -> Number:
 
 
 MEASURED = Number(-np.inf, np.inf, may_be_nan=True)
-"""A number that is told and not computed with."""
+"""A number that is reported and not computed with."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ FLAG = OneOf((True, False))
 
 @dataclass(frozen=True)
 class Made:
-    """An object of a class that was made before; some of its attributes are lengths, by their letters."""
+    """A previously created object of a class; some of its attributes are lengths, by their letters."""
 
     kind: type | tuple[type, ...]
     lengths: Mapping[str, str] = field(default_factory=dict)
@@ -209,14 +209,14 @@ TEXT = Text()
 
 
 class Anything:
-    """What is checked where it is used."""
+    """A value that is checked where it is used."""
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         return
 
 
 class Maybe:
-    """None, or what one of some other fields allows."""
+    """None, or a value that one of some other fields allows."""
 
     def __init__(self, *fields: Field, none: bool = True) -> None:
         self.fields, self.none = fields, none
@@ -235,14 +235,14 @@ class Maybe:
         self.fields[-1].check(value, where, sizes)
 
 
-LEAST_WIDTH, LARGEST_WIDTH = 5e-324, 1e300  # larger whole numbers are no floating ones
+LEAST_WIDTH, LARGEST_WIDTH = 5e-324, 1e300  # larger integers do not convert to float
 WIDTH = Maybe(Number(LEAST_WIDTH, LARGEST_WIDTH), OneOf(("scale", "auto")), none=False)
-"""The width of a kernel, or how it is found from data."""
+"""The width of a kernel, or the rule that estimates it from data."""
 
 
 @dataclass(frozen=True)
 class Items:
-    """A list, or tuple, of what a field allows; the length by a letter, if one is given."""
+    """A list or tuple of values that a field allows; optionally with the length of a letter."""
 
     item: Field
     letter: str = ""
@@ -263,7 +263,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Names:
-    """A list of texts that become an array, in which each is as wide as the longest."""
+    """A list of texts that becomes an array, in which each is as wide as the longest."""
 
     letter: str
 
@@ -276,7 +276,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Named:
-    """A dictionary of any names with what a field allows under each."""
+    """A dictionary with any names and values that a field allows."""
 
     item: Field
 
@@ -300,7 +300,7 @@ class Optional:
 class Record:
     """A dictionary with exactly the names of some fields.
 
-    relations: functions that get the dictionary and give whether its parts fit together, by what they ask.
+    relations: checks that get the dictionary and return whether its parts are consistent, by description.
     """
 
     def __init__(self, fields: Mapping[str, Field], relations: Relations | None = None) -> None:
@@ -311,7 +311,7 @@ class Record:
             refuse(where, "a dictionary")
         unknown = next((name for name in value if name not in self.fields), None)
         if unknown is not None:
-            raise ModelFileError(f"its {where} has {unknown!r}, which nothing there is called.")
+            raise ModelFileError(f"its {where} has {unknown!r}, which is not a known name.")
         for name, one in self.fields.items():
             if name in value:
                 one.check(value[name], f"{where}.{name}", sizes)
@@ -319,7 +319,7 @@ class Record:
                 raise ModelFileError(f"its {where} has no {name!r}.")
         for said, holds in self.relations.items():
             if not holds(value):
-                raise ModelFileError(f"its {where} does not fit together: {said}.")
+                raise ModelFileError(f"its {where} is inconsistent: {said}.")
 
 
 def stored_fields(cls: type) -> dict[str, Field]:

@@ -1,8 +1,8 @@
-"""Nested Python state as plain data plus arrays, and back, without pickle.
+"""Convert nested Python state to plain data plus arrays, and back, without pickle.
 
-``encode`` replaces what JSON cannot say by dictionaries with marker keys, which ``docs/model_file_format.md``
-lists.  Plain data are one JSON text for one value, and back exactly: ASCII without spaces, dictionaries in
-their own order.  Text that :func:`to_json` would not have written is refused.
+``encode`` replaces what JSON cannot represent by dictionaries with marker keys, which
+``docs/model_file_format.md`` lists.  Each value has exactly one JSON text and back: ASCII without spaces,
+dictionaries in their own order.  Text that :func:`to_json` would not have written is refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KEYS = {
     "__type__": {"__type__"},
 }
 _MARKERS = _KEYS.keys()
-_DEEPEST = 30  # a level here may take three of the 100 that the JSON text may have
+_DEEPEST = 30  # a level may take three of the 100 levels of the JSON text
 _SCALAR_TYPES = ("|b1", "|i1", "|u1", *(f"<{kind}{size}" for kind in "iuf" for size in (2, 4, 8)), "<U")
 _DTYPE_KINDS = "biufO"
 _FLOAT = "__float__"
@@ -45,9 +45,9 @@ _LONGEST_INTEGER_BITS = 4096
 
 
 def encode(value: Any, arrays: dict[str, Any]) -> Any:
-    """Turn nested state into plain data and put its arrays aside, named after where they were found.
+    """Convert nested state to plain data and store its arrays in ``arrays``, named after their places.
 
-    Raises TypeError or ValueError where something else is inside or it is nested too deeply, with the place.
+    Raises TypeError or ValueError, with the place, for other objects or too deep nesting.
     """
     return _Encoder(arrays, {id(array): name for name, array in arrays.items()}).encode(value, ())
 
@@ -103,7 +103,7 @@ class _Encoder:
 
 
 def _marked(value: Any) -> dict[str, Any] | None:
-    """Write a number of NumPy's, a type, a slice or an array of plain objects; None where it is none."""
+    """Encode a NumPy number, a type, a slice or an array of plain objects; None for anything else."""
     if isinstance(value, np.generic):
         kind = "<U" if value.dtype.kind == "U" else value.dtype.newbyteorder("<").str
         return {"__scalar__": kind, "value": value.item()} if kind in _SCALAR_TYPES else None
@@ -134,7 +134,7 @@ def _check_keys(value: dict[Any, Any], where: str) -> None:
 
 
 def decode(value: Any, arrays: Mapping[str, Any]) -> Any:
-    """Put together again what :func:`encode` took apart; refuse what it cannot have given."""
+    """Restore the output of :func:`encode`; refuse anything else."""
     if isinstance(value, list):
         return [decode(item, arrays) for item in value]
     if not isinstance(value, dict):
@@ -163,7 +163,7 @@ def _decoded(marker: str, value: dict[str, Any], arrays: Mapping[str, Any]) -> A
             return _decoded_object(content, decode(value["state"], arrays))
         case "__array__":
             if content not in arrays:
-                raise ModelFileError(f"its state asks for the array {content!r}, which is not in it.")
+                raise ModelFileError(f"its state refers to the missing array {content!r}.")
             return arrays[content]
     return _unmarked(marker, content, value)
 
@@ -177,7 +177,7 @@ def _unmarked(marker: str, content: Any, value: dict[str, Any]) -> Any:
             raise ModelFileError(f"its state has the type {content!r}.")
         return dtype if marker == "__dtype__" else object if dtype.kind == "O" else dtype.type
     if type(content) is not list or not all(map(_is_entry, content)):
-        raise ModelFileError(f"its state has a malformed {marker}: not all are numbers and texts.")
+        raise ModelFileError(f"its state has a malformed {marker}: not all entries are numbers and texts.")
     if marker == "__slice__":
         return slice(*content)
     found = np.empty(len(content), object)
@@ -196,7 +196,7 @@ def _decoded_scalar(kind: str, value: Any) -> Any:
         scalar = np.dtype(kind).type(value)
     plain = scalar.item()
     if type(plain) is not type(value) or repr(plain) != repr(value):
-        raise ModelFileError(f"its state has a scalar of type {kind!r} with a value that it cannot have.")
+        raise ModelFileError(f"its state has a scalar of type {kind!r} with an invalid value.")
     return scalar
 
 
@@ -204,19 +204,19 @@ def _decoded_object(name: str, state: Any) -> Any:
     cls = registered_class(name)
     if cls is None:
         raise ModelFileError(
-            f"it needs the class {name!r}, which is not registered here; import the package that defines it, "
+            f"it needs the class {name!r}, which is not registered; import the package that defines it, "
             "or install the labelweave the model was saved with."
         )
     try:
         return made_of_state(name, cls, state)
     except ModelFileError:
         raise
-    except Exception as error:  # any class may be here, and a file may hold any state
+    except Exception as error:  # the class may be any, and so may the state in a file
         raise ModelFileError(f"{name} cannot be made from it ({type(error).__name__}: {error}).") from error
 
 
 def to_json(value: Any, where: str = "state") -> str:
-    """Write plain data, nested at most 100 deep, as JSON text."""
+    """Encode plain data, nested at most 100 deep, as JSON text."""
     return json.dumps(_spelled(value, where, 0), allow_nan=False, separators=(",", ":"))
 
 

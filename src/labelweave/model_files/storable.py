@@ -1,7 +1,7 @@
 """Classes that a model file may hold, registered by name.
 
-A name that stands in a file is looked up among the registered ones and never
-imported: only code that already runs can be reached from a file.
+A name in a file is looked up among the registered classes and never imported:
+a file can only reach code that already runs.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from labelweave.model_files.schema import Field, Record, Relations
 
 
 class Storable(Protocol):
-    """What a class needs to be kept in a model file."""
+    """Interface of classes that model files can store."""
 
     def to_state(self) -> dict[str, Any]:
-        """Give all that makes the object: plain data, arrays, tuples, other storable objects."""
+        """Return the state of the object: plain data, arrays, tuples, other storable objects."""
         ...
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; arrays arrive read-only."""
+        """Rebuild the object; arrays arrive read-only."""
         ...
 
 
 class StoredParameters:
-    """Base of classes that are stored as what their constructor takes and they keep under the same names."""
+    """Base of classes stored as their constructor parameters, kept as attributes of the same names."""
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        """Rebuild the object; see :meth:`labelweave.model_files.Storable.from_state`."""
         return cls(**state)
 
 
@@ -52,18 +52,18 @@ def storable(
     """Register a class under a name, as a decorator.
 
     name: the name written into model files; keep it when the class is renamed.
-    fields: what its state has under each name; None where ``from_state`` checks that itself.
-    relations: what must hold between them, see :class:`~labelweave.model_files.schema.Record`.
+    fields: the schema of its state by name; None if ``from_state`` checks the state itself.
+    relations: consistency checks, see :class:`~labelweave.model_files.schema.Record`.
     """
 
     def register(cls: Class) -> Class:
         for method in ("to_state", "from_state"):
             if not callable(getattr(cls, method, None)):
-                raise TypeError(f"{cls.__qualname__} has no method {method}; a storable class needs it.")
+                raise TypeError(f"{cls.__qualname__} has no method {method}; add it.")
         other = _CLASSES.get(name)
-        # a module may be loaded again, in a notebook for one
+        # a module may be reloaded, for example in a notebook
         if other is not None and _address(other) != _address(cls):
-            raise ValueError(f"The name {name!r} is taken by {'.'.join(_address(other))}; choose another.")
+            raise ValueError(f"The name {name!r} is taken by {'.'.join(_address(other))}; use another name.")
         _CLASSES[name] = cls
         _NAMES[cls] = name
         if fields is not None:
@@ -82,9 +82,9 @@ def is_registered(value: Any) -> bool:
 
 
 def storable_name(value: Any) -> str:
-    """Tell under which name the class of an object, itself and no base of it, is registered."""
+    """Return the name under which the class of an object, not a base class, is registered."""
     if type(value) not in _NAMES:
-        methods = "" if hasattr(value, "to_state") else " and give it to_state and from_state"
+        methods = "" if hasattr(value, "to_state") else " and add to_state and from_state"
         raise TypeError(
             f"Objects of the class {type(value).__qualname__} cannot be stored; "
             f"register the class with @storable{methods}."
@@ -97,7 +97,7 @@ def registered_class(name: str) -> type[Storable] | None:
 
 
 def made_of_state(name: str, cls: type[Storable], state: Any) -> Any:
-    """Make an object of a registered class, once its state is what the class allows."""
+    """Create an object of a registered class after checking its state."""
     if name in _SCHEMAS:
         _SCHEMAS[name].check(state, name, {})
     return cls.from_state(state)
@@ -107,6 +107,6 @@ def checked_state(value: Any) -> dict[str, Any]:
     state = value.to_state()
     if type(state) is not dict:
         raise TypeError(
-            f"{type(value).__qualname__}.to_state gave a {type(state).__name__}; it must give a dict."
+            f"{type(value).__qualname__}.to_state returned a {type(state).__name__}; it must return a dict."
         )
     return state

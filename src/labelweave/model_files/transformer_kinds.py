@@ -1,7 +1,7 @@
-"""What a model file keeps of each of scikit-learn's transformers, and how all of it is checked.
+"""The stored fields of each scikit-learn transformer in a model file, and their checks.
 
-Only the kinds below are ever made from a file.  Parameters pass scikit-learn's own checks; of what was
-fitted every name, type, length and number is checked, and what follows from the rest is computed again.
+A file can only create the kinds below.  Parameters pass scikit-learn's own checks; for every fitted
+attribute the name, type, length and numbers are checked, and derived attributes are computed again.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from labelweave.model_files.schema import (
 
 Fitted = dict[str, Any]
 
-_MOST = 1e50  # so that numbers that passed two steps are finite in the sums of a model
+_MOST = 1e50  # keeps numbers finite in a model's sums after two steps
 _STEEPEST = 150.0  # powers
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A list of values of columns: numbers, missing ones too, or text, or objects that are any of these."""
+    """A list of column values: numbers, possibly missing, or text, or objects that are any of these."""
 
     shape: str
 
@@ -62,7 +62,7 @@ def _is_cell(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
-# d is the number of features; what takes missing features may have NaN for one that always was missing
+# d is the number of features; imputers may have NaN for a feature that was always missing
 _ADDED = Numbers("d", least=-_MOST, most=_MOST, may_be_nan=True)
 _DIVIDED_BY = Numbers("d", least=1 / _MOST, most=_MOST, may_be_nan=True)
 _SQUARED = Numbers("d", least=0.0, may_be_nan=True)
@@ -127,7 +127,7 @@ FITTED: dict[type, dict[str, Field]] = {
     },
     TruncatedSVD: _AXES,
 }  # fmt: skip
-# kinds that take something else than rows of so many features
+# kinds whose input is not rows with a fixed number of features
 WITHOUT_WIDTH = (
     text.CountVectorizer, text.HashingVectorizer, feature_extraction.DictVectorizer,
     feature_extraction.FeatureHasher,
@@ -135,7 +135,7 @@ WITHOUT_WIDTH = (
 
 
 def _knows_what_misses(step: Any, fitted: Fitted) -> bool:
-    """Say whether the rows of a KNNImputer have numbers wherever they say so."""
+    """Return whether the rows of a KNNImputer have numbers wherever its masks expect them."""
     mask, rows = fitted["_mask_fit_X"], fitted["_fit_X"]
     return not np.isnan(rows[~mask]).any() and bool((fitted["_valid_mask"] == ~mask.all(axis=0)).all())
 
@@ -145,17 +145,17 @@ def _has_moments(has_center: bool, is_scaled: bool, fitted: Fitted) -> bool:
 
 
 def _is_rising(table: Any) -> bool:
-    return not (np.diff(table, axis=0) < 0).any()  # NaN in columns that always are missing
+    return not (np.diff(table, axis=0) < 0).any()  # NaN in columns that are always missing
 
 
 _RELATIONS: dict[type, dict[str, Callable[[Any, Fitted], bool]]] = {
     preprocessing.StandardScaler: {
-        "it has the moments that it uses": lambda step, fitted: _has_moments(
+        "it has the moments it uses": lambda step, fitted: _has_moments(
             step.with_mean <= (fitted["mean_"] is not None), step.with_std, fitted
         ),
     },
     preprocessing.RobustScaler: {
-        "it has the moments that it uses": lambda step, fitted: _has_moments(
+        "it has the moments it uses": lambda step, fitted: _has_moments(
             step.with_centering == (fitted["center_"] is not None), step.with_scaling, fitted
         ),
     },
@@ -172,12 +172,12 @@ _RELATIONS: dict[type, dict[str, Callable[[Any, Fitted], bool]]] = {
         ),
     },
     impute.MissingIndicator: {
-        "its features are some of those that it takes": lambda _, fitted: _are_places(
+        "its features are among its inputs": lambda _, fitted: _are_places(
             fitted["features_"], fitted["_n_features"]
         ),
     },
     feature_selection.GenericUnivariateSelect: {
-        "it has what it selects by": lambda step, fitted: (
+        "it has the scores it selects by": lambda step, fitted: (
             fitted["pvalues_"] is not None or step.mode in ("k_best", "percentile")
         ),
     },
@@ -192,19 +192,19 @@ FUNCTIONS = {
 
 
 def check_fitted(step: Any, fitted: Fitted) -> None:
-    """Check what a file says was fitted: every name, type, length and number, and that they fit together.
+    """Check the fitted attributes in a file: every name, type, length and number, and their consistency.
 
-    Raises ModelFileError if something is not as scikit-learn would have it.
+    Raises ModelFileError if something differs from what scikit-learn would store.
     """
     name, width = type(step).__name__, getattr(step, "n_features_in_", None)
     Record(_present(step)).check(fitted, name, {} if width is None else {"d": width})
     for said, holds in _RELATIONS.get(type(step), {}).items():
         if not holds(step, fitted):
-            raise ModelFileError(f"its {name} does not fit together: {said}.")
+            raise ModelFileError(f"its {name} is inconsistent: {said}.")
 
 
 def _present(step: Any) -> dict[str, Field]:
-    """Leave out what the parameters of a step say is not there."""
+    """Return the fields of a step without those that its parameters rule out."""
     wanted = FITTED[type(step)]
     if isinstance(step, preprocessing.PowerTransformer) and not step.standardize:
         return {name: field for name, field in wanted.items() if name != "_scaler"}
@@ -215,7 +215,7 @@ def _present(step: Any) -> dict[str, Field]:
 
 def fitted_of(step: Any) -> Fitted:
     known = vars(step)
-    if "_fit_dtype" in known:  # the type that scikit-learn before 1.7 fills in, and has no other
+    if "_fit_dtype" in known:  # the fill type, stored separately since scikit-learn 1.7
         known = {"_fill_dtype": step._fit_dtype} | known
     return {name: known[name] for name in _present(step)}
 
@@ -225,31 +225,31 @@ def _are_places(places: Any, end: int) -> bool:
 
 
 def check_parameters(step: Any) -> None:
-    """Check the parameters of a step, as scikit-learn does when it is fitted, and what it would not refuse.
+    """Check the parameters of a step as scikit-learn's fit does, and those that it would not refuse.
 
-    Raises ValueError if one makes no sense, or would read files.
+    Raises ValueError if a parameter is invalid, or would read files.
     """
     if hasattr(step, "_parameter_constraints"):
         step._validate_params()
     if getattr(step, "input", "content") != "content":
-        raise ValueError(f"{type(step).__name__} reads files (input={step.input!r}), which no model file may")
+        raise ValueError(f"{type(step).__name__} with input={step.input!r} reads files, which is not allowed")
     re.compile(getattr(step, "token_pattern", None) or "")
     fewest, most = getattr(step, "ngram_range", (1, 1))
     if not (type(fewest) is type(most) is int and 1 <= fewest <= most):
-        raise ValueError(f"{type(step).__name__} counts from {fewest!r} to {most!r} words at a time")
+        raise ValueError(f"{type(step).__name__} has the invalid ngram_range ({fewest!r}, {most!r})")
     dtype = np.dtype(getattr(step, "dtype", None) or float)
     if dtype.kind not in "iuf":
-        raise ValueError(f"{type(step).__name__} makes values of the type {dtype}, which are no numbers")
+        raise ValueError(f"{type(step).__name__} has the output type {dtype}, which is not numeric")
     if isinstance(step, preprocessing.OrdinalEncoder) and step.handle_unknown == "use_encoded_value":
         _check_code(step, step.unknown_value)
 
 
 def _check_code(step: preprocessing.OrdinalEncoder, value: Any) -> None:
-    """Refuse a number for unknown or missing values that the type of the codes does not have."""
+    """Raise for a code of unknown or missing values that the type of the codes cannot represent."""
     with np.errstate(all="ignore"):
         code = np.asarray(value, float).astype(step.dtype)
     if not (code == value or (np.isnan(value) and code.dtype.kind == "f")):
-        raise ValueError(f"OrdinalEncoder has the code {value!r}, which {code.dtype} does not hold")
+        raise ValueError(f"OrdinalEncoder has the code {value!r}, which {code.dtype} cannot represent")
 
 
 def words_of(step: Any) -> list[Any]:
@@ -257,11 +257,11 @@ def words_of(step: Any) -> list[Any]:
 
 
 def put_words(step: Any, words: Any, idf: Any) -> None:
-    """Give a vectorizer distinct words, and of tf-idf a weight for each; else a ValueError."""
+    """Set the distinct words of a vectorizer and, for tf-idf, one weight each; otherwise raise ValueError."""
     names = [str(word) for word in words]
     step.vocabulary_ = {word: place for place, word in enumerate(names)}
     if len(step.vocabulary_) < len(names):
-        raise ValueError("a word comes twice")
+        raise ValueError("a word occurs twice")
     if isinstance(step, feature_extraction.DictVectorizer):
         step.feature_names_ = names
         return
@@ -273,22 +273,22 @@ def put_words(step: Any, words: Any, idf: Any) -> None:
     step._tfidf.n_features_in_ = len(names)
     if step.use_idf:
         if not isinstance(idf, np.ndarray) or idf.shape != (len(names),):
-            raise ValueError("there is not one weight a word")
+            raise ValueError("there is not one weight per word")
         Numbers("d", least=-_MOST, most=_MOST).check(idf, "weights of words", {})
         step._tfidf.idf_ = idf
 
 
 def put_categories(step: Any, categories: Any, infrequent: Any) -> None:
-    """Give an encoder its categories, and those that count as one because they are rare.
+    """Set the categories of an encoder, and the infrequent ones that count as one.
 
-    Raises ValueError if these are no categories of as many features as it takes.
+    Raises ValueError if these are not categories of its features.
     """
     if not isinstance(categories, list) or len(categories) != step.n_features_in_:
-        raise ValueError(f"{type(step).__name__} does not have one array of categories a feature")
+        raise ValueError(f"{type(step).__name__} does not have one array of categories per feature")
     for number, found in enumerate(categories):
         Cells("_").check(found, f"{type(step).__name__}.categories_[{number}]", {})
         if not _are_categories(found):
-            raise ValueError(f"the categories of feature {number} are not distinct and in order")
+            raise ValueError(f"the categories of feature {number} are not distinct and sorted")
     step.categories_ = list(categories)
     is_ordinal = isinstance(step, preprocessing.OrdinalEncoder)
     ends = [found[-1] if len(found) else None for found in categories]
@@ -296,8 +296,8 @@ def put_categories(step: Any, categories: Any, infrequent: Any) -> None:
     step._infrequent_enabled = infrequent is not None
     if infrequent is not None:
         if len(infrequent) != len(categories):
-            raise ValueError(f"{type(step).__name__} does not say of each feature which categories are rare")
-        # a category that is missing is never rare
+            raise ValueError(f"{type(step).__name__} does not list the infrequent categories of each feature")
+        # the missing category is never infrequent
         counts = [len(found) - is_missing for found, is_missing in zip(categories, missing, strict=True)]
         step._infrequent_indices = list(infrequent)
         step._default_to_infrequent_mappings = list(map(_mapping, infrequent, counts))
@@ -311,7 +311,7 @@ def put_categories(step: Any, categories: Any, infrequent: Any) -> None:
 
 
 def _are_categories(values: Any) -> bool:
-    """Say whether values are distinct, NaN at the end if at all; numbers and texts rise, for searches."""
+    """Return whether values are distinct, with at most a final NaN; numbers and texts must be sorted."""
     known = values.tolist()
     known = known[:-1] if known and _is_nan(known[-1]) else known
     if values.dtype.kind == "O":
@@ -324,12 +324,12 @@ def _is_nan(value: Any) -> bool:
 
 
 def _mapping(rare: Any, n_categories: int) -> Any:
-    """Number the categories, all rare ones alike and last."""
+    """Number the categories; all infrequent ones share the last number."""
     if rare is None:
         return None
     places("r").check(rare, "list of rare categories", {})
     if not _are_places(rare, n_categories):
-        raise ValueError("rare categories are none of the categories")
+        raise ValueError("infrequent categories are not among the categories")
     frequent = np.setdiff1d(np.arange(n_categories), rare)
     mapping = np.full(n_categories, len(frequent))
     mapping[frequent] = np.arange(len(frequent))
@@ -337,5 +337,5 @@ def _mapping(rare: Any, n_categories: int) -> Any:
 
 
 def infrequent_of(step: Any) -> Any:
-    """Say which categories of each feature an encoder takes as one; None where it does not."""
+    """Return the infrequent categories of each feature of an encoder; None if it has none."""
     return list(step._infrequent_indices) if step._infrequent_enabled else None

@@ -1,7 +1,7 @@
-"""Rows made up for a pipeline and sent through it: whether steps of a file fit together, seen before use.
+"""Trial rows for a pipeline from a file, to check before use whether its steps fit together.
 
-Every step is checked for itself.  Whether one takes what the steps before it give (so many columns, sparse
-or not, numbers or text) follows from their code, and two rows tell.
+Every step is checked on its own.  Whether a step accepts the output of the steps before it (columns, sparse
+or not, numbers or text) depends on their code, so two rows are sent through.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from labelweave.model_files.schema import is_bounded
 from labelweave.model_files.transformer_kinds import FITTED
 
 _HASHERS = (HashingVectorizer, FeatureHasher)
-_MOST_DENSE = 2**21  # numbers of a row, in all steps together
-# what would refuse rows only because they are made up
+_MOST_DENSE = 2**21  # numbers per row, in all steps together
+# parameters that would refuse rows only because they are artificial
 _LENIENT: dict[type, dict[str, Any]] = {
     OneHotEncoder: {"handle_unknown": "ignore"},
     OrdinalEncoder: {"handle_unknown": "use_encoded_value", "unknown_value": 0},
     MissingIndicator: {"error_on_new": False},
     PowerTransformer: {"method": "yeo-johnson"},
 }
-_LARGEST = 1e39  # below what models take
+_LARGEST = 1e39  # below the limit of models
 _PASSES = (None, "passthrough", "drop")
 
 
 def try_out(step: Any) -> None:
-    """Send two rows through all that transforms; a step in which they fail is refused by a ModelFileError."""
+    """Send two rows through all transformers; raise a ModelFileError for a step that fails."""
     step = _lenient(step)
     rows = trial_rows(step, _n_steps(step))
     if rows is None and not isinstance(step, Pipeline):
@@ -48,7 +48,7 @@ def try_out(step: Any) -> None:
 
 
 def _lenient(step: Any) -> Any:
-    """Copy a step, and those in it, so that what is checked is their form and not the values in the rows."""
+    """Copy a step, and its parts, so that it checks the form of the rows and not their values."""
     if type(step) not in (*_LENIENT, Pipeline, FeatureUnion, ColumnTransformer):
         return step
     made = copy.copy(step)
@@ -73,7 +73,7 @@ def _steps_in(step: Any) -> list[Any]:
 
 
 def _through(step: Any, rows: Any) -> Any:
-    """Give what becomes of rows; None at a step that predicts."""
+    """Return the transformed rows; None at a step that predicts."""
     if isinstance(step, Pipeline):
         for _, part in step.steps:
             if rows is None:
@@ -90,9 +90,9 @@ def _through(step: Any, rows: Any) -> Any:
     except Exception as error:  # scikit-learn's steps raise what they meet
         said = " ".join(str(error).split())[:200]
         name = type(step).__name__
-        raise ModelFileError(f"its {name} does not take what comes before it ({said}).") from error
+        raise ModelFileError(f"its {name} does not accept the output before it ({said}).") from error
     if found.shape[0] != 2:
-        raise ModelFileError(f"its {type(step).__name__} does not make one row of each.")
+        raise ModelFileError(f"its {type(step).__name__} does not return one row per input row.")
     return found
 
 
@@ -101,25 +101,23 @@ def _transformed(step: Any, rows: Any) -> Any:
     if isinstance(step, ColumnTransformer):
         ends = [at.stop for at in step.output_indices_.values()]
         if max(ends, default=0) != found.shape[1]:
-            raise ModelFileError(f"its {type(step).__name__} does not make the features that it names.")
+            raise ModelFileError(f"its {type(step).__name__} does not return the features that it names.")
     return found
 
 
 def _check_features(model: Any, rows: Any) -> None:
     width = getattr(model, "n_features_in_", rows.shape[1])
     if rows.shape[1] != width:
-        raise ModelFileError(
-            f"its {type(model).__name__} takes {width} features, and steps before it make {rows.shape[1]}."
-        )
+        raise ModelFileError(f"its {type(model).__name__} takes {width} features, but gets {rows.shape[1]}.")
     numbers = rows.data if sp.issparse(rows) else np.asarray(rows)
     if numbers.dtype.kind in "fiu" and not (np.abs(numbers) <= _LARGEST).all():  # false for NaN
         raise ModelFileError(
-            f"steps before its {type(model).__name__} make no, or too large, numbers of 0 and 1."
+            f"steps before its {type(model).__name__} turn 0 and 1 into NaN or numbers that are too large."
         )
 
 
 def trial_rows(step: Any, n_steps: int = 1) -> Any:
-    """Make two rows that a step, of so many, says it takes; None where that is not known."""
+    """Return two rows that fit a step, of so many; None if its input is unknown."""
     if isinstance(step, Pipeline | FeatureUnion):
         pairs = step.steps if isinstance(step, Pipeline) else step.transformer_list
         used = [part for _, part in pairs if part not in _PASSES]
@@ -142,9 +140,9 @@ def _documents(step: Any) -> list[Any]:
 
 
 def _table(step: Any, n_steps: int) -> Any:
-    """Make rows of numbers; with missing ones for steps that are about these."""
+    """Return rows of numbers, with missing ones for imputers and their indicators."""
     width = step._n_features if isinstance(step, MissingIndicator) else step.n_features_in_
-    if getattr(step, "_precomputed", False):  # a SimpleImputer's own, which takes what it found missing
+    if getattr(step, "_precomputed", False):  # the indicator of a SimpleImputer takes a mask
         return np.array([[True], [False]]).repeat(width, axis=1)
     if not isinstance(step, SimpleImputer | KNNImputer | MissingIndicator):
         return _ones(width, n_steps)
@@ -167,7 +165,7 @@ def _made_by(step: Any) -> Any:
 
 
 def _columns(step: ColumnTransformer) -> Any:
-    """Put the columns of all parts beside each other, in a frame where they have names."""
+    """Return the columns of all parts side by side, in a DataFrame if they have names."""
     width = step.n_features_in_
     columns: list[Any] = [np.array([1.0, 0.0])] * width
     for name, part, _ in step.transformers_:
@@ -194,10 +192,10 @@ def _dense(rows: Any) -> Any:
 
 
 def check_width(step: ColumnTransformer) -> None:
-    """Refuse dense rows, made of hashed words, that are much wider than what the file has."""
+    """Raise for dense rows, made of hashed words, that are much wider than the file."""
     widest = _most_hashed(step)
     if not step.sparse_output_ and not is_bounded(8 * widest, 0):
-        raise ModelFileError(f"its {type(step).__name__} makes {widest} features that are not sparse.")
+        raise ModelFileError(f"its {type(step).__name__} returns {widest} dense features.")
 
 
 def _most_hashed(step: Any) -> int:

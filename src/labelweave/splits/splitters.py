@@ -1,4 +1,4 @@
-"""Folds, shuffled splits and one split of arrays, stratified by labels; splits that users give."""
+"""Folds, shuffled splits and one split of arrays, stratified by labels; validation of given splits."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _TEST_SHARE = 0.25
 
 
 class IterativeStratifiedKFold(KFold):  # type: ignore[misc]
-    """Folds in which every label is about as frequent as in all rows.
+    """K-fold cross-validator that keeps the frequency of every label about equal across folds.
 
-    Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1) shares out the rows of the
-    rarest label first.  Sizes of folds differ by one row at most.  An unobserved entry counts for nothing.
+    Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1) distributes the rows of the
+    rarest label first.  Fold sizes differ by at most one row.  Unobserved entries are ignored.
 
     Parameters
     ----------
     n_splits : int, default=5
         The number of folds, at least 2.
     shuffle : bool, default=False
-        Whether to visit rows in a random order and leave ties to chance.
+        Whether to visit rows in random order and break ties at random.
     random_state : int, RandomState instance or None, default=None
-        Fixes chance; only with ``shuffle=True``.
+        Seed of the random order; only with ``shuffle=True``.
     order : {1, 2}, default=1
-        With 2 every pair of labels that rows have in common is spread as well, at some cost for single
-        labels (Szymański and Kajdanowicz 2017).
+        With 2 every pair of labels that occurs in a row is stratified too, at some cost for single labels
+        (Szymański and Kajdanowicz 2017).
 
     See Also
     --------
@@ -51,9 +51,9 @@ class IterativeStratifiedKFold(KFold):  # type: ignore[misc]
 
     Notes
     -----
-    Time and memory are of the order of the positive entries (and the observed ones of labels with gaps) plus
-    labels times folds.  Rows without a positive label fill the folds up.  One class a row, instead of labels,
-    is spread class by class.
+    Time and memory grow with the positive entries (and the observed ones of labels with missing entries)
+    plus labels times folds.  Rows without a positive label fill up the folds.  For one class per row, each
+    class is stratified.
 
     Examples
     --------
@@ -74,14 +74,14 @@ class IterativeStratifiedKFold(KFold):  # type: ignore[misc]
         self.order: int = order
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
-        """Return the rows of every fold.
+        """Return the training and test rows of every fold.
 
         Parameters
         ----------
         X : array-like of n rows
             Only its number of rows is used.
         y : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L) or (n,)
-            Labels to stratify by, or one class a row; NaN where unobserved.
+            Labels to stratify by, or one class per row; NaN where unobserved.
         groups : object, default=None
             Not used.
 
@@ -100,7 +100,7 @@ class IterativeStratifiedKFold(KFold):  # type: ignore[misc]
         n_rows = _num_samples(X)
         if self.n_splits > n_rows:
             raise ValueError(
-                f"n_splits is {self.n_splits} but there are {n_rows} rows; give at most {n_rows}."
+                f"n_splits is {self.n_splits} but there are {n_rows} rows; pass at most {n_rows}."
             )
         columns = read_columns(y, n_rows, self.order)
         generator = make_generator(self.random_state) if self.shuffle else None
@@ -112,22 +112,22 @@ class IterativeStratifiedKFold(KFold):  # type: ignore[misc]
 
 
 class IterativeStratifiedShuffleSplit(BaseShuffleSplit):  # type: ignore[misc]
-    """Random training and test rows in which every label is about as frequent as in all rows.
+    """Random training and test rows with about the same frequency of every label as in all rows.
 
-    The splits are those of :class:`IterativeStratifiedKFold` with parts of different sizes, kept exactly.
+    The splits are those of :class:`IterativeStratifiedKFold` with parts of different, exact sizes.
 
     Parameters
     ----------
     n_splits : int, default=10
-        How many splits.
+        The number of splits.
     test_size : float, int or None, default=None
-        A share of all rows, rounded up, or a number of rows; None for the rest, or a tenth without any size.
+        A fraction of all rows, rounded up, or a number; None for the rest, or a tenth without any size.
     train_size : float, int or None, default=None
-        A share of all rows, rounded down, or a number of rows; None for the rest.
+        A fraction of all rows, rounded down, or a number of rows; None for the rest.
     random_state : int, RandomState instance or None, default=None
-        Fixes chance.
+        Seed of the random order.
     order : {1, 2}, default=1
-        As there.
+        See :class:`IterativeStratifiedKFold`.
 
     See Also
     --------
@@ -189,18 +189,18 @@ def stratified_train_test_split(
     stratify: Any = None,
     order: int = 1,
 ) -> list[Any]:
-    """Split arrays into training and test rows in which every label is about equally frequent.
+    """Split arrays into training and test rows with about the same frequency of every label.
 
-    Like scikit-learn's ``train_test_split``; a LabelMatrix, a frame or a sparse matrix gives two of its kind.
-    For sizes (a quarter for testing by default), chance and order see
+    Like scikit-learn's ``train_test_split``; the parts of a LabelMatrix, a DataFrame or a sparse matrix keep
+    its type.  For sizes (by default a quarter for testing), random_state and order see
     :class:`IterativeStratifiedShuffleSplit`.
 
     Parameters
     ----------
     *arrays : LabelMatrix, DataFrame, sparse matrix, array-like or list of n rows
-        What to split.
+        Arrays to split.
     stratify : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L) or (n,), default=None
-        Labels to stratify by, or one class a row; None for the last of the arrays.
+        Labels to stratify by, or one class per row; None for the last array.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def stratified_train_test_split(
     Raises
     ------
     ValueError
-        If arrays are missing or differ in length, sizes are impossible, or the labels cannot be read.
+        If arrays are missing or differ in length, sizes are impossible, or labels cannot be read.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def stratified_train_test_split(
     (array([6, 6]), array([4, 4]))
     """
     if not arrays:
-        raise ValueError("There is nothing to split; give at least one array, the labels last.")
+        raise ValueError("There is nothing to split; pass at least one array, the labels last.")
     for place, array in enumerate(arrays):
         check_sparse(array, f"Array {place}")
     tables = indexable(*arrays)
@@ -244,10 +244,10 @@ Rows = npt.NDArray[np.intp]
 
 
 def folds_of(labels: LabelMatrix, parts: int, seed: int, groups: Array | None = None) -> Array:
-    """Number the fold of every row, (n,), with labels spread evenly.
+    """Return the fold of every row, (n,), stratified by labels.
 
-    groups (n,): numbers from 0 on of what stays in one fold.  Folds then have about as many rows; labels are
-        left to chance, as in groups to come: if they were spread evenly, values on folds would be too good.
+    groups (n,): numbers from 0; rows of a group stay in one fold.  Folds then have about as many rows, and
+        labels are not stratified: future groups are not either, so stratified estimates would be optimistic.
     """
     folds = np.empty(len(labels), np.intp)
     if groups is None:
@@ -261,11 +261,11 @@ def folds_of(labels: LabelMatrix, parts: int, seed: int, groups: Array | None = 
 
 
 def splits_by(cv: Any, X: Any, y: Any, groups: Any = None) -> list[tuple[Rows, Rows]]:
-    """List the rows of both parts of every split that a splitter makes, or of those given.
+    """Return the rows of both parts of every split of a splitter, or of the given splits.
 
-    cv: what scikit-learn takes as ``cv``, but no number.
-    y: the targets; of a LabelMatrix other libraries' splitters get the positive entries.
-    groups (n,): for splitters that look at them.
+    cv: what scikit-learn accepts as ``cv``, except an integer.
+    y: the targets; other libraries' splitters get the positive entries of a LabelMatrix.
+    groups (n,): for splitters that use them.
     """
     own = isinstance(cv, IterativeStratifiedKFold | IterativeStratifiedShuffleSplit)
     if isinstance(y, LabelMatrix) and not own:
@@ -276,12 +276,12 @@ def splits_by(cv: Any, X: Any, y: Any, groups: Any = None) -> list[tuple[Rows, R
 
 
 def read_splits(splits: Iterable[Any], n_rows: int) -> list[tuple[Rows, Rows]]:
-    """List the rows of both parts of every split, given as row numbers or as marks of all rows."""
+    """Return the rows of both parts of every split, passed as row numbers or as masks over all rows."""
     if isinstance(splits, (str, bytes)) or getattr(splits, "ndim", 1) == 0:
-        raise ValueError(f"cv is {shown(splits)}; give pairs of rows to train on and rows to hold out.")
+        raise ValueError(f"cv is {shown(splits)}; pass pairs of training rows and held-out rows.")
     found = [_parts(split, n_rows, number) for number, split in enumerate(splits)]
     if not found:
-        raise ValueError("cv gives no folds; give at least one pair of rows to train on and to hold out.")
+        raise ValueError("cv has no folds; pass at least one pair of training rows and held-out rows.")
     return found
 
 
@@ -290,24 +290,24 @@ def _parts(split: Any, n_rows: int, number: int) -> tuple[Rows, Rows]:
         train, held = split
     except (ValueError, TypeError):
         raise ValueError(
-            f"Fold {number} of cv is no pair; give pairs of the rows to train on and the rows to hold out."
+            f"Fold {number} of cv is not a pair; pass pairs of training rows and held-out rows."
         ) from None
     train, held = _row_numbers(train, n_rows, number), _row_numbers(held, n_rows, number)
     if not len(train) or not len(held):
-        counts = f"{len(train)} rows to train on and {len(held)} to hold out"
-        raise ValueError(f"Fold {number} of cv has {counts}; it needs both.")
+        counts = f"{len(train)} training rows and {len(held)} held-out rows"
+        raise ValueError(f"Fold {number} of cv has {counts}; pass at least one of each.")
     return train, held
 
 
 def _row_numbers(part: Any, n_rows: int, number: int) -> Rows:
-    """Number the rows of a part, which lists or marks them."""
+    """Return the row numbers of a part, which is a list of numbers or a mask."""
     try:
         rows = np.asarray(part if len(part) else np.empty(0, np.intp))
         if rows.ndim == 1:
             return np.asarray(np.arange(n_rows)[rows])
     except (IndexError, TypeError, ValueError) as error:
-        raise ValueError(f"Fold {number} of cv names rows that are not there ({error}).") from None
+        raise ValueError(f"Fold {number} of cv has invalid rows ({error}); pass rows of X.") from None
     raise ValueError(
-        f"Fold {number} of cv has rows of shape {rows.shape}; give one list of row numbers, or a mark for "
-        "every row."
+        f"Fold {number} of cv has rows of shape {rows.shape}; pass one list of row numbers, or a mask over "
+        "all rows."
     )

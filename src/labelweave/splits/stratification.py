@@ -1,13 +1,13 @@
-"""Share rows out among parts of given sizes so that groups of rows are spread evenly.
+"""Distribute rows over parts of given sizes so that groups of rows are spread evenly.
 
 This follows the iterative stratification of Sechidis, Tsoumakas and Vlahavas (2011): the group with the
-fewest rows that wait goes first, and each of its rows goes to a part that has not got its share of the group.
-Three points differ from algorithm 1.  Sizes are kept exactly.  Among parts that have not got their share of
-the group, what they have of all groups of the row decides, before rows and chance do.  And of the rows of a
-group those in many groups come first, while there is a choice.
+fewest remaining rows goes first, and each of its rows goes to a part that lacks rows of the group.
+Three points differ from algorithm 1.  Sizes are kept exactly.  Among parts that lack rows of the group, the
+one that lacks most over all groups of the row is chosen, before row counts and chance.  And within a group,
+rows in many groups come first, while there is a choice.
 
-A label is spread by the fewer of its observed entries, positive or negative; one with unobserved entries by
-both, each on their own.  In the second order every pair of labels that rows have in common is one more group
+A label is spread by the rarer of its observed values, positive or negative; one with unobserved entries by
+both, separately.  In the second order every pair of labels that occurs in a row is one more group
 (Szymański and Kajdanowicz, "A network perspective on stratification of multi-label data", 2017).
 """
 
@@ -34,9 +34,9 @@ def row_parts(
     """Assign every row to a part.
 
     columns (n, groups): which rows are in each group.
-    sizes (parts,): rows of each part; ``extras`` parts get one more.
-    shares (parts,): every group is shared out in proportion to these.
-    generator: puts rows and groups in random order and settles ties.
+    sizes (parts,): rows per part; ``extras`` parts get one more.
+    shares (parts,): every group is distributed in proportion to these.
+    generator: shuffles rows and groups, and breaks ties.
     """
     from labelweave.foundation.loops.stratification import spread_rows
 
@@ -54,24 +54,24 @@ def row_parts(
 
 def make_generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, Integral) and not 0 <= int(random_state) < 2**32:
-        raise ValueError(f"random_state is {random_state}; a seed is a whole number from 0 to {2**32 - 1}.")
+        raise ValueError(f"random_state is {random_state}; pass an integer from 0 to {2**32 - 1}.")
     return np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 def read_columns(Y: Any, n_rows: int, order: int) -> sp.csr_array:
     """Read targets of shape (n, L) or (n,), and mark the groups of rows to spread: (n, groups).
 
-    Raises ValueError if there are no targets, they cannot be read, or their number of rows is another.
+    Raises ValueError if there are no targets, they cannot be read, or they have another number of rows.
     """
     if Y is None:
         raise ValueError(
-            "There is no Y to stratify by; give the labels, or split with KFold or ShuffleSplit."
+            "There is no Y to stratify by; pass the labels, or split with KFold or ShuffleSplit."
         )
     if not (isinstance(Y, LabelMatrix) or sp.issparse(Y)):
         Y = LabelMatrix.from_any(Y) if is_frame(Y) or tag_rows(Y) is not None else _as_array(Y)
     table = Y
     if len(table.shape) and table.shape[0] != n_rows:
-        raise ValueError(f"There are {n_rows} rows to split but Y has {table.shape[0]}; they must agree.")
+        raise ValueError(f"There are {n_rows} rows to split but Y has {table.shape[0]}; pass as many.")
     if len(table.shape) == 1:
         return _class_columns(table)
     return spread_columns(LabelMatrix.from_any(table).likelier(), order)
@@ -82,13 +82,13 @@ def _as_array(Y: Any) -> Array:
         return np.asarray(Y)
     except ValueError:
         raise ValueError(
-            "The rows of Y have different lengths. Y has one row of 0/1 a row and one column a label, or is "
+            "The rows of Y have different lengths; pass one row of 0/1 per row with one column per label, or "
             "lists of tags: text, or sets of numbers."
         ) from None
 
 
 def _class_columns(classes: Array) -> sp.csr_array:
-    """Mark the rows of every class; a row whose class is not observed has none."""
+    """Mark the rows of every class; a row without an observed class has none."""
     if classes.dtype.kind == "O":
         observed = np.array([not is_missing(entry) for entry in classes], dtype=bool)
         classes = classes.astype(str)
@@ -115,7 +115,6 @@ def spread_columns(labels: LabelMatrix, order: int = 1) -> sp.csr_array:
 
 
 def _negatives(labels: LabelMatrix, chosen: Array) -> sp.csr_array:
-    """Mark the observed negatives of some labels."""
     if labels.observed is None:  # most entries of these labels are positive: this is no larger
         return sp.csr_array(1 - labels.positives[:, chosen].toarray())
     signs = labels.observed[:, chosen]
@@ -125,7 +124,7 @@ def _negatives(labels: LabelMatrix, chosen: Array) -> sp.csr_array:
 
 
 def _pairs(positives: sp.csr_array) -> sp.csr_array:
-    """Mark which rows have each pair of labels, among pairs that rows have."""
+    """Mark the rows of each pair of labels that occurs in a row."""
     from labelweave.foundation.loops.stratification import pair_codes
 
     counts = np.diff(positives.indptr).astype(np.int64)
@@ -141,19 +140,19 @@ def _pairs(positives: sp.csr_array) -> sp.csr_array:
 def train_and_test_rows(
     n_rows: int, train_size: float | None, test_size: float | None, default: float
 ) -> tuple[int, int]:
-    """Find the numbers of training and of test rows, as scikit-learn means it; refuse impossible ones.
+    """Return the numbers of training and test rows by scikit-learn's rules; raise for impossible sizes.
 
-    default: the share of test rows if no size is given.
+    default: the fraction of test rows if no size is given.
     """
     sizes: dict[str, Any] = {"train_size": train_size, "test_size": test_size}
     for name, size in sizes.items():
         if isinstance(size, (list, tuple, set, dict, range, bytes)) or np.ndim(size):
-            raise ValueError(f"{name} is a {type(size).__name__}; a size is one number.")
+            raise ValueError(f"{name} is a {type(size).__name__}; pass one number.")
     try:
         train, test = _validate_shuffle_split(n_rows, test_size, train_size, default)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"{' '.join(str(error).split()).rstrip('.')}; a size is a share between 0 and 1 or a number of "
+            f"{' '.join(str(error).split()).rstrip('.')}; pass a fraction between 0 and 1 or a number of "
             f"rows from 1 to below {n_rows}."
         ) from None
     return train, test
@@ -161,10 +160,10 @@ def train_and_test_rows(
 
 def checked_count(n_splits: Any) -> int:
     if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or int(n_splits) < 1:
-        raise ValueError(f"n_splits is {n_splits!r}; it is a whole number, 1 or more.")
+        raise ValueError(f"n_splits is {n_splits!r}; pass an integer of 1 or more.")
     return int(n_splits)
 
 
 def check_order(order: Any) -> None:
     if isinstance(order, bool) or not isinstance(order, Integral) or order not in (1, 2):
-        raise ValueError(f"order is {order!r}; it is 1 to spread labels, or 2 to spread pairs of labels too.")
+        raise ValueError(f"order is {order!r}; pass 1 to stratify by labels, or 2 by pairs of labels too.")

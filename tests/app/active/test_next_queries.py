@@ -183,7 +183,7 @@ def test_to_frame(data, fitted):
         ({"cost": [1.0, 2.0]}, "cost has shape"),
         ({"cost": [1.0, 0.0, 1.0]}, "not a number above 0"),
         ({"cost": "dear"}, "cost has entries that are not numbers"),
-        ({"cost": [[1.0], [1.0, 2.0]]}, "in rows as long"),
+        ({"cost": [[1.0], [1.0, 2.0]]}, "in rows of equal length"),
         ({"cost": 10**400}, "cost has entries that are not numbers"),
         ({"known": pd.DataFrame({"pear": np.zeros(30)})}, "known has the label 'pear'"),
         ({"known": np.zeros((30, 4))}, "known has 4 labels"),

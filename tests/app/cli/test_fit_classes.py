@@ -115,7 +115,7 @@ def test_many_labels_with_probabilities(run, matrix_files):
         ("text,kind\nred,\nblue,?\n", "no label in column 'kind'"),
         (
             "text,a,b\nred,1,1\nblue,1,0\n",
-            "The row 0 (counted from 0) has several labels, such as 'a' and 'b' (1 of 2",
+            "Row 0 (counted from 0) has several labels, such as 'a' and 'b', as in 1 of 2",
         ),
     ],
 )

@@ -47,7 +47,7 @@ def test_numbers_of_labels_are_names_in_every_file(run, tmp_path, numbers, forma
     )
     flags = "" if header else "--one-based"
     told = run(f"evaluate m.lw c.{format} {flags} --json")
-    assert "1 label that the model does not know count as missed" in told.err
+    assert "1 label unknown to the model count as missed" in told.err
     predicted = run(f"predict m.lw b.{format} {flags}").out
     assert str(numbers[-1]) in predicted
 

@@ -171,7 +171,7 @@ def test_the_truth_is_completed_and_found_by_other_names(run, fit, tmp_path, tes
     fit.write("test.csv", *test)
     done = run("evaluate m.lw test.csv --json")
     assert done.json["micro_f1"] == done.json["hierarchical_f1"] == done.json["fmax"] == 1
-    assert ("12 of 24 rows lack labels above theirs" in done.err) == ("GO:1" not in test[0].split("|"))
+    assert ("12 of 24 rows lack ancestors of their labels" in done.err) == ("GO:1" not in test[0].split("|"))
     run("report m.lw test.csv --out r.html")
     assert "Fmax" in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "12 of 24" in run("cross-validate d.csv --labels tags --text text --many-labels "
@@ -182,8 +182,8 @@ def test_labels_that_training_lacked_count_as_missed(run, fit):
     fit("d", "a", "--taxonomy", "t.csv", "-q")
     fit.write("test.csv", "d|c", "a|zz")
     done = run("evaluate m.lw test.csv --json")
-    assert "2 labels that the model does not know count as missed" in done.err
-    assert "'c' (12), 'zz' (12); --ignore-unknown-labels leaves them out" in done.err
+    assert "2 labels unknown to the model count as missed" in done.err
+    assert "'c' (12), 'zz' (12); --ignore-unknown-labels ignores them" in done.err
     assert done.json["micro_f1"] == pytest.approx(2 * 36 / (2 * 36 + 24))
     assert run("evaluate m.lw test.csv --json --unknown-labels ignore").json["micro_f1"] == 1
     assert "unknown label" in run("evaluate m.lw test.csv --unknown-labels raise", code=2).err

@@ -149,7 +149,7 @@ def test_data_of_another_kind(run, table_model, matrix_files, tmp_path):
 def test_files_that_hold_no_classifier(run, tmp_path):
     save_object(tmp_path / "t.lw", Taxonomy([("a", "b")]))
     assert "holds a Taxonomy" in run("predict t.lw a.csv", code=2).err
-    assert "no labelweave model" in run("predict a.csv a.csv", code=2).err
+    assert "not a labelweave model" in run("predict a.csv a.csv", code=2).err
     assert "No such file" in run("predict none.lw a.csv", code=2).err
 
 

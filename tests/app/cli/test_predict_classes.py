@@ -141,7 +141,7 @@ def test_classes_that_are_unknown_or_known_in_part(run, model, tmp_path):
     assert "6 of 30 rows have no known class and are not counted" in done.err
     (tmp_path / "u.csv").write_text(text.replace(",rock", ",cloud"))
     missed = run("evaluate m.lw u.csv --json")
-    assert "1 class that the model does not know count as missed" in missed.err
+    assert "1 class unknown to the model count as missed" in missed.err
     assert missed.json["rows"] == 30
     done = run("evaluate m.lw u.csv --unknown-labels raise", code=2)
     assert "The class 'cloud' of row 4 (counted from 0) is unknown to the model, as in 6 of 30" in done.err
@@ -149,7 +149,7 @@ def test_classes_that_are_unknown_or_known_in_part(run, model, tmp_path):
     assert run("evaluate m.lw u.csv --json --ignore-unknown-labels").json["rows"] == 24
     (tmp_path / "n.csv").write_text("id,text,kind\nr,red,cloud\n")
     done = run("evaluate m.lw n.csv --ignore-unknown-labels", code=2)
-    assert "No row of the data has a class that the model knows" in done.err
+    assert "No row of the data has a class of the model" in done.err
 
 
 def test_one_zero_columns_and_lists_of_a_path_are_classes_too(run, model, tmp_path):

@@ -29,7 +29,7 @@ def keys(run, rows, tmp_path):
 def test_every_command_takes_a_key(run, keys, words):
     done = run(*words, "--key", "other.key", code=2)
     assert done.err.endswith(
-        "its signature is not of this key; it was signed with another, or changed since.\n"
+        "its signature does not match the key; it was signed with another key, or changed since.\n"
     )
     assert not {"r.html", "n.lw"} & {path.name for path in keys.iterdir()}
     if words[0] in ("predict", "decide"):

@@ -107,7 +107,7 @@ def test_models_share_axes(case):
 
 def test_what_cannot_be_drawn_is_refused(case):
     Y, table = case
-    with pytest.raises(ValueError, match=r"is 1\.5; probabilities must be"):
+    with pytest.raises(ValueError, match=r"is 1\.5; pass numbers from 0 to 1"):
         CalibrationCurveDisplay.from_predictions(Y, np.where(table > 0.9, 1.5, table))
     with pytest.raises(ValueError, match="n_bins is 0"):
         CalibrationCurveDisplay.from_predictions(Y, table, n_bins=0)

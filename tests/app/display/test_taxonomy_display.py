@@ -219,8 +219,8 @@ def test_labels_are_those_that_the_model_names():
 @pytest.mark.parametrize(
     ("truths", "predicted", "message"),
     [
-        (["cat", "fish"], ["cat", "cat"], "y_true at row 1 is 'fish', which is no node of the taxonomy"),
-        ([None, "cat"], ["fish", "fish"], "y_pred at row 1 is 'fish', which is no node"),
+        (["cat", "fish"], ["cat", "cat"], "y_true at row 1 is 'fish', not a node of the taxonomy"),
+        ([None, "cat"], ["fish", "fish"], "y_pred at row 1 is 'fish', not a node"),
         (["cat"], [None], "y_pred at row 0 is missing"),
         ([None], ["cat"], "no observed class"),
         (pd.DataFrame({"fish": [1]}), [[1]], "The label 'fish' is not in the taxonomy"),

@@ -119,7 +119,7 @@ def test_classes_that_do_not_fit(tree_model, tree_rows):
     with pytest.raises(ValueError, match="'elsewhere' of row 3"):
         measure(rows, y, "error", lambda words: None)
     assert len(measure(rows, y, "ignore", lambda words: None).outcomes.truth) == 149
-    with pytest.raises(ValueError, match="No row of the data has a class that the model knows"):
+    with pytest.raises(ValueError, match="No row of the data has a class of the model"):
         measure(rows, [None] * 150, "error", lambda words: None)
     with pytest.raises(ValueError, match="No row of the data has a class of the model, only nodes above"):
         measure(rows, [taxonomy.parent[entry] for entry in classes[108:]], "error", lambda words: None)
@@ -127,5 +127,5 @@ def test_classes_that_do_not_fit(tree_model, tree_rows):
     several[4, :2] = 1
     with pytest.raises(ValueError, match="Row 4 has two most specific nodes"):
         measure(rows, several, "error", lambda words: None)
-    with pytest.raises(ValueError, match=r"row 4 .* has several labels"):
+    with pytest.raises(ValueError, match=r"Row 4 .* has several labels"):
         known_classes(several, rows.label_names, None, "error")

@@ -1,9 +1,9 @@
-"""The kernel matrix of the training rows, as an operator: blocks, products, a memory budget.
+"""The kernel matrix of the training rows as an operator: blocks, products, a memory budget.
 
 A constant is added to every entry for the intercept (section 3 of the M3L paper).
-The matrix is kept when the memory budget allows it, written as a product of features
-where that is cheaper (Seeger 2008, appendix D.3) or nearly the matrix (section 7.4.3), and computed
-panel by panel in every product otherwise; who asks does not see the difference.
+The matrix is stored if the memory budget allows it, written as a product of features
+if that is cheaper (Seeger 2008, appendix D.3) or close to the matrix (section 7.4.3), and otherwise computed
+panel by panel in every product; callers see no difference.
 """
 
 from labelweave.features.gram.choose import choose_gram

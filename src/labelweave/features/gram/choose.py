@@ -1,16 +1,16 @@
-"""Which form of a kernel matrix is the cheapest that fits into memory.
+"""Choose the cheapest form of a kernel matrix that fits into memory.
 
 Work is counted in multiplications of a dense matrix product.  A fit takes about 100 products with
-p columns; n rows, d features, z entries that are not zero, c_j of them in feature j:
+p columns; n rows, d features, z non-zero entries, c_j of them in feature j:
 
-    dense features     2 n d p                a product
-    sparse features    8 z p + 130 n p        a product
-    kept               n^2 p                  a product, and making the matrix once
-    computed anew      n^2 p                  a product, and making the matrix each time
+    dense features     2 n d p                per product
+    sparse features    8 z p + 130 n p        per product
+    stored             n^2 p                  per product, and computing the matrix once
+    recomputed         n^2 p                  per product, and computing the matrix each time
 
-Making the matrix takes ``n^2 d / 2`` from dense features or ``30 sum_j c_j^2`` from sparse ones, and
-``100 n^2`` for what is done to every entry.  The kernel matrix of other than explicit features
-is kept if it fits.
+Computing the matrix takes ``n^2 d / 2`` from dense features or ``30 sum_j c_j^2`` from sparse ones, and
+``100 n^2`` for operations on every entry.  The kernel matrix without explicit features
+is stored if it fits.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 
-# Measured on one core of an EPYC with AVX-512, float64, n = 10,000, 100 entries a row, p = 160:
-# OpenBLAS makes 22 multiplications a nanosecond, the sparse product 5.5 (in float32 47 and 11); copies to
-# and from tiles take 6 ns an entry; products of two sparse rows 1.2 to 4.5 ns a common entry
-# and 10 ns a pair.
+# Measured on one core of an EPYC with AVX-512, float64, n = 10,000, 100 entries per row, p = 160:
+# OpenBLAS does 22 multiplications per nanosecond, the sparse product 5.5 (in float32 47 and 11); copies to
+# and from tiles take 6 ns per entry; products of two sparse rows 1.2 to 4.5 ns per common entry
+# and 10 ns per pair.
 _SPARSE_WORK = 4.0
 _COPY_WORK = 130.0
 _PAIR_WORK = 60.0
 _ENTRY_WORK = 200.0
-_PRODUCTS = 100  # in a fit
-_NARROWEST = 16  # columns; fewer take as long, since the matrix must be read
+_PRODUCTS = 100  # per fit
+_NARROWEST = 16  # columns; fewer take as long, limited by reading the matrix
 _STREAM_BYTES = 64e6
 _SMALLEST_STREAM_BYTES = 3e5
 
 
 @dataclass(frozen=True)
 class _Form:
-    """A form of the matrix: the work of a fit, the memory, and how to make it."""
+    """A form of the matrix: the work per fit, the memory, and its constructor."""
 
     work: float
     n_bytes: float
@@ -70,13 +70,13 @@ def choose_gram(
     dtype: npt.DTypeLike = np.float64,
     constant: float = 0.0,
 ) -> Gram:
-    """Choose the form of a kernel matrix that makes a fit cheapest.
+    """Choose the form of a kernel matrix with the cheapest fit.
 
-    explicit_features: features whose dot products are the matrix, if there are such.
-    n_columns: columns of a usual product.
-    Returns A :class:`FeatureGram`, :class:`SparseFeatureGram`, :class:`StoredGram` or :class:`StreamedGram`;
-        the module's text states the model of their costs.  A :class:`FactorGram` of features elsewhere.
-    Raises ValueError if the budget is too small for any form, with the smallest that is not.
+    explicit_features: features whose dot products are the matrix, if they exist.
+    n_columns: columns of a typical product.
+    Returns a :class:`FeatureGram`, :class:`SparseFeatureGram`, :class:`StoredGram` or :class:`StreamedGram`,
+        by the cost model of this module; a :class:`FactorGram` for features on a cluster.
+    Raises ValueError if the budget is too small for any form, with the smallest sufficient one.
     """
     if explicit_features is not None and explicit_features.is_apart:
         return FactorGram(explicit_features, np.zeros(source.n_rows), constant, dtype, workers)
@@ -102,15 +102,15 @@ def choose_gram(
         least = np.ceil(min(form.n_bytes for form in forms) / 1e5) / 10
         raise ParameterError(
             f"`memory_budget` is {budget_bytes / 1e6:g} MB, too small for the kernel matrix of "
-            f"{n_rows} rows; give at least {least:g} MB."
+            f"{n_rows} rows; pass at least {least:g} MB."
         )
     best = min(fitting, key=lambda form: form.work)
     if best is forms[1]:
         warn_of_time(
             f"The kernel matrix of {n_rows} rows does not fit `memory_budget={budget_bytes / 1e6:g}`, and is "
-            f"computed anew in each of about {_PRODUCTS} products of a fit, which",
+            f"recomputed in each of about {_PRODUCTS} products of a fit, which",
             best.work / MULTIPLICATIONS / workers.n_threads,
-            f"give a `memory_budget` of {forms[0].n_bytes / 1e6:.0f} megabytes, a `kernel_rank`, or fewer "
+            f"pass a `memory_budget` of {forms[0].n_bytes / 1e6:.0f} megabytes, a `kernel_rank`, or fewer "
             "rows.",
         )
     return best.make()
@@ -133,7 +133,7 @@ def _feature_forms(
     stored = features.data.data if features.is_sparse else features.data
     n_entries = float(np.count_nonzero(stored))
     tiles = width + -width % TILE
-    # in float64, and once more in float32 where products are asked for in it
+    # in float64, and once more in float32 for products in single precision
     number_bytes = 8.0 if dtype == np.float64 else 12.0
     sparse_bytes = 2 * (number_bytes + 4) * n_entries + SparseFeatureGram.scratch_bytes(n, d)
     return [

@@ -1,11 +1,11 @@
-"""Kernel matrices of low rank: incomplete Cholesky factors, and the matrix that one stands for.
+"""Low-rank kernel matrices: incomplete Cholesky factors, and the matrix approximated by one.
 
-``K ~ G G^T + diag(K - G G^T)`` with few columns, of which only the active rows' columns of K are ever
-computed (Seeger 2008, section 7.4.3): the diagonal is that of K, the rest what the active rows tell of it,
-and a model keeps these only.  Pivots are the largest, or drawn at random, some at a time (Chen, Epperly,
+``K ~ G G^T + diag(K - G G^T)`` with few columns; only the columns of K at the active rows are computed
+(Seeger 2008, section 7.4.3): the diagonal is exact, the rest follows from the active rows, and a model stores
+only these.  Pivots are the largest, or drawn at random in batches (Chen, Epperly,
 Tropp and Webber, Communications on Pure and Applied Mathematics 78, 2025): proposals, accepted with the odds
 of drawing them one by one (Epperly, Tropp and Webber, "Embrace rejection", 2024); the entries between
-proposals settle that before any column is computed.
+proposals decide that before any column is computed.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from labelweave.foundation.array_types import Array, RowsByClasses
 from labelweave.foundation.arrays import Workers, panels
 
 _JITTER = 1e-8  # of the largest diagonal entry
-_CANDIDATES = 128  # pivots that are proposed at once
-COLUMNS_APART = 2000  # of factors of rows elsewhere, where no rank is given
-_ROUNDING = 1e-10  # of the largest diagonal entry; a smaller residual is no pivot
+_CANDIDATES = 128  # pivots proposed at once
+COLUMNS_APART = 2000  # of factors of rows on a cluster, without a given rank
+_ROUNDING = 1e-10  # of the largest diagonal entry; smaller residuals are not pivots
 
 
 @dataclass(frozen=True)
 class IncompleteFactor:
     """An incomplete factor G of a kernel matrix K.
 
-    features (n, r): G, as features of the rows, which may be elsewhere.
+    features (n, r): G, as features of the rows, which may be on a cluster.
     triangle (r, r): its rows at the pivots, in their order, lower triangular.
-    active_rows (r,): the pivots, in the order in which they were taken.
+    active_rows (r,): the pivots, in the order of selection.
     left (n,): the diagonal of ``K - G G^T``, at least 0.
     """
 
@@ -52,7 +52,7 @@ class IncompleteFactor:
 
 
 class GrowingRows(ABC):
-    """The rows of a factor that gets columns, some at a time, and the entries of the matrix they need."""
+    """The rows of a factor that grows by columns, and the matrix entries that they need."""
 
     n_rows: int
     dtype: Any
@@ -67,14 +67,14 @@ class GrowingRows(ABC):
 
     @abstractmethod
     def known(self, which: Array) -> Array:
-        """Return k rows of the factor, shape (k, r)."""
+        """Return k rows of the current factor, shape (k, r)."""
 
     @abstractmethod
     def append(self, pivots: Array, triangle: Array, slack: float) -> npt.NDArray[np.float64]:
         """Add the columns of k pivots, whose residual block is triangle triangle^T.
 
-        slack: by how much the square of a new entry may be more than what is left of the diagonal.
-        Returns what is left of the diagonal, shape (n,).
+        slack: by how much the square of a new entry may exceed the residual diagonal.
+        Returns the residual diagonal, shape (n,).
         """
 
     @abstractmethod
@@ -82,23 +82,23 @@ class GrowingRows(ABC):
         """Return the factor."""
 
     def of_rows(self, kept: Array) -> GramSource:
-        """Return the matrix of some rows, of which no factor has begun."""
+        """Return the matrix of some rows, with an empty factor."""
         raise NotImplementedError
 
 
 def incomplete_cholesky(
     source: GramSource | Gram, rank: int, workers: Workers, seed: int = 0
 ) -> IncompleteFactor:
-    """Factorise a positive semi-definite matrix incompletely.
+    """Compute an incomplete Cholesky factorization of a positive semi-definite matrix.
 
-    source: the matrix, whose precision the factor gets, or its entries; of rows elsewhere
+    source: the matrix, whose precision the factor has, or its entries; for rows on a cluster
         :class:`GrowingRows`.
-    rank: the largest number of pivots, which are drawn with odds proportional to the diagonal that is left.
-    Returns the factor; of fewer columns than allowed if nothing but rounding is left.
+    rank: the largest number of pivots, drawn with odds proportional to the residual diagonal.
+    Returns the factor; with fewer columns if the residual is only rounding.
     Raises ValueError if no pivot is allowed.
     """
     if rank < 1:
-        raise ValueError(f"rank is {rank}; a low-rank kernel matrix needs at least 1 column.")
+        raise ValueError(f"rank is {rank}; pass at least 1, for one column of the low-rank kernel matrix.")
     if isinstance(source, GrowingRows):
         rows: GrowingRows = source
     else:
@@ -127,7 +127,7 @@ class _GrowingFactor:
         self.most = min(rank, rows.n_rows)
 
     def odds(self) -> Array:
-        """Return the diagonal that is left, 0 where it is rounding."""
+        """Return the residual diagonal, 0 where it is rounding."""
         return np.where(self.is_open & (self.left > self.smallest_pivot), self.left, 0.0)
 
     def is_wanted(self) -> bool:
@@ -181,7 +181,7 @@ class _RowsInMemory(GrowingRows):
             self.factor[rows, new] = new_entries(residual, triangle, self.left[rows], slack)
 
         self.workers.each(one, panels(len(columns)))
-        # at pivots the values are known, free of rounding
+        # at pivots the values are exact
         self.factor[self.active, new] = 0
         self.factor[pivots, new] = triangle
         self.active = np.concatenate([self.active, pivots])
@@ -194,11 +194,11 @@ class _RowsInMemory(GrowingRows):
 
 
 def new_entries(residual: Array, triangle: Array, left: Array, slack: float) -> Array:
-    """Solve for new entries of rows; take their squares off what is left, and keep them within that.
+    """Solve for new entries of rows, clip them to the residual, and subtract their squares from it.
 
-    They are more if the matrix is not quite positive semi-definite, as one in single precision is.
+    They exceed it if the matrix is not quite positive semi-definite, as in single precision.
     left (n,): changed in place.
-    slack: by how much the squares may be more.
+    slack: by how much the squares may exceed it.
     Shapes: residual (n, k), triangle (k, k).
     """
     solved: Array = sl.solve_triangular(triangle, residual.T, lower=True, check_finite=False).T
@@ -213,7 +213,7 @@ def new_entries(residual: Array, triangle: Array, left: Array, slack: float) -> 
 def _accepted(
     candidates: Array, corner: Array, smallest: float, thresholds: Array, room: int
 ) -> tuple[list[int], Array]:
-    """Choose pivots: a candidate is accepted if its residual is above its threshold's share of the first."""
+    """Accept pivots whose residual exceeds their threshold times the residual at the start."""
     corner = corner.copy()
     least = np.maximum(smallest, thresholds * corner.diagonal())
     factor, accepted = np.zeros_like(corner), list[int]()
@@ -225,15 +225,15 @@ def _accepted(
             factor[:, len(accepted)] = column
             accepted.append(turn)
             again = np.flatnonzero(candidates == candidates[turn])
-            corner[again, again] = 0.0  # which rounding may not leave where gamma is huge
+            corner[again, again] = 0.0  # rounding may leave more where gamma is huge
     return accepted, factor[accepted, : len(accepted)]
 
 
 class FactorGram(Gram):
-    """The matrix ``G G^T + diag(left) + constant``, G being features of the rows, which may be elsewhere.
+    """The matrix ``G G^T + diag(left) + constant``, with features G of the rows, possibly on a cluster.
 
-    constant: added to every entry; it is no part of what G approximates.
-    dtype: the precision in which G is held.
+    constant: added to every entry; not part of the matrix that G approximates.
+    dtype: the precision of G.
     """
 
     def __init__(
@@ -264,7 +264,7 @@ class FactorGram(Gram):
 
     def block(self, rows: Array) -> Array:
         chosen = self._rows(rows).astype(np.float64)
-        # a row that is named twice has what is left at all its pairs
+        # a repeated row has the residual at all its pairs
         return chosen @ chosen.T + self.constant + np.where(rows[:, None] == rows, self.left[rows], 0.0)
 
     def product(self, vectors: Array) -> Array:
@@ -294,7 +294,7 @@ class LowRankGram(FactorGram):
     def at_rows(cls, source: GramSource, active_rows: Array, workers: Workers) -> LowRankGram:
         """Approximate through given active rows, so that the matrix is a smooth function of the kernel.
 
-        The matrix of the active rows gets a little more on its diagonal, as it may be singular.
+        The matrix of the active rows gets a small multiple of the identity, as it may be singular.
         """
         across = source.block(np.arange(source.n_rows), active_rows, np.float64)
         corner = across[active_rows].copy()
@@ -309,7 +309,7 @@ class LowRankGram(FactorGram):
         return cls(IncompleteFactor(features, triangle, active_rows, left), 0.0, np.float64, workers)
 
     def by_entries(self, left: Array, right: Array) -> tuple[Array, Array, Array]:
-        """Differentiate ``<left, K right>`` by the entries of the true matrix that this one is made of.
+        """Differentiate ``<left, K right>`` with respect to the exact entries that define this matrix.
 
         Those between all rows and the active ones, those among the active ones, and the diagonal; with
         ``B = G triangle^-1`` and M = left right^T without its diagonal s they are ``(M + M^T) B``,
@@ -323,10 +323,10 @@ class LowRankGram(FactorGram):
         return across, among, own
 
     def active_coefficients(self, dual: RowsByClasses) -> npt.NDArray[np.float64]:
-        """Turn coefficients of all rows into those of the active ones, in their order: shape (r, C).
+        """Convert coefficients of all rows to those of the active ones, in their order: shape (r, C).
 
-        Scores at new points are ``K(x, I) @ coefficients + constant * dual.sum(axis=0)``, I being the
-        active rows: the kernel of new points with row j is taken as ``K(x, I) triangle^-T G_j^T``.
+        Scores at new points are ``K(x, I) @ coefficients + constant * dual.sum(axis=0)`` for the active rows
+        I: the kernel of new points with row j is approximated by ``K(x, I) triangle^-T G_j^T``.
         """
         inner = self.map.gradient(dual)
         if not len(inner):

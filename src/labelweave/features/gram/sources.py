@@ -1,6 +1,6 @@
-"""Where the entries of a kernel matrix come from: a kernel between rows, or a matrix that was given.
+"""Sources of the entries of a kernel matrix: a kernel between rows, or a precomputed matrix.
 
-What users give is checked to be a kernel: square, symmetric, positive semi-definite.
+Matrices of users are checked to be kernels: square, symmetric, positive semi-definite.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from labelweave.features.kernels import CallableKernel, Kernel
 from labelweave.foundation.array_types import Array, RowsByRows
 from labelweave.foundation.arrays import Workers, panels
 
-_SAMPLE = 1000  # rows; eigenvalues of so many take a tenth of a second
-_TOLERANCE = 1e-6  # of the largest entry or eigenvalue: kernels computed in float32 pass
+_SAMPLE = 1000  # rows; their eigenvalues take a tenth of a second
+_TOLERANCE = 1e-6  # relative to the largest entry or eigenvalue: float32 kernels pass
 
 
 class GramSource(Protocol):
-    """Where the entries of a kernel matrix come from."""
+    """A source of the entries of a kernel matrix."""
 
     n_rows: int
 
     def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
-        """Compute a fresh array of the entries of some rows and columns, slices or ndarrays of int."""
+        """Compute a new array of the entries of some rows and columns, slices or ndarrays of int."""
 
     def diagonal(self) -> npt.NDArray[np.float64]:
         """Compute the diagonal, shape (n,)."""
 
 
 class KernelSource:
-    """A kernel, its parameters numbers, between the rows of a feature matrix.
+    """A kernel with numeric parameters, between the rows of a feature matrix.
 
-    Panels of rows are kept with what a kernel made of them, such as leaves of trees, as factors ask for the
-    same ones again and again.
+    Panels of rows cache what a kernel computes of them, such as leaves of trees, since factorizations use the
+    same panels repeatedly.
     """
 
     def __init__(self, kernel: Kernel, features: FeatureMatrix) -> None:
@@ -67,7 +67,7 @@ class KernelSource:
 
 
 def kernel_source(kernel: Kernel, features: FeatureMatrix) -> GramSource:
-    """Return the entries of the kernel matrix of rows, wherever they are."""
+    """Return the entries of the kernel matrix of rows, in memory or on a cluster."""
     if features.is_apart:
         made: GramSource = features.matrix_apart(kernel)
         return made
@@ -79,7 +79,7 @@ def _same(rows: Any, columns: Any) -> bool:
 
 
 class PrecomputedSource:
-    """A kernel matrix that was given, of all rows with all rows."""
+    """A precomputed kernel matrix of all rows with all rows."""
 
     def __init__(self, matrix: Array) -> None:
         self.matrix, self.n_rows = matrix, len(matrix)
@@ -106,14 +106,14 @@ class RowsOfSource:
 
 
 def is_known_semidefinite(kernel: Kernel) -> bool:
-    """Tell whether a kernel is made of the library's own alone, which are positive semi-definite."""
+    """Return whether a kernel consists of the library's own, which are positive semi-definite."""
     parts = [kernel, *(part for part in kernel.get_params().values() if isinstance(part, Kernel))]
     own = (type(part).__module__.startswith("labelweave.") for part in parts)
     return all(own) and not any(isinstance(part, CallableKernel) for part in parts)
 
 
 def checked_kernel_matrix(matrix: RowsByRows) -> RowsByRows:
-    """Return a kernel matrix; a ValueError if it is not square or not symmetric, naming an entry."""
+    """Return a kernel matrix; raise ValueError if it is not square or not symmetric, with an entry."""
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
             f"X has shape {matrix.shape} but kernel='precomputed' needs the square kernel matrix of the "
@@ -128,21 +128,21 @@ def checked_kernel_matrix(matrix: RowsByRows) -> RowsByRows:
             i += rows.start
             raise ValueError(
                 f"The precomputed kernel is not symmetric: entry ({i}, {j}) is {matrix[i, j]:g} and "
-                f"({j}, {i}) is {matrix[j, i]:g}; give (K + K.T) / 2 if that is rounding."
+                f"({j}, {i}) is {matrix[j, i]:g}; pass (K + K.T) / 2 if that is rounding."
             )
     return matrix
 
 
 def check_positive_semidefinite(source: GramSource, seed: int) -> None:
-    """Look among a sample of rows for directions in which a kernel is negative; ValueError if there are."""
+    """Check a kernel on a sample of rows; raise ValueError if it is negative in some direction."""
     chosen = np.random.default_rng(seed).permutation(source.n_rows)[:_SAMPLE]
     corner = source.block(chosen, chosen, np.float64)
     size = max(float(np.abs(corner).max(initial=0.0)), np.finfo(float).tiny)
     asymmetry = float(np.abs(corner - corner.T).max(initial=0.0))
     if asymmetry > _TOLERANCE * size:
         raise ValueError(
-            f"The kernel is not symmetric: swapping two rows changes its value by {asymmetry:.3g}; a kernel "
-            "k needs k(a, b) = k(b, a)."
+            f"The kernel is not symmetric: swapping two rows changes its value by {asymmetry:.3g}; use a "
+            "kernel k with k(a, b) = k(b, a)."
         )
     with Workers().running():
         values = np.linalg.eigvalsh((corner + corner.T) / 2)

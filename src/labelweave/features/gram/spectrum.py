@@ -1,9 +1,9 @@
 """Eigenvalues of a kernel matrix, exact or of its largest part.
 
-A smooth kernel's matrix is close to low rank: most eigenvalues are small beside
+A smooth kernel's matrix is close to low rank: most eigenvalues are small compared with
 the few large ones that make it ill-conditioned.  ``K ~ U diag(e) U^T + rest I`` with
-U thin is what a solver needs to take large steps; what the approximation leaves
-out it corrects with products of K itself.
+a thin U is what a solver needs for large steps; products with K itself
+correct the approximation error.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.arrays.linear_algebra import as_type, columns_of, contiguous, eigh
 
-_NEGLIGIBLE = 1e-10  # of the largest eigenvalue
-_ROUNDING = 1e-7  # of the largest eigenvalue, in single precision
-_FIRST_REST = 0.6  # of the smallest eigenvalue found
+_NEGLIGIBLE = 1e-10  # relative to the largest eigenvalue
+_ROUNDING = 1e-7  # relative to the largest eigenvalue, in single precision
+_FIRST_REST = 0.6  # relative to the smallest computed eigenvalue
 
 
 @dataclass(frozen=True)
 class GramSpectrum:
-    """The matrix ``U diag(e) U^T + rest I`` beside a kernel matrix.
+    """The approximation ``U diag(e) U^T + rest I`` of a kernel matrix.
 
-    rest: the part of the identity; 0 when the spectrum is exact.
+    rest: the coefficient of the identity; 0 if the spectrum is exact.
     Shapes: vectors (n, r), values (r,).
     """
 
@@ -38,36 +38,36 @@ class GramSpectrum:
 
 
 def full_spectrum(gram: StoredGram) -> GramSpectrum:
-    """Compute all eigenvalues of a stored matrix, at a cost that grows with the cube of its rows."""
+    """Compute all eigenvalues of a stored matrix; the cost is cubic in its rows."""
     values, vectors = eigh(as_type(gram.table, np.float64))
     kept = values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
     return GramSpectrum(contiguous(columns_of(vectors, kept)), values[kept], 0.0, is_exact=True)
 
 
 def feature_spectrum(gram: FeatureGram) -> GramSpectrum:
-    """Compute the eigenvalues of dot products from the features, of which there are few, to rounding."""
+    """Compute the eigenvalues of dot products from few features, up to rounding."""
     table = gram.exact_table.copy()
-    rounding = table.shape[1] * np.finfo(float).eps  # eigenvalues that small are noise
+    rounding = table.shape[1] * np.finfo(float).eps  # smaller eigenvalues are noise
     vectors, values = _orthonormal(table, gram.workers, rounding)
     return GramSpectrum(vectors, values, 0.0, is_exact=True)
 
 
 def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> GramSpectrum:
-    """Approximate the largest eigenvalues; ``rest`` is a first guess, below the largest one left out.
+    """Approximate the largest eigenvalues; ``rest`` is a first estimate, below the largest omitted one.
 
     A randomly pivoted incomplete Cholesky factor spans a first subspace.  One product with the matrix turns
-    it towards the leading one (the Nyström form of a subspace step).  Animals with Attributes, 2,000 images,
-    rank 200: the largest eigenvalue left out falls from 6.3 to 1.7, the best possible being 1.1.
+    it towards the leading one (the Nyström form of a subspace iteration).  Animals with Attributes, 2,000
+    images, rank 200: the largest omitted eigenvalue falls from 6.3 to 1.7; the optimum is 1.1.
     """
     factor = incomplete_cholesky(gram, rank, workers, seed).factor
     vectors, values = _orthonormal(_after_a_step(gram, factor, workers), workers, _NEGLIGIBLE)
-    left_out = max(0.0, float(gram.diagonal().sum() - values.sum()))  # no eigenvalue left out is larger
+    left_out = max(0.0, float(gram.diagonal().sum() - values.sum()))  # no omitted eigenvalue is larger
     rest = min(left_out, _FIRST_REST * float(values.min(initial=np.inf)))
     return GramSpectrum(vectors, values, rest, is_exact=False)
 
 
 def _after_a_step(gram: Gram, factor: Array, workers: Workers) -> Array:
-    """Return F with ``F F^T = K Q (Q^T K Q)^-1 Q^T K``, Q spanning the factor, which is overwritten."""
+    """Return F with ``F F^T = K Q (Q^T K Q)^-1 Q^T K`` for Q spanning the factor, which is overwritten."""
     turn, _ = _whitening(workers.inner(factor, factor).astype(np.float64), _ROUNDING)
     span = workers.turn(factor, turn)  # orthonormal enough
     image = gram.product(np.ascontiguousarray(span))
@@ -77,17 +77,17 @@ def _after_a_step(gram: Gram, factor: Array, workers: Workers) -> Array:
 
 
 def _whitening(square: Array, negligible: float) -> tuple[Array, Array]:
-    """Return W with ``W^T square W = I`` and its eigenvalues, but for those below a share of the largest."""
+    """Return W with ``W^T square W = I`` and its eigenvalues, without those negligible to the largest."""
     values, vectors = np.linalg.eigh(square)
     kept = values > negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
     return vectors[:, kept] / np.sqrt(values[kept]), values[kept]
 
 
 def _orthonormal(factor: Array, workers: Workers, negligible: float) -> tuple[Array, Array]:
-    """Return orthonormal U and e with ``factor factor^T = U diag(e) U^T``, in the place of the factor.
+    """Return orthonormal U and e with ``factor factor^T = U diag(e) U^T``, overwriting the factor.
 
-    Parts beneath a share of the largest e are left out.  Rounding leaves the first U only nearly
-    orthonormal; a second turn, by the least rotation, makes it so.
+    Parts below a fraction of the largest e are dropped.  Rounding leaves the first U only nearly
+    orthonormal; a second step, by the smallest rotation, corrects it.
     """
     turn, values = _whitening(workers.inner(factor, factor, np.float64), negligible)
     nearly = workers.turn(factor, turn)

@@ -1,8 +1,8 @@
-"""A kernel matrix that is kept, computed anew in every product, or of features; what every form can do.
+"""Kernel matrices that are stored, recomputed in every product, or given by features; the common operations.
 
-Of features of which few are not zero, ``K V = X (X^T V)`` is two sparse products and never the matrix K
-(Seeger 2008, appendix D.3).  X is held row by row both as it is and transposed, so that both products gather
-rows of a dense matrix and scatter none: the order of the additions is that of the entries, whatever the
+For sparse features, ``K V = X (X^T V)`` is two sparse products without the matrix K
+(Seeger 2008, appendix D.3).  X is stored by rows, both as it is and transposed, so that both products gather
+rows of a dense matrix and never scatter: the order of additions is that of the entries, for any number of
 threads.
 """
 
@@ -29,7 +29,7 @@ class Gram(ABC):
 
     n_rows: int
     dtype: Any
-    """The precision in which entries are held, or computed where a product does not ask for more."""
+    """The precision of stored entries, or of computed ones unless a product needs more."""
 
     @abstractmethod
     def diagonal(self) -> npt.NDArray[np.float64]:
@@ -45,18 +45,18 @@ class Gram(ABC):
 
     @abstractmethod
     def product(self, vectors: Array) -> Array:
-        """Compute ``K @ vectors``, of shape (n, p) and the type of the vectors.
+        """Compute ``K @ vectors``, with shape (n, p) and the type of the vectors.
 
         In float64 the entries are computed, or at least summed, in float64.
         """
 
 
-_SMALLEST_SIDE, _LARGEST_SIDE = 64, 2048  # of the blocks in which a matrix is computed
+_SMALLEST_SIDE, _LARGEST_SIDE = 64, 2048  # of the blocks of a matrix
 _LANES = 4
 
 
 class StreamedGram(Gram):
-    """A kernel matrix that is computed panel by panel whenever it is used.
+    """A kernel matrix that is computed panel by panel on each use.
 
     panel_bytes: memory for the panels of all threads together.
     """
@@ -94,8 +94,8 @@ class StreamedGram(Gram):
     def product(self, vectors: Array) -> Array:
         """Compute the product; see :meth:`Gram.product`.
 
-        Every pair of rows is computed once and serves both of them.  The pairs of panels are dealt
-        to a fixed number of lanes, each with a sum of its own, so that the threads do not matter.
+        Every pair of rows is computed once and used for both.  The pairs of panels are assigned
+        to a fixed number of lanes, each with its own sum, so that results do not depend on the threads.
         """
         cuts = panels(self.n_rows, self._block_side(vectors.dtype))
         pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
@@ -113,8 +113,8 @@ class StreamedGram(Gram):
         return np.asarray(sum(sums[1:], self.constant * vectors.sum(axis=0) + sums[0]))
 
     def _block_side(self, dtype: npt.DTypeLike) -> int:
-        # a block of values needs room for a second one while it is computed; what a lane may use does
-        # not depend on the threads, since the sizes of blocks decide the last bits
+        # a block of values needs memory for a second one while it is computed; the memory of a lane does not
+        # depend on the threads, since block sizes determine the last bits
         entries = self.panel_bytes / (2 * np.dtype(dtype).itemsize * _LANES)
         return int(min(_LARGEST_SIDE, max(_SMALLEST_SIDE, np.sqrt(entries))))
 
@@ -123,7 +123,7 @@ _BUILD_PANEL = 1024
 
 
 class StoredGram(Gram):
-    """A kernel matrix that is kept; ``origin`` is it in double precision if the table has less."""
+    """A stored kernel matrix; ``origin`` is the matrix in double precision if the table has less."""
 
     def __init__(self, table: Array, workers: Workers, origin: Gram | None = None) -> None:
         self.table, self.workers, self.origin = table, workers, origin
@@ -133,7 +133,7 @@ class StoredGram(Gram):
     def from_source(
         cls, source: GramSource, constant: float, dtype: npt.DTypeLike, workers: Workers
     ) -> StoredGram:
-        """Compute the matrix, each pair of rows once, in float64 and rounded once."""
+        """Compute the matrix, each pair of rows once, in float64 with one final rounding."""
         table = np.empty((source.n_rows, source.n_rows), dtype)
         cuts = panels(source.n_rows, _BUILD_PANEL)
         pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
@@ -164,10 +164,10 @@ class StoredGram(Gram):
 
 
 class FeatureGram(Gram):
-    """The dot products of explicit features that are held densely, never written out.
+    """The dot products of dense explicit features, without the matrix.
 
     exact_table (n, d or d + 1): the features with a column for the constant, reflected: their dot products
-        are the kernel.  Of more columns than rows it is the square factor of an LQ factorisation.
+        are the kernel.  With more columns than rows it is the square factor of an LQ factorization.
     """
 
     def __init__(
@@ -199,25 +199,25 @@ class FeatureGram(Gram):
         return self.workers.matmul(table, self.workers.inner(table, vectors))
 
     def weights(self, variables: Array) -> Array:
-        """Return the weights of the table's columns that variables of the rows make, in double precision."""
+        """Return the weights of the table's columns for variables of the rows, in double precision."""
         return self.workers.inner(self.exact_table, variables)
 
     def scores(self, weights: Array) -> Array:
         return self.workers.matmul(self.exact_table, weights)
 
     def feature_weights(self, weights: Array) -> Array:
-        """Return weights of the features and the constant, shape (d or d + 1, L), for those of the table."""
+        """Convert weights of the table to those of the features and the constant, shape (d or d + 1, L)."""
         turned = weights if self._turn is None else self._turn @ weights
         return turned if self._mirror is None else turned - self._mirror[:, None] * (self._mirror @ turned)
 
 
 def _reflect(table: Array, workers: Workers) -> Array | None:
-    """Reflect rows in place so that their mean lies along the axis that it is nearest to.
+    """Reflect rows in place so that their mean lies along its nearest axis.
 
-    No dot product changes, but features far from 0 beside their spread become one large column and small
-    ones, where they have a squared mean in every entry of a factor, beside which rounding hides the rest.
+    Dot products do not change, but features far from 0 relative to their spread become one large column and
+    small ones; otherwise every entry of a factor contains a squared mean, and rounding hides the rest.
 
-    Returns the normal of the mirror, of length sqrt(2); None where nothing was reflected.
+    Returns the normal of the mirror, of length sqrt(2); None if nothing was reflected.
     """
     mirror = table.mean(axis=0) if len(table) else np.zeros(table.shape[1])
     largest = np.abs(mirror).max(initial=0.0)
@@ -233,7 +233,7 @@ def _reflect(table: Array, workers: Workers) -> Array | None:
 
 
 class StoredRows:
-    """All rows of a kernel matrix that is kept, with the methods of :class:`CachedRows`."""
+    """All rows of a stored kernel matrix, with the methods of :class:`CachedRows`."""
 
     def __init__(self, gram: StoredGram) -> None:
         self.table, self.n_slots = gram.table, gram.n_rows
@@ -243,20 +243,20 @@ class StoredRows:
         return self.table[indices]
 
     def content(self) -> None:
-        """Tell that there is nothing to tell."""
+        """Return None: there is no cache content."""
 
     def refill(self, content: None) -> None:
         """Do nothing."""
 
 
-TILE = 16  # columns, which stand in one or two cache lines
-_FEW = 3  # vectors, with which a tile would be slower
-_TILES_AT_ONCE = 8  # copied together; one after the other is multiplied, within the cache
-_COPY_PANEL = 256  # rows, so that their pages stay known to the processor from tile to tile
+TILE = 16  # columns, which fill one or two cache lines
+_FEW = 3  # vectors, for which a tile would be slower
+_TILES_AT_ONCE = 8  # copied together, and multiplied one by one within the cache
+_COPY_PANEL = 256  # rows, so that their pages stay in the TLB from tile to tile
 
 
 class SparseFeatureGram(Gram):
-    """The dot products of sparse features (n, d), never written out; ``dtype`` is that of columns alone."""
+    """The dot products of sparse features (n, d), without the matrix; ``dtype`` is that of columns only."""
 
     def __init__(
         self, features: FeatureMatrix, constant: float, dtype: npt.DTypeLike, workers: Workers
@@ -269,7 +269,7 @@ class SparseFeatureGram(Gram):
 
     @staticmethod
     def scratch_bytes(n_rows: int, n_features: int) -> float:
-        """Estimate the memory for vectors within a product in double precision."""
+        """Estimate the memory for vectors within a double-precision product."""
         return 8.0 * TILE * (_TILES_AT_ONCE * n_rows + n_features)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
@@ -292,7 +292,7 @@ class SparseFeatureGram(Gram):
         return product
 
     def _table(self, dtype: np.dtype[Any]) -> tuple[sp.csr_array, SparseProducts]:
-        """Return the features in the type of the vectors; made once."""
+        """Return the features in the type of the vectors; cached."""
         if dtype not in self._tables:
             csr = self.ordered.astype(dtype, copy=False)
             self._tables[dtype] = csr, SparseProducts(csr, dtype, self.workers)
@@ -313,9 +313,9 @@ class SparseFeatureGram(Gram):
 
 
 def _by_frequency(csr: sp.csr_array) -> sp.csr_array:
-    """Number the features anew, the most frequent first and unused ones left out.
+    """Renumber the features, the most frequent first and without unused ones.
 
-    Dot products stay as they are, and what is read most stands together: fewer cache misses.
+    Dot products do not change, and the most used entries are contiguous: fewer cache misses.
     """
     kept = csr.copy()
     kept.eliminate_zeros()
@@ -328,7 +328,7 @@ def _by_frequency(csr: sp.csr_array) -> sp.csr_array:
 
 
 def to_tiles(columns: Array, tiles: Array, workers: Workers) -> None:
-    """Copy columns (n, p) into tiles (t, n, 16), and zeros into what is left of the last one."""
+    """Copy columns (n, p) into tiles (t, n, 16), padded with zeros."""
 
     def one(rows: slice) -> None:
         for tile, some in zip(tiles, panels(columns.shape[1], TILE), strict=True):

@@ -1,4 +1,4 @@
-"""Mercer kernels between rows: named, composed with ``+`` and ``*``, or a function of the user's.
+"""Mercer kernels between rows: named, composed with ``+`` and ``*``, or user functions.
 
 ::
 
@@ -6,8 +6,8 @@
     kernel = kernel.resolved(features)         # gamma as a number, from the training rows
     gram = kernel.block(features, features)
 
-They are scikit-learn estimators, so that a search may name ``kernel__gamma`` or
-``kernel__left__gamma``, and they go into model files.
+They are scikit-learn estimators, so that a search may tune ``kernel__gamma`` or
+``kernel__left__gamma``, and model files can store them.
 """
 
 from labelweave.features.kernels.distances import ARDKernel, LaplacianKernel, RBFKernel

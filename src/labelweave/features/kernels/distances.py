@@ -1,4 +1,4 @@
-"""Kernels that fall off with the distance: RBF (Gaussian), also with a width a feature, and Laplacian."""
+"""Kernels that decay with distance: RBF (Gaussian), also with one width per feature, and Laplacian."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from labelweave.foundation.sklearn_compat import sparse_matmul_to_dense
 from labelweave.model_files import storable
 from labelweave.model_files.schema import LARGEST_WIDTH, LEAST_WIDTH, WIDTH, Maybe, Numbers
 
-_CACHE_ENTRIES = 2**15  # with one array of the same size beside them, within a core's cache
-_MEMORY_ENTRIES = 2**20  # 8 MiB in float64, small enough to be allocated again without page faults
+_CACHE_ENTRIES = 2**15  # with a second array of the same size, within a core's cache
+_MEMORY_ENTRIES = 2**20  # 8 MiB in float64, small enough to be reallocated without page faults
 _CSR_PARTS = ("data", "indices", "indptr")
 
 
 def are_same(rows: FeatureMatrix, columns: FeatureMatrix) -> bool:
-    """Tell whether two features are one object, or look at the same place in memory, which no model's do."""
+    """Return whether two features are one object or share memory, which no model's do."""
     if columns.kept is not None or rows.is_sparse != columns.is_sparse or rows.shape != columns.shape:
         return rows is columns
     left, right = rows.data, columns.data
@@ -36,11 +36,11 @@ def are_same(rows: FeatureMatrix, columns: FeatureMatrix) -> bool:
 
 
 def _is_one_array(left: Array, right: Array) -> bool:
-    return left.__array_interface__ == right.__array_interface__  # place, shape, strides and type
+    return left.__array_interface__ == right.__array_interface__  # address, shape, strides and type
 
 
 def cache_slices(shape: tuple[int, int]) -> list[slice]:
-    """Cut an array into runs of rows that stay in the processor's cache."""
+    """Split an array into blocks of rows that fit in the processor's cache."""
     return panels(shape[0], max(1, _CACHE_ENTRIES // max(1, shape[1])))
 
 
@@ -49,7 +49,7 @@ def memory_slices(shape: tuple[int, int]) -> list[slice]:
 
 
 def dot_products(rows: FeatureMatrix, columns: FeatureMatrix, kind: npt.DTypeLike) -> Array:
-    """Multiply every row with every other one, in float32 or float64, to a new array of shape (m, n)."""
+    """Compute the dot products of all pairs of rows in float32 or float64, a new array of shape (m, n)."""
     if not (rows.is_sparse or columns.is_sparse):
         left = rows.data.astype(kind, copy=False)
         # the product of an array with its own transpose is symmetric, and half the work
@@ -64,7 +64,7 @@ def dot_products(rows: FeatureMatrix, columns: FeatureMatrix, kind: npt.DTypeLik
 def dot_product_blocks(
     rows: FeatureMatrix, columns: FeatureMatrix, kind: npt.DTypeLike
 ) -> Iterator[tuple[slice, Array]]:
-    """Multiply a few rows at a time, in order, with every other one."""
+    """Yield the dot products of blocks of rows with all columns, in order."""
     multiply = _multiplication(rows.is_sparse, columns, kind)
     for some in memory_slices((len(rows), len(columns))):
         part = rows.data[some].astype(kind, copy=False)
@@ -74,7 +74,7 @@ def dot_product_blocks(
 def _multiplication(
     rows_are_sparse: bool, columns: FeatureMatrix, kind: npt.DTypeLike
 ) -> Callable[[Any], Array]:
-    """Turn the columns into what each product with them reads, once for all."""
+    """Prepare the columns once for all products."""
     right = columns.data.astype(kind, copy=False)
     if columns.is_sparse and rows_are_sparse:
         flat = narrow_csr(right.T.tocsr())
@@ -86,7 +86,7 @@ def _multiplication(
 
 
 def narrow_csr(rows: Any) -> Any:
-    """Hold rows as CSR with 32-bit indices, if they are enough, as scikit-learn's loops expect."""
+    """Convert rows to CSR with 32-bit indices if possible, as scikit-learn's loops expect."""
     csr = sp.csr_array(rows)
     if max(csr.nnz, *csr.shape) > np.iinfo(np.int32).max:
         return csr
@@ -97,7 +97,7 @@ def narrow_csr(rows: Any) -> Any:
 # Distances from norms lose to cancellation about epsilon * norm^2.  Up to this gamma * norm^2
 # float32 keeps the exponent right to about 2e-5.
 _FARTHEST_IN_SINGLE = 80.0
-_LARGEST_IN_SINGLE = 1e30  # of gamma and of squared norms
+_LARGEST_IN_SINGLE = 1e30  # for gamma and squared norms
 _LARGEST_EXPONENT = 1e300
 
 
@@ -113,7 +113,7 @@ class GammaKernel(Kernel):
             allowed = is_number(self.gamma) and 0 < self.gamma < np.inf
         if not allowed:
             raise ValueError(
-                f"{type(self).__name__} has gamma={self.gamma!r}; it must be a number > 0, 'scale' or 'auto'."
+                f"{type(self).__name__} has gamma={self.gamma!r}; pass a number > 0, 'scale' or 'auto'."
             )
 
     def _parameter_names(self) -> list[str]:
@@ -130,9 +130,9 @@ class GammaKernel(Kernel):
 
 
 def _gamma_from_data(gamma: str, features: FeatureMatrix) -> float:
-    """Find the width as :class:`sklearn.svm.SVC` does; 1.0 where its formula divides by zero."""
+    """Compute the width like :class:`sklearn.svm.SVC`; 1.0 where its formula divides by zero."""
     scatter = features.shape[1] * (1.0 if gamma == "auto" else _variance(features))
-    # of features below 1e-150 it would be infinite, of those above 1e150 zero
+    # for features below 1e-150 it would be infinite, for those above 1e150 zero
     return float(np.clip(1.0 / scatter, LEAST_WIDTH, LARGEST_WIDTH)) if scatter > 0 else 1.0
 
 
@@ -145,7 +145,7 @@ def _variance(features: FeatureMatrix) -> float:
 
 
 class _ExponentialKernel(GammaKernel):
-    """``exp(-gamma distance)``; subclasses say which distance."""
+    """``exp(-gamma distance)``; subclasses define the distance."""
 
     _may_overflow = False
 
@@ -165,7 +165,7 @@ class _ExponentialKernel(GammaKernel):
     def _of_exponents(
         self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
     ) -> Array:
-        """Apply an in-place function to all ``-gamma distance``, a few rows at a time."""
+        """Apply an in-place function to all ``-gamma distance``, in blocks of rows."""
 
 
 def _derivative(exponents: Array) -> None:
@@ -181,12 +181,12 @@ class RBFKernel(_ExponentialKernel):
     gamma : float, "scale" or "auto", default="scale"
         The inverse squared width, > 0.  As in :class:`sklearn.svm.SVC`, "scale" is
         ``1 / (d * variance of all entries)`` and "auto" is ``1 / d``, for d features;
-        :meth:`~Kernel.resolved` finds them.
+        :meth:`~Kernel.resolved` computes them.
 
     Notes
     -----
     The squared distances come from one matrix product and the squared norms.  Where that would cancel too
-    many digits, dense features are first moved by their mean, or float32 features multiplied in float64.
+    many digits, dense features are centered first, or float32 features multiplied in float64.
     """
 
     def _of_exponents(
@@ -206,7 +206,7 @@ class RBFKernel(_ExponentialKernel):
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two features and their squared norms."""
+    """Two feature matrices and their squared norms."""
 
     rows: FeatureMatrix
     columns: FeatureMatrix
@@ -231,13 +231,13 @@ class _Pair:
         return self.rows.is_sparse or self.columns.is_sparse
 
     def centred(self, kind: npt.DTypeLike) -> _Pair:
-        """Move dense features by the rows' mean, if that makes them clearly shorter."""
+        """Center dense features by the rows' mean, if that makes them clearly shorter."""
         if self.is_sparse or len(self.rows) == 0:
             return self
         mean = self.rows.data.mean(axis=0, dtype=np.float64)
         if 2 * (mean @ mean) < self.row_norms.mean():
             return self
-        # distances do not change with the point subtracted, so it may be rounded
+        # distances do not change with the subtracted point, so it may be rounded
         moved = FeatureMatrix(self.rows.data - mean.astype(kind))
         if are_same(self.rows, self.columns):
             return _Pair.of(moved, moved)
@@ -251,8 +251,8 @@ class _Pair:
         return values
 
     def finish(self, products: Array, some: slice, gamma: float, function: Callable[[Array], Any]) -> None:
-        """Turn the dot products of some rows into a function of the exponents, in place."""
-        # an exponent may be so low that its exponential is 0, but not infinite
+        """Convert the dot products of some rows to a function of the exponents, in place."""
+        # an exponent may be so low that its exponential is 0, but must not be infinite
         gamma = min(gamma, _LARGEST_EXPONENT / max(self.largest, 1.0))
         left = (gamma * self.row_norms[some]).astype(products.dtype)
         right = (gamma * self.column_norms).astype(products.dtype)
@@ -274,7 +274,7 @@ class LaplacianKernel(_ExponentialKernel):
     Parameters
     ----------
     gamma : float, "scale" or "auto", default="scale"
-        The inverse width, > 0; see :class:`RBFKernel` for the names.
+        The inverse width, > 0; see :class:`RBFKernel` for "scale" and "auto".
     """
 
     def _of_exponents(
@@ -297,7 +297,7 @@ def _manhattan(rows: Any, columns: Any) -> Array:
     from sklearn import config_context
     from sklearn.metrics.pairwise import manhattan_distances
 
-    if 0 in (*rows.shape, *columns.shape):  # which scikit-learn refuses
+    if 0 in (*rows.shape, *columns.shape):  # refused by scikit-learn
         return np.zeros((rows.shape[0], columns.shape[0]))
     with config_context(assume_finite=True):
         return np.asarray(manhattan_distances(rows, columns))
@@ -307,14 +307,14 @@ def _manhattan(rows: Any, columns: Any) -> Array:
     "ARDKernel", {"gamma": WIDTH, "weights": Maybe(Numbers("d", least=LEAST_WIDTH, most=LARGEST_WIDTH))}
 )
 class ARDKernel(Kernel):
-    """``exp(-gamma sum_f weights_f (x_f - x'_f)^2)``: features of little weight matter little.
+    """``exp(-gamma sum_f weights_f (x_f - x'_f)^2)``: one relevance weight per feature.
 
     Parameters
     ----------
     gamma : float, default=1.0
-        The inverse squared width of a feature of weight 1, > 0.
+        The inverse squared width of a feature with weight 1, > 0.
     weights : array-like of shape (d,) or None, default=None
-        One number > 0 a feature; None for 1, which is :class:`RBFKernel`.
+        One number > 0 per feature; None for 1, which is :class:`RBFKernel`.
     """
 
     _may_overflow = False
@@ -325,19 +325,19 @@ class ARDKernel(Kernel):
 
     def _check_parameters(self) -> None:
         if not is_number(self.gamma) or not self.gamma > 0:
-            raise ValueError(f"ARDKernel has gamma={self.gamma!r}; it must be a number > 0.")
+            raise ValueError(f"ARDKernel has gamma={self.gamma!r}; pass a number > 0.")
         if self.weights is None:
             return
         weights = numbers_of(self.weights, "The weights of an ARDKernel").astype(np.float64)
         if weights.ndim != 1 or not ((weights > 0) & (weights <= LARGEST_WIDTH)).all():
-            raise ValueError("ARDKernel has weights that are not one finite number > 0 for each feature.")
+            raise ValueError("ARDKernel has invalid weights; pass one finite number > 0 per feature.")
 
     def _parameter_names(self) -> list[str]:
         features = 0 if self.weights is None else len(self.weights)
         return ["gamma", *(f"weights[{feature}]" for feature in range(features))]
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return the state for a model file; see :meth:`labelweave.model_files.Storable.to_state`."""
         weights = None if self.weights is None else np.asarray(self.weights, np.float64)
         return {"gamma": self.gamma, "weights": weights}
 
@@ -357,7 +357,7 @@ class ARDKernel(Kernel):
             return rows, columns
         roots = np.sqrt(np.asarray(self.weights, np.float64))
         if len(roots) != rows.shape[1]:
-            raise ValueError(f"ARDKernel has {len(roots)} weights, but there are {rows.shape[1]} features.")
+            raise ValueError(f"ARDKernel has {len(roots)} weights; pass {rows.shape[1]}, one per feature.")
         first = _times(rows, roots)
         return first, first if are_same(rows, columns) else _times(columns, roots)
 
@@ -378,10 +378,10 @@ class ARDKernel(Kernel):
         return found
 
     def gradient(self, rows: FeatureMatrix, columns: FeatureMatrix, weights: Array) -> Array:
-        """Add the weighted derivatives by products of matrices; see :meth:`Kernel.gradient`.
+        """Sum the weighted derivatives by matrix products; see :meth:`Kernel.gradient`.
 
-        With M the kernel times the weights, ``sum M_ij (z_i - z'_j)^2`` is made of row sums, column sums and
-        ``z^T M z'`` for every feature z; dense features are moved near 0 first, against cancellation.
+        With M the kernel times the weights, ``sum M_ij (z_i - z'_j)^2`` follows from row sums, column sums
+        and ``z^T M z'`` for every feature z; dense features are centered first, against cancellation.
         """
         if self.weights is None:
             return super().gradient(rows, columns, weights)

@@ -34,9 +34,9 @@ class LinearKernel(Kernel):
 
 @storable("CosineKernel", {})
 class CosineKernel(Kernel):
-    """The cosine of the angle between two rows; 0 where one of them is zero.
+    """The cosine of the angle between two rows; 0 if one of them is zero.
 
-    Its blocks also need memory for a copy of the features.
+    Blocks also need memory for a copy of the features.
     """
 
     _may_overflow = False
@@ -75,7 +75,7 @@ def _of_length_one(features: FeatureMatrix) -> FeatureMatrix:
         of_entries = np.repeat(by, np.diff(made.data.indptr)) if made.is_sparse else by[:, None]
         np.divide(entries, of_entries, out=entries)
 
-    # first by powers of two, which round nothing, so that no square vanishes or overflows
+    # first by powers of two, which is exact, so that no square underflows or overflows
     divide(np.ldexp(1.0, np.frexp(_largest_sizes(made))[1] - 1))
     lengths = np.sqrt(made.squared_norms())
     divide(np.where(lengths > 0, lengths, 1.0))
@@ -91,9 +91,9 @@ class PolynomialKernel(GammaKernel):
     degree : int, default=3
         From 1 to 100.
     gamma : float, "scale" or "auto", default="scale"
-        The factor of the dot product, > 0; see :class:`RBFKernel` for the names.
+        The factor of the dot product, > 0; see :class:`RBFKernel` for "scale" and "auto".
     coef0 : float, default=1.0
-        The constant, >= 0; a negative one makes no positive semi-definite kernel.
+        The constant, >= 0; with a negative one the kernel is not positive semi-definite.
     """
 
     def __init__(self, degree: int = 3, gamma: float | str = "scale", coef0: float = 1.0) -> None:
@@ -107,8 +107,7 @@ class PolynomialKernel(GammaKernel):
         is_whole = isinstance(degree, Integral) and not isinstance(degree, bool)
         if not is_whole or not 1 <= int(degree) <= _DEGREE.most:
             raise ParameterError(
-                f"{type(self).__name__} has `degree={degree!r}`; it must be an integer >= 1, "
-                f"at most {_DEGREE.most:g}."
+                f"{type(self).__name__} has `degree={degree!r}`; pass an integer from 1 to {_DEGREE.most:g}."
             )
         check_not_negative(self, "coef0")
 
@@ -143,7 +142,7 @@ class PolynomialKernel(GammaKernel):
 
 
 def _raise(values: Array, power: int) -> None:
-    """Raise to a power >= 0 in place, by squaring and multiplying from its highest bit down."""
+    """Raise to a power >= 0 in place, by repeated squaring from its highest bit."""
     if power == 0:
         values.fill(1)
         return

@@ -1,4 +1,4 @@
-"""The share of a forest's trees that two rows cannot be told apart by."""
+"""The fraction of a forest's trees that put two rows into the same leaf."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labelweave.model_files import storable
 from labelweave.model_files.schema import Made, Maybe, count
 
 _MOST_TREES = 100_000
-_LEAF = 5  # rows that a leaf of random trees has at least
+_LEAF = 5  # minimum rows per leaf of random trees
 
 
 @storable(
@@ -26,22 +26,21 @@ _LEAF = 5  # rows that a leaf of random trees has at least
     {"forest": Maybe(Made(Forest)), "n_trees": count(least=1), "random_state": count(most=2**32)},
 )
 class ForestKernel(Kernel):
-    """The share of trees in which two rows end in the same leaf (the proximity of Breiman 2001).
+    """The fraction of trees in which two rows end in the same leaf (the proximity of Breiman 2001).
 
-    It is the dot product of explicit sparse features, one a leaf, of value ``1 / sqrt(trees)`` for the leaves
-    in which a row ends, and hence positive semi-definite.  Trees that saw labels bring rows of the same
-    labels together, those that they were grown on above all: choose penalties on rows that they did not see.
+    It is the dot product of explicit sparse features, one per leaf, with the value ``1 / sqrt(trees)`` for
+    the leaves of a row, and hence positive semi-definite.  Trees fitted to labels put rows with the same
+    labels together, above all their own training rows: choose penalties on held-out rows.
 
     Parameters
     ----------
     forest : Forest or None, default=None
-        The trees; None for trees that are split at random, without a look at labels (the random trees of
-        Geurts, Ernst and Wehenkel 2006), grown on the training rows.  :meth:`of` takes a forest of
-        scikit-learn.
+        The trees; None for random trees, split without labels (Geurts, Ernst and Wehenkel 2006) and grown
+        on the training rows.  :meth:`of` takes a forest of scikit-learn.
     n_trees : int, default=200
-        The number of random trees, at most 100,000, since all of them are kept.
+        The number of random trees, at most 100,000, since all of them are stored.
     random_state : int, default=0
-        Fixes the random trees.
+        Seed of the random trees.
 
     Examples
     --------
@@ -62,39 +61,39 @@ class ForestKernel(Kernel):
 
     @classmethod
     def of(cls, forest: Any) -> Self:
-        """Take the trees of a fitted forest of scikit-learn.
+        """Use the trees of a fitted forest of scikit-learn.
 
         Parameters
         ----------
-        forest : RandomForestClassifier, ExtraTreesRegressor, RandomTreesEmbedding or their like
-            What has trees as ``estimators_``, or is one.
+        forest : RandomForestClassifier, ExtraTreesRegressor, RandomTreesEmbedding or similar
+            An estimator with trees in ``estimators_``, or a tree.
 
         Returns
         -------
         ForestKernel
-            The kernel; it needs nothing of scikit-learn's any more.
+            The kernel; it no longer depends on scikit-learn's estimator.
         """
         listed = getattr(forest, "estimators_", [forest])
         is_list = isinstance(listed, (list, np.ndarray)) and hasattr(forest, "estimators_")
         trees: list[Any] = np.ravel(listed).tolist() if is_list else [forest]
         if not trees or not all(hasattr(tree, "tree_") for tree in trees):
-            raise ValueError(f"forest is {forest!r}; give a fitted forest, or a tree, of scikit-learn.")
+            raise ValueError(f"forest is {forest!r}; pass a fitted forest or tree of scikit-learn.")
         seen = getattr(forest, "estimators_features_", [])
         if not all(np.array_equal(own, np.arange(forest.n_features_in_)) for own in seen):
-            raise ValueError("The trees of forest see features of their own; give one whose trees see all.")
+            raise ValueError("The trees of forest differ in features; pass one whose trees use all of them.")
         return cls(Forest.of_trees([tree.tree_ for tree in trees]), len(trees))
 
     def _check_parameters(self) -> None:
         if self.forest is not None and not isinstance(self.forest, Forest):
             raise ValueError(
-                f"ForestKernel has forest={self.forest!r}; give None, or a forest of scikit-learn through "
+                f"ForestKernel has forest={self.forest!r}; pass None, or a forest of scikit-learn through "
                 "ForestKernel.of(forest)."
             )
         for name, least, most in (("n_trees", 1, _MOST_TREES), ("random_state", 0, 2**32 - 1)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or not least <= int(value) <= most:
                 raise ValueError(
-                    f"ForestKernel has {name}={value!r}; it must be a whole number from {least} to {most}."
+                    f"ForestKernel has {name}={value!r}; pass an integer from {least} to {most}."
                 )
 
     def _resolved(self, features: FeatureMatrix) -> Kernel:
@@ -142,6 +141,6 @@ class ForestKernel(Kernel):
 
 
 def _columns(csr: Any) -> Any:
-    """Hold sparse rows as scikit-learn grows trees on them, the same as on rows written out."""
+    """Convert sparse rows to the form in which scikit-learn grows the same trees as on dense rows."""
     parts = single(csr.data), csr.indices, csr.indptr
     return narrow_csr(sp.csr_array(parts, shape=csr.shape)).tocsc()

@@ -1,7 +1,7 @@
-"""What every kernel does; sums, products and multiples of kernels; the constant kernel.
+"""The base class of kernels; sums, products and multiples of kernels; the constant kernel.
 
-The public methods of :class:`Kernel` check what they are given; the hooks of a kind of kernel, ``_block``,
-``_diagonal`` and the rest, trust their arguments.
+The public methods of :class:`Kernel` validate their arguments; the hooks of subclasses, ``_block``,
+``_diagonal`` and the rest, do not.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from labelweave.model_files.schema import LARGEST, LARGEST_WIDTH, Made, Number
 
 
 class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
-    """A positive semi-definite function of two rows of features; parameters are checked when it is used.
+    """A positive semi-definite function of two rows of features; parameters are validated on use.
 
-    Kernels are added and multiplied with each other and with numbers >= 0:
+    Kernels can be added and multiplied with each other and with numbers >= 0:
     ``2.0 * RBFKernel(gamma=0.5) + LinearKernel()``.
     """
 
-    # arrays and NumPy's numbers leave `array * kernel` to the methods below
+    # arrays and NumPy numbers defer `array * kernel` to the methods below
     __array_ufunc__: ClassVar[None] = None
 
-    # whether values may grow with the features, beyond what floating point holds
+    # whether values may grow with the features and overflow
     _may_overflow: ClassVar[bool] = True
 
     def block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        """Compute the kernel between some rows and others, with room for about one more such array.
+        """Compute the kernel between rows and columns; this needs memory for about two such arrays.
 
         Parameters
         ----------
@@ -52,12 +52,12 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         Raises
         ------
         ValueError
-            If a parameter is not allowed or yet to be found from data, the numbers of
+            If a parameter is invalid or not yet estimated from data, the numbers of
             features differ, or a value is too large for the result's type.
         """
         self._check_parameters()
         _check_pair(rows, columns)
-        with np.errstate(over="ignore", invalid="ignore"):  # the check names the kernel
+        with np.errstate(over="ignore", invalid="ignore"):  # the check below names the kernel
             return self._checked(self._block(rows, columns))
 
     def diagonal(self, rows: FeatureMatrix) -> npt.NDArray[np.float64]:
@@ -68,7 +68,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
             return self._checked(np.asarray(self._diagonal(rows), dtype=np.float64))
 
     def parameter_names(self) -> list[str]:
-        """Name the continuous positive parameters, those that gradients can learn.
+        """Return the names of the continuous positive parameters, which gradients can learn.
 
         Returns
         -------
@@ -79,9 +79,9 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         return self._parameter_names()
 
     def derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
-        """Differentiate :meth:`block` by the logarithm of every continuous parameter.
+        """Differentiate :meth:`block` with respect to the logarithm of every continuous parameter.
 
-        Returns arrays like the block by :meth:`parameter_names`, in that order; see :meth:`block`.
+        Returns an array like the block per name of :meth:`parameter_names`, in that order; see :meth:`block`.
         """
         self._check_parameters()
         _check_pair(rows, columns)
@@ -90,7 +90,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
             return {name: self._checked(found[name]) for name in self._parameter_names()}
 
     def gradient(self, rows: FeatureMatrix, columns: FeatureMatrix, weights: Array) -> Array:
-        """Add the derivatives, each entry times its weight (m, n): shape (p,); see :meth:`derivatives`."""
+        """Sum the derivatives, each entry times its weight (m, n): shape (p,); see :meth:`derivatives`."""
         found = self.derivatives(rows, columns)
         return np.array([np.vdot(derivative, weights) for derivative in found.values()])
 
@@ -100,13 +100,13 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         Raises
         ------
         ValueError
-            If one of them is yet to be found from data.
+            If one of them is not yet estimated from data.
         """
         self._check_parameters()
         return np.asarray(np.log(np.array(self._parameter_values(), dtype=np.float64)))
 
     def with_log_parameters(self, theta: npt.ArrayLike) -> Self:
-        """Make the same kernel with other continuous parameters.
+        """Return the same kernel with other continuous parameters.
 
         Parameters
         ----------
@@ -121,20 +121,20 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         Raises
         ------
         ValueError
-            If there are not as many as parameters.
+            If their number differs from the number of parameters.
         """
         names, logarithms = self.parameter_names(), numbers_of(theta, "theta").astype(np.float64)
         if logarithms.shape != (len(names),):
             raise ValueError(
                 f"theta has shape {logarithms.shape}, but the kernel has {len(names)} continuous parameters "
-                f"({', '.join(names) or 'none'}); give one number for each."
+                f"({', '.join(names) or 'none'}); pass one number per parameter."
             )
         with np.errstate(over="ignore"):
             values = [float(value) for value in np.exp(logarithms)]
         return self._with_values(dict(zip(names, values, strict=True)))
 
     def resolved(self, features: FeatureMatrix) -> Kernel:
-        """Make numbers of the parameters that are to be found from data.
+        """Replace parameters such as "scale" by numbers estimated from data.
 
         Parameters
         ----------
@@ -144,13 +144,13 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         Returns
         -------
         Kernel
-            A new kernel, which does not change with this one.
+            A new kernel, independent of this one.
         """
         self._check_parameters()
         return self._resolved(features)
 
     def explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
-        """Return features whose dot products are the kernel, where they are cheap.
+        """Return features whose dot products are the kernel, if they are cheap.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         Returns
         -------
         FeatureMatrix of n rows, or None
-            The features; ``None`` where the kernel has none that are cheap.
+            The features; ``None`` if the kernel has no cheap ones.
         """
         self._check_parameters()
         return features.transformed(self._explicit_features)
@@ -187,7 +187,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
     def _diagonal(self, rows: FeatureMatrix) -> Array: ...
 
     def _check_parameters(self) -> None:
-        """Raise a ValueError if a parameter is not allowed."""
+        """Raise a ValueError for an invalid parameter."""
 
     def _parameter_names(self) -> list[str]:
         return []
@@ -202,7 +202,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         return other
 
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
-        """Compute new arrays, one for each of ``_parameter_names``."""
+        """Compute new arrays, one per name in ``_parameter_names``."""
         return {}
 
     def _resolved(self, features: FeatureMatrix) -> Kernel:
@@ -212,17 +212,17 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         return None
 
     def _checked(self, values: Array) -> Array:
-        # a finite sum has finite terms; one that is not may only have overflowed itself
+        # a finite sum has finite terms; an infinite one may only have overflowed itself
         if self._may_overflow and not np.isfinite(values.sum()) and not np.isfinite(values).all():
             raise ValueError(
-                f"{type(self).__name__} has values too large for {values.dtype} on these features; "
-                "scale the features down, for one to rows of length 1."
+                f"{type(self).__name__} has values too large for {values.dtype}; "
+                "scale the features down, for example to rows of length 1."
             )
         return values
 
 
 def value_type(rows: FeatureMatrix, columns: FeatureMatrix) -> type[np.floating[Any]]:
-    """Choose the type of the kernel's values: float32 if both features are float32."""
+    """Return the type of the kernel's values: float32 if both features are float32."""
     single = rows.data.dtype == np.float32 and columns.data.dtype == np.float32
     return np.float32 if single else np.float64
 
@@ -237,32 +237,31 @@ def _check_pair(rows: Any, columns: Any) -> None:
     for features in (rows, columns):
         if not isinstance(features, FeatureMatrix):
             raise TypeError(
-                f"A kernel was given a {type(features).__name__}; it takes features as a FeatureMatrix, "
-                "so wrap them: FeatureMatrix(X)."
+                f"A kernel got a {type(features).__name__}; pass a FeatureMatrix, such as FeatureMatrix(X)."
             )
     if rows.shape[1] != columns.shape[1]:
         raise ValueError(
             f"The rows have {rows.shape[1]} features and the columns {columns.shape[1]}; "
-            "a kernel compares rows with the same features."
+            "pass rows with the same features."
         )
 
 
 def check_not_negative(kernel: Kernel, name: str) -> None:
-    """Refuse a parameter that is not a number >= 0 that model files keep, by a ValueError."""
+    """Raise ValueError for a parameter that is not a number >= 0 that model files can store."""
     value = getattr(kernel, name)
     if not is_number(value) or not 0 <= value <= LARGEST:
         raise ParameterError(
-            f"{type(kernel).__name__} has `{name}={value!r}`; it must be a number >= 0, "
-            f"for the kernel to be positive semi-definite, and at most {LARGEST:g}."
+            f"{type(kernel).__name__} has `{name}={value!r}`; pass a number from 0 to {LARGEST:g}, "
+            "so that the kernel is positive semi-definite."
         )
 
 
 def number_of(kernel: Kernel, name: str, value: Any) -> float:
-    """Return the value of a parameter; a ValueError if it is yet to be found from data."""
+    """Return the value of a parameter; raise ValueError if it is not yet estimated from data."""
     if isinstance(value, str):
         raise ValueError(
-            f"{type(kernel).__name__} has {name}={value!r}, which is to be found from data; "
-            "call its method resolved(features) with the training rows and use what it returns."
+            f"{type(kernel).__name__} has {name}={value!r}, which is estimated from data; "
+            "call its method resolved(features) with the training rows and use the result."
         )
     return float(value)
 
@@ -274,7 +273,7 @@ def is_number(value: Any) -> bool:
 
 
 class _Composed(Kernel):
-    """A kernel made of others, its parts by name."""
+    """A kernel composed of others, its parts by name."""
 
     _parts: ClassVar[tuple[str, ...]]
 
@@ -283,9 +282,7 @@ class _Composed(Kernel):
             part = getattr(self, name)
             if not isinstance(part, Kernel):
                 own = type(self).__name__
-                raise ValueError(
-                    f"{own} has {name}={part!r}; it must be a kernel object, such as RBFKernel()."
-                )
+                raise ValueError(f"{own} has {name}={part!r}; pass a kernel object, such as RBFKernel().")
             part._check_parameters()
 
     def _parameter_names(self) -> list[str]:
@@ -293,7 +290,7 @@ class _Composed(Kernel):
 
     def _parameter_values(self) -> list[float]:
         values = [value for part in self._parts for value in getattr(self, part)._parameter_values()]
-        own = self._parameter_names()[len(values) :]  # those of parts come first
+        own = self._parameter_names()[len(values) :]  # after those of parts
         return [*values, *(float(getattr(self, name)) for name in own)]
 
     def _with_values(self, values: dict[str, float]) -> Self:
@@ -314,7 +311,7 @@ class _Composed(Kernel):
 
 
 class _TwoKernels(_Composed):
-    """Two kernels, whose values one of NumPy's functions joins."""
+    """Two kernels whose values are combined by a NumPy function."""
 
     _parts = ("left", "right")
     _join: ClassVar[np.ufunc]
@@ -415,7 +412,7 @@ class ScaledKernel(_Composed):
 
 @storable("ConstantKernel", {"value": Number(0)})
 class ConstantKernel(Kernel):
-    """The same value for all rows, as a constant feature ``sqrt(value)`` has.
+    """The same value for all rows, like a constant feature ``sqrt(value)``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A kernel from what users write: a name, a kernel object or a function, which is a kernel too."""
+"""Kernels from user input: a name, a kernel object or a function, which becomes a kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labelweave.model_files import storable
 
 
 def make_kernel(kernel: str | Kernel | Callable[[Any, Any], Any], gamma: float | str = "scale") -> Kernel:
-    """Make a kernel from its name, or take one.
+    """Make a kernel from its name or a function, or return one.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ def make_kernel(kernel: str | Kernel | Callable[[Any, Any], Any], gamma: float |
     Returns
     -------
     Kernel
-        The kernel; its parameters are checked when it is used.
+        The kernel; its parameters are validated on use.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or it is none of these.
+        If the name is unknown, or the argument is none of these.
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -50,9 +50,9 @@ def make_kernel(kernel: str | Kernel | Callable[[Any, Any], Any], gamma: float |
     }
     if isinstance(kernel, str) and kernel in named:
         return named[kernel]()
-    if isinstance(kernel, type) or not callable(kernel):  # a class is callable, but no kernel yet
+    if isinstance(kernel, type) or not callable(kernel):  # a class is callable, but not a kernel
         raise ValueError(
-            f"kernel={_shown(kernel)} is not known; it must be one of {', '.join(map(repr, named))}, "
+            f"kernel={_shown(kernel)} is unknown; pass one of {', '.join(map(repr, named))}, "
             "a kernel object such as RBFKernel(), or a function of two arrays of rows."
         )
     return CallableKernel(kernel)
@@ -65,9 +65,9 @@ def _shown(kernel: Any) -> str:
 _DIAGONAL_ROWS = 64
 
 
-@storable("CallableKernel")  # registered, for to_state to say why it cannot be stored
+@storable("CallableKernel")  # registered, so that to_state explains why it cannot be stored
 class CallableKernel(Kernel):
-    """What a function gives; it must be symmetric and positive semi-definite.
+    """The values of a function, which must be symmetric and positive semi-definite.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class CallableKernel(Kernel):
         (n, d) and returns the kernel between their rows, shape (m, n).
     """
 
-    _may_overflow = False  # what the function gives is checked first
+    _may_overflow = False  # the function's values are checked first
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self.function = function
@@ -86,17 +86,17 @@ class CallableKernel(Kernel):
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def to_state(self) -> NoReturn:
-        """Refuse to be stored, since a model file holds no code; see :meth:`Kernel.to_state`."""
+        """Raise TypeError, since a model file holds no code; see :meth:`Kernel.to_state`."""
         raise TypeError(
             f"A kernel that is a function ({self._name}) cannot be stored in a model file; "
-            "use a kernel object, such as RBFKernel(gamma=0.5), or a class of your own made from Kernel "
-            "and registered with @storable."
+            "use a kernel object, such as RBFKernel(gamma=0.5), or your own subclass of Kernel "
+            "registered with @storable."
         )
 
     def _check_parameters(self) -> None:
         if not callable(self.function) or isinstance(self.function, type):
             raise ValueError(
-                f"CallableKernel has function={self.function!r}; it must be a function of two arrays of rows."
+                f"CallableKernel has function={self.function!r}; pass a function of two arrays of rows."
             )
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
@@ -108,7 +108,7 @@ class CallableKernel(Kernel):
             given = checked_csr(given, f"What the kernel function {self._name} returned").toarray()
         table = np.asarray(given)
         self._check_table(table, due)
-        # a copy, since kernels are multiplied and added in place
+        # copied, since kernels are multiplied and added in place
         values = np.array(table, dtype=value_type(rows, columns), order="C")
         self._refuse_non_finite(values)
         return values
@@ -129,7 +129,7 @@ class CallableKernel(Kernel):
         if table.shape != due:
             raise ValueError(
                 f"The kernel function {self._name} returned shape {table.shape} for {due[0]} and "
-                f"{due[1]} rows; it must return shape {due}, one value for each pair of rows."
+                f"{due[1]} rows; it must return shape {due}, one value per pair of rows."
             )
 
     def _refuse_non_finite(self, values: Array) -> None:

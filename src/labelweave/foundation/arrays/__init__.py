@@ -1,4 +1,4 @@
-"""Dense linear algebra of any array library, for NumPy in panels: the same bits for any number of threads."""
+"""Dense linear algebra for any array library; with NumPy in panels: same bits for any number of threads."""
 
 from labelweave.foundation.arrays.linear_algebra import (
     CholeskyFactor,

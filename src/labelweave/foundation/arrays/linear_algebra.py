@@ -1,10 +1,10 @@
 """Dense linear algebra of the solvers, by the array API standard, with NumPy in fixed panels over threads.
 
 A library's own threads change the order of additions, and so the last bits, with their number.  Here panels
-depend on the sizes alone; each is one product on one thread, whichever thread that is.
+depend only on the sizes; each is one product on one thread, no matter which.
 
-Tables may also be of another library that speaks the standard (https://data-apis.org/array-api), and stay
-there; a product is then one call.  Numbers of labels, groups or blocks are NumPy's in any case.
+Tables may also be arrays of another library with the standard (https://data-apis.org/array-api), and stay
+there; a product is then one call.  Arrays of label, group or block numbers are always NumPy's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from labelweave.foundation.forks import renew_locks
 
 _COMPAT = "array_api_compat", "sklearn.externals.array_api_compat"  # for CuPy and PyTorch
 PANEL = 512  # rows of a panel
-_NARROW = 128  # columns of a right factor up to which its transpose goes first
+_NARROW = 128  # columns of a right factor up to which the transposed product is faster
 _ENTRIES = 2**15  # of each array in a panel: 256 KB in float64
 _SMALLEST, _LARGEST = 16, 4096  # rows
 _RITZ_TOL = 1e-4
@@ -39,14 +39,14 @@ _TILE = 256  # columns of a Cholesky factor
 
 
 def namespace(table: Array) -> Any:
-    """Return the library of an array, with the functions of the standard."""
+    """Return the namespace of an array's library, with the functions of the standard."""
     if hasattr(table, "__array_namespace__"):
         return table.__array_namespace__()
     for name in _COMPAT:
         with suppress(ImportError):
             return import_module(name).array_namespace(table)
     raise TypeError(
-        f"An array of {type(table).__module__} does not name its functions; install array-api-compat, which "
+        f"An array of {type(table).__module__} has no array API namespace; install array-api-compat, which "
         "does."
     )
 
@@ -60,7 +60,7 @@ def is_double(table: Array) -> bool:
 
 
 def as_type(table: Array, dtype: Any) -> Array:
-    """Return a table in another precision, NumPy's or its own library's; itself where it has it."""
+    """Convert a table to another precision, NumPy's or its own library's; no copy if it has it."""
     if is_numpy(table):
         return table.astype(dtype, copy=False)
     xp = namespace(table)
@@ -75,7 +75,7 @@ def copied(table: Array) -> Array:
 
 
 def contiguous(table: Array) -> Array:
-    """Return a table row after row in memory; other libraries see to that themselves."""
+    """Return a table in C order; other libraries handle this themselves."""
     return np.ascontiguousarray(table) if is_numpy(table) else table
 
 
@@ -84,7 +84,7 @@ def to_numpy(table: Array) -> Array:
 
 
 def like(values: Array, table: Array) -> Array:
-    """Return NumPy's array in the library and precision of a table, where it is; float64 beside integers."""
+    """Convert a NumPy array to the library, device and precision of a table; float64 for integer tables."""
     if is_numpy(table):
         return values.astype(np.float32 if table.dtype == np.float32 else np.float64, copy=False)
     made: Array = namespace(table).asarray(values, dtype=table.dtype, device=table.device)
@@ -124,13 +124,13 @@ def inner_product(left: Array, right: Array) -> float:
 
 
 def column_products(left: Array, right: Array) -> Array:
-    """Multiply entry by entry and add each column in double precision."""
+    """Multiply entry by entry and sum each column in double precision."""
     xp = namespace(left)
     return to_numpy(xp.sum(left * right, axis=0, dtype=xp.float64))
 
 
 def group_products(left: Array, right: Array) -> Array:
-    """Multiply arrays of shape (n, groups) or (n, groups, columns) entry by entry, and add each group."""
+    """Multiply arrays of shape (n, groups) or (n, groups, columns) entry by entry, and sum each group."""
     if is_numpy(left):
         return np.asarray(np.einsum("ngc,ngc->g" if left.ndim == 3 else "ng,ng->g", left, right))
     return to_numpy(namespace(left).sum(left * right, axis=(0, 2) if left.ndim == 3 else 0))
@@ -153,7 +153,7 @@ def add_to_diagonal(matrix: Array, amount: float) -> None:
 
 
 def eigh(matrix: Array) -> tuple[Array, Array]:
-    """Compute the eigenvalues of a symmetric matrix, ascending and NumPy's, and its eigenvectors."""
+    """Compute the eigenvalues of a symmetric matrix, ascending and as NumPy array, and its eigenvectors."""
     values, vectors = namespace(matrix).linalg.eigh(matrix)
     return to_numpy(values), vectors
 
@@ -161,10 +161,10 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
 def largest_root(
     forth: Callable[[Array], Array], back: Callable[[Array], Array], size: int, dtype: np.dtype[Any]
 ) -> float:
-    """Find the root of the largest eigenvalue of ``back forth``, which is positive semi-definite.
+    """Compute the square root of the largest eigenvalue of ``back forth``, positive semi-definite.
 
-    Both are multiplied by a power of 2, so that the square of a tiny or huge root is a usual number.
-    Returns infinity if that takes too long.
+    Both are scaled by a power of 2, so that squares of tiny or huge roots neither underflow nor overflow.
+    Returns infinity if the iteration takes too long.
     """
     start = np.random.default_rng(0).standard_normal(size).astype(dtype)
     largest = float(np.abs(forth(start)).max(initial=0.0))
@@ -192,31 +192,31 @@ def panels(length: int, size: int = PANEL) -> list[slice]:
 
 
 class _Library:
-    """The linear algebra library, whose own number of threads is one setting of the whole process.
+    """The linear algebra library, whose number of threads is one setting of the whole process.
 
-    The first of several threads that ask for one thread a product sets it, and the last one sets it back.
+    The first of several threads that request single-threaded products sets it, and the last one restores it.
     """
 
     def __init__(self) -> None:
         self._lock, self._users = threading.Lock(), 0
-        self._before: list[int] = []  # threads of the parts of NumPy and SciPy
+        self._before: list[int] = []  # thread counts of NumPy's and SciPy's libraries
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_child)
 
     def _begin_child(self) -> None:
-        """Renew locks: another thread may hold one, and is not there in a child."""
+        """Renew locks, which another thread of the parent may have held at a fork."""
         self._lock = threading.Lock()
         renew_locks()
 
     @cached_property
     def _parts(self) -> list[Any]:
-        found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers  # in a millisecond
+        found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers  # one millisecond
         return found
 
     def _set(self, threads: list[int]) -> None:
         for part, number in zip(self._parts, threads, strict=True):
             if part.num_threads != number:
-                # from threadpoolctl 3.8 on only the thread that set it first can set it, until it lets go
+                # since threadpoolctl 3.8 only the thread that set it first can set it, until it restores it
                 let_go = getattr(part, "clear_controlling_thread", lambda **_: None)
                 let_go(force=True)
                 part.set_num_threads(number)
@@ -224,12 +224,12 @@ class _Library:
 
     @property
     def threads(self) -> int:
-        """The number of threads that the library has when nobody asks for one a product."""
+        """The library's number of threads without a limit."""
         return max(self._before if self._users else [part.num_threads for part in self._parts], default=1)
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
-        """Keep it to one thread a product."""
+        """Limit it to one thread per product."""
         with self._lock:
             if self._users == 0:
                 self._before = [part.num_threads for part in self._parts]
@@ -255,7 +255,7 @@ class Workers:
         self._pool: ThreadPoolExecutor | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_pool": None}  # threads are of their process
+        return {**vars(self), "_pool": None}  # threads belong to their process
 
     @classmethod
     def of_library(cls) -> Workers:
@@ -264,7 +264,7 @@ class Workers:
 
     @contextmanager
     def running(self) -> Iterator[Workers]:
-        """Hold the threads, and keep the linear algebra library to one thread a product."""
+        """Start the threads, and limit the linear algebra library to one thread per product."""
         with _LIBRARY.one_thread():
             if self.n_threads == 1:
                 yield self
@@ -277,7 +277,7 @@ class Workers:
                     self._pool = None
 
     def each(self, work: Callable[[Any], None], parts: list[Any]) -> None:
-        """Do one piece of work on every part, in any order; parts must not write to the same places."""
+        """Run a function on every part, in any order; parts must not write to the same memory."""
         if self._pool is not None:
             self.map(work, parts)
             return
@@ -285,14 +285,14 @@ class Workers:
             work(part)
 
     def map(self, work: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
-        """Do one piece of work on every part, in any order; the results come in the order of the parts."""
+        """Run a function on every part, in any order; return the results in the order of the parts."""
         if self._pool is None or len(parts) < 2:
             return [work(part) for part in parts]
         futures = [self._pool.submit(work, part) for part in parts]
         try:
             return [future.result() for future in futures]
         except BaseException:
-            # nothing may still be written when the caller looks at what there is
+            # nothing may be written after the caller continues
             for future in futures:
                 future.cancel()
             wait(futures)
@@ -301,13 +301,13 @@ class Workers:
     def matmul(self, left: Array, right: Array) -> Array:
         """Multiply in row panels of the left factor.
 
-        left (m, k): may be of lower precision than the right one, (k, p), which the product (m, p) has.
+        left (m, k): may have lower precision than the right factor, (k, p), which determines that of (m, p).
         """
         if not is_numpy(right):
             return as_type(left, right.dtype) @ right
         product = np.empty((left.shape[0], right.shape[1]), right.dtype)
         # the library copies one factor before it multiplies; here it is the smaller one if that is worth
-        # the turned copy of the product
+        # transposing the product
         is_narrow = right.shape[1] <= min(_NARROW, right.shape[0] // 4)
         narrow = np.ascontiguousarray(right.T) if is_narrow else None
 
@@ -322,7 +322,7 @@ class Workers:
         return product
 
     def turn(self, left: Array, right: Array) -> Array:
-        """Multiply (m, k) by (k, p) in the place of the left factor, k at least p; return that part of it."""
+        """Multiply (m, k) by (k, p) into the left factor's memory, k at least p; return that part of it."""
         narrow = as_type(right, left.dtype)
         if not is_numpy(left):
             return left @ narrow
@@ -334,7 +334,7 @@ class Workers:
         return left[:, : right.shape[1]]
 
     def inner(self, left: Array, right: Array, dtype: npt.DTypeLike | None = None) -> Array:
-        """Multiply the transpose of the left factor (m, k) by the right one (m, p), panels of rows in order.
+        """Multiply the transpose of the left factor (m, k) by the right one (m, p), in ordered row panels.
 
         dtype: the type to compute in; by default that of the factors.
         """
@@ -347,14 +347,14 @@ class Workers:
 
         total = np.zeros((left.shape[1], right.shape[1]), kind)
         for part in self.map(one, panels(left.shape[0], 8 * PANEL)):
-            total += part  # in order, so that the sum does not depend on the threads
+            total += part  # in order: independent of the threads
         return total
 
 
 class RowPanels:
-    """Runs of rows of a table, the same for any number of threads.
+    """Blocks of rows of a table, the same for any number of threads.
 
-    A run that stays in the processor's cache is taken through all of a solver's step before the next run.
+    Each block stays in the processor's cache during a whole step of a solver.
     """
 
     def __init__(self, workers: Workers, table: Array) -> None:
@@ -363,11 +363,11 @@ class RowPanels:
         self.slices = panels(table.shape[0], rows)
 
     def each(self, work: Callable[[slice], Any]) -> None:
-        """Do some work on every run of rows, in any order."""
+        """Run a function on every block of rows, in any order."""
         self.workers.each(work, self.slices)
 
     def total(self, work: Callable[[slice], Array]) -> Array:
-        """Add what some work gives for every run of rows, in order."""
+        """Sum a function over the blocks of rows, in order."""
         return np.asarray(np.sum(self.workers.map(lambda rows: to_numpy(work(rows)), self.slices), axis=0))
 
 
@@ -386,7 +386,7 @@ class CholeskyFactor:
             self._eliminate(tile)
 
     def _eliminate(self, tile: slice) -> None:
-        """Factorise one block of columns and take its part off the columns to its right."""
+        """Factorize one block of columns and subtract its part from the columns to its right."""
         table = self.table
         inverse = _inverse_root(table[tile, tile])
         self.inverses.append(inverse)
@@ -403,7 +403,7 @@ class CholeskyFactor:
         self.workers.each(trailing, below[::-1])  # the longest first
 
     def solve(self, right: Array) -> Array:
-        """Solve ``matrix @ X = right`` for (n, p) right-hand sides, which do not change."""
+        """Solve ``matrix @ X = right`` for (n, p) right-hand sides, which are not changed."""
         solution = copied(right)
         for tile, inverse in zip(self.tiles, self.inverses, strict=True):
             solution[tile, ...] = inverse @ solution[tile, ...]
@@ -437,10 +437,10 @@ def _inverse_root(corner: Array) -> Array:
 
 
 def numbers_of(values: Any, name: str) -> Array:
-    """Read an array of real numbers, masked ones as NaN; objects that are numbers become float64.
+    """Read an array of real numbers, with masked entries as NaN; numeric objects become float64.
 
-    name: what messages call it, a parameter in backticks.
-    Raises ValueError where values are none.
+    name: its name in messages, a parameter in backticks.
+    Raises ValueError if entries are not numbers.
     """
     try:
         read = np.asarray(unmasked(values))
@@ -449,13 +449,13 @@ def numbers_of(values: Any, name: str) -> Array:
         read = np.empty(0, np.str_)
     if read.dtype.kind not in "biuf":
         raise ParameterError(
-            f"{name} has entries that are not numbers; they must be real numbers, in rows as long."
+            f"{name} has entries that are not numbers; pass real numbers in rows of equal length."
         )
     return read
 
 
 def unmasked(table: Any) -> Any:
-    """Return masked numbers with NaN, and other masked entries as objects with None; others as they are."""
+    """Replace masked numbers by NaN, and other masked entries by None; return other tables unchanged."""
     if not isinstance(table, np.ma.MaskedArray):
         return table
     is_number = table.dtype.kind in "iufb"
@@ -465,15 +465,15 @@ def unmasked(table: Any) -> Any:
 
 
 def is_collection(value: Any) -> bool:
-    """Tell a collection of Dask, or a list of its delayed values or of futures, from data in memory."""
+    """Return whether data are a Dask collection, or a list of its delayed values or of futures."""
     kind = type(value[0] if isinstance(value, (list, tuple)) and len(value) else value)
     return hasattr(kind, "__dask_graph__") or kind.__module__.startswith("distributed.")
 
 
 def refuse_lazy(value: Any, name: str) -> None:
-    """Refuse, by a ValueError, a Dask collection, which NumPy and pandas would gather into memory."""
+    """Raise ValueError for a Dask collection, which NumPy and pandas would gather into memory."""
     if hasattr(type(value), "__dask_graph__"):
         raise ValueError(
-            f"{name} is a Dask {type(value).__name__}, which would be gathered into memory here; give "
+            f"{name} is a Dask {type(value).__name__}, which would be gathered into memory; pass "
             f"the rows X as a collection too (labelweave.dask), or {name}.compute()."
         )

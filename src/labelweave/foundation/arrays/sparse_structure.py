@@ -1,10 +1,10 @@
-"""Sparse arrays that others made, checked before a compiled loop sees them.
+"""Validate sparse arrays of users before a compiled loop reads them.
 
-SciPy compares the lengths of a CSR array's parts and the ends of its row starts, no more.  Where an index is
-out of range, or row starts go down, its loops and those of this library would read and write memory that is
-not the array's.
+SciPy only compares the lengths of a CSR array's parts and the ends of its row pointers.  With an index out of
+range, or decreasing row pointers, its loops and those of this library would access memory outside of the
+array.
 
-Rising indices of sparse rows are also kept in a byte or two: the gap of each from the one before it.
+Ascending indices of sparse rows can also be stored in one or two bytes, as gaps to the previous index.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ _NUMBERS = "biuf"
 
 
 def checked_csr(given: Any, name: str) -> sp.csr_array:
-    """Return a sparse array as CSR whose parts fit together; values may be NaN.
+    """Return a sparse array as a valid CSR array; values may be NaN.
 
-    given (n, m): of any of SciPy's formats; a CSR array of sound parts is not copied.
-    name: what messages call it.
-    Raises ValueError if its indices are out of range or its parts do not fit; the row or column is named.
+    given (n, m): in any of SciPy's formats; a valid CSR array is not copied.
+    name: its name in messages.
+    Raises ValueError, with row or column, for indices out of range or inconsistent parts.
     """
     kind, parts = _checked_parts(given, name)
     csr = kind(parts, shape=given.shape).tocsr()
     values, places = parts[:2]
-    if csr.nnz < len(values) and values.dtype.kind in "iu":  # sums of repeated entries may not fit its type
+    if csr.nnz < len(values) and values.dtype.kind in "iu":  # sums of duplicate entries may overflow its type
         csr = kind((values.astype(np.int64), places), shape=given.shape).tocsr()
     return csr
 
 
 def check_sparse(given: Any, name: str) -> None:
-    """Refuse what :func:`checked_csr` refuses; what is not sparse is fine."""
+    """Raise as :func:`checked_csr` does for sparse arrays; accept other values."""
     if sp.issparse(given):
         _checked_parts(given, name)
 
 
 def _checked_parts(given: Any, name: str) -> tuple[Any, Any]:
-    """Return the parts of a sparse array, and the class that they are for."""
+    """Return the parts of a sparse array, and their class."""
     if given.ndim != 2:
-        raise ValueError(f"{name} has {given.ndim} dimension(s); a sparse array needs two, (rows, columns).")
+        raise ValueError(f"{name} has {given.ndim} dimension(s); pass two, (rows, columns).")
     if given.format == "csr":
         return sp.csr_array, _compressed(given, name, ("row", "column"))
     if given.format == "csc":
@@ -52,7 +52,7 @@ def _checked_parts(given: Any, name: str) -> tuple[Any, Any]:
 
 
 def _compressed(given: Any, name: str, axes: tuple[str, str]) -> tuple[Array, Array, Array]:
-    """Check the parts of an array that is compressed along the first of its axes."""
+    """Validate the parts of an array that is compressed along its first axis."""
     n_major, n_minor = given.shape if given.format == "csr" else given.shape[::-1]
     starts, indices = (_whole_numbers(part, name) for part in (given.indptr, given.indices))
     values, (major, minor) = _numbers(given.data, name), axes
@@ -73,7 +73,7 @@ def _compressed(given: Any, name: str, axes: tuple[str, str]) -> tuple[Array, Ar
 
 
 def _listed(given: Any, name: str) -> tuple[Array, tuple[Array, ...]]:
-    """Check the parts of an array that lists its entries."""
+    """Validate the parts of an array that lists its entries."""
     values = _numbers(given.data, name)
     coords = tuple(_whole_numbers(part, name) for part in given.coords)
     if any(len(part) != len(values) for part in coords):
@@ -87,7 +87,7 @@ def _listed(given: Any, name: str) -> tuple[Array, tuple[Array, ...]]:
 
 
 def _first_outside(indices: Array, size: int) -> int | None:
-    """Find an index that is negative or too large; as unsigned numbers the negative ones are large."""
+    """Return the first negative or too large index; as unsigned integers negative ones are large."""
     unsigned = indices.view(f"u{indices.dtype.itemsize}")
     if not len(indices) or unsigned.max() < size:
         return None
@@ -106,12 +106,12 @@ def _whole_numbers(part: Any, name: str) -> Array:
 def _numbers(part: Any, name: str) -> Array:
     part = np.asarray(part)
     if part.ndim != 1 or part.dtype.kind not in _NUMBERS:
-        raise ValueError(f"{name} has values of type {part.dtype}; real numbers are allowed, one an entry.")
+        raise ValueError(f"{name} has values of type {part.dtype}; pass real numbers, one per entry.")
     return _native(part, np.float32 if part.dtype == np.float16 else part.dtype.newbyteorder("="))
 
 
 def _native(part: Array, dtype: Any) -> Array:
-    """Return an array as loops read it, copied only where it is another type, strided or misaligned."""
+    """Return an array as loops read it, copied only if its type, strides or alignment differ."""
     if part.dtype == dtype and part.flags.c_contiguous and part.flags.aligned:  # NumPy takes a while
         return part
     return np.require(part, dtype, ["C", "A"])
@@ -119,15 +119,15 @@ def _native(part: Array, dtype: Any) -> Array:
 
 def _refuse(name: str, found: str) -> NoReturn:
     raise ValueError(
-        f"{name} is a damaged sparse array: {found}; make it again from its entries, such as with "
+        f"{name} is a damaged sparse array: {found}; rebuild it from its entries, for example with "
         "scipy.sparse.coo_array((values, (rows, columns)), shape)."
     )
 
 
 def to_gaps(indptr: Array, indices: Array, values: Array) -> tuple[Array, Array, Array]:
-    """Turn indices (nnz,), which rise in every row, into gaps of the type that takes the fewest bytes.
+    """Convert ascending indices (nnz,) of rows to gaps in the type that needs the fewest bytes.
 
-    Returns new row pointers, gaps and values: what is too far for one gap has entries of value 0 on its way.
+    Returns new row pointers, gaps and values; too large gaps are split by entries of value 0.
     """
     from labelweave.foundation.loops.sparse_scores import count_gaps, write_gaps
 

@@ -1,4 +1,4 @@
-"""Tables in one pass over their memory: updates, inner products, ratios, memory at a cache line.
+"""Operations on tables in one memory pass: updates, inner products, ratios, cache-aligned memory.
 
 NumPy converts float32 a few entries at a time (``einsum`` in float64: 3 to 6 GB/s measured); these loops
 run at the rate of the memory (25 to 30 GB/s).
@@ -23,14 +23,14 @@ from labelweave.foundation.arrays.linear_algebra import (
     to_numpy,
 )
 
-_AT_ONCE = 2**18  # entries: many enough for a thread, few enough that every thread gets some
+_AT_ONCE = 2**18  # entries: enough work for a thread, small enough to occupy every thread
 _LINE = 64  # bytes
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Make an array in C order that starts at a cache line, its entries not set.
+    """Return an uninitialized array in C order that starts at a cache line.
 
-    NumPy's large arrays start 16 bytes behind one, so that a vector register is filled from two lines:
+    NumPy's large arrays start 16 bytes after one, so that a vector register is filled from two lines:
     loops that gather rows of a few lines then take twice as long.
     """
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
@@ -40,12 +40,12 @@ def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
 
 
 def weighted_rows(table: Array, weights: PerRow) -> Array:
-    """Multiply every row of a table by its weight; the table itself where all weights are 1."""
+    """Multiply every row of a table by its weight; return the table itself if all weights are 1."""
     return table if (weights == 1).all() else table * like(weights[:, None], table)
 
 
 def ratios(above: Any, below: Any, otherwise: float = 0.0) -> Floats:
-    """Divide where the divisor is positive; elsewhere give another number."""
+    """Divide where the divisor is positive; use another number elsewhere."""
     divisor = np.asarray(below)
     result = np.full(divisor.shape, otherwise, np.float64)
     np.divide(above, divisor, out=result, where=divisor > 0)
@@ -53,9 +53,9 @@ def ratios(above: Any, below: Any, otherwise: float = 0.0) -> Floats:
 
 
 def largest_columns(table: Array, k: int) -> npt.NDArray[np.int64]:
-    """Find the k largest entries of every row in falling order, ties by rising column."""
+    """Return the columns of the k largest entries per row in descending order, ties by ascending column."""
     n_columns = table.shape[1]
-    # a partition breaks ties as it likes, so take only the k-th value from it
+    # a partition breaks ties arbitrarily, so use only its k-th value
     least = np.partition(table, n_columns - k, axis=1)[:, [n_columns - k]]
     chosen, tied = table > least, table == least
     room = k - chosen.sum(axis=1, keepdims=True)
@@ -66,7 +66,7 @@ def largest_columns(table: Array, k: int) -> npt.NDArray[np.int64]:
 
 
 def add_multiple(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
-    """Compute ``target += rate * vector``; the rate is one number, or one a row or column."""
+    """Compute ``target += rate * vector``; the rate is one number, or one per row or column."""
     from labelweave.foundation.loops import tables as loops
 
     if is_numpy(target):
@@ -97,7 +97,7 @@ def _update(loop: Any, target: Array, rate: float | Array, vector: Array, worker
 def divided_by_outer(table: Array, column: Array, row: Array, added: float, workers: Workers) -> Array:
     """Divide a table (m, k) by ``column row^T + added``, column (m, 1) or (1, 1).
 
-    Gives 0 where that is not positive.  The divisor is made for a run of rows at a time.
+    The result is 0 where that is not positive.  The divisor is computed in blocks of rows.
     """
     column = np.broadcast_to(column, (table.shape[0], 1))
     added = row.dtype.type(added)
@@ -122,9 +122,9 @@ def divided_by_outer(table: Array, column: Array, row: Array, added: float, work
 
 
 def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
-    """Multiply tables (n, k) entry by entry and add up each column.
+    """Multiply tables (n, k) entry by entry and sum each column.
 
-    Runs of rows are added in order, so that the sums do not depend on the threads.
+    Blocks of rows are summed in order, so that the sums do not depend on the threads.
     """
     from labelweave.foundation.loops import tables as loops
 
@@ -142,7 +142,7 @@ def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
 
 
 class WeighedColumns:
-    """What a loss of entries sees of a fixed factor N, shape (columns, k), by weights C of the columns."""
+    """The part of a loss of entries for a fixed factor N, shape (columns, k), with column weights C."""
 
     column_weights: Array
     least: float = -np.inf
@@ -158,7 +158,7 @@ class WeighedColumns:
 
 
 def row_inner(left: Array, right: Array, workers: Workers) -> Floats:
-    """Multiply tables (n, k) entry by entry and add up each row."""
+    """Multiply tables (n, k) entry by entry and sum each row."""
     from labelweave.foundation.loops import tables as loops
 
     _require_one_shape(left, right)
@@ -179,10 +179,10 @@ def _runs(table: Array) -> list[slice]:
 
 def _require_one_shape(left: Array, right: Array) -> None:
     if left.ndim != 2 or left.shape != right.shape:
-        raise ValueError(f"two tables of one shape are needed, not of {left.shape} and {right.shape}.")
+        raise ValueError(f"two tables have the shapes {left.shape} and {right.shape}; pass the same shape.")
 
 
 def _pair(left: Array, right: Array, rows: slice) -> tuple[Array, Array]:
-    """Return a run of rows of both, contiguous and of one type, which keeps the compiled loops few."""
+    """Return a block of rows of both, contiguous and of one type, to limit the number of compiled loops."""
     wide = left.dtype if left.dtype == right.dtype == np.float32 else np.dtype(np.float64)
     return np.ascontiguousarray(left[rows], wide), np.ascontiguousarray(right[rows], wide)

@@ -1,9 +1,9 @@
-"""Small compiled loops over arrays: no validation, no choices, no allocation that grows.
+"""Small compiled loops over arrays, without validation, choices or growing allocations.
 
-Everything here takes plain arrays of a fixed type, releases the interpreter lock
-and is cached on disk.
+All loops take plain arrays of a fixed type, release the interpreter lock
+and are cached on disk.
 
-Importing Numba takes half a second, so what calls a loop imports it inside the function that does.
+Importing Numba takes half a second, so callers import loops inside functions.
 """
 
-WIDTH = 16  # numbers that the vectors of compiled code hold, and to which rows are padded
+WIDTH = 16  # vector length of compiled code, to which rows are padded

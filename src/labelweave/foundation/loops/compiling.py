@@ -1,8 +1,8 @@
-"""Numba's ``njit`` with a cache that never stands in the way.
+"""Numba's ``njit`` with a cache that never fails.
 
-Numba refuses to make a loop where no folder can be written, neither ``NUMBA_CACHE_DIR`` nor beside the source
-nor the user's: with a library that an administrator installed and an account without a home.  There loops go
-to a private folder for temporary files, and where that cannot be had, each process compiles its own.
+Numba refuses to build a loop if no cache folder is writable (``NUMBA_CACHE_DIR``, next to the source,
+or the user's), as with a library that an administrator installed and an account without a home.  Loops then
+use a private temporary folder, and if that is impossible, each process compiles its own.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pathlib import Path
 from typing import Any
 
 LOOP = {"nogil": True, "cache": True, "error_model": "numpy"}
-# For loops that only other loops call: what Python needs to call one takes half of the time of compiling.
+# For loops that only other loops call: the Python wrapper takes half of the compile time.
 INNER = LOOP | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def njit(**options: Any) -> Callable[[Any], Any]:
-    """Make the decorator that compiles a loop; the options are Numba's."""
+    """Return the decorator that compiles a loop; the options are Numba's."""
 
     def compiled(function: Any) -> Any:
         import numba
 
         try:
             return numba.njit(**options)(function)
-        except RuntimeError:  # no folder can be written; raised when the cache is set up, before compiling
+        except RuntimeError:  # no writable folder; raised when the cache is set up, before compiling
             folder = _private_folder()
             if folder is None:
                 return numba.njit(**options | {"cache": False})(function)
@@ -41,7 +41,7 @@ def njit(**options: Any) -> Callable[[Any], Any]:
 
 @cache
 def _private_folder() -> str | None:
-    """Find a folder for temporary files that no one else can write: what is read from it is executed."""
+    """Return a temporary folder that no one else can write, since its content is executed."""
     user = os.getuid() if hasattr(os, "getuid") else None
     try:
         folder = Path(tempfile.gettempdir(), f"labelweave-loops-{user}")

@@ -1,18 +1,18 @@
 """Sweeps of dual coordinate ascent over a block of ``WIDTH`` labels.
 
-One example is taken at a time, with all labels of the block beside each other.
+One example is processed at a time, with all labels of the block in one vector.
 In the notation of the M3L paper (journal version, sections 4 and 6), the signed
 dual variable is ``beta_il = 2 y_il alpha_il``; it lies between 0 and
 ``y_il upper_i``, with ``upper_i = 2 C w_i``.  ``signs`` holds y, 0 where a label
-was not observed, so that both bounds are 0 there and the variable stays put.
-The margin that label l asks of a positive (negative) example is ``margins[0, l]``
+is unobserved, so that both bounds are 0 and the variable does not move.
+The required margin of label l for a positive (negative) example is ``margins[0, l]``
 (``margins[1, l]``), that of an entry ``margins[row, 0, l]``: half the loss of the paper's equation (5).
 
-Rows of ``weights`` are features.  The intercept is a vector of its own.
+Rows of ``weights`` are features.  The intercept is a separate vector.
 
-Rows of sparse features are CSR arrays.  Those of dense ones are a ``table``, and are visited in tiles of
-``TILE``, whose scores are one product and whose steps move the weights in another one.  The steps are taken
-one after the other all the same, each seeing those before it through the dot products of the tile's rows.
+Rows of sparse features are CSR arrays.  Those of dense features are a ``table``, visited in tiles of
+``TILE`` rows, whose scores are one product and whose steps move the weights in another one.  Steps are still
+sequential, each using the previous ones through the dot products of the tile's rows.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from labelweave.foundation.loops.dense_products import TILE, add_tile, add_to_ti
 from labelweave.foundation.loops.margin_steps import add_entry_sums, box_step, margins_of
 from labelweave.foundation.loops.sparse_products import add_rows, add_to_rows, prefetch
 
-_SMALL_NORM = 1e-3  # below this a row with the intercept held fixed would take steps far too long
+_SMALL_NORM = 1e-3  # below this, rows would take far too long steps with a fixed intercept
 SWEEPS_WITH_CONSTANT_FEATURE = 3
 LARGEST_STIFFNESS = 10.0
-LARGEST_SHARE = 0.1  # of the duality gap of its block, that an intercept may have ...
-LAGGING_SWEEPS = 2  # ... in so many full sweeps
+LARGEST_SHARE = 0.1  # fraction of its block's duality gap that an intercept may have ...
+LAGGING_SWEEPS = 2  # ... in this many full sweeps
 CAREFUL = {"nogil": True, "cache": True, "error_model": "numpy"}
 LOOP = CAREFUL | {"fastmath": True}
 
@@ -75,7 +75,7 @@ def _add_to_nonzeros(weights, indices, values, start, stop, change):
 
 @njit(**LOOP)
 def _cross_products(table, numbers, products):
-    """Compute the dot products of each row of a tile with those after it."""
+    """Compute the dot products of each row of a tile with the rows after it."""
     a, b, c, d = table[numbers[0]], table[numbers[1]], table[numbers[2]], table[numbers[3]]
     zero = table.dtype.type(0)
     ab, ac, ad, bc, bd, cd = zero, zero, zero, zero, zero, zero
@@ -92,9 +92,9 @@ def _cross_products(table, numbers, products):
 
 @njit(**LOOP)
 def _score_tile(rows, first, table, weights, intercept, numbers, scores):
-    """Score the tile of rows that begins at a place among ``rows``; return how many it has.
+    """Score the tile of rows that starts at a position in ``rows``; return its number of rows.
 
-    ``numbers`` become those of its rows and of the next tile's; where there are fewer, the last one's.
+    ``numbers`` become those of its rows and of the next tile's, padded with the last one.
     """
     for place in range(2 * TILE):
         numbers[place] = rows[min(first + place, len(rows) - 1)]
@@ -161,16 +161,16 @@ def sweep_independent(
     rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
     intercept, intercept_share, has_intercept, totals, free, gains, threshold, keeps_zeros, squared,
 ):  # fmt: skip
-    """Visit the given rows once, when the labels of the block do not interact (R diagonal there).
+    """Visit the given rows once, for labels of the block that do not interact (R diagonal there).
 
-    ``intercept_share[l]`` is by how much of every step the intercept of label l follows: 0, where it is held
-    fixed in the sweep, or a share that all others have; it follows the steps of rows that are (nearly)
-    empty in any case, if ``has_intercept``.  A row whose gain is not above ``threshold`` is left alone.  With
-    ``keeps_zeros`` weights that are 0 stay so, as if those features were not there.  ``squared``: None for
+    ``intercept_share[l]`` is the fraction of every step that the intercept of label l follows: 0 if it is
+    fixed in the sweep, or a value shared by all others; it always follows the steps of (nearly) empty rows
+    if ``has_intercept``.  Rows whose gain is not above ``threshold`` are skipped.  With
+    ``keeps_zeros`` weights of 0 stay 0, as if those features did not exist.  ``squared``: None for
     hinge losses.
-    Keeps ``totals`` (the sum of beta) up to date, adds up ``free`` (the inverse norms of
-    variables between their bounds, but for the rows just named), writes each row's gain; returns
-    the sum of the gaps met.
+    Updates ``totals`` (the sum of beta), adds to ``free`` (the inverse norms of
+    variables between their bounds, except for the nearly empty rows), writes each row's gain; returns
+    the sum of the encountered gaps.
     """
     scores = np.empty(WIDTH, weights.dtype)
     change = np.empty(WIDTH, weights.dtype)
@@ -217,16 +217,16 @@ def sweep_independent(
 
 @njit(**CAREFUL)
 def move_intercepts(intercept, moves, sweeps, was_full, met_gap, has_intercept):
-    """Move the intercepts that are held fixed in sweeps, by Newton steps; after a sweep, full or not.
+    """Move intercepts that are fixed in sweeps by Newton steps, after a full or partial sweep.
 
     ``moves``: the arrays of :class:`labelweave.problems.swept_margins.Moves` for the block, without
-    ``sweeps``, how many there were with this one.
+    ``sweeps``, their number including this one.
     """
     share, stiffness, before, totals, free, curvature, lagging, given_up = moves
     for label in range(WIDTH):
         gradient = totals[label] - intercept[label]
         if was_full:
-            # gradient^2 / 2 is an intercept's own share of the duality gap, beside the rows' shares
+            # gradient^2 / 2 is an intercept's own part of the duality gap, in addition to the rows' parts
             lagging[label] += gradient**2 / 2 > LARGEST_SHARE * met_gap
             given_up[label] |= lagging[label] > LAGGING_SWEEPS
             curvature[label] = free[label]
@@ -250,10 +250,10 @@ def round_independent(
 ):  # fmt: skip
     """Sweep all rows and then, ``len(orders) - 1`` times, those whose last gain was not small.
 
-    ``orders`` (sweeps, runs): the order of the runs of ``run`` such rows in each sweep.  ``hot_gain``,
-    ``idle_gain``: the shares of the mean gain above which rows are visited again, and steps are taken.
+    ``orders`` (sweeps, runs): the order of the runs of ``run`` rows in each sweep.  ``hot_gain``,
+    ``idle_gain``: multiples of the mean gain above which rows are visited again, and steps are taken.
     ``data``: the arrays of rows, their squared norms, signs, upper bounds and margins; ``points``: beta,
-    weights, intercepts and gains.  Returns the gap met by the first sweep, the mean gain, and the visits.
+    weights, intercepts and gains.  Returns the first sweep's encountered gap, the mean gain, and the visits.
     """
     indptr, indices, values, squared_norms, signs, upper, margins = data
     beta, weights, intercept, gains = points
@@ -299,7 +299,7 @@ def scatter_block(indptr, indices, values, beta, weights):
 
 @njit(**LOOP)
 def label_sums(indptr, indices, values, signs, beta, upper, margins, weights, intercept, sums, squared):
-    """Add up, label by label, what :func:`add_entry_sums` does of all rows into the rows of ``sums``."""
+    """Sum the results of :func:`add_entry_sums` over all rows into the rows of ``sums``, per label."""
     scores = np.empty(WIDTH, weights.dtype)
     for row in range(len(indptr) - 1):
         for label in range(WIDTH):
@@ -311,7 +311,7 @@ def label_sums(indptr, indices, values, signs, beta, upper, margins, weights, in
 
 @njit(**LOOP)
 def table_sums(table, signs, beta, upper, margins, weights, intercept, sums):
-    """Add them up for the rows of a table."""
+    """Compute the same sums for the rows of a table."""
     rows, numbers = np.arange(len(table)), np.empty(2 * TILE, np.int64)
     scores = np.empty((TILE, WIDTH), weights.dtype)
     for first in range(0, len(table), TILE):

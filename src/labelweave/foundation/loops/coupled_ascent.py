@@ -1,13 +1,13 @@
-"""Sweeps of dual coordinate ascent over all labels, when a covariance R couples them.
+"""Sweeps of dual coordinate ascent over all labels, coupled by a covariance R.
 
-One example is taken at a time and its labels one after the other, each seeing
+One example is processed at a time and its labels one by one, each using
 the steps before it.  With the steps ``delta`` of one example, the scores move by
-``norm * R delta`` and the weights of feature j by ``x_j R delta``.  (Taking the
-labels block by block over all examples, with delayed updates between blocks, needs
+``norm * R delta`` and the weights of feature j by ``x_j R delta``.  (Processing
+blocks of labels over all examples, with delayed updates between blocks, needs
 ten times the sweeps and more when R is ill-conditioned: measured on RCV1.)
 
 ``upper`` holds the weights of rows, (n,), or of entries, (blocks, n, WIDTH).
-Labels stand in blocks of ``WIDTH``: ``weights[b, j]`` is the row of feature j for block b.
+Labels are in blocks of ``WIDTH``: ``weights[b, j]`` is the row of feature j for block b.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from labelweave.foundation.loops.sparse_products import add_rows, add_to_rows
 
 @njit(**LOOP)
 def _score_example(position, rows, indptr, indices, values, weights, intercept, scores):
-    """Write the scores of the example at a position, and have the next one's entries fetched."""
+    """Write the scores of the example at a position, and prefetch the next one's entries."""
     row = rows[position]
     if position + 1 < len(rows):
         prefetch_example(indptr, indices, values, rows[position + 1])
@@ -37,7 +37,7 @@ def _score_example(position, rows, indptr, indices, values, weights, intercept, 
 
 @njit(**LOOP)
 def _move(row, change, beta, indptr, indices, values, weights, intercept, bias, spread):
-    """Move the variables of an example by the change, and the weights by what it spreads to."""
+    """Change the variables of an example, and the weights by the change times R."""
     for block in range(len(weights)):
         first = block * WIDTH
         part = spread[first : first + WIDTH]
@@ -49,9 +49,9 @@ def _move(row, change, beta, indptr, indices, values, weights, intercept, bias, 
 
 @njit(**LOOP)
 def _best_step(row, label, signs, beta, upper, margins, score, moved, curvature):
-    """Return the step of one variable alone, what it gains, and the share of the gap that was met.
+    """Return the step of one variable alone, its gain, and its encountered part of the gap.
 
-    score: by the steps before it, of which ``moved`` came in this visit.
+    score: after the steps before it, ``moved`` of which came from this visit.
     """
     block, place = label // WIDTH, label % WIDTH
     sign, old, zero = beta.dtype.type(signs[block, row, place]), beta[block, row, place], score * 0
@@ -66,7 +66,7 @@ def _best_step(row, label, signs, beta, upper, margins, score, moved, curvature)
     lowest, highest = bound * min(sign, zero), bound * max(sign, zero)
     if curvature > 0:
         new = min(max(old + gradient / curvature, lowest), highest)
-    else:  # a label without prior variance: the dual is linear in its variable
+    else:  # a label without prior variance: the dual is linear
         new = highest if gradient > 0 else (lowest if gradient < 0 else old)
     met = gradient + moved
     return new - old, (new - old) * gradient, bound * max(zero, sign * met) - old * met
@@ -79,8 +79,8 @@ def sweep_dense_covariance(
 ):  # fmt: skip
     """Visit the given rows once; ``covariance`` is R, in the order of the blocks and padded with 0.
 
-    A row whose gain is not above ``threshold`` is left alone.  Writes each row's gain; returns
-    the sum of the gaps met.
+    Rows whose gain is not above ``threshold`` are skipped.  Writes each row's gain; returns
+    the sum of the encountered gaps.
     """
     room = np.empty((3, len(weights) * WIDTH), weights.dtype)
     scores, spread, change = room[0], room[1], room[2]
@@ -113,7 +113,7 @@ def sweep_factor_covariance(
     rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
     intercept, bias, own, factor_indptr, factor_indices, factor_values, rank, gains, threshold,
 ):  # fmt: skip
-    """Visit the given rows once, with R = diag(own) + F F^T and F given as CSR, so that R is not formed."""
+    """Visit the given rows once, with R = diag(own) + F F^T and F as CSR, without forming R."""
     room = np.empty((3, len(weights) * WIDTH), weights.dtype)
     scores, spread, change = room[0], room[1], room[2]
     pooled = np.zeros(rank, weights.dtype)

@@ -1,4 +1,4 @@
-"""Sums over rows for logistic curves, one curve a label: between 0 and 1, or a floor and a ceiling."""
+"""Sums over rows for logistic curves, one per label: between 0 and 1, or between two asymptotes."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def _line_sums(scores, signs, weights, curve, targets):
 
 @njit(**LOOP)
 def sigmoid_sums(scores, signs, weights, curves, targets, sums):
-    """Add up loss, gradient and second derivatives of the curve of every label.
+    """Compute loss, gradient and second derivatives of the curve of every label.
 
-    signs (b, n): +1, -1, or 2 q - 1 of targets q, and, for what is unobserved, whose scores (b, n) are not
-        read, 0.
+    signs (b, n): +1, -1, or 2 q - 1 for targets q, and 0 for unobserved entries, whose scores (b, n) are not
+        read.
     curves (b, 2): slope and intercept of the log-odds.
-    targets (b, 2): the probabilities asked for in negative and in positive rows.
-    sums (b, 6): gets the loss, its gradient by slope and intercept, and the second derivatives by slope
-        twice, slope and intercept, intercept twice.
+    targets (b, 2): the target probabilities of negative and of positive rows.
+    sums (b, 6): gets the loss, its gradient with respect to slope and intercept, and the second derivatives:
+        slope twice, slope and intercept, intercept twice.
     """
     for line in range(len(scores)):
         curve = (curves[line, 0], curves[line, 1])
         found = _line_sums(scores[line], signs[line], weights, curve, targets[line])
-        for place in range(len(found)):  # an assignment of them all takes Numba four seconds more to compile
+        for place in range(len(found)):  # one assignment of all takes Numba four more seconds to compile
             sums[line, place] = found[place]
 
 
@@ -83,13 +83,13 @@ def _noisy_line_sums(scores, evidence, signs, curve):
 
 @njit(**LOOP)
 def noisy_curve_sums(scores, evidence, signs, curves, sums):
-    """Add up the log loss of labels as they were recorded, and its derivatives.
+    """Compute the log loss of recorded labels, and its derivatives.
 
-    scores, evidence (L, n): what is known of every row.
-    signs (L, n): +1 and -1 as recorded, 0 for what is unobserved.
-    curves (L, 5): slopes by scores and by evidence, intercept, the share of true labels that are recorded as
+    scores, evidence (L, n): the predictors of every row.
+    signs (L, n): +1 and -1 as recorded, 0 for unobserved entries.
+    curves (L, 5): slopes for scores and evidence, intercept, the fraction of true labels that are recorded as
         absent and that of false ones that are recorded as present.
-    sums (L, 6): gets the loss, and its derivatives by all five.
+    sums (L, 6): gets the loss, and its derivatives with respect to all five.
     """
     for line in range(len(scores)):
         one = curves[line]

@@ -1,8 +1,8 @@
 """Compiled products of dense rows with tables of ``WIDTH`` columns, ``TILE`` rows at a time.
 
-A row of the table is read once for all rows of a tile, whose sums stay in vector registers.  With the next
-rows asked for ahead that is 69 of the 78 GFLOP/s that the processor has in float32 (Zen 3, 384 columns, rows
-in memory), where sparse rows that are walked one by one come to 20.
+A row of the table is read once for all rows of a tile, whose sums stay in vector registers.  With
+prefetching of the next rows that is 69 of the processor's 78 GFLOP/s in float32 (Zen 3, 384 columns, rows
+in memory), compared with 20 for sparse rows that are processed one by one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Tile:
         return (list(range(first, first + size)) for first in range(0, TILE, size))
 
     def columns(self) -> Iterator[tuple[Any, Any, Vector]]:
-        """Begin a loop over the columns; give its number, the address of the table's row, and that row."""
+        """Start a loop over the columns; yield its number, the address of the table's row, and that row."""
         builder, zero, step = self.builder, _INT64(0), _INT64(_LINE // self.code.align)
         with cgutils.for_range_slice(builder, zero, self.width, step, _INT64) as (start, _):
             for row in self.rows[TILE:]:
@@ -64,7 +64,7 @@ class _Tile:
 
 @intrinsic
 def add_tile(typing_context, rows, numbers, table, sums):
-    """Compute sums[k] += rows[numbers[k]] @ table for ``TILE`` places k; as many more are asked for ahead."""
+    """Compute sums[k] += rows[numbers[k]] @ table for ``TILE`` places k; prefetches as many more."""
     require_one_type(rows, table, sums)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -86,7 +86,7 @@ def add_tile(typing_context, rows, numbers, table, sums):
 
 @intrinsic
 def add_to_tile(typing_context, rows, numbers, table, changes):
-    """Compute table += sum over ``TILE`` places k of rows[numbers[k]]^T changes[k]; asks ahead as well."""
+    """Compute table += sum over ``TILE`` places k of rows[numbers[k]]^T changes[k]; prefetches as well."""
     require_one_type(rows, table, changes)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

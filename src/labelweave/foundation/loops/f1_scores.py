@@ -1,4 +1,4 @@
-"""F1 scores of rows: the expected one of the k most probable labels, and the best cut of every label.
+"""F1 scores of rows: the expected F1 of the k most probable labels, and the best cut of every label.
 
 For the first, Ye, Chai, Lee and Chieu, "Optimizing F-measures: a tale of two approaches", ICML 2012, section
 4.  With C_k(j) the probability that j of the k most probable of independent labels are true, and s_k(a) the
@@ -48,11 +48,11 @@ def _best_size(probabilities, rest, counts, inverse, empty_value):
 
 @njit(**LOOP)
 def best_sizes(ranked, used, rest, empty_value, sizes, values):
-    """Find the best k of every row.
+    """Compute the best k of every row.
 
-    ranked (n, m): the greatest probabilities of every row, descending, of which ``used`` (n,) count.
-    rest (n,): the sum of those that do not, whose number of true labels is taken for that.
-    empty_value: the score of an empty set where nothing is true.
+    ranked (n, m): the largest probabilities of every row, descending, of which ``used`` (n,) count.
+    rest (n,): the sum of the others, used as their number of true labels.
+    empty_value: the score of an empty set if no label is true.
     sizes (n,), values (n,): get the best k and their expected F1 scores.
     """
     most = ranked.shape[1]
@@ -66,12 +66,12 @@ def best_sizes(ranked, used, rest, empty_value, sizes, values):
 
 @njit(nogil=True, cache=True)
 def move_cuts(starts, rows, scores, shares, positives, above, hits, labels, weights):
-    """Move labels to cuts that raise the weighted sum of the rows' F1 scores; the others stay fixed.
+    """Move labels to cuts that raise the weighted sum of the rows' F1 scores, with the others fixed.
 
-    Label l has ``rows[starts[l]:starts[l + 1]]``, of falling ``scores``, the first ``above[l]`` of these
-    above its threshold, ``positives[l]`` of all positive, as far as their ``shares`` say.  ``hits`` has 2
-    hits of every row, ``labels`` its predicted and positive labels.  Only below a positive row, and above
-    all rows, can a cut be best.
+    Label l has ``rows[starts[l]:starts[l + 1]]`` with descending ``scores``, the first ``above[l]`` of them
+    above its threshold, and ``positives[l]`` positives, counted by their ``shares``.  ``hits`` has 2 hits of
+    every row, ``labels`` its predicted and positive labels.  Only cuts below a positive row, and above all
+    rows, can be best.
     """
     for label in range(len(above)):
         start, stop, now = starts[label], starts[label + 1], above[label]

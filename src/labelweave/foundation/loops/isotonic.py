@@ -1,27 +1,27 @@
-"""Scores that obey a hierarchy: no label above one of its parents.
+"""Scores consistent with a hierarchy: no label above one of its parents.
 
 Labels are columns in an order with parents first; ``starts`` and ``parents`` list the parents of each.
 
-The projection is the least-squares one: minimise ``sum w (x - s)^2`` with ``x[parent] >= x[child]``.  A block
-of labels is cut in two at its weighted mean v, into those whose solution is at least v and the others: the
-cut that gains most is a maximum closure, found by a maximum flow of what exceeds v up to what falls short of
+The projection is the least-squares one: minimize ``sum w (x - s)^2`` with ``x[parent] >= x[child]``.  A block
+of labels is split at its weighted mean v, into those whose solution is at least v and the others: the
+best cut is a maximum closure, found by a maximum flow from labels above v to labels below
 it (Picard 1976; the recursion is that of Spouge, Wan and Wilbur 2003, and of Luss, Rosset and Shahar 2012,
 exact for every order).  A block that no cut improves is constant.
 
-Most labels need no flow.  One without labels below that falls short of v is low, one without labels above
-that exceeds v is high; one with a single other in the block shares its side, so the two become one.  What is
-left when no label is of these kinds, often nothing, is cut by the flow.
+Most labels need no flow.  One below v without descendants is low, one above v without ancestors
+is high; one with a single other in the block shares its side, so the two are merged.  The flow cuts the
+remaining labels, often none.
 
-The solution lies between the least score at or above a label and the greatest at or below it.  So labels in
-order with all above and below them keep their scores, an edge is left out where the least at or above the
-parent is no less than the greatest at or below the child, and what then hangs together is a block of its own.
+The solution lies between the smallest score at or above a label and the largest at or below it.  So labels
+consistent with all ancestors and descendants keep their scores, an edge is dropped if the smallest score at
+or above the parent is at least the largest at or below the child, and connected parts become blocks.
 
-All blocks of a row are cut at once, in passes over the labels and edges that are left, which stay in order.
-``numbers`` and ``values`` hold the working arrays of the labels, a line each: 0 the column of a label, 1 its
-part, 2 its block, 3 and 4 how many edges it has up and down, 5 and 6 the first of each, 7 labels without a
-side yet, 8 labels that share the side of another, in the order found, 9 whose, 10 to 12 the queue, the way
-and the mark of a search; 0 scores, 1 weights, 2 excess, 3 need, and of a block 4 its mean, 5 what is
-rounding, 6 and 7 the limits of its solution.
+All blocks of a row are cut at once, in passes over the remaining labels and edges, which stay in order.
+``numbers`` and ``values`` hold the working arrays of the labels, one per line: 0 the column of a label, 1 its
+part, 2 its block, 3 and 4 its numbers of edges up and down, 5 and 6 the first of each, 7 labels without a
+side yet, 8 labels that share the side of another, in order, 9 which one, 10 to 12 the queue, the path
+and the mark of a search; 0 scores, 1 weights, 2 excess, 3 need, and of a block 4 its mean, 5 its
+rounding error, 6 and 7 the limits of its solution.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OPEN, _HIGH, _LOW, _MERGED = 0, 1, 2, 3
 
 @njit(**LOOP)
 def greatest_below(scores, starts, parents):
-    """Return every label the greatest score at or below it, in place."""
+    """Set every label to the largest score at or below it, in place."""
     for row in range(scores.shape[0]):
         for label in range(scores.shape[1] - 1, -1, -1):
             for edge in range(starts[label], starts[label + 1]):
@@ -72,9 +72,9 @@ def project(scores, weights, parents, owners):
 
 @njit(**INNER)
 def _settle(n_open, children, parents, numbers, values, limits, solution):
-    """Keep the scores of labels in order with all others of their part; count the other edges, now first.
+    """Keep the scores of labels consistent with all others of their part; move other edges first, count them.
 
-    Both bounds are found edge by edge, without branches, which two of three times would be guessed wrong.
+    Both bounds are computed per edge without branches, which would be mispredicted two times of three.
     """
     nodes, part, given, low, high = numbers[0], numbers[1], values[0], values[2], values[3]
     least, most = limits[0], limits[1]
@@ -97,7 +97,7 @@ def _settle(n_open, children, parents, numbers, values, limits, solution):
 
 @njit(**INNER)
 def _divide(n_open, children, parents, numbers, values, limits):
-    """Number the blocks of what hangs together, with their means; keep and count the labels in them."""
+    """Number the blocks of connected labels, with their means; keep and count the labels in them."""
     nodes, part, block, root, place = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
     given, weight, low, high, mean, total = values[0], values[1], values[2], values[3], values[4], values[5]
     for k in range(n_open):
@@ -140,7 +140,7 @@ def _root(root, label):
 
 @njit(**INNER)
 def _balance(n_open, children, parents, next_down, numbers, values, side):
-    """Say by how much labels exceed the mean of their block, and list their edges."""
+    """Compute by how much labels exceed the mean of their block, and list their edges."""
     block, n_up, n_down, first_up, first_down = numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]
     given, weight, excess, mean, tiny = values[0], values[1], values[2], values[4], values[5]
     for k in range(n_open):
@@ -160,7 +160,7 @@ def _balance(n_open, children, parents, next_down, numbers, values, side):
 
 @njit(**INNER)
 def _cut(n_open, children, parents, links, numbers, values, side, flow):
-    """Find the side of every label in the best cut of its block."""
+    """Determine the side of every label in the best cut of its block."""
     left, order, into = numbers[7], numbers[8], numbers[9]
     for k in range(n_open):
         left[k] = k
@@ -188,7 +188,7 @@ def _still_open(left, side):
 
 @njit(**INNER)
 def _rise(left, children, parents, numbers, values, side, n_merged):
-    """Decide labels with none left below, from below; count those that share a side with their parent."""
+    """Decide labels without open descendants, bottom up; count those that share a side with their parent."""
     block, n_up, n_down, first_up = numbers[2], numbers[3], numbers[4], numbers[5]
     order, into, excess, tiny = numbers[8], numbers[9], values[2], values[5]
     for label in left[::-1]:
@@ -215,7 +215,7 @@ def _rise(left, children, parents, numbers, values, side, n_merged):
 
 @njit(**INNER)
 def _sink(left, children, next_down, numbers, values, side, n_merged):
-    """Decide labels with none left above, from above; count those that share a side with their child."""
+    """Decide labels without open ancestors, top down; count those that share a side with their child."""
     block, n_up, n_down, first_down = numbers[2], numbers[3], numbers[4], numbers[6]
     order, into, excess, tiny = numbers[8], numbers[9], values[2], values[5]
     for label in left:
@@ -242,7 +242,7 @@ def _sink(left, children, next_down, numbers, values, side, n_merged):
 
 @njit(**INNER)
 def _flow(left, children, parents, links, numbers, values, side, flow):
-    """Make the flow among open labels a maximum one; those whose excess no lack is left for are high."""
+    """Maximize the flow among open labels; those with remaining excess and no reachable need are high."""
     block, first_up, first_down, queue, seen = numbers[2], numbers[5], numbers[6], numbers[10], numbers[12]
     excess, tiny = values[2], values[5]
     children, parents, next_down = _open_edges(left, children, parents, links, first_up, first_down, side)
@@ -255,7 +255,7 @@ def _flow(left, children, parents, links, numbers, values, side, flow):
         while excess[label] > limit and seen[label] != _NONE:
             mark += 1
             found, sent = _send(label, children, parents, next_down, numbers, excess, flow, mark, limit)
-            if not sent:  # nor will there be a way from any of these
+            if not sent:  # nor will any of these have a path
                 for k in range(found):
                     seen[queue[k]] = _NONE
     for label in left:
@@ -284,9 +284,9 @@ def _open_edges(left, children, parents, links, first_up, first_down, side):
 
 @njit(**INNER)
 def _spread(left, children, parents, first_up, excess, need, flow):
-    """Send what exceeds the mean up, to parents that fall short of it, or on to where most is needed above.
+    """Send excess up to parents below the mean, or on to where most is needed above.
 
-    need: what a label and those above it on one way fall short of the mean, less what was sent that way.
+    need: the shortfall of a label and its ancestors on one path, minus what was sent on that path.
     """
     for label in left:
         need[label] = 0.0
@@ -328,10 +328,10 @@ def _move(amount, label, above, edge, excess, flow, need):
 
 @njit(**INNER)
 def _send(label, children, parents, next_down, numbers, excess, flow, mark, tiny):
-    """Send the excess of a label to lacks it reaches, up edges or down against their flow, the near first.
+    """Send the excess of a label to reachable needs, up edges or down against their flow, nearest first.
 
     came_by: the edge by which a label was reached, with ``_DOWN`` added for one against a flow.
-    Returns how many labels were reached, and whether anything was sent.
+    Returns the number of reached labels, and whether anything was sent.
     """
     first_up, first_down, queue, came_by, seen = numbers[5], numbers[6], numbers[10], numbers[11], numbers[12]
     queue[0], seen[label], found, done, sent = label, mark, 1, 0, False
@@ -359,7 +359,7 @@ def _send(label, children, parents, next_down, numbers, excess, flow, mark, tiny
 
 @njit(**INNER)
 def _carry(label, end, parents, owners, excess, flow, came_by, tiny):
-    """Send as much excess along the way that was found as there is room for; say whether it was any."""
+    """Send as much excess along the path as it has capacity for; return whether it was any."""
     amount, at = min(excess[label], -excess[end]), end
     while at != label:
         edge = came_by[at]
@@ -388,9 +388,9 @@ def _carry(label, end, parents, owners, excess, flow, came_by, tiny):
 
 @njit(**INNER)
 def _part(n_open, children, parents, numbers, values, limits, side):
-    """Make each side of a block a part with its limits, or give a block that has one side its mean.
+    """Make each side of a block a part with its limits, or set a block with one side to its mean.
 
-    Returns how many edges are within a part, now first.
+    Returns the number of edges within parts, moved first.
     """
     part, block, n_high, size = numbers[1], numbers[2], numbers[3], numbers[4]
     given, value, least, most = values[0], values[4], values[6], values[7]

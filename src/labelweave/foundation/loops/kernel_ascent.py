@@ -4,15 +4,15 @@ The dual is ``<T, B> - 1/2 tr(B^T K B R)`` with ``lower <= B <= upper`` (M3L, jo
 signed variables ``beta_il = 2 y_il alpha_il``); its gradients are ``T - scores``, with ``scores = K B R``.
 
 **A block** P of k rows comes with ``kernel``, its k x k part of K, and its rows of every other array.  Steps
-of a row see those of the rows before it through ``moved``, the change of B R since the visit began: the
-scores of row p are ``scores[p] + K_pP moved``.  Labels stand in groups of ``WIDTH``, so that the k rows of a
-group of ``moved`` stay in the first cache while sums are kept in registers.
+of a row use those of the rows before it through ``moved``, the change of B R since the visit began: the
+scores of row p are ``scores[p] + K_pP moved``.  Labels are in groups of ``WIDTH``, so that the k rows of a
+group of ``moved`` stay in the first-level cache while sums are kept in registers.
 
 **Pairs** (section 5.1 and algorithms 1 and 2).  Along label l, ``moved`` is the paper's u (equation 36): K
 times the change of that label's variables since the visit began.  The gradients there are ``start - R_ll
-moved``, and no other label is touched until the visit is over.  A gradient is *projected* (equation 31) when
-it is 0 where the variable's bound forbids the move.  Whole arrays are (labels, rows), the rows of a label
-beside each other.
+moved``, and other labels do not change during the visit.  A gradient is *projected* (equation 31) if
+it is set to 0 where the variable's bound forbids the move.  Whole arrays are (labels, rows), with the rows of
+a label contiguous.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from labelweave.foundation.loops.compiling import njit
 from labelweave.foundation.loops.coordinate_ascent import LOOP
 from labelweave.foundation.loops.sparse_products import add_rows
 
-_SETTLED = 0.1  # sweeps end when one gains less than this share of the first
+_SETTLED = 0.1  # sweeps end when one gains less than this fraction of the first
 _SMALLEST = 1e-30  # stands for a curvature of 0, where the dual is linear and a step goes to a bound
-_SAFE = 1 - 1e-6  # a pair is left out when K_pq^2 is above this share of K_pp K_qq
-_NONE = 1e-9  # a gradient below this share of the first variable's is 0 but for rounding
-_SHORT = 4e-16  # a step below this share of the distance between its bounds is rounding
-_BLOCK = 512  # rows whose largest number is found before its place is looked for
+_SAFE = 1 - 1e-6  # a pair is skipped if K_pq^2 is above this fraction of K_pp K_qq
+_NONE = 1e-9  # a gradient below this fraction of the first variable's is 0 up to rounding
+_SHORT = 4e-16  # a step below this fraction of the distance between its bounds is rounding
+_BLOCK = 512  # rows whose maximum is computed before its position
 
 
 @njit(**LOOP)
 def row_shares(targets, scores, beta, lower, upper, shares):
-    """Write every row's share of the duality gap; return <T, B>, <B, S> and the losses.
+    """Write every row's part of the duality gap; return <T, B>, <B, S> and the losses.
 
-    A share is ``sum_l max(lower (T - S), upper (T - S)) - B (T - S)``.
+    A part is ``sum_l max(lower (T - S), upper (T - S)) - B (T - S)``.
     """
     linear, quadratic, losses = 0.0, 0.0, 0.0
     for row in range(len(targets)):
@@ -60,7 +60,7 @@ def row_shares(targets, scores, beta, lower, upper, shares):
 
 @njit(**LOOP)
 def _take(source, first, group):
-    """Copy a group of labels; what is beyond the last label becomes 0."""
+    """Copy a group of labels, padded with 0 after the last label."""
     wide = min(WIDTH, source.shape[1] - first)
     for row in range(len(source)):
         for place in range(wide):
@@ -100,9 +100,9 @@ def _sweep_group(kernel, every, inverses, gradients, beta, lower, upper, moved, 
 
 @njit(**LOOP)
 def ascend_block(kernel, targets, scores, beta, lower, upper, moved, most_sweeps):
-    """Sweep over a block with R the identity; changes ``beta``, writes ``moved`` and returns the steps' gain.
+    """Sweep over a block with identity R; changes ``beta``, writes ``moved`` and returns the steps' gain.
 
-    Every group of labels is swept until little more is gained, ``most_sweeps`` times at most.
+    Every group of labels is swept until the gain is small, at most ``most_sweeps`` times.
     """
     size = len(kernel)
     groups = np.empty((5, size, WIDTH), kernel.dtype)
@@ -154,7 +154,7 @@ def _visit_coupled_row(norm, covariance, gradients, beta, lower, upper, spread):
 def ascend_coupled_block(kernel, targets, scores, beta, lower, upper, moved, most_sweeps, covariance):
     """Sweep over a block with a dense R; changes ``beta`` and writes ``moved``, the change of B R.
 
-    Sweeps go on until little more is gained, ``most_sweeps`` times at most.
+    Sweeps continue until the gain is small, at most ``most_sweeps`` times.
     """
     size, n_labels = targets.shape
     n_groups = -(-n_labels // WIDTH)
@@ -186,7 +186,7 @@ def ascend_coupled_block(kernel, targets, scores, beta, lower, upper, moved, mos
 
 @intrinsic
 def _larger(typing_context, first, second):
-    """Return the larger number, in a form that LLVM vectorises; Numba's own ``max`` is a branch."""
+    """Return the larger number, in a form that LLVM vectorizes; Numba's own ``max`` is a branch."""
     signature = types.float64(types.float64, types.float64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -198,7 +198,7 @@ def _larger(typing_context, first, second):
 
 @njit(**LOOP)
 def _place_of(magnitude, values, block):
-    """Return the first place of a magnitude, known to be in the block that begins at ``block``."""
+    """Return the first position of a magnitude in the block that starts at ``block``."""
     place = block
     while place < len(values) - 1 and abs(values[place]) != magnitude:
         place += 1
@@ -253,7 +253,7 @@ def _bound_block(gradient_p, diagonal_p, kernel_row, diagonal, gradients, bounds
         product, square = diagonal_p * diagonal[row], covariance * covariance
         best = gradient_p * gradient_p * diagonal[row] + gradient * gradient * diagonal_p
         best -= 2 * gradient_p * gradient * covariance
-        # no "and": a branch would keep the loop from being vectorised
+        # no "and": a branch would keep the loop from being vectorized
         counts = (abs(gradient) > _NONE * abs(gradient_p)) & (square < _SAFE * product)
         bound = best / (product - square if counts else 1.0) if counts else 0.0
         bounds[row] = bound
@@ -263,10 +263,10 @@ def _bound_block(gradient_p, diagonal_p, kernel_row, diagonal, gradients, bounds
 
 @njit(**LOOP)
 def choose_second(first, kernel_row, diagonal, gradients, bounds):
-    """Return the row q that maximises equation 30 with the given first row, or -1 if there is none.
+    """Return the row q that maximizes equation 30 with the given first row, or -1 without one.
 
     Only rows that can move and whose 2 x 2 matrix with the first is safely positive definite count.
-    ``bounds`` receives the values of equation 30 times 2 R_ll, 0 for rows that do not count.
+    ``bounds`` receives the values of equation 30 times 2 R_ll, 0 for other rows.
     """
     largest, place = 0.0, 0
     for begin in range(0, len(gradients), _BLOCK):
@@ -295,11 +295,11 @@ def _gain(curvatures, gradients, steps):
 
 @njit(**LOOP)
 def solve_two_variables(curvatures, gradients, old, lower, upper):
-    """Return the new values of two variables that maximise the dual between their bounds (algorithm 2).
+    """Return the values of two variables that maximize the dual between their bounds (algorithm 2).
 
     ``curvatures`` holds Q_11, Q_12, Q_22 of a positive definite Q; the others are pairs.  The
     maximum of a concave function over a box lies on a side that its free maximum is beyond.
-    Values at a bound are that bound exactly.
+    Values at a bound are exactly that bound.
     """
     a, b, c = curvatures
     determinant = a * c - b * b
@@ -371,7 +371,7 @@ def largest_gradients(targets, scores, beta, lower, upper, maxima):
 
 @njit(**LOOP)
 def spread_scores(moved, covariances, targets, scores, beta, lower, upper, maxima):
-    """Add R_kl moved to the scores of every label k (equation 35), and renew those labels' maxima.
+    """Add R_kl moved to the scores of every label k (equation 35), and update those labels' maxima.
 
     Labels without covariance with l are not read.
     """

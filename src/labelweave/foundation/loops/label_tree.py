@@ -1,11 +1,11 @@
-"""Walks of sparse rows down a tree over labels: all nodes, a beam of the best, or the best until a bound.
+"""Pass sparse rows down a label tree: all nodes, a beam of the best, or best-first with a bound.
 
 A tree is a tuple of arrays: ``ends`` and ``targets`` as in :class:`labelweave.labels.label_tree.LabelTree`;
-``pair_ends``, where the features of each node end; ``features``, rising within a node; ``starts``, where the
-weights of each of these begin; ``columns`` and ``weights``, of which column of the node and how large, in
-units of the column's ``scales``; ``intercepts``.  A node's margins take the row's features that it knows: by
-bisection, or, where the row has many, by a look at all of the node's in ``spread``, the row as a dense
-vector.
+``pair_ends``, the end of the features of each node; ``features``, ascending within a node; ``starts``, the
+start of the weights of each of these; ``columns`` and ``weights``, the column of the node and the value, in
+units of the column's ``scales``; ``intercepts``.  A node's margins use the row's features that the node has:
+by bisection, or, for rows with many features, by a scan of the node's features in ``spread``, the row as a
+dense vector.
 
 A path's score is a soft minimum of its margins: the log-odds of a product of sigmoids, see ``joined``.
 """
@@ -21,16 +21,16 @@ LOOP = {"nogil": True, "cache": True}
 
 @njit(**LOOP)
 def joined(score, margin, sharpness):
-    """Return the log-odds, a multiple of them, of a product of two probabilities given as such log-odds.
+    """Return the scaled log-odds of the product of two probabilities, themselves given as scaled log-odds.
 
-    With p(s) = 1 / (1 + exp(-sharpness s)) the result r has p(r) = p(score) p(margin); it is no larger than
-    either of them, and rises with both.  A score of infinity is a probability of 1.
+    With p(s) = 1 / (1 + exp(-sharpness s)) the result r has p(r) = p(score) p(margin); it is at most
+    either of them, and increases in both.  A score of infinity is a probability of 1.
     """
     if score == np.inf:
         return margin
     both = score + margin
     least = min(score, margin, both)
-    total = 1.0 if least == score else np.exp(sharpness * (least - score))  # as one of them is
+    total = 1.0 if least == score else np.exp(sharpness * (least - score))  # one of them is 1
     total += 1.0 if least == margin else np.exp(sharpness * (least - margin))
     total += 1.0 if least == both else np.exp(sharpness * (least - both))
     return least - np.log(total) / sharpness
@@ -38,9 +38,9 @@ def joined(score, margin, sharpness):
 
 @njit(**LOOP)
 def _least_margin(above, least, sharpness):
-    """Return a bound of the margins whose path's score, ``joined``, is ``least`` or more, below all of them.
+    """Return a lower bound of the margins whose path's score, ``joined``, is at least ``least``.
 
-    That is far cheaper than to join them all; a share of 1e-12 is more than what rounding changes.
+    This is far cheaper than joining them all; a relative slack of 1e-12 covers rounding.
     """
     if least == -np.inf:
         return least
@@ -55,10 +55,10 @@ def _least_margin(above, least, sharpness):
 
 @njit(**LOOP)
 def index_features(pair_ends, features, index_ends, shifts, index):
-    """Write where the features of each node begin whose numbers have the same upper bits.
+    """Index the start of the features of each node by the upper bits of their numbers.
 
-    ``shifts`` (nodes,): how many lower bits are left out; ``index_ends`` (nodes + 1,): where each node's part
-    of ``index`` ends, which has places from the node's first feature on.
+    ``shifts`` (nodes,): the number of dropped lower bits; ``index_ends`` (nodes + 1,): the end of each node's
+    part of ``index``, with positions relative to the node's first feature.
     """
     for node in range(len(shifts)):
         first, place = pair_ends[node], 0
@@ -70,7 +70,7 @@ def index_features(pair_ends, features, index_ends, shifts, index):
 
 @njit(**LOOP)
 def _find(feature, node, tree):
-    """Find the place of a feature of a node, or -1."""
+    """Return the position of a feature of a node, or -1."""
     first, features, index = tree[2][node], tree[3], tree[11]
     own, slot = tree[9][node], feature >> tree[10][node]
     if slot >= tree[9][node + 1] - own - 1:
@@ -97,7 +97,7 @@ def _margins(node, indices, values, tree, found):
 
 @njit(**LOOP)
 def _margin(column, node, indices, values, tree):
-    """Return the margin of one column of a node for one row, the same bits as among all."""
+    """Return the margin of one column of a node for one row, with the same bits as among all columns."""
     starts, columns, weights = tree[4], tree[5], tree[6]
     own, total = column - tree[0][node], 0.0
     for entry in range(len(indices)):
@@ -117,7 +117,7 @@ def _margin(column, node, indices, values, tree):
 
 @njit(**LOOP)
 def _insert(node, score, nodes, scores, count):
-    """Let a node or a label take part in the best ones, the lower number of equal ones first; count them."""
+    """Insert a node or a label into the best ones, with ties to the lower number; return their number."""
     if count == len(nodes):
         if score < scores[count - 1] or (score == scores[count - 1] and node > nodes[count - 1]):
             return count
@@ -134,9 +134,9 @@ def _insert(node, score, nodes, scores, count):
 
 @njit(**LOOP)
 def _take_labels(node, above, found, tree, sharpness, labels, scores, near):
-    """Let the labels of a node take part in the best ones; ``near`` is room for as many labels and margins.
+    """Insert the labels of a node into the best ones; ``near`` is memory for as many labels and margins.
 
-    Where there are too few yet to tell who is out, the best by margin say so.
+    While there are too few to exclude any, the best by margin set the limit.
     """
     first, last, targets = tree[0][node], tree[0][node + 1], tree[1]
     least = scores[-1]
@@ -156,7 +156,7 @@ def _take_labels(node, above, found, tree, sharpness, labels, scores, near):
 
 @njit(**LOOP)
 def _by_node(nodes, counts, order):
-    """Sort visits by their nodes, in their own order within each; ``counts`` (nodes + 1,) is room."""
+    """Sort visits by node, stably; ``counts`` (nodes + 1,) is scratch memory."""
     counts[:] = 0
     for node in nodes:
         counts[node + 1] += 1
@@ -169,7 +169,7 @@ def _by_node(nodes, counts, order):
 
 @njit(**LOOP)
 def score_tree(indptr, indices, values, tree, widest, sharpness, by_margin, table):
-    """Write the scores of all labels (rows, labels); ``by_margin`` leaves out what is above a label."""
+    """Write the scores of all labels (rows, labels); ``by_margin`` ignores the path above a label."""
     ends, targets = tree[0], tree[1]
     found, above = np.empty(widest), np.full((len(ends) - 1, len(table)), np.inf)
     for node in range(len(ends) - 1):
@@ -198,11 +198,11 @@ def _depth(node, above, owners):
 def score_labels(
     indptr, indices, values, tree, widest, sharpness, above, owners, best, best_scores, rows, wanted, scores
 ):
-    """Write the scores of pairs of a row and a label, the rows rising, the columns of labels ``wanted``.
+    """Write the scores of pairs of a row and a label, by ascending row, for label columns ``wanted``.
 
     ``above`` (nodes,): the column that leads to a node; ``owners`` (columns,): the node of a column;
-    ``best`` and ``best_scores`` (rows, m): labels whose scores are known.  Pairs go down their paths
-    together, a level at a time, those of one node after the other.
+    ``best`` and ``best_scores`` (rows, m): labels with known scores.  Pairs descend their paths
+    together, one level at a time, node by node.
     """
     ends, targets, n_pairs = tree[0], tree[1], len(rows)
     found, counts = np.empty(widest), np.empty(len(ends), np.int64)
@@ -252,8 +252,8 @@ def search_by_beam(
 ):
     """Find the best labels (rows, k) below the best ``beam`` nodes of each level.
 
-    Enters labels whose scores are above those that are there; ``opened`` (rows, m) gets the nodes that were
-    looked into, m may be 0.  Rows go down a level together, those at one node after the other.
+    Inserts labels whose scores are above the present ones; ``opened`` (rows, m) gets the expanded
+    nodes, m may be 0.  Rows descend one level together, node by node.
     """
     ends, targets, n_rows = tree[0], tree[1], len(best)
     found, counts = np.empty(widest), np.empty(len(ends), np.int64)
@@ -264,7 +264,7 @@ def search_by_beam(
     n_later, n_opened = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
     n_visits = n_best = n_rows
     while n_visits:
-        # the best node of each row first, whose labels tell what others must be above
+        # the best node of each row first, whose labels set a limit for others
         _by_node(nodes[:n_best], counts, order[:n_best])
         _by_node(nodes[n_best:n_visits], counts, order[n_best:n_visits])
         order[n_best:n_visits] += n_best
@@ -298,7 +298,7 @@ def search_by_beam(
 
 @njit(**LOOP)
 def _push(node, bound, nodes, bounds, count):
-    """Put a node on a heap, the highest bound first."""
+    """Push a node onto a heap, the highest bound first."""
     place = count
     while place > 0 and bounds[(place - 1) // 2] < bound:
         nodes[place], bounds[place] = nodes[(place - 1) // 2], bounds[(place - 1) // 2]
@@ -327,10 +327,10 @@ def _drop_first(nodes, bounds, count):
 def search_by_bound(
     indptr, indices, values, tree, widest, sharpness, budget, best, best_scores, proven, opened
 ):
-    """Find the best labels (rows, k) by opening the node of the highest score until no other can have better.
+    """Find the best labels (rows, k) by expanding the node of the highest score until no other can be better.
 
-    A label's score is no larger than that of any node above it.  ``proven`` (rows,) says whether that was so
-    after ``budget`` nodes at most, ``opened`` (rows,) how many it took.
+    A label's score is at most that of any node above it.  ``proven`` (rows,): whether that was reached
+    within ``budget`` nodes, ``opened`` (rows,): the number of expanded nodes.
     """
     ends, targets = tree[0], tree[1]
     found = np.empty(widest)
@@ -356,11 +356,11 @@ def search_by_bound(
 
 @njit(**LOOP)
 def bound_nodes(tree, above, below, centres, largest, radii):
-    """Bound the weights of the labels of every node; arrays of a number a pair of node and feature.
+    """Bound the weights of the labels of every node; arrays with one number per pair of node and feature.
 
     ``above`` and ``below`` get the largest and smallest weight of a label, ``centres`` their mean over
     labels, ``largest`` (nodes,) the largest intercept, ``radii`` (nodes,) the largest distance of weights
-    from the centre.
+    from the center.
     """
     ends, targets, pair_ends, _, starts, columns, weights, scales, intercepts = tree[:9]
     for node in range(len(ends) - 1):
@@ -384,7 +384,7 @@ def bound_nodes(tree, above, below, centres, largest, radii):
                 high, low = 0.0, 0.0
             centre = total / max(n_labels, 1)
             above[pair], below[pair], centres[pair] = high, low, centre
-            # as if all were 0 there, and then those that are not
+            # first as if all were 0 there, then the non-zero ones
             for column in range(n_columns):
                 distances[column] += centre * centre
             for place in range(starts[pair], starts[pair + 1]):
@@ -404,8 +404,8 @@ def search_by_envelopes(
     """Find the labels of the largest margins (rows, k), by bounds of the margins below each node.
 
     ``envelopes``: ``starts`` of features in ``nodes``, with ``above``, ``below`` and ``centres`` of each, and
-    ``largest`` and ``radii`` a node.  The bound of a node is the smaller of two: each weight at its worst for
-    the row, and the centre with the radius times the row's length.
+    ``largest`` and ``radii`` per node.  The bound of a node is the smaller of two: each weight at its worst
+    for the row, and the center plus the radius times the row's norm.
     """
     starts, of_node, above, below, centres, largest, radii = envelopes
     found, n_nodes = np.empty(widest), len(largest)

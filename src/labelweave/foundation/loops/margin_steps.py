@@ -1,12 +1,12 @@
-"""What happens to ``WIDTH`` labels at one example of a max-margin dual.
+"""Steps of ``WIDTH`` labels at one example of a max-margin dual.
 
 ``signs`` holds y: +1, -1, or 0 where a label was not observed, so that both
 bounds are 0 there and the variable stays put.  The margin that label l asks of a
 positive (negative) example is ``margins[0, l]`` (``margins[1, l]``); those of single entries are
 an array of one each.  ``upper`` is the weight of the losses, a number or an array of one each.
 
-With ``squared``, None or anything else, the loss is upper * hinge^2.  Its conjugate, beta^2 / (4 upper), is
-taken off the dual in place of the upper bound, so that the curvature gains the ``ridge`` 1 / (2 upper)
+With ``squared`` other than None, the loss is upper * hinge^2.  Its conjugate, beta^2 / (4 upper), is
+subtracted from the dual instead of an upper bound, so that the curvature gains the ``ridge`` 1 / (2 upper)
 (Hsieh et al., "A dual coordinate descent method for large-scale linear SVM", ICML 2008).
 """
 
@@ -54,17 +54,17 @@ def _weights(code: Code, kind: Any, upper: Any) -> Vector:
 
 
 def _ridge(code: Code, upper: Vector) -> tuple[Vector, Any]:
-    """Return 1 / (2 upper), and where it is finite: elsewhere variables stay 0, as if unobserved."""
+    """Return 1 / (2 upper), and where it is finite; elsewhere variables stay 0, as if unobserved."""
     least = code.constant(_LEAST_SINGLE if code.number.bitwidth == 32 else _LEAST)
     return code.constant(0.5) / upper.maximum(least), upper.above(least)
 
 
 @intrinsic
 def box_step(typing_context, scores, signs, margins, beta, upper, inverse_norms, change, free, squared):
-    """Take the best step of each variable alone within its box, as if the others stood still.
+    """Take the best step of each variable alone within its box, with the others fixed.
 
     Writes the step to ``change`` and adds the inverse norm of every variable that ends between
-    its bounds to ``free``.  Returns twice the dual gain (of a step that no bound cuts short) and the
+    its bounds to ``free``.  Returns twice the dual gain (of a step that no bound clips) and the
     duality gap before the step: upper * hinge - beta * gradient, which is >= 0 (Fenchel and Young).
     """
     require_one_type(scores, margins, beta, upper, inverse_norms, change, free)
@@ -104,7 +104,7 @@ def box_step(typing_context, scores, signs, margins, beta, upper, inverse_norms,
 
 @intrinsic
 def add_entry_sums(typing_context, scores, signs, margins, beta, upper, sums, squared):
-    """Add losses, beta * target less the conjugate's part, and beta * score to the three rows of ``sums``."""
+    """Add losses, beta * target minus the conjugate, and beta * score to the three rows of ``sums``."""
     require_one_type(scores, margins, beta, upper)
     require_signs(signs)
     number, wide_number = scores.dtype, sums.dtype

@@ -1,14 +1,14 @@
 """Compiled products of sparse rows with dense tables: sums of table rows, and dot products with them.
 
-Numba keeps the sums of such a loop in memory; here up to 128 columns of a sum stay in vector registers while
-the table rows that a sparse row names go by.  The vector that is not full is read and written under a mask,
-never beyond the end.  Tables of ``WIDTH`` columns, one or two cache lines a row, have steps of their own for
+Numba keeps the sums of such a loop in memory; here up to 128 columns of a sum stay in vector registers over
+all table rows of a sparse row's entries.  A partial vector is read and written under a mask,
+never beyond the end.  Tables of ``WIDTH`` columns, one or two cache lines per row, have their own steps for
 loops that read and write single rows.
 
 The loops take a run of sparse rows: ``indptr`` may be a part of a longer one, and row i has the entries
-indptr[i] to indptr[i + 1], or a part of them.  A table may have more columns than are used, so that its rows
-can start at cache lines.  ``far`` says that it is too large for the caches: its rows are asked for some
-entries ahead, into the second level cache, since the first one waits for fewer lines at a time (16 against
+indptr[i] to indptr[i + 1], or a part of them.  A table may have unused columns, so that its rows
+can start at cache lines.  ``far`` means that it is too large for the caches: its rows are prefetched some
+entries ahead, into the second-level cache, since the first one allows fewer outstanding lines (16 against
 24 GB/s measured).
 """
 
@@ -26,11 +26,11 @@ from labelweave.foundation.loops.compiling import INNER, njit
 from labelweave.foundation.loops.vector_code import Code, Vector, require_one_type
 
 _INT64 = ir.IntType(64)
-_CHAINS = 4  # independent sums, to hide the latency of an addition
+_CHAINS = 4  # independent sums, to hide the latency of additions
 _AHEAD = 24  # entries; 8 and 16 measured slower, 48 no faster
 _LINE = 64  # bytes
 _TILE = 4 * WIDTH  # float64 sums fill the 16 registers of processors without AVX-512, float32 sums half
-_WIDE = 24 * WIDTH  # columns from which whole rows of the table, read as they lie in memory, take less time
+_WIDE = 24 * WIDTH  # columns from which reading whole table rows contiguously is faster
 
 
 def _int64(number: int) -> Any:
@@ -38,7 +38,7 @@ def _int64(number: int) -> Any:
 
 
 class _TableRows:
-    """The rows of a table that the entries of a sparse matrix name."""
+    """The rows of a table at the entries of a sparse matrix."""
 
     values: Any
 
@@ -51,7 +51,7 @@ class _TableRows:
 
     @classmethod
     def of_width(cls, context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        """Read a table of ``WIDTH`` columns, indices, values, two ends and a vector; give its address too."""
+        """Read a table of ``WIDTH`` columns, indices, values, two ends and a vector, with its address."""
         made: Any = cls(context, builder, signature.args[:2], args[:2])
         made.stride, made.values = _int64(WIDTH), made.code.pointer(signature.args[2], args[2])
         return made, made.code.pointer(signature.args[5], args[5])
@@ -69,7 +69,7 @@ class _TableRows:
         return self.builder.gep(self.table, [self.builder.mul(index, self.stride)])
 
     def row_ahead(self, position: Any) -> Any:
-        """Return the address of the row of an entry further on."""
+        """Return the address of the row of a later entry."""
         return self.row(self.earlier(self.builder.add(position, _int64(_AHEAD)), self.last))
 
     def ask_for(self, address: Any, width: int) -> None:
@@ -80,7 +80,7 @@ class _TableRows:
         return self.builder.select(self.builder.icmp_signed("<", first, second), first, second)
 
     def sums(self, number: int) -> list[Any]:
-        """Make stack slots of vectors, 0 at first; LLVM turns them into registers."""
+        """Allocate stack slots of vectors, initially 0; LLVM turns them into registers."""
         slots = [cgutils.alloca_once(self.builder, self.code.type) for _ in range(number)]
         for slot in slots:
             self.builder.store(self.code.constant(0.0).value, slot)
@@ -104,13 +104,13 @@ class _ColumnSums(_TableRows):
     def add_entry(self, position: Any, slots: list[Any]) -> None:
         builder, value = self.builder, self.factor(position)
         row = builder.gep(self.row(position), [self.column])
-        with builder.if_then(self.far):  # LLVM makes two loops of it
+        with builder.if_then(self.far):  # LLVM splits it into two loops
             self.ask_for(builder.gep(self.row_ahead(position), [self.column]), self.vectors * WIDTH)
         for number, slot in enumerate(slots):
             self.add_to(slot, value * self.loaded(row, number))
 
     def add_entries(self, start: Any, stop: Any, address: Any, adds: Any) -> list[Vector]:
-        """Add up the entries, several chains at a time where there are few vectors."""
+        """Sum the entries, in several chains if there are few vectors."""
         builder, chains = self.builder, max(1, _CHAINS // self.vectors)
         slots = [self.sums(self.vectors) for _ in range(chains)]
         with builder.if_then(adds):
@@ -179,7 +179,7 @@ def add_to_rows(typing_context, table, indices, values, start, stop, change):
 
 @intrinsic
 def prefetch(typing_context, array, position):
-    """Ask for the cache line of array[position]; no more than a hint."""
+    """Prefetch the cache line of array[position], as a hint."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = Code(context, builder, types.float32)
@@ -193,9 +193,9 @@ def prefetch(typing_context, array, position):
 def sum_columns(typing_context, table, indices, values, start, stop, sums, column, count, vectors, far, adds):
     """Compute sums[c] = sum over p in [start, stop) of values[p] * table[indices[p], c] for a few columns.
 
-    These are ``vectors`` (a literal: 1, 2, 3, 4 or 8) times ``WIDTH`` columns from ``column`` on; where
-    ``count`` is not the literal 0, only ``count`` columns of the last vector.  ``far`` tells whether to ask
-    for rows ahead, ``adds`` whether to add to what stands in ``sums``.
+    These are ``vectors`` (a literal: 1, 2, 3, 4 or 8) times ``WIDTH`` columns from ``column`` on; if
+    ``count`` is not the literal 0, only ``count`` columns of the last vector.  ``far``: whether to prefetch
+    rows, ``adds``: whether to add to the values in ``sums``.
     """
     require_one_type(table, values, sums)
     n_vectors, partial = vectors.literal_value, not hasattr(count, "literal_value")
@@ -222,7 +222,7 @@ class _EntryDots(_TableRows):
     """Dot products of one row with the rows of four entries at a time."""
 
     def dots(self, positions: list[Any], left: Any, width: Any, far: Any) -> list[Any]:
-        """Return the dot products at four positions; scalars."""
+        """Return the dot products at four positions, as scalars."""
         builder, code = self.builder, self.code
         rows = [self.row(position) for position in positions]
         ahead = [self.row_ahead(position) for position in positions]
@@ -258,7 +258,7 @@ def entry_dots(typing_context, left, table, indices, start, stop, dots, far):
         dots = entries.code.pointer(kinds[5], args[5])
         last = builder.sub(args[4], _int64(1))
         with cgutils.for_range_slice(builder, args[3], args[4], _int64(_CHAINS), _INT64) as (position, _):
-            # past the end the last entry is taken again, which costs less than a loop of its own
+            # past the end the last entry is repeated, which is cheaper than a separate loop
             later = [builder.add(position, _int64(number)) for number in range(_CHAINS)]
             positions = [entries.earlier(place, last) for place in later]
             for place, dot in zip(positions, entries.dots(positions, left, width, args[6]), strict=True):
@@ -270,9 +270,9 @@ def entry_dots(typing_context, left, table, indices, start, stop, dots, far):
 
 @njit(**INNER, fastmath={"contract"})
 def multiply_wide(starts, stops, indices, values, table, products, adds):
-    """Do what :func:`multiply_table` does, for many columns.
+    """Compute the same as :func:`multiply_table`, for many columns.
 
-    Eight entries at a time: so many rows of a table are read side by side as fast as memory gives them.
+    Eight entries at a time: this reads that many table rows in parallel at the rate of the memory.
     """
     for row in range(len(products)):
         sums, start, stop = products[row], starts[row], stops[row]
@@ -301,7 +301,7 @@ def multiply_table(starts, stops, indices, values, table, products, far, adds):
     """Compute ``products[i, c] = sum of values[p] * table[indices[p], c]`` over p in [starts[i], stops[i]).
 
     i are the sparse rows; the columns c are those of the products.  With ``adds`` the sums are added to
-    what stands there.
+    the present values.
     """
     width = products.shape[1]
     if width >= _WIDE:
@@ -338,8 +338,8 @@ def multiply_table(starts, stops, indices, values, table, products, far, adds):
 def cut_rows(indptr, indices, size, cuts):
     """Find where the indices of every row pass the multiples of a size.
 
-    ``cuts[b, i]`` becomes the first entry of row i with an index of at least ``b * size``.  The answer is
-    whether there is one: the indices of a row must not fall.
+    ``cuts[b, i]`` becomes the first entry of row i with an index of at least ``b * size``.  Returns
+    whether these exist: the indices of a row must not decrease.
     """
     for row in range(cuts.shape[1]):
         block, last = 0, 0

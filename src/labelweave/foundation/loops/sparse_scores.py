@@ -1,13 +1,13 @@
-"""Sparse weights with gaps for indices, scores of sparse rows by them, and the best labels of each row.
+"""Sparse weights with gap-encoded indices, scores of sparse rows, and the best labels of each row.
 
-A gap is how far an index is from the one before it in its row, the first from -1.  One that its type cannot
-hold is reached in steps of the largest gap, by entries whose value is 0.
+A gap is the difference of an index to the previous one in its row, the first to -1.  Gaps too large for
+their type are split into steps of the largest gap, by entries whose value is 0.
 
-The weights stand feature after feature: those of feature j, of labels in rising order, are the entries
-from ``starts[j]`` to ``stops[j]`` of ``weights``, in units of ``scales``, and ``gaps`` says how far the label
-of each is from the one before it, for the first ``before[j]``.  A feature that many
-labels have a weight of is row ``slots[j]`` of a ``table`` too, else that is -1: adding a row takes less time
-than finding the places.  A score is one sum in the order of the row's entries, whatever the labels beside it.
+The weights are stored by feature: those of feature j, by ascending label, are the entries
+from ``starts[j]`` to ``stops[j]`` of ``weights``, in units of ``scales``; ``gaps`` has the difference of each
+label to the previous one, for the first to ``before[j]``.  A feature with weights for
+many labels is also row ``slots[j]`` of a ``table``, otherwise that is -1: adding a row is faster
+than decoding positions.  A score is one sum in the order of the row's entries, for any other labels.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ LOOP = {"nogil": True, "cache": True}
 
 @njit(**LOOP)
 def count_gaps(indptr, indices, largest, ends):
-    """Count the entries of every row, those in between included: ``ends`` (rows + 1,) as ``indptr`` is."""
+    """Count the entries of every row, with intermediate ones: ``ends`` (rows + 1,) is like ``indptr``."""
     ends[0] = 0
     for row in range(len(indptr) - 1):
         last, count = -1, 0
         for entry in range(indptr[row], indptr[row + 1]):
-            index = int(indices[entry])  # differences in a type of its own would wrap in plain Python
+            index = int(indices[entry])  # differences in its own type would wrap in plain Python
             count += (index - last - 1) // largest + 1
             last = index
         ends[row + 1] = ends[row] + count
@@ -34,7 +34,7 @@ def count_gaps(indptr, indices, largest, ends):
 
 @njit(**LOOP)
 def write_gaps(indptr, indices, values, largest, gaps, spread):
-    """Write the gaps, and the values that belong to them."""
+    """Write the gaps, and their values."""
     place = 0
     for row in range(len(indptr) - 1):
         last = -1
@@ -99,9 +99,9 @@ def keep_best(
     indptr, indices, values, starts, stops, before, gaps, weights, slots, table, first, scales, intercepts,
     best, best_scores,
 ):  # fmt: skip
-    """Let the labels from ``first`` on take part in the best ones of each row, best first (rows, k).
+    """Insert the labels from ``first`` on into the best ones of each row, best first (rows, k).
 
-    Of equal scores the label that was there first stays ahead.
+    Among equal scores earlier labels stay ahead.
     """
     scores = np.empty(len(scales))
     last = best.shape[1] - 1

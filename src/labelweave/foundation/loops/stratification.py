@@ -1,9 +1,9 @@
-"""Iterative stratification: share rows out so that each label is spread over the parts.
+"""Iterative stratification: distribute rows so that each label is spread over the parts.
 
 Sechidis, Tsoumakas and Vlahavas, "On the stratification of multi-label data",
-ECML PKDD 2011, algorithm 1.  The labels wait in a heap by the number of their rows that
-have no part yet; the number is in the key, ``left * L + label``, so ties go to
-the lower label.  A key only ever falls, by one row at a time.
+ECML PKDD 2011, algorithm 1.  The labels wait in a heap by the number of their rows
+without a part; the number is in the key, ``left * L + label``, so ties go to
+the lower label.  A key only decreases, by one row at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.loops.compiling import njit
 
-_NOWHERE = -1  # the place of a label that has left the heap, and the part of a row that waits
+_NOWHERE = -1  # the position of a label that left the heap, and the part of a waiting row
 
 
 @njit(nogil=True, cache=True)
@@ -33,15 +33,15 @@ def spread_rows(
 ) -> Array:
     """Return the part of every row.
 
-    Part j gets ``sizes[j]`` rows, and ``extras`` parts one more; the rows of every label are taken in order
-    and shared out in proportion to ``shares``, of which only those of parts without rows may be 0.
-    ``draws[r]``, 0 or more, settles the ties of row r.
+    Part j gets ``sizes[j]`` rows, and ``extras`` parts one more; the rows of every label are processed in
+    order and distributed in proportion to ``shares``, which may be 0 only for parts without rows.
+    ``draws[r]``, 0 or more, breaks the ties of row r.
     """
     n_rows, n_labels = by_row.shape
     tables = (by_row.indptr, by_row.indices, by_label.indptr, by_label.indices)
     wide = [table.astype(np.int64, copy=False) for table in tables]
     parts = np.full(n_rows, _NOWHERE, np.int64)
-    # of every label, and of rows in the last line
+    # per label, and for rows in the last line
     taken, room = np.zeros((n_labels + 1, len(sizes)), np.int64), np.append(sizes, extras)
     keys = np.arange(n_labels) + np.diff(wide[2]) * n_labels
     heap = np.argsort(keys)
@@ -63,7 +63,7 @@ def _share_out(indptr, indices, starts, rows, shares, draws, heap, keys, places,
                 parts[row] = _best_part(label, own, starts, taken, shares, room, draws[row], tied)
                 _hand_over(own, parts[row], taken, room)
                 _lower(own, heap, keys, places)
-    for row in range(n_rows):  # the rest has no labels: only rows are wanted
+    for row in range(n_rows):  # rows without labels: only sizes count
         if parts[row] == _NOWHERE:
             own = indices[:0]
             parts[row] = _best_part(n_labels, own, starts, taken, shares, room, draws[row], tied)
@@ -74,7 +74,7 @@ def _share_out(indptr, indices, starts, rows, shares, draws, heap, keys, places,
 def _best_part(label, own, starts, taken, shares, room, draw, tied):
     """Choose the part with room whose share of the label the row exceeds least.
 
-    Ties go on to what it has of all labels of the row, in proportion, then of rows, then to the draw.
+    Ties are broken by what it has of all labels of the row, in proportion, then of rows, then by the draw.
     """
     n_tied, total = 0, shares.sum()
     least, fullness, fewest = np.int64(0), 0.0, 0.0
@@ -82,7 +82,7 @@ def _best_part(label, own, starts, taken, shares, room, draw, tied):
         # the last entry of room counts parts that may have one extra
         if not (room[part] > 0 or (room[part] == 0 and room[-1] > 0)):
             continue
-        excess = np.int64(0)  # of one more row over the part's share of the label, times the sum of shares
+        excess = np.int64(0)  # of one more row over the part's share, times the sum of shares
         if label < len(starts) - 1:
             wanted = (starts[label + 1] - starts[label]) * shares[part]
             excess = max(excess, (taken[label, part] + 1) * total - wanted)
@@ -102,7 +102,7 @@ def _best_part(label, own, starts, taken, shares, room, draw, tied):
 
 @njit(nogil=True, cache=True)
 def _fullness(own, part, starts, taken, share):
-    """Add up what a part has of a row's labels, each relative to its share of the rows that have it."""
+    """Sum what a part has of a row's labels, each relative to its share of the label's rows."""
     total = 0.0
     for label in own:
         total += (taken[label, part] + 0.5) / share / (starts[label + 1] - starts[label])
@@ -111,7 +111,7 @@ def _fullness(own, part, starts, taken, share):
 
 @njit(nogil=True, cache=True)
 def _hand_over(own, part, taken, room):
-    """Note that a part has got a row with these labels."""
+    """Record that a part got a row with these labels."""
     room[-1] -= room[part] == 0
     room[part] -= 1
     taken[-1, part] += 1
@@ -121,7 +121,7 @@ def _hand_over(own, part, taken, room):
 
 @njit(nogil=True, cache=True)
 def _leave(heap, size, keys, places):
-    """Take the label with the least key off a heap of this size."""
+    """Remove the label with the smallest key from a heap of this size."""
     places[heap[0]] = _NOWHERE
     last = size - 1
     if last == 0:
@@ -138,7 +138,7 @@ def _leave(heap, size, keys, places):
 
 @njit(nogil=True, cache=True)
 def _lower(own, heap, keys, places):
-    """Note that these labels have one row less to share out, and move them up to where they belong."""
+    """Record that these labels have one row less to distribute, and move them up the heap."""
     for label in own:
         place = places[label]
         if place == _NOWHERE:

@@ -4,8 +4,8 @@ Steps are those of block-coordinate Frank-Wolfe, a block being a row's component
 Schmidt and Pletscher, "Block-coordinate Frank-Wolfe optimization for structural SVMs", ICML 2013; pairwise as
 in Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of structured SVMs", ICML 2016.
 Row i's part of the dual is a concave quadratic in its distribution, and both the loss and the scores are
-sums over components, so that every component takes steps of its own with one score of the row and one
-inference.  A label alone is a box-constrained variable, which a step solves.
+sums over components, so that every component takes its own steps with one score of the row and one
+inference.  A single label is a box-constrained variable, which one step solves.
 
 A row's score of labels y is ``sum_k unary_k y_k + sum_c table_c[state of clique c]``, where unaries and
 tables are linear in the features: a column of z for every label and for every state of every
@@ -13,7 +13,7 @@ clique, times the column's scale.  The dual point of a row is a distribution ove
 over the connected components of the graph: a mean for a label alone, shares of listed vertices for others.
 With a loss of the whole label set all labels are one component.
 
-What goes together is a table of records: the time that compiling takes grows with the number of arrays.
+Related arrays are tables of records, since compile time grows with the number of arrays.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Records = npt.NDArray[np.void]
 
 COMPONENT = np.dtype([("labels", np.int64), ("cliques", np.int64)])
 CLIQUE = np.dtype([("members", np.int64), ("column", np.int64)])
-_TINY = 1e-12  # shares below are rounding
+_TINY = 1e-12  # smaller weights are rounding
 
 
 class MarginRows(NamedTuple):
-    """What is known of the rows.
+    """Data of the rows.
 
     ``targets`` are the true labels, completed where unobserved; ``costs`` those of errors, 0 where
     unobserved; ``weights`` sum to one; ``squares`` are the squared norms of the features.
@@ -51,7 +51,7 @@ class MarginRows(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The components of two labels or more with their cliques, and the labels alone.
+    """The components of two or more labels with their cliques, and the single labels.
 
     Component c has ``labels`` from ``components[c].labels`` and ``cliques`` from ``components[c].cliques``;
     the labels after those of the last component are alone.  Clique q has ``members`` from
@@ -67,7 +67,7 @@ class Layout(NamedTuple):
 
 
 class DualPoint(NamedTuple):
-    """The distribution of every row: means of labels alone, vertices and their shares for components."""
+    """The distribution of every row: means of single labels, vertices and their weights for components."""
 
     means: Floats
     vertices: Bits
@@ -75,11 +75,11 @@ class DualPoint(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """Rows that are visited one after the other, and what their visits change.
+    """Rows that are visited one after the other, and the arrays that their visits change.
 
-    ``products`` are theirs with z, which the visits keep up to date by ``gram``, the inner products of
-    the rows; ``changes`` are what the rows are to be multiplied by and added to z.  ``labelings`` are what
-    to move to.
+    ``products`` are theirs with z, which the visits update by ``gram``, the inner products of
+    the rows; ``changes`` are the factors of the rows to be added to z.  ``labelings`` are the
+    targets of the steps.
     """
 
     rows: Integers
@@ -148,7 +148,7 @@ def add_rows(rows, starts, indices, values, changes, sums):
 
 @njit(**INNER)
 def pass_on(place, factor, block):
-    """Multiply a row's change by a factor, and bring the products of the rows after it up to date."""
+    """Multiply a row's change by a factor, and update the products of the rows after it."""
     change = block.changes[place]
     for column in range(len(change)):
         if change[column] != 0.0:
@@ -161,8 +161,8 @@ def pass_on(place, factor, block):
 def add_costs(rows, data, layout, scores, unary, rest):
     """Add the costs of errors to the unaries of some rows.
 
-    ``rest`` is what to add to the largest of the scores with costs for the hinge loss: the cost of all zeros
-    less the score of the targets.  An unobserved label alone is free of loss: its target is what scores best.
+    ``rest`` is added to the largest of the scores with costs for the hinge loss: the cost of all zeros
+    minus the score of the targets.  A single unobserved label has no loss: its target is what scores best.
     """
     last = len(layout.components) - 1
     for place in range(len(rows)):
@@ -242,7 +242,7 @@ def sign_moments(sets, homes, targets, dual, moments):
 
 @njit(**INNER)
 def _step_lone(row, data, layout, dual, scores, scales, curvature, change):
-    """Move the means of labels alone to their best; return the gap that they had."""
+    """Move the means of single labels to their optimum; return their gap before it."""
     gap = 0.0
     for place in range(layout.components[-1].labels, len(layout.labels)):
         label = layout.labels[place]
@@ -288,7 +288,7 @@ def _bend(component, layout, scales, one, other):
 
 @njit(**INNER)
 def _shift(component, layout, away, toward, step, change):
-    """Note that probability went from one labeling to another."""
+    """Record that probability moved from one labeling to another."""
     for place in range(layout.components[component].labels, layout.components[component + 1].labels):
         label = layout.labels[place]
         change[label] += step * (np.float64(away[label]) - np.float64(toward[label]))
@@ -324,7 +324,7 @@ def _survey(row, component, data, layout, dual, scores):
 def _step_component(row, component, data, layout, dual, scores, scales, curvature, labelings, place, change):
     """Move probability from the worst vertex to the best labeling; return the gap that the block had.
 
-    A labeling that finds no free place takes that of the smallest share, with the share, if the dual gains.
+    A labeling without a free slot replaces the vertex of smallest weight, with its weight, if the dual gains.
     """
     mean, goal, top, origin, bottom, small, least, free = _survey(row, component, data, layout, dual, scores)
     vertices, is_new = dual.vertices[row], False
@@ -355,9 +355,9 @@ def _step_component(row, component, data, layout, dual, scores, scales, curvatur
 
 @njit(**LOOP)
 def ascend_rows(block, data, layout, dual, scales, regularization, gaps):
-    """Visit the rows of a block; write the gaps that they had, each when it was visited.
+    """Visit the rows of a block; write their gaps at their visits.
 
-    Labelings may be those of slightly older weights: the steps are exact at the present ones.  Without
+    Labelings may belong to slightly older weights: the steps are exact at the current ones.  Without
     labelings, steps stay within the vertices.
     """
     scores = np.empty(len(scales))

@@ -1,4 +1,4 @@
-"""Tables in one pass over their memory: updates, inner products in double precision, small weights."""
+"""Operations on tables in one memory pass: updates, inner products in double precision, small weights."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def row_product_sums(left, right, sums):
 
 @njit(**LOOP)
 def _smallest_above(sizes, count, place):
-    """Return the number that would stand at a place if the first ``count`` were sorted, by quickselect."""
+    """Return the number at a position if the first ``count`` were sorted, by quickselect."""
     low, high = 0, count - 1
     while low < high:
         pivot, left, right = sizes[(low + high) // 2], low, high
@@ -78,13 +78,13 @@ def _smallest_above(sizes, count, place):
 
 @njit(**LOOP)
 def drop_smallest(weights, share, active):
-    """Set the smallest weights (d, labels) of active labels to 0: keep a share of each, at least one less.
+    """Set the smallest weights (d, labels) of active labels to 0: keep a fraction of each, at least one less.
 
-    Of equal ones the first features go.
+    Ties are broken by dropping the first features.
     """
     d, n_labels = weights.shape
     sizes, counts = np.empty((n_labels, d), weights.dtype), np.zeros(n_labels, np.int64)
-    for feature in range(d):  # labels inside, as they lie
+    for feature in range(d):  # labels in the inner loop, in memory order
         for label in range(n_labels):
             if weights[feature, label] != 0:
                 sizes[label, counts[label]] = abs(weights[feature, label])

@@ -9,11 +9,11 @@ from labelweave.foundation.loops.compiling import LOOP, njit
 
 @njit(**LOOP)
 def find_leaves(rows, roots, feature, threshold, children, missing_left, leaves):
-    """Walk every row down every tree: ``leaves[i, t]`` is the node where row i ends in tree t.
+    """Pass every row down every tree: ``leaves[i, t]`` is the node where row i ends in tree t.
 
-    feature (m,): what a node asks for, below 0 at leaves; every child stands after its parent.
-    children (m, 2): where rows go that are at most the threshold, and the others.
-    missing_left (m,): whether rows without a number go to the first of them.
+    feature (m,): the feature that a node splits on, negative at leaves; children come after their parent.
+    children (m, 2): the next node of rows at most at the threshold, and of the others.
+    missing_left (m,): whether rows with a missing value go to the first child.
     """
     for t in range(len(roots)):
         for i in range(rows.shape[0]):

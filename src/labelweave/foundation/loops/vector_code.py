@@ -1,7 +1,7 @@
-"""Arithmetic on vectors of ``WIDTH`` numbers while LLVM code is being built.
+"""Arithmetic on vectors of ``WIDTH`` numbers for building LLVM code.
 
 Numba has no vector type, and LLVM unrolls a Numba loop of constant length into
-scalar code before it looks for vectors (measured: 7.1 ns against 2.0 ns a non-zero
+scalar code before it vectorizes (measured: 7.1 ns against 2.0 ns per non-zero
 in a gather of rows).  A few innermost steps are therefore written with
 :class:`Vector`, which reads like array code and becomes vector instructions; LLVM
 splits them for processors with narrower registers.  Nothing here runs at run time.
@@ -22,20 +22,20 @@ _FAST = ["fast"]
 
 
 def require_one_type(*kinds: Any) -> None:
-    """Refuse arrays and scalars of different types, which the code would misread without a word.
+    """Raise for arrays and scalars of different types, which the code would silently misread.
 
     *kinds: types of arrays (C-contiguous) or numbers.
     Raises TypingError if they differ, or an array is not contiguous.
     """
     numbers = {kind.dtype if isinstance(kind, types.Array) else kind for kind in kinds}
     if len(numbers) > 1 or any(isinstance(kind, types.Array) and kind.layout != "C" for kind in kinds):
-        raise TypingError(f"contiguous arrays of one type of number are needed, not {kinds}")
+        raise TypingError(f"arrays of the kinds {kinds} do not match; pass contiguous arrays of one type")
 
 
 def require_signs(kind: Any) -> None:
-    """Refuse signs that are no C-contiguous array of int8, by a TypingError."""
+    """Raise TypingError for signs other than a C-contiguous array of int8."""
     if not isinstance(kind, types.Array) or kind.dtype != types.int8 or kind.layout != "C":
-        raise TypingError(f"signs must be a contiguous array of int8, not {kind}")
+        raise TypingError(f"signs have the kind {kind}; pass a contiguous array of int8")
 
 
 class Code:
@@ -66,7 +66,7 @@ class Code:
         self.builder.store(vector.value, address, align=self.align)
 
     def first(self, count: Any) -> Any:
-        """Compare the places with a number (int64); the first ``count`` of them are for :meth:`load_some`."""
+        """Compare the positions with a number (int64); the first ``count`` are for :meth:`load_some`."""
         numbers = ir.VectorType(ir.IntType(32), WIDTH)
         undefined = ir.Constant(numbers, ir.Undefined)
         narrow = self.builder.trunc(count, ir.IntType(32))
@@ -75,12 +75,12 @@ class Code:
         return self.builder.icmp_signed("<", ir.Constant(numbers, list(range(WIDTH))), every)
 
     def load_some(self, pointer: Any, places: Any) -> Vector:
-        """Load the numbers of some places, 0 elsewhere; memory of other places is not read."""
+        """Load the numbers at some positions, 0 elsewhere; other memory is not read."""
         zero = self.constant(0.0).value
         return Vector(self, self._masked("load", self.type, [], pointer, places, [zero]))
 
     def store_some(self, vector: Vector, pointer: Any, places: Any) -> None:
-        """Store the numbers of some places; memory of other places is not written."""
+        """Store the numbers at some positions; other memory is not written."""
         self._masked("store", ir.VoidType(), [vector.value], pointer, places, [])
 
     def _masked(
@@ -94,7 +94,7 @@ class Code:
         return self.builder.call(function, arguments)
 
     def prefetch(self, pointer: Any) -> None:
-        """Ask for the cache line of an address in the second level cache; no more than a hint."""
+        """Prefetch the cache line of an address into the second-level cache, as a hint."""
         byte_pointer, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
         function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, int32, int32, int32])
         function = cgutils.get_or_insert_function(self.builder.module, function_type, "llvm.prefetch.p0")
@@ -137,7 +137,7 @@ class Vector:
         return Vector(self.code, self.code.builder.fdiv(self.value, other.value, flags=_FAST))
 
     def above(self, other: Vector) -> Any:
-        """Compare place by place; the result is for :meth:`where`."""
+        """Compare entry by entry; the result is for :meth:`where`."""
         return self.code.builder.fcmp_ordered(">", self.value, other.value)
 
     def where(self, condition: Any) -> Vector:

@@ -1,9 +1,9 @@
-"""How scores become probabilities: logistic curves or isotonic maps, by their log loss on held-out parts.
+"""Calibration of scores: logistic curves or isotonic maps, chosen by their held-out log loss.
 
-Those of classes, of which a row has one, come from a softmax of scaled scores.  Guo, Pleiss, Sun and
+Class probabilities come from a softmax of scaled scores.  Guo, Pleiss, Sun and
 Weinberger, "On calibration of modern neural networks" (ICML 2017), divide all scores by one temperature;
 Alexandari, Kundaje and Shrikumar, "Maximum likelihood with bias-corrected calibration is hard-to-beat at
-label shift adaptation" (ICML 2020), add an intercept a class.  Both by the log loss.
+label shift adaptation" (ICML 2020), add one intercept per class.  Both minimize the log loss.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scor
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Number, Numbers
 
-_MOST_ENTRIES = 2**18  # looked at to choose the kind of maps
+_MOST_ENTRIES = 2**18  # used to choose the kind of maps
 _PARTS = 3
 _FEWEST_ROWS = 10
 
@@ -38,20 +38,20 @@ def calibrate_labels(
     min_positives: Any = 500,
     sample_weight: Any = None,
 ) -> LabelCalibration:
-    """Find maps from scores to probabilities, one a label.
+    """Fit maps from scores to probabilities, one per label.
 
     For labels, scores, weights and errors see :func:`choose_thresholds`.
 
     Parameters
     ----------
     method : {"auto", "sigmoid", "isotonic"}, default="sigmoid"
-        Logistic curves (Platt 1999), or rising maps that are linear between knots; "auto" takes those with
-        the lower log loss in a cross-validation on these rows.
+        Logistic curves (Platt 1999), or monotone maps that are linear between knots; "auto" takes those with
+        the lower cross-validated log loss on these rows.
     pooling : bool, default=True
-        Whether rare labels lean on the others: by a normal prior of the logistic curves, learned from all
-        labels, in the place of Platt's smoothed targets; by one isotonic map that they share.
+        Whether rare labels share information: logistic curves have a normal prior, learned from all labels,
+        instead of Platt's smoothed targets; isotonic maps of rare labels are one shared map.
     min_positives : int, default=500
-        Positive rows of a label below which it shares the isotonic map, which is of log-odds.
+        Labels with fewer positive rows use the shared isotonic map, which is a map of log-odds.
 
     Returns
     -------
@@ -89,24 +89,24 @@ def calibrate_classes(
     min_positives: Any = 500,
     sample_weight: Any = None,
 ) -> LabelCalibration:
-    """Find maps from scores to the probabilities of classes, of which a row has one.
+    """Fit maps from scores to class probabilities, for one class per row.
 
-    For labels, of which a row has one or none that is known, or probabilities whose sum is 1, other
+    Each row of labels has at most one known class, or class probabilities that sum to 1; for other
     parameters and errors see :func:`calibrate_labels`.
 
     Parameters
     ----------
     method : {"auto", "sigmoid", "isotonic"}, default="sigmoid"
-        A softmax of the scores times one slope and an intercept a class (temperature scaling), the several
-        classes' form of a logistic curve; or a rising map a class against the rest.  "auto" takes what has
-        the lower log loss in a cross-validation on these rows.
+        A softmax of the scores times one slope plus one intercept per class (temperature scaling), the
+        multiclass logistic curve; or one-vs-rest monotone maps.  "auto" takes the method with the lower
+        cross-validated log loss on these rows.
     pooling : bool, default=True
-        Whether intercepts of the softmax have a prior around 0, and rare classes share a rising map.
+        Whether intercepts of the softmax have a prior around 0, and rare classes share a monotone map.
 
     Returns
     -------
     LabelCalibration
-        The maps, whose probabilities :func:`class_probabilities` brings to the sum 1.
+        The maps, whose probabilities :func:`class_probabilities` normalizes to sum to 1.
     """
     fewest = _fewest(method, pooling, min_positives)
     table = read_labeled_scores(labels, scores, sample_weight)
@@ -121,24 +121,24 @@ def calibrate_classes(
 
 @checked
 def class_probabilities(calibration: LabelCalibration, scores: Array) -> Array:
-    """Compute the probabilities of classes, of which a row has one.
+    """Compute class probabilities that sum to 1 per row.
 
     Parameters
     ----------
     calibration : LabelCalibration
-        What :func:`calibrate_classes` found.
+        The result of :func:`calibrate_classes`.
     scores : ndarray of shape (n, C)
         Scores.
 
     Returns
     -------
     ndarray of float64, shape (n, C)
-        The probabilities, every row with the sum 1; equal ones where no class has any.
+        The probabilities, with rows that sum to 1; equal ones where all are 0.
 
     Raises
     ------
     ValueError
-        If the scores are not finite numbers, one column a class.
+        If the scores are not finite numbers, one column per class.
     """
     table = calibration.probabilities(scores)
     sums = table.sum(axis=1, keepdims=True)
@@ -147,9 +147,9 @@ def class_probabilities(calibration: LabelCalibration, scores: Array) -> Array:
 
 def _fewest(method: Any, pooling: bool, min_positives: Any) -> int:
     if method not in ("auto", "sigmoid", "isotonic"):
-        raise ValueError(f"method is {method!r}; it must be 'auto', 'sigmoid' or 'isotonic'.")
+        raise ValueError(f"method is {method!r}; pass 'auto', 'sigmoid' or 'isotonic'.")
     if not isinstance(min_positives, Integral) or min_positives < 1:
-        raise ValueError(f"min_positives is {min_positives!r}; give a whole number of at least 1.")
+        raise ValueError(f"min_positives is {min_positives!r}; pass an integer of at least 1.")
     return int(min_positives) if pooling else 1
 
 
@@ -158,7 +158,7 @@ def _better_method(
     fit: Callable[[LabeledScores], tuple[LabelCalibration, LabelCalibration]],
     loss: Callable[[LabeledScores, LabelCalibration], float],
 ) -> Literal["sigmoid", "isotonic"]:
-    """Choose the maps of the lower log loss in three-fold cross-validation; curves for under ten rows."""
+    """Choose the maps with the lower log loss in three-fold cross-validation; curves below ten rows."""
     n_rows = len(table.weights)
     if n_rows < _FEWEST_ROWS:
         return "sigmoid"
@@ -183,8 +183,8 @@ def _log_loss(table: LabeledScores, maps: LabelCalibration) -> float:
 
 
 _VARIANCE = 1.0  # of intercepts: classes with few rows stay near 0
-_WIDE = 1e6  # for intercepts on their own, of which one number can be taken off
-_LARGEST = 1e300  # scores times slope: infinite ones have no differences
+_WIDE = 1e6  # without pooling, as adding a constant to all intercepts changes nothing
+_LARGEST = 1e300  # scores times slope: infinite values have no differences
 
 
 @storable("SoftmaxCalibration", {"slope": Number(0), "intercepts": Numbers("L")})
@@ -196,7 +196,7 @@ class SoftmaxCalibration(LabelCalibration):
     slope : float
         The inverse of the temperature.
     intercepts : ndarray of float64, shape (L,)
-        One a class.
+        One per class.
     """
 
     def __init__(self, slope: float, intercepts: Array) -> None:
@@ -209,7 +209,7 @@ class SoftmaxCalibration(LabelCalibration):
 
 
 def fit_softmax(table: LabeledScores, *, pooled: bool) -> SoftmaxCalibration:
-    """Fit slope and intercepts, pooled ones with a prior N(0, 1), to rows of known class or probabilities."""
+    """Fit slope and intercepts, pooled ones with prior N(0, 1), to rows with a class or probabilities."""
     rows, shares = known_classes(table)
     scores, size = _of_size_one(table.scores[rows].astype(np.float64))
     weights = table.weights[rows]
@@ -232,7 +232,7 @@ def fit_softmax(table: LabeledScores, *, pooled: bool) -> SoftmaxCalibration:
 
 
 def _of_size_one(scores: Array) -> tuple[Array, np.float64]:
-    """Scale what scores lie below their row's greatest, where the search does not see their unit."""
+    """Scale the scores, relative to their row's maximum, to make the search independent of their unit."""
     largest = np.abs(scores).max(initial=0.0) or np.float64(1.0)
     scores = scores / largest
     scores -= scores.max(axis=1, keepdims=True)
@@ -241,8 +241,8 @@ def _of_size_one(scores: Array) -> tuple[Array, np.float64]:
 
 
 def known_classes(table: LabeledScores) -> tuple[Array, RowsByLabels]:
-    """Return the rows of positive weight whose class is known, and 1 there, or probabilities of classes."""
-    shares = np.clip(table.labels.expected_positives.toarray(), 0.0, 1.0)  # corrected ones may be outside
+    """Return the rows of positive weight with a known class, and its one-hot code or class probabilities."""
+    shares = np.clip(table.labels.expected_positives.toarray(), 0.0, 1.0)  # corrected targets may be outside
     is_known = shares.any(axis=1) if table.labels.doubts is not None else shares.sum(axis=1) == 1
     rows = np.flatnonzero(is_known & (table.weights > 0))
     return rows, shares[rows].astype(np.float64)

@@ -1,11 +1,11 @@
-"""Probabilities by a logistic curve a label, or by a rising map.
+"""Probability maps: one logistic curve per label, or monotone maps.
 
-Platt, "Probabilistic outputs for support vector machines", 1999, minimises the log loss of ``p(s) = 1 / (1 +
+Platt, "Probabilistic outputs for support vector machines", 1999, minimizes the log loss of ``p(s) = 1 / (1 +
 exp(-(a s + b)))`` with targets slightly inside 0 and 1.  All labels of a block take damped Newton steps
 together (Lin, Lin and Weng, "A note on Platt's probabilistic outputs", 2007).
 
 Pooled, the curves (a, b) of the labels are draws from one normal distribution, whose mean and covariance are
-found by expectation maximisation with a normal approximation of every label's posterior (empirical Bayes).
+estimated by expectation maximization with a normal approximation of each label's posterior (empirical Bayes).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from labelweave.model_files.schema import Made, Numbers, places
 
 
 class LabelCalibration(StoredParameters):
-    """A map from scores to probabilities, label by label, that a model file can keep.
+    """A map from scores to probabilities for each label, which model files can store.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class LabelCalibration(StoredParameters):
         Raises
         ------
         ValueError
-            If the scores are not finite numbers, one column a label.
+            If the scores are not finite numbers, one column per label.
         """
         table = read_score_table(scores)
         if table.shape[1] != self.n_labels:
             raise ValueError(
-                f"scores have shape {table.shape}; give one column for each of {self.n_labels} labels."
+                f"scores have shape {table.shape}; pass one column for each of {self.n_labels} labels."
             )
         return self._probabilities(table)
 
@@ -70,7 +70,7 @@ _FEWEST_LABELS, _MOST_LABELS = 30, 1000
 _MOST_ROUNDS = 30
 _CONVERGED = 1e-2
 _LEAST_VARIANCE = 1e-4
-_WEAK = 0.1  # precision of curves of standardised scores
+_WEAK = 0.1  # prior precision of curves of standardized scores
 
 
 @storable("SigmoidCalibration", {"slopes": Numbers("L"), "intercepts": Numbers("L")})
@@ -93,16 +93,16 @@ class SigmoidCalibration(LabelCalibration):
 
 
 def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
-    """Fit the curves of all labels, some labels at a time.
+    """Fit the curves of all labels, in blocks of labels.
 
-    pooled: whether labels share a prior, and Platt's targets of all labels together in the place of their
-    own.
+    pooled: whether labels share a prior, and use Platt's targets of all labels together instead of
+    their own.
     """
     center, size = scale = _center_and_size(table)
     common = _targets_of_all(table)
     doubts = table.labels.doubts
     is_bounded = doubts is None or bool((doubts.data >= 0).all())
-    # targets outside of 0 and 1 may have no best curve
+    # with targets outside 0 and 1 there may be no best curve
     flat = CurvePrior(np.zeros(2), np.eye(2) * (0.0 if is_bounded else _WEAK))
     prior = _learn_prior(table, scale, common) if pooled and is_bounded else flat
     curves = np.empty((table.shape[1], 2))
@@ -122,13 +122,13 @@ def _center_and_size(table: LabeledScores) -> tuple[float, float]:
     if not entries:
         return 0.0, 1.0
     center = total / entries
-    # about the mean: rounding leaves nothing of a small difference of large squares
+    # centered: the difference of large squares would lose small values to rounding
     spread = float(np.sqrt(_moments(table, center)[2] / entries))
     return center, spread if spread > 1e-12 * abs(center) else 1.0
 
 
 def _moments(table: LabeledScores, center: float) -> tuple[float, float, float]:
-    """Count the observed entries and add their differences to a center and the squares of these, weighted."""
+    """Return the weighted count of observed entries, and the sums of centered scores and their squares."""
     sums = np.zeros(3)
     for lines in table.row_blocks():
         seen = lines.signs != 0
@@ -149,14 +149,14 @@ def _targets_of_all(table: LabeledScores) -> Array:
 
 
 class CurvePrior(NamedTuple):
-    """A normal distribution of (slope, intercept): mean (2,), inverse of the covariance (2, 2) or zeros."""
+    """A normal distribution of (slope, intercept): mean (2,), precision matrix (2, 2) or zeros."""
 
     mean: Array
     precision: Array
 
 
 class _Fit(NamedTuple):
-    """The penalised loss of the curves of a block of labels."""
+    """The penalized loss of the curves of a block of labels."""
 
     lines: ScoreLines
     weights: Array
@@ -185,17 +185,17 @@ def _of_both_signs(lines: ScoreLines) -> tuple[Array, Array]:
 
 
 def _smoothed_targets(positives: Array, negatives: Array) -> Array:
-    """Ask for Platt's 1 / (N- + 2) in negative and (N+ + 1) / (N+ + 2) in positive rows: (b, 2)."""
+    """Compute Platt's targets 1 / (N- + 2) of negative and (N+ + 1) / (N+ + 2) of positive rows: (b, 2)."""
     return np.column_stack([1.0 / (negatives + 2.0), (positives + 1.0) / (positives + 2.0)])
 
 
 def fit_curves(
     lines: ScoreLines, weights: PerRow, targets: Array, prior: CurvePrior, start: Array
 ) -> tuple[Array, Array]:
-    """Minimise the penalised log loss of every label, whose scores should be of the size of 1.
+    """Minimize the penalized log loss of every label, whose scores should have a size of about 1.
 
-    targets (b, 2): the probabilities to ask for in negative and in positive rows.
-    Returns curves (b, 2), and the second derivatives of the penalised loss there, (b, 2, 2).
+    targets (b, 2): the target probabilities of negative and of positive rows.
+    Returns curves (b, 2), and the second derivatives of the penalized loss there, (b, 2, 2).
     """
     whole = _Fit(lines, weights, targets, prior)
     curves = start.astype(np.float64)
@@ -233,12 +233,12 @@ def _line_search(fit: _Fit, curves: Array, losses: Array, directions: Array, slo
             break
         steps[waiting] *= 0.5
     else:
-        steps[waiting] = 0.0  # as low as rounding lets it be
+        steps[waiting] = 0.0  # at the minimum up to rounding
     return np.asarray(curves + steps[:, None] * directions)
 
 
 def _learn_prior(table: LabeledScores, scale: tuple[float, float], targets: Array) -> CurvePrior:
-    """Learn the common distribution of the curves of standardised scores, from at most 1,000 labels."""
+    """Learn the prior of the curves of standardized scores, from at most 1,000 labels."""
     part = table.drawn_labels(min(_MOST_ENTRIES, _MOST_LABELS * table.shape[0]), _FEWEST_LABELS)
     blocks = list(part.label_blocks())
     scores, signs = np.concatenate([b.scores for b in blocks]), np.concatenate([b.signs for b in blocks])
@@ -258,7 +258,7 @@ def _learn_prior(table: LabeledScores, scale: tuple[float, float], targets: Arra
 
 
 def _standardised(lines: ScoreLines, scale: tuple[float, float]) -> ScoreLines:
-    """Take center and size out of scores; unobserved ones become 0."""
+    """Subtract the center of scores and divide by their size; unobserved ones become 0."""
     center, size = scale
     scores = np.where(lines.signs == 0, 0.0, (lines.scores - center) / size)
     return ScoreLines(lines.which, scores, lines.signs)
@@ -275,7 +275,7 @@ _LOG_ODDS_BINS = np.linspace(-20.0, 20.0, 4001)
 
 
 def _is_divided(state: dict[str, Any]) -> bool:
-    """Say whether every label has knots, of its own or shared ones, in the order of scores."""
+    """Return whether every label has knots, its own or shared ones, with ascending scores."""
     starts, scores = state["starts"], state["scores"]
     if len(starts) != state["curves"].n_labels + 2 or starts[0] != 0 or starts[-1] != len(scores):
         return False
@@ -298,18 +298,18 @@ def _is_divided(state: dict[str, Any]) -> bool:
     {"every label has knots with rising scores": _is_divided},
 )
 class IsotonicCalibration(LabelCalibration):
-    """Rising maps from scores to probabilities, linear between knots and constant outside them.
+    """Monotone maps from scores to probabilities, linear between knots and constant outside them.
 
     Parameters
     ----------
     starts : ndarray of int64, shape (L + 2,)
-        Where the knots of every label start; the last stretch is the map that rare labels share.
+        The first knot of every label; the last segment is the map that rare labels share.
     scores : ndarray of float64, shape (k,)
         The knots; those of the shared map are log-odds.
     values : ndarray of float64, shape (k,)
-        The probabilities there.
+        The probabilities at the knots.
     curves : SigmoidCalibration
-        From the scores of rare labels, which have no knots, to log-odds.
+        Curves from scores to log-odds, for rare labels, which have no knots of their own.
     """
 
     def __init__(self, starts: Array, scores: Array, values: Array, curves: SigmoidCalibration) -> None:
@@ -318,7 +318,7 @@ class IsotonicCalibration(LabelCalibration):
 
     @property
     def is_shared(self) -> Array:
-        """Which labels use the shared map, shape (L,)."""
+        """Whether each label uses the shared map, shape (L,)."""
         return np.asarray(np.diff(self.starts)[:-1] == 0)
 
     def _probabilities(self, scores: Array) -> Array:
@@ -336,10 +336,10 @@ class IsotonicCalibration(LabelCalibration):
 
 
 def fit_isotonic(table: LabeledScores, min_positives: int) -> IsotonicCalibration:
-    """Fit a rising map to every label by least squares, and one to all labels with too few positive rows.
+    """Fit a monotone map to every label by least squares, and one to all labels with too few positive rows.
 
     min_positives: labels with fewer positive, or fewer negative, rows share a map of the log-odds of their
-    logistic curves, which are comparable between labels as scores may not be.
+        logistic curves, which are comparable between labels, unlike scores.
     """
     curves = fit_sigmoid(table, pooled=True)
     knots = []
@@ -373,7 +373,7 @@ def _shared_map(counts: Array) -> tuple[Array, Array]:
 
 
 def _rising_map(scores: Array, targets: Array, weights: Array) -> tuple[Array, Array]:
-    """Fit a rising map; it keeps as far from 0 and 1 as Platt's targets do."""
+    """Fit a monotone map, with the distance from 0 and 1 of Platt's targets."""
     from sklearn.isotonic import IsotonicRegression
 
     rows = float(weights.sum())

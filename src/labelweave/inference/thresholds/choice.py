@@ -1,13 +1,13 @@
-"""Choose thresholds on scores of rows that the model did not see.
+"""Choose thresholds on held-out scores.
 
-Thresholds have a floor, below which a label would be predicted far more often than it is there.  Lewis, Yang,
+Thresholds have a floor, below which a label would be predicted far more often than it occurs.  Lewis, Yang,
 Rose and Li, "RCV1: A new benchmark collection for text categorization research", JMLR 5 (2004), and Fan and
 Lin, "A study on threshold selection for multi-label classification" (2007), raise the threshold of labels
-whose F1 score stays low to the highest score (FBR, SCutFBR), since thresholds that are best for such a label
-predict it for nearly every row.  Here it is raised as far as a bound on predictions asks: where F is the best
-F1 score of a label, its best rule predicts it above the probability F / 2 (Lipton, Elkan and Narayanaswamy,
-"Optimal thresholding of classifiers to maximize F1 measure", ECML 2014), so that a label that is hard to tell
-is best predicted more often than it is there.  ``benchmarks.thresholds --floor`` compares both.
+with a low F1 score to the highest score (FBR, SCutFBR), since the best thresholds of such a label predict it
+for nearly every row.  Here it is raised only as far as a bound on predictions requires: if F is the best F1
+score of a label, its best rule predicts it above the probability F / 2 (Lipton, Elkan and Narayanaswamy,
+"Optimal thresholding of classifiers to maximize F1 measure", ECML 2014), so that a label that is hard to
+predict is best predicted more often than it occurs.  ``benchmarks.thresholds --floor`` compares both.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from labelweave.inference.thresholds.search import (
 from labelweave.inference.thresholds.top_k import best_top_k, scores_above_top_k
 
 _USUAL = 50.0
-_STRENGTHS = (200.0, _USUAL, 10.0, 0.0)  # the strongest first, so that a tie goes to it
+_STRENGTHS = (200.0, _USUAL, 10.0, 0.0)  # the strongest first, so that it wins ties
 _FOLDS = 5
 _STANDARD_ERRORS = 2.0
 _MOST_ENTRIES = 2**17
 _FEWEST_ROWS = 10
-_MOST_PREDICTED = 2.0  # times the rows that have a label
+_MOST_PREDICTED = 2.0  # times the positive rows of a label
 
 
 class ThresholdChoice(NamedTuple):
-    """Thresholds and what they reach.
+    """Thresholds and the value that they reach.
 
     Parameters
     ----------
     thresholds : ndarray of float64, shape (L,)
-        Scores above are positive.
+        Scores above them are positive.
     value : float
-        The measure on the rows they were chosen on.
+        The measure on the rows used to choose them.
     pooling : float
-        How strongly labels with few positive rows were drawn to the best threshold for all; 0 where not.
+        How strongly labels with few positive rows were shrunk to the best shared threshold; 0 for none.
     """
 
     thresholds: Array
@@ -63,14 +63,14 @@ class ThresholdChoice(NamedTuple):
 
 
 class TopKChoice(NamedTuple):
-    """A number of labels a row and what it reaches.
+    """A number of labels per row and the value that it reaches.
 
     Parameters
     ----------
     k : int
-        Labels a row.
+        The number of labels per row.
     value : float
-        The measure on the rows it was chosen on.
+        The measure on the rows used to choose it.
     """
 
     k: int
@@ -88,48 +88,48 @@ def choose_thresholds(
     pooling: float | Literal["auto"] = 0.0,
     sample_weight: Any = None,
 ) -> ThresholdChoice:
-    """Choose the thresholds that are best for a measure of label sets.
+    """Choose the best thresholds for a measure of label sets.
 
     Parameters
     ----------
     labels : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed; such entries count for nothing.
+        True labels, 0/1 or -1/1, NaN where not observed; unobserved entries are ignored.
     scores : array-like of shape (n, L)
-        Finite scores of rows that the model was not fitted to.
+        Finite held-out scores, of rows that the model was not fitted to.
     objective : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"}
-        What is to be best.  The target precision is to be reached with the most hits, the target recall with
-        the fewest predictions, by every label or with one threshold by all entries together.
+        The measure to optimize.  A target precision is reached with the most hits, a target recall with the
+        fewest predictions, for every label or over all entries with one shared threshold.
     scope : {"label", "global"}, default="label"
-        A threshold a label, or one for all.
+        One threshold per label, or one for all.
     target : float or None, default=None
-        The precision or recall to be reached.
+        The precision or recall to reach.
     pooling : float or "auto", default=0.0
-        0 takes what is best on these rows as it is.  With p positive rows a label's own threshold has the
-        weight p / (p + pooling), the best one for all labels the rest.  "auto" is 50, or 200, 10 or 0 if that
-        is clearly better on folds of the rows, with thresholds from the other folds.  With pooling, "auto"
-        included, and an F1 score thresholds are raised until a label is predicted for at most twice the rows
-        that have it, and one more; a floor in the manner of FBR (Lewis et al. 2004).  Not for a target.
+        0 uses each label's best threshold on these rows.  Otherwise, with p positive rows, a label's own
+        threshold has the weight p / (p + pooling), and the best shared threshold the rest.  "auto" is 50, or
+        200, 10 or 0 if that is clearly better in cross-validation on the rows.  With pooling (including
+        "auto") and an F1 score, thresholds are raised until a label is predicted for at most twice its
+        positive rows plus one, a floor similar to FBR (Lewis et al. 2004).  Not for a target.
     sample_weight : array-like of shape (n,) or None, default=None
         Weights of the rows.
 
     Returns
     -------
     ThresholdChoice
-        Thresholds and the value of the measure.  Unpooled ones lie half way between two scores.  A label
-        without positive rows begins with the best threshold for all labels, which may be raised; if no label
-        has one, or a label cannot reach the precision, nothing is predicted.
+        Thresholds and the value of the measure.  Without pooling they lie halfway between two scores.  A
+        label without positive rows starts with the best shared threshold, which may be raised; if no label
+        has positive rows, or a label cannot reach the precision, nothing is predicted.
 
     Raises
     ------
     ValueError
-        If shapes disagree, a number is not finite, or the objective makes no sense.
+        If shapes differ, a number is not finite, or the objective is invalid.
 
     Notes
     -----
-    Without pooling all are exact, labels without positive rows left as they are, but for "example_f1" with a
-    threshold a label, where no single threshold can be improved.  On the rows they were chosen on, a
-    threshold a label is never worse than one for all; on other rows it often is, unless labels with few
-    positive rows are pooled.
+    Without pooling all thresholds are exact optima, apart from labels without positive rows, except for
+    "example_f1" with one threshold per label, where no single threshold can be improved.  On the rows used to
+    choose them, one threshold per label is never worse than a shared one; on other rows it often is, unless
+    labels with few positive rows are pooled.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def choose_thresholds(
     """
     wanted = read_objective(objective, target)
     if scope not in ("label", "global"):
-        raise ValueError(f"scope is {scope!r}; it must be 'label' or 'global'.")
+        raise ValueError(f"scope is {scope!r}; pass 'label' or 'global'.")
     strength = _read_pooling(pooling) if scope == "label" and not wanted.target else 0.0
     table = read_labeled_scores(labels, scores, sample_weight)
     if strength is None:
@@ -166,9 +166,9 @@ def choose_top_k(
     target: float | None = None,
     sample_weight: Any = None,
 ) -> TopKChoice:
-    """Choose how many labels every row gets; for parameters and errors see :func:`choose_thresholds`.
+    """Choose the number of labels per row; for parameters and errors see :func:`choose_thresholds`.
 
-    A target is to be reached by all entries together.
+    A target is reached over all entries together.
 
     Returns
     -------
@@ -186,22 +186,21 @@ def _read_pooling(pooling: Any) -> float | None:
     if isinstance(pooling, str) and pooling == "auto":
         return None
     if not isinstance(pooling, (int, float, np.number)) or not 0 <= pooling < np.inf:
-        raise ValueError(f"pooling is {pooling!r}; give a finite number of at least 0, or 'auto'.")
+        raise ValueError(f"pooling is {pooling!r}; pass a finite number of at least 0, or 'auto'.")
     return float(pooling)
 
 
 def _with_floor(table: LabeledScores, objective: Objective, thresholds: Array) -> Array:
-    """Raise thresholds that are for an F1 score; other measures count every wrong prediction alike."""
+    """Raise thresholds that optimize an F1 score; other measures count every wrong prediction alike."""
     return above_floor(table, thresholds, _MOST_PREDICTED) if objective.name.endswith("f1") else thresholds
 
 
 def _choose_pooling(table: LabeledScores, objective: Objective) -> float:
-    """Choose how strongly rare labels are drawn to the threshold of all; of many labels some are looked at.
+    """Choose how strongly rare labels are shrunk to the shared threshold, from a sample of the labels.
 
-    Thresholds are chosen on four fifths of the rows and measured on the fifth, five times, for a few
-    strengths.  Differences between strengths are small beside their noise, so the usual strength stays unless
-    another is better by twice the standard error of the difference; of several such the best, and of equals
-    the strongest.
+    Thresholds are chosen in five-fold cross-validation for a few strengths.  Differences between strengths
+    are small relative to their noise, so the usual strength stays unless another is better by twice the
+    standard error of the difference; among several such strengths the best wins, and the strongest of ties.
     """
     part = table.drawn_labels(_MOST_ENTRIES)
     if table.shape[1] == 1 or len(table.weights) < _FEWEST_ROWS or not part.labels.positives.nnz:
@@ -217,7 +216,7 @@ def _choose_pooling(table: LabeledScores, objective: Objective) -> float:
 
 
 def _held_out(table: LabeledScores, objective: Objective, fold: Array) -> Array:
-    """Measure every strength, the greater the better, on rows that its thresholds were not chosen on."""
+    """Measure every strength on held-out rows; higher is better."""
     rest, held = table.rows(np.setdiff1d(np.arange(len(table.weights)), fold)), table.rows(np.sort(fold))
     found, values = find_label_thresholds(rest, objective), []
     for strength in _STRENGTHS:
@@ -231,7 +230,7 @@ def _counts_above(table: LabeledScores, thresholds: Array) -> SetCounts:
 
 
 def above_floor(table: LabeledScores, thresholds: PerLabel, most: float) -> PerLabel:
-    """Raise thresholds until a label is predicted for at most ``most`` times its positive rows, and one."""
+    """Raise thresholds until a label is predicted for at most ``most`` times its positive rows plus one."""
     raised, allowed = thresholds.copy(), most * table.positive_weights() + table.weights.mean()
     for lines in table.label_blocks():
         above = (lines.scores > thresholds[lines.which][:, None]) @ table.weights
@@ -241,7 +240,7 @@ def above_floor(table: LabeledScores, thresholds: PerLabel, most: float) -> PerL
             ranked, _, predicted, is_end = (part[0] for part in groups)
             fits = np.flatnonzero(is_end & (predicted <= allowed[label]))
             floor = float(ranked[0])
-            if len(fits) and fits[-1] + 1 == len(ranked):  # sums in another order, rounded apart
+            if len(fits) and fits[-1] + 1 == len(ranked):  # sums in another order differ by rounding
                 continue
             if len(fits):
                 floor = float(threshold_between(*ranked[[fits[-1] + 1, fits[-1]]].astype(np.float64)))

@@ -1,4 +1,4 @@
-"""What label sets are chosen for, and how good given sets are."""
+"""The measure that label sets are chosen by, and its value for given sets."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def f1_of_counts(hits: Array, predicted: Array, positives: Array | float) -> Arr
 
 @dataclass(frozen=True)
 class Objective:
-    """A measure of label sets, and the precision or recall to be reached."""
+    """A measure of label sets, and the precision or recall to reach."""
 
     name: ObjectiveName
     target: float
 
     def of_counts(self, hits: Array, predicted: Array, positives: Array | float) -> Array:
-        """Say what counts over all entries, or those of a label, are worth; -inf where a target is missed."""
+        """Return the value of counts over all entries or per label; -inf where a target is missed."""
         if self.name == "hamming_loss":
             return 2.0 * hits - predicted
         if self.name == "precision":
@@ -46,7 +46,7 @@ class Objective:
 def read_objective(name: Any, target: Any) -> Objective:
     if name not in get_args(ObjectiveName):
         known = ", ".join(map(repr, get_args(ObjectiveName)))
-        raise ValueError(f"objective is {name!r}; it must be one of {known}.")
+        raise ValueError(f"objective is {name!r}; pass one of {known}.")
     if name not in ("precision", "recall"):
         if target is not None:
             raise ValueError(
@@ -55,7 +55,7 @@ def read_objective(name: Any, target: Any) -> Objective:
         return Objective(name, 0.0)
     if not isinstance(target, (int, float, np.number)) or not 0 < target <= 1:
         given = "no target is given" if target is None else f"target is {target!r}"
-        raise ValueError(f"{given}; the objective {name!r} needs one above 0 and at most 1.")
+        raise ValueError(f"{given}; the objective {name!r} needs a target above 0 and at most 1.")
     return Objective(name, float(target))
 
 
@@ -64,7 +64,7 @@ class SetCounts:
     """Counts of predicted label sets over observed entries.
 
     of_labels (4, L): hits, predicted, positive and observed entries of every label, weighted by rows.
-    of_rows (4, n): the same of every row.
+    of_rows (4, n): the same for every row.
     """
 
     of_labels: Array
@@ -80,7 +80,7 @@ class SetCounts:
         )
 
     def measure(self, name: ObjectiveName) -> float:
-        """Compute a measure, 0 where a ratio divides by nothing; precision and recall are of all entries."""
+        """Compute a measure, 0 where a ratio is 0 / 0; precision and recall are over all entries."""
         if name == "macro_f1":
             return _mean(f1_of_counts(*self.of_labels[:3]), self.of_labels[3] > 0)
         if name == "example_f1":
@@ -100,7 +100,7 @@ def _mean(values: Array, weights: Array) -> float:
 
 
 def count_sets(table: LabeledScores, is_predicted: Callable[[Array], Array]) -> SetCounts:
-    """Count predicted label sets, some rows at a time; doubtful entries count by their targets."""
+    """Count predicted label sets in blocks of rows; entries with probabilities count by their targets."""
     n_rows, n_labels = table.shape
     by_label, by_row = np.zeros((4, n_labels)), np.zeros((4, n_rows))
     for lines in table.row_blocks():

@@ -1,18 +1,17 @@
-"""The thresholds that are best for a measure, of every label and of all.
+"""The best thresholds for a measure, per label and shared.
 
-Predicting one more row that is not positive raises none of the objectives, so only cuts right below a
-positive row can be best.  Entries of which a probability is known count as far as they are expected to be
-positive.
+Predicting one more negative row improves no objective, so only cuts right below a positive row can be best.
+Entries with a probability count with their expected values.
 
-Micro-averaged F1 with a threshold a label is a ratio of sums over labels.  For a given value F of it, ``sum(2
-hits - F (predicted + positives))`` falls apart into labels, each with an exact best cut.  Setting F to the
-ratio of the cuts just found, and cutting again, raises F until it is the greatest one (Dinkelbach 1967).
+Micro-averaged F1 with one threshold per label is a ratio of sums over labels.  For a given value F of it,
+``sum(2 hits - F (predicted + positives))`` separates into labels, each with an exact best cut.  Setting F to
+the ratio at these cuts, and cutting again, raises F to its maximum (Dinkelbach 1967).
 
 A row's F1 score depends on all its labels.  With the others fixed the best cut of a label is found exactly in
-one sweep over its sorted rows; labels take turns until none moves.
+one pass over its sorted rows; labels are updated in turn until none moves.
 
-One threshold for all labels: how an objective changes along candidates is added up over blocks, and nothing
-of the size of all scores is sorted.
+With one threshold for all labels, the changes of an objective at candidates are summed over blocks, and
+no array of the size of all scores is sorted.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 NO_CUT = -1
 _MOST_PASSES = 20
 _LEAST_GAIN = 1e-6
-_KEPT_ENTRIES = 2**24  # sorted once and kept, about 200 MB; of more, labels are sorted anew in every pass
+_KEPT_ENTRIES = 2**24  # sorted once and cached, about 200 MB; above it, labels are sorted again in every pass
 
 
 class PooledThresholds(NamedTuple):
-    """The labels' own thresholds, the one of all, and the weight of every label's positive rows."""
+    """The labels' own thresholds, the shared one, and the weight of every label's positive rows."""
 
     own: PerLabel
     shared: float
     positives: PerLabel
 
     def pooled(self, strength: float) -> PerLabel:
-        """Draw labels with few positive rows to the shared threshold; one with ``strength`` lies half way."""
+        """Shrink labels with few positive rows to the shared threshold, halfway at weight ``strength``."""
         if not strength:
             return self.own
         trust = self.positives / (self.positives + strength)
@@ -50,7 +49,7 @@ class PooledThresholds(NamedTuple):
 
 def find_label_thresholds(table: LabeledScores, objective: Objective) -> PooledThresholds:
     shared, cuts = shared_threshold(table, objective), find_label_cuts(table)
-    if objective.name in ("micro_f1", "example_f1"):  # for the rows' F1 scores they are starts
+    if objective.name in ("micro_f1", "example_f1"):  # a start for the rows' F1 scores
         chosen = _micro_f1_cuts(cuts, _predicted_anyway(table, cuts.positives, shared))
     else:
         values = objective.of_counts(cuts.hits, cuts.predicted, cuts.positives[cuts.label])
@@ -62,7 +61,7 @@ def find_label_thresholds(table: LabeledScores, objective: Objective) -> PooledT
 
 
 def _predicted_anyway(table: LabeledScores, positives: PerLabel, shared: float) -> float:
-    """Count what the shared threshold predicts of labels without positive rows, weighted."""
+    """Count predictions of the shared threshold for labels without positive rows, weighted."""
     if (positives > 0).all():
         return 0.0
     above = (lines.scores[positives[lines.which] <= 0] > np.float64(shared) for lines in table.label_blocks())
@@ -74,7 +73,7 @@ def _micro_f1_cuts(cuts: LabelCuts, predicted_anyway: float) -> Array:
     chosen = np.full(len(cuts.positives), NO_CUT)
     while True:
         found = cuts.best(2.0 * cuts.hits - max(reached, 0.0) * cuts.predicted)
-        # NO_CUT, the last place, predicts nothing
+        # NO_CUT, the last position, predicts nothing
         hits, predicted = (np.append(counts, 0.0)[found].sum() for counts in (cuts.hits, cuts.predicted))
         ratio = float(f1_of_counts(hits, predicted + predicted_anyway, positives))
         if ratio <= reached:
@@ -83,7 +82,7 @@ def _micro_f1_cuts(cuts: LabelCuts, predicted_anyway: float) -> Array:
 
 
 class LabelCuts(NamedTuple):
-    """The cuts of all labels, those of a label together and from high scores to low ones; each (m,).
+    """The cuts of all labels, grouped by label and from high scores to low ones; each (m,).
 
     upper, lower: the lowest score above the cut, the highest observed one below it (-inf without any).
     highest (L,): the highest observed score of every label; -inf if there is none.
@@ -99,7 +98,7 @@ class LabelCuts(NamedTuple):
     positives: PerLabel
 
     def best(self, values: Array, without: float = 0.0) -> PerLabel:
-        """Find each label's cut of the greatest value, the highest of equals, if above that of no row."""
+        """Return each label's cut of the largest value, the highest of ties, if above predicting nothing."""
         greatest = np.full(len(self.positives), without, dtype=np.float64)
         np.maximum.at(greatest, self.label, values)
         places = np.flatnonzero((values == greatest[self.label]) & (values > without))
@@ -108,7 +107,7 @@ class LabelCuts(NamedTuple):
         return chosen
 
     def thresholds(self, chosen: PerLabel) -> PerLabel:
-        """Put a threshold into each chosen cut, or on the highest score where nothing is predicted."""
+        """Return the threshold of each chosen cut, or the highest score where nothing is predicted."""
         thresholds = self.highest.copy()
         cut = chosen != NO_CUT
         thresholds[cut] = threshold_between(self.lower[chosen[cut]], self.upper[chosen[cut]])
@@ -116,7 +115,7 @@ class LabelCuts(NamedTuple):
 
 
 def threshold_between(lower: Array, upper: Array) -> Array:
-    """Choose thresholds half way between two scores, the lower one -inf where there is none."""
+    """Return thresholds halfway between two scores; the lower one is -inf where there is none."""
     all_above = np.isneginf(lower)
     floor = np.where(all_above, upper - np.maximum(1.0, np.abs(upper)), lower)
     middle = 0.5 * floor + 0.5 * upper
@@ -131,10 +130,10 @@ def find_label_cuts(table: LabeledScores) -> LabelCuts:
 
 
 def ranked_groups(lines: ScoreLines, weights: PerRow) -> tuple[Array, Array, Array, Array]:
-    """Sort every line by score and count from the top; equal scores go together.
+    """Sort every line by score and count from the top; tied scores are grouped.
 
-    Returns, each of shape (b, n), the scores, the weights of the positive and of the observed entries up to
-    here, and whether this score was observed and the next is lower, or there is none.
+    Returns, each of shape (b, n), the scores, the weights of the positive and of the observed entries so far,
+    and whether this score is observed and the last of its tie.
     """
     order = lines.order
     ranked = np.take_along_axis(lines.scores, order, axis=1)
@@ -149,7 +148,7 @@ def ranked_groups(lines: ScoreLines, weights: PerRow) -> tuple[Array, Array, Arr
 
 
 def changes_on_lines(line: Array, values: Array) -> Array:
-    """Take from every value the one before on the same line, from the first nothing."""
+    """Subtract from every value the previous one on the same line."""
     is_first = np.diff(line, prepend=-1) != 0
     return values - np.where(is_first, 0.0, np.roll(values, 1))
 
@@ -172,7 +171,7 @@ def _cuts_of(lines: ScoreLines, weights: Array) -> tuple[Array, ...]:
 
 
 def shared_threshold(table: LabeledScores, objective: Objective) -> float:
-    """Find the best threshold for all labels; the highest score if nothing is to be predicted."""
+    """Return the best threshold for all labels; the highest score if predicting nothing is best."""
     expected = table.labels.expected_positives
     rows = np.repeat(np.arange(len(table.weights)), np.diff(expected.indptr))
     scores = table.scores[rows, expected.indices]
@@ -219,7 +218,7 @@ def _summed_f1(
 
 
 def _add_steps(steps: Array, candidates: Array, scores: Array, changes: Array) -> None:
-    """Add each change at the greatest candidate that does not exceed its score."""
+    """Add each change at the largest candidate that does not exceed its score."""
     place = np.searchsorted(candidates, scores, side="right") - 1
     inside = place >= 0
     steps += np.bincount(place[inside], changes[inside], minlength=len(steps))
@@ -230,7 +229,7 @@ def _from_above(steps: Array) -> Array:
 
 
 class _Ranked(NamedTuple):
-    """The observed rows of labels that have positive ones, label after label, scores falling."""
+    """The observed rows of labels with positive rows, label by label, in descending order of score."""
 
     labels: Array
     starts: Array
@@ -241,7 +240,7 @@ class _Ranked(NamedTuple):
 
 
 class _RowCounts(NamedTuple):
-    """The rows' counts under the present thresholds: 2 hits, and predicted + positive labels."""
+    """The rows' counts under the current thresholds: 2 hits, and predicted + positive labels."""
 
     hits: PerRow
     labels: PerRow
@@ -252,7 +251,7 @@ class _RowCounts(NamedTuple):
 
 
 def best_for_example_f1(table: LabeledScores, starts: Iterable[PerLabel]) -> PerLabel:
-    """Improve thresholds until no label's alone can be improved; give the best of several starts."""
+    """Improve thresholds until no single one can be improved; return the best of several starts."""
     kept = list(_ranked_blocks(table)) if table.scores.size <= _KEPT_ENTRIES else None
     return max((_ascend(table, start, kept) for start in starts), key=lambda ascent: ascent[1])[0]
 

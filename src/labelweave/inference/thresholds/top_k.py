@@ -1,12 +1,12 @@
-"""The k best labels of a row: one k for all, or that of the greatest expected F1 score; rare ones moved up.
+"""The k best labels of a row: one k for all, or the k of the largest expected F1 score; propensity ranking.
 
-For independent labels the set of the greatest expected F1 score has a row's k most probable labels (Lewis,
+For independent labels the set with the largest expected F1 score has a row's k most probable labels (Lewis,
 "Evaluating and optimizing autonomous text classification systems", SIGIR 1995), and the best k is found in
 time L^2 (Ye et al., ICML 2012, section 4).
 
-Jain, Prabhu and Varma, "Extreme multi-label loss functions" (KDD 2016, sections 4 and 5): labels that apply
-are written down with a probability, the propensity, that is low for rare labels.  The probability that a
-label applies is that of its being written down, divided by the propensity, by which PfastreXML ranks.
+Jain, Prabhu and Varma, "Extreme multi-label loss functions" (KDD 2016, sections 4 and 5): relevant labels are
+annotated with a probability, the propensity, that is low for rare labels.  The probability that a
+label is relevant is its probability of being annotated divided by the propensity; PfastreXML ranks by it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from labelweave.foundation.arrays import largest_columns, numbers_of, panels
 from labelweave.inference.labeled_scores import LabeledScores, read_score_table
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
-_MOST_LABELS = 200  # considered for a row
+_MOST_LABELS = 200  # considered per row
 
 
 @checked
 def scores_above_top_k(scores: Array, k: Array | int) -> Array:
-    """Shift the scores of every row so that just its k best labels have a positive one.
+    """Shift the scores of every row so that exactly its k best labels have a positive one.
 
-    The shift is half way between the last score inside and the first outside.  Where both are
-    equal the labels with the lower numbers get the least positive number.
+    The shift is halfway between the last score inside and the first outside.  If both are
+    equal, the labels with the lower numbers get the smallest positive number.
 
     Parameters
     ----------
     scores : ndarray of shape (n, L)
         Scores.
     k : int or ndarray of int, shape (n,)
-        How many labels of every row, from 0 to L.
+        The number of labels per row, from 0 to L.
 
     Returns
     -------
@@ -47,14 +47,14 @@ def scores_above_top_k(scores: Array, k: Array | int) -> Array:
     Raises
     ------
     ValueError
-        If scores are not finite, or k is no whole number from 0 to L.
+        If scores are not finite, or k is not an integer from 0 to L.
     """
     table = read_score_table(scores).astype(np.float64)
     n_rows, n_labels = table.shape
     counts = np.asarray(numbers_of(k, "k"))
     is_count = (counts % 1 == 0) & (counts >= 0) & (counts <= n_labels)
     if counts.shape not in ((), (n_rows,)) or not is_count.all():
-        raise ValueError(f"k is no whole number from 0 to {n_labels}, nor one for each of {n_rows} rows.")
+        raise ValueError(f"k is invalid; pass an integer from 0 to {n_labels}, or one per row ({n_rows}).")
     counts = np.broadcast_to(counts.astype(np.intp), (n_rows,))
     if not table.size:
         return np.asarray(table)
@@ -72,10 +72,10 @@ def scores_above_top_k(scores: Array, k: Array | int) -> Array:
 
 
 def best_top_k(table: LabeledScores, objective: Objective) -> int:
-    """Find the best number of labels for all rows, from 1 to 200.
+    """Return the best number of labels for all rows, from 1 to 200.
 
-    Unobserved labels take places among the k but are neither hits nor misses.  Where a target cannot be
-    reached it is the least k that misses least.
+    Unobserved labels take ranks among the k but are neither hits nor misses.  If a target cannot be
+    reached it is the smallest k that comes closest.
     """
     most = min(table.shape[1], _MOST_LABELS)
     if objective.name == "macro_f1":
@@ -88,7 +88,7 @@ def best_top_k(table: LabeledScores, objective: Objective) -> int:
 
 
 def _ranked_entries(table: LabeledScores, most: int) -> Iterator[tuple[slice, Array, Array, Array]]:
-    """Hand out rows, their best labels, how much these count as positive, and whether they are observed."""
+    """Yield rows, their best labels, the weights of these as positives, and whether they are observed."""
     for lines in table.row_blocks():
         labels = largest_columns(table.scores[lines.which], most)
         shares, seen = (np.take_along_axis(part, labels, axis=1) for part in (lines.shares, lines.signs != 0))
@@ -124,13 +124,13 @@ def _label_values(table: LabeledScores, most: int) -> Array:
     return np.asarray(f1_of_counts(hits, predicted, table.positive_weights()[:, None]).sum(axis=0))
 
 
-_MOST_TOLD_APART = 1000  # of a row that are told apart
-_LEFT_OUT = 1e-9  # probability mass that is not worth an operation
+_MOST_TOLD_APART = 1000  # per row with separate probabilities
+_LEFT_OUT = 1e-9  # negligible probability mass
 _BLOCK_ENTRIES = 2**20
 
 
 class ExpectedF1Sizes(NamedTuple):
-    """How many of its most probable labels every row should get.
+    """The number of most probable labels to predict per row.
 
     Parameters
     ----------
@@ -146,14 +146,14 @@ class ExpectedF1Sizes(NamedTuple):
 
 @checked
 def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> ExpectedF1Sizes:
-    """Find the size of every row's label set of the greatest expected F1 score.
+    """Find the label set size with the largest expected F1 score for every row.
 
     The set itself is ``scores_above_top_k(probabilities, sizes) > 0``.
 
     Parameters
     ----------
     probabilities : array-like of shape (n, L)
-        Of the labels, each from 0 to 1; taken to be independent.
+        Of the labels, each from 0 to 1; assumed independent.
     empty_value : float, default=0.0
         The F1 score of an empty set where nothing is true.  With 0, as in
         :func:`labelweave.metrics.f1_score`, no set is empty unless all probabilities are 0.
@@ -161,17 +161,17 @@ def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> Expect
     Returns
     -------
     ExpectedF1Sizes
-        Sizes and expected scores, exact up to rounding; of a row's labels beyond 1,000 that matter the
-        expected number is taken for the number.
+        Sizes and expected scores, exact up to rounding; relevant labels of a row beyond 1,000 count with
+        their expected number.
 
     Raises
     ------
     ValueError
-        If a probability is outside 0 to 1, naming its place.
+        If a probability is outside 0 to 1; the message names its place.
 
     Examples
     --------
-    One label of probability 0.4 is better than none, and better than both.
+    Predicting one label of probability 0.4 is better than none, and better than both.
 
     >>> from labelweave.inference import expected_f1_sizes
     >>> expected_f1_sizes([[0.4, 0.1]]).sizes.tolist()
@@ -180,7 +180,7 @@ def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> Expect
     from labelweave.foundation.loops.f1_scores import best_sizes
 
     if not 0 <= empty_value <= 1:
-        raise ValueError(f"empty_value is {empty_value}; it is a number from 0 to 1.")
+        raise ValueError(f"empty_value is {empty_value}; pass a number from 0 to 1.")
     table = read_score_table(probabilities)
     n_rows, n_labels = table.shape
     sizes, values = np.zeros(n_rows, np.int64), np.zeros(n_rows)
@@ -191,7 +191,7 @@ def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> Expect
             row, label = outside[0]
             raise ValueError(
                 f"The probability at row {rows.start + row}, label {label} is {block[row, label]}; "
-                "probabilities are from 0 to 1."
+                "pass numbers from 0 to 1."
             )
         ranked, used, rest = _told_apart(block)
         best_sizes(ranked, used, rest, float(empty_value), sizes[rows], values[rows])
@@ -199,11 +199,11 @@ def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> Expect
 
 
 def _told_apart(block: Array) -> tuple[Array, Array, Array]:
-    """Sort the probabilities and tell how many of them matter, and what the others add up to."""
+    """Sort the probabilities; return them, how many of them matter, and the sum of the others."""
     ranked = -np.sort(-block, axis=1)
     tails = np.cumsum(ranked[:, ::-1], axis=1)[:, ::-1]
     if not block.shape[1]:
-        raise ValueError("probabilities have no column; give one a label.")
+        raise ValueError("probabilities have no column; pass one per label.")
     used = np.clip((tails > _LEFT_OUT).sum(axis=1), 1, _MOST_TOLD_APART)
     rest = np.append(tails, np.zeros((len(tails), 1)), axis=1)[np.arange(len(tails)), used]
     return np.ascontiguousarray(ranked[:, : used.max(initial=1)]), used, rest
@@ -213,7 +213,7 @@ def _told_apart(block: Array) -> tuple[Array, Array, Array]:
 def favour_rare_labels(
     labels: Array, scores: Array, propensity: Array, k: int = 5, *, power: float = 0.5, sharpness: float = 3.0
 ) -> tuple[Array, Floats]:
-    """Choose the best k of more labels of each row by probability / propensity ** power.
+    """Choose the best k labels of each row's candidates by probability / propensity ** power.
 
     Parameters
     ----------
@@ -222,27 +222,27 @@ def favour_rare_labels(
     scores : ndarray of shape (n, m)
         Their scores.
     propensity : ndarray of shape (L,)
-        How likely each label is written down where it applies, above 0 and at most 1, as
+        The probability that each label is annotated if relevant, above 0 and at most 1, as
         :func:`labelweave.metrics.propensities` estimates it from the training labels.
     k : int, default=5
-        How many labels, at most m.
+        The number of labels, at most m.
     power : float, default=0.5
-        0 leaves the order as it is; 1 is right where the probabilities are, and propensities too.
+        0 keeps the order; 1 is correct if the probabilities and propensities are.
     sharpness : float, default=3.0
-        A score s stands for the probability 1 / (1 + exp(-sharpness s)): 3 for margins, as label trees have
-        it, 1 for log-odds.
+        A score s stands for the probability 1 / (1 + exp(-sharpness s)): 3 for margins, as in label trees,
+        1 for log-odds.
 
     Returns
     -------
     labels : ndarray of int, shape (n, k)
-        Label numbers, best first; of equal ones in the order given.
+        Label numbers, best first; ties keep their order.
     scores : ndarray of shape (n, k)
         Logarithms of probability / propensity ** power.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, a label has no propensity, or a number is out of its range.
+        If shapes differ, a label has no propensity, or a number is out of range.
 
     Examples
     --------
@@ -257,19 +257,19 @@ def favour_rare_labels(
     if numbers.shape != table.shape or numbers.dtype.kind not in "iu":
         raise ValueError(
             f"labels have shape {numbers.shape} and type {numbers.dtype} but scores have shape "
-            f"{table.shape}; give one label number a score."
+            f"{table.shape}; pass one label number per score."
         )
     if chances.ndim != 1 or not ((chances > 0) & (chances <= 1)).all():
-        raise ValueError("propensity is no vector of numbers above 0 and at most 1, one a label.")
+        raise ValueError("propensity is invalid; pass one number per label, above 0 and at most 1.")
     if numbers.size and not (numbers.min() >= 0 and numbers.max() < len(chances)):
         raise ValueError(
-            f"labels have a number that is not from 0 to {len(chances) - 1}, the labels of propensity."
+            f"labels have a number that is not from 0 to {len(chances) - 1}, the labels in propensity."
         )
     if not 1 <= k <= table.shape[1]:
-        raise ValueError(f"k is {k}; it must be between 1 and the labels of a row, {table.shape[1]}.")
+        raise ValueError(f"k is {k}; pass an integer from 1 to the labels per row, {table.shape[1]}.")
     if not (np.isfinite(power) and power >= 0 and np.isfinite(sharpness) and sharpness > 0):
         raise ValueError(
-            f"power is {power} and sharpness {sharpness}; they are finite, 0 or more and above 0."
+            f"power is {power} and sharpness {sharpness}; pass finite numbers, 0 or more and above 0."
         )
     with np.errstate(over="ignore"):
         found = -np.logaddexp(0.0, -sharpness * table) - power * np.log(chances)[numbers]

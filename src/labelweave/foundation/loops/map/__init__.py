@@ -1,4 +1,4 @@
 """Compiled loops of MAP inference on clique graphs, one example at a time.
 
-``arrays`` says how a graph and its elimination orders are laid out, ``solve`` has the entry points.
+``arrays`` defines the layout of a graph and its elimination orders, ``solve`` has the entry points.
 """

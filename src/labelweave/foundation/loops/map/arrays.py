@@ -1,11 +1,11 @@
 """The arrays that the loops of MAP inference read and write.
 
 The score of labels y in {0, 1}^L is ``sum_k unary[k] y_k + sum_c table_c[state of clique c]``.  Bit b of a
-clique's state is the value of its b-th label, in ascending order; tables stand behind each other in
-one array.  A *slot* is a place of a label in a clique.
+clique's state is the value of its b-th label, in ascending order; tables are concatenated in
+one array.  A *slot* is the position of a label in a clique.
 
-A plan never changes; a workspace belongs to one thread.  What goes together is a table of records: the time
-that compiling takes grows with the number of arrays.
+A plan never changes; a workspace belongs to one thread.  Related arrays are tables of records, since
+compile time grows with the number of arrays.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy.typing as npt
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.loops import compiling
 
-# Inner loops make views of arrays that their callers hold, and count no references.
+# Inner loops make views of arrays that their callers own, without reference counts.
 INNER = compiling.INNER | {"_nrt": False}
-# Loops that are called in one place become part of their caller, and are not compiled by themselves.
+# Loops with a single caller are inlined, and not compiled separately.
 SINGLE = INNER | {"inline": "always"}
 
 Flags = npt.NDArray[np.int8]
@@ -28,12 +28,12 @@ Integers = npt.NDArray[np.int64]
 
 Records = npt.NDArray[np.void]
 WORD_BITS = 32  # bits of an int64 that a set of labels uses
-_MOST_ORDERED = 1024  # the neighbors of more labels than these are not written out
+_MOST_ORDERED = 1024  # neighbor sets of more labels are not built
 _MOST_BITS = 64
 
 
 def _record(numbers: str, floats: str = "", flags: str = "") -> np.dtype[np.void]:
-    """Name the fields of a table: int64, float64 and int8."""
+    """Define the fields of a table: int64, float64 and int8."""
     kinds = ((numbers, np.int64), (floats, np.float64), (flags, np.int8))
     return np.dtype([(name, kind) for names, kind in kinds for name in names.split()], align=True)
 
@@ -70,9 +70,9 @@ class CliqueArrays(NamedTuple):
 
 
 class Components(NamedTuple):
-    """Components of two labels or more: their labels, and their buckets where there is an elimination order.
+    """Components of two or more labels: their labels, and their buckets if they have an elimination order.
 
-    ``directly`` is 1 where elimination is so little work that nothing is tried before it.
+    ``directly`` is 1 if elimination is so cheap that nothing is tried before it.
     """
 
     starts: Integers
@@ -82,12 +82,12 @@ class Components(NamedTuple):
 
 
 class Buckets(NamedTuple):
-    """Buckets of elimination, one of ``rows`` each, in the order in which labels are eliminated.
+    """Buckets of elimination, each one of ``rows``, in the elimination order of their labels.
 
     A bucket's belief has the state of its label in bit 0 and those of its separator above; its message is a
     function of the separator.  A factor adds to each state of the bucket ``owner`` the entry
     ``maps[map_start + state]`` of a clique's table or of an earlier bucket's message.  ``parent_factor`` is
-    the factor that a bucket's message is, -1 if its separator is empty.
+    the factor of a bucket's message, -1 if its separator is empty.
     """
 
     rows: Records
@@ -97,10 +97,10 @@ class Buckets(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What may be spent on labels that no elimination order makes easy.
+    """Limits for labels without an easy elimination order.
 
-    ``width`` and ``states`` bound the separators of an elimination made at run time, and the entries of all
-    its messages; no states forbid it.  ``dead_ends`` is 0 where message passing alone is wanted.
+    ``width`` and ``states`` limit the separators of an elimination at run time, and the entries of all
+    its messages; 0 states disable it.  ``dead_ends`` is 0 for message passing only.
     """
 
     nodes: int
@@ -111,7 +111,7 @@ class Limits(NamedTuple):
 
 
 class MapPlan(NamedTuple):
-    """All that inference on one graph needs."""
+    """All data that inference on one graph needs."""
 
     cliques: CliqueArrays
     components: Components
@@ -120,10 +120,10 @@ class MapPlan(NamedTuple):
 
 
 class Residual(NamedTuple):
-    """The problem that is left of one connected set of free labels, in numbers of its own.
+    """The remaining problem of one connected set of free labels, with its own numbering.
 
     Factor f has the members ``factors[f].member_start`` to ``factors[f + 1].member_start``; the first
-    ``counts.cliques`` factors are cliques, and their members know their slots.
+    ``counts.cliques`` factors are cliques, and their members have their slots.
     """
 
     counts: np.void
@@ -136,7 +136,7 @@ class Residual(NamedTuple):
 
 
 class RunOrder(NamedTuple):
-    """An elimination order made at run time, and what elimination in it writes."""
+    """An elimination order chosen at run time, and its output arrays."""
 
     labels: Records
     neighbors: Integers
@@ -147,10 +147,10 @@ class RunOrder(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What the search of a component keeps, by labels, cliques and slots of the whole graph.
+    """The state of the search of a component, by labels, cliques and slots of the whole graph.
 
     ``fixed`` has the values of labels, -1 while they are free.  ``shifts[slot]`` is the message from a clique
-    to a label: what the difference of the label's two scores gains and the clique loses.
+    to a label: added to the difference of the label's two scores, and subtracted from the clique.
     """
 
     counts: np.void
@@ -179,7 +179,7 @@ class MapWorkspace(NamedTuple):
 
 def allocate_workspace(plan: MapPlan) -> MapWorkspace:
     sizes = 1 << plan.buckets.rows["width"]
-    # components with little work are never searched
+    # components with cheap elimination are never searched
     searched = int(np.diff(plan.components.starts)[plan.components.directly == 0].max(initial=0))
     return MapWorkspace(
         beliefs=np.zeros(2 * int(sizes.sum())), messages=np.zeros(int(sizes.sum())),

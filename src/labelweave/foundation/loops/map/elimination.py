@@ -5,8 +5,8 @@ Intelligence 113, 1999): a bucket's belief is the sum of its label's score, of i
 messages of earlier buckets; its message is the maximum over its own label.  A label that is clamped has one
 state to choose from.
 
-The order that is chosen at run time takes a label of least degree first.  Sets of labels are bits of integers
-there, and the attempt ends where larger tables than allowed would be needed.
+The order at run time takes a label of minimum degree first.  Sets of labels are bits of integers,
+and the attempt stops if tables would exceed the limit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def pass_up(buckets, first, end, unary, tables, clamp, beliefs, messages):
 
 @njit(**INNER)
 def choose_states(buckets, first, end, clamp, beliefs, labels):
-    """Write the labels of a maximum, last bucket first; of equal states the lower one is taken."""
+    """Write the labels of a maximum, last bucket first; ties go to the lower state."""
     rows, separators = buckets.rows, buckets.separators
     for bucket in range(end - 1, first - 1, -1):
         label, start = rows[bucket].label, rows[bucket].separator
@@ -62,7 +62,7 @@ def choose_states(buckets, first, end, clamp, beliefs, labels):
 
 @njit(**SINGLE)
 def _add_downward(buckets, bucket, beliefs, messages, downward):
-    """Add to a bucket's belief what its parent knows apart from it, as a function of the separator."""
+    """Add to a bucket's belief the rest of its parent's, as a function of the separator."""
     rows, factors, maps = buckets.rows, buckets.factors, buckets.maps
     factor, size = rows[bucket].parent_factor, 1 << rows[bucket].width
     parent, start = factors[factor].owner, factors[factor].map_start
@@ -80,9 +80,9 @@ def _add_downward(buckets, bucket, beliefs, messages, downward):
 
 @njit(**INNER)
 def pass_down(buckets, first, end, clamp, beliefs, messages, downward, margins):
-    """Write max-marginal differences after :func:`pass_up`, in the place of its beliefs.
+    """Write max-marginal differences after :func:`pass_up`, overwriting its beliefs.
 
-    The states that a clamp forbids are worth -inf, and so the margin of a clamped label is infinite.
+    States that a clamp forbids are worth -inf, so the margin of a clamped label is infinite.
     """
     rows = buckets.rows
     for bucket in range(end - 1, first - 1, -1):
@@ -128,7 +128,7 @@ def _write_neighbors(residual, neighbors, labels, n_words):
 
 @njit(**SINGLE)
 def _least_degree(labels, n_labels):
-    """Return the label that is left with the fewest neighbors; those that are gone have degree -1."""
+    """Return the remaining label with the fewest neighbors; eliminated ones have degree -1."""
     best = -1
     for label in range(n_labels):
         degree = labels[label].degree
@@ -141,7 +141,7 @@ def _least_degree(labels, n_labels):
 
 @njit(**SINGLE)
 def _list_bits(label, neighbors, n_words, target, start):
-    """Write the neighbors of a label, ascending, from ``start`` on; return where they end."""
+    """Write the neighbors of a label, ascending, from ``start`` on; return their end."""
     for word in range(n_words):
         rest = neighbors[label, word]
         while rest:
@@ -154,7 +154,7 @@ def _list_bits(label, neighbors, n_words, target, start):
 
 @njit(**SINGLE)
 def _connect(gone, begin, end, separators, neighbors, labels, n_words):
-    """Make the neighbors of an eliminated label neighbors of each other."""
+    """Connect the neighbors of an eliminated label."""
     for place in range(begin, end):
         label, degree = separators[place], 0
         for word in range(n_words):
@@ -193,7 +193,7 @@ def order_residual(residual, order, width, most_states):
 
 @njit(**INNER)
 def _give_to_first(factor, residual, rows):
-    """Hand a factor to the bucket of the member that is eliminated first."""
+    """Assign a factor to the bucket of the member that is eliminated first."""
     first = residual.counts.labels
     for place in range(residual.factors[factor].member_start, residual.factors[factor + 1].member_start):
         first = min(first, rows[residual.members[place].member].position)
@@ -203,7 +203,7 @@ def _give_to_first(factor, residual, rows):
 
 @njit(**SINGLE)
 def _add_factor(factor, residual, order, n_bits):
-    """Add a factor to the belief; ``place`` says which bit of the bucket a label is."""
+    """Add a factor to the belief; ``place`` maps a label to its bit of the bucket."""
     states, belief, tables = order.states, order.belief, residual.tables
     for bit in range(n_bits):
         states[bit].stride = 0
@@ -239,7 +239,7 @@ def _fill_belief(step, residual, order):
 
 @njit(**SINGLE)
 def _append_message(step, residual, order):
-    """Maximise the belief over its label; append the message as a factor; return what is a constant."""
+    """Maximize the belief over its label; append the message as a factor; return what is a constant."""
     counts, belief, tables, rows = residual.counts, order.belief, residual.tables, order.labels
     begin, end = rows[step].separator_start, rows[step + 1].separator_start
     factor, entry, first_choice = counts.factors, counts.entries, rows[step].choice_start

@@ -1,16 +1,16 @@
-"""One connected part of the free labels: written out, improved label by label, and bounded.
+"""One connected part of the free labels: gathered, improved label by label, and bounded.
 
-A part that is narrow is eliminated, others are bounded by max-product linear programming on what is left:
+A narrow part is eliminated, others are bounded by max-product linear programming on the rest:
 Globerson and Jaakkola, "Fixing max-product: convergent message passing algorithms for MAP LP-relaxations",
 NIPS 2007; their edge updates, for cliques of any size.  For any messages ``d_ck`` from cliques to labels
 
     D(d) = sum_k max(0, b_k) + sum_c max_y [theta_c(y) - sum_k d_ck y_k],    b_k = h_k + sum_c d_ck,
 
-is an upper bound of the maximum.  A step minimises D over the messages of one clique c of m labels.  With
+is an upper bound of the maximum.  A step minimizes D over the messages of one clique c of m labels.  With
 ``T(y) = theta_c(y) + sum_k (b_k - d_ck) y_k`` and ``T_k(s) = max of T(y) with y_k = s``, no choice of them
 can bring the terms of c and of its labels below max T, and ``b_k = (T_k(1) - T_k(0)) / m`` attains it: the
-labels then give ``mean_k max(0, T_k(1) - T_k(0))`` and the clique ``mean_k T_k(0)``, together max T.  So D
-never rises.
+labels then contribute ``mean_k max(0, T_k(1) - T_k(0))`` and the clique ``mean_k T_k(0)``, together max T.
+So D never increases.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from labelweave.foundation.loops.compiling import njit
 from labelweave.foundation.loops.map.arrays import INNER, SINGLE
 from labelweave.foundation.loops.map.elimination import eliminate_residual, order_residual
 
-_STALLED = 1e-3  # of the gap to close: a sweep that brings less is the last
+_STALLED = 1e-3  # fraction of the gap: a sweep that gains less is the last
 
 
 @njit(**INNER)
@@ -38,7 +38,7 @@ def table_entry(clique, cliques, tables, labels):
 
 @njit(**INNER)
 def _flip_gain(label, cliques, unary, tables, labels):
-    """Return what turning a label gains; 0 if that may be rounding, which would be taken back and again."""
+    """Return the gain of flipping a label; 0 if that may be rounding, which would be undone repeatedly."""
     old, size = labels[label], abs(unary[label])
     gain = unary[label] if old == 0 else -unary[label]
     for place in range(cliques.label_starts[label], cliques.label_starts[label + 1]):
@@ -54,7 +54,7 @@ def _flip_gain(label, cliques, unary, tables, labels):
 
 @njit(**INNER)
 def improve_part(cliques, unary, tables, labels, residual):
-    """Turn single labels of the part last listed while that raises the score."""
+    """Flip single labels of the last listed part while that raises the score."""
     is_better = True
     while is_better:
         is_better = False
@@ -100,7 +100,7 @@ def take_connected(start, cliques, search, residual):
 
 @njit(**SINGLE)
 def _list_free(clique, cliques, search, residual):
-    """Write the free labels of a clique behind the members; return their number and the others' state."""
+    """Append the free labels of a clique to the members; return their number and the others' state."""
     first, begin = cliques.starts[clique], residual.counts.members
     n_free, base = 0, 0
     for slot in range(first, cliques.starts[clique + 1]):
@@ -117,7 +117,7 @@ def _list_free(clique, cliques, search, residual):
 
 @njit(**SINGLE)
 def _copy_entries(first, n_free, source, tables, residual):
-    """Copy the entries of a table that agree with what is fixed; ``source`` is that of state 0."""
+    """Copy the entries of a table that agree with fixed labels; ``source`` is that of state 0."""
     begin, entry = residual.counts.members, residual.counts.entries
     for state in range(1 << n_free):
         place = source
@@ -129,7 +129,7 @@ def _copy_entries(first, n_free, source, tables, residual):
 
 @njit(**SINGLE)
 def _add_clique(clique, cliques, tables, search, residual):
-    """Add a clique with free labels; return the constant that it leaves."""
+    """Add a clique with free labels; return the resulting constant."""
     counts, first = residual.counts, cliques.starts[clique]
     n_free, base = _list_free(clique, cliques, search, residual)
     source = cliques.table_starts[clique] + base
@@ -150,7 +150,7 @@ def _add_clique(clique, cliques, tables, search, residual):
 
 @njit(**INNER)
 def gather_residual(cliques, unary, tables, search, residual):
-    """Write out the problem of the labels that :func:`take_connected` listed; return its constant."""
+    """Build the problem of the labels that :func:`take_connected` listed; return its constant."""
     counts, stamp, constant = residual.counts, search.counts.stamp, 0.0
     counts.factors, counts.members, counts.entries = 0, 0, 0
     for number in range(counts.labels):
@@ -168,7 +168,7 @@ def gather_residual(cliques, unary, tables, search, residual):
 
 @njit(**SINGLE)
 def _pass_pair(begin, start, members, tables, shifts, beliefs):
-    """Renew the messages of a clique of two labels; return its term of the bound."""
+    """Update the messages of a clique of two labels; return its term of the bound."""
     first, second = members[begin].member, members[begin + 1].member
     first_slot, second_slot = members[begin].slot, members[begin + 1].slot
     outside_first, outside_second = beliefs[first] - shifts[first_slot], beliefs[second] - shifts[second_slot]
@@ -185,18 +185,18 @@ def _pass_pair(begin, start, members, tables, shifts, beliefs):
 
 @njit(**INNER)
 def _write_totals(size, start, tables, scratch):
-    """Write the totals of a clique's table and the changes of those of its ``size`` members that are 1."""
+    """Write the totals of a clique's table and the changes for its ``size`` members that are 1."""
     scratch[0].total = tables[start]
     for bit in range(size):
         half, change = 1 << bit, scratch[bit].change
         for state in range(half):
-            lower = scratch[state].total - tables[start + state]  # what the members below add
+            lower = scratch[state].total - tables[start + state]  # the contribution of the members below
             scratch[half + state].total = tables[start + half + state] + change + lower
 
 
 @njit(**INNER)
 def _best_totals(bit, size, scratch):
-    """Return the largest totals of the states of ``size`` members in which one is 0, and is 1."""
+    """Return the largest totals of the states of ``size`` members in which one member is 0, and is 1."""
     zero = one = -np.inf
     for state in range(1 << size):
         if (state >> bit) & 1:
@@ -208,7 +208,7 @@ def _best_totals(bit, size, scratch):
 
 @njit(**SINGLE)
 def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):
-    """Renew the messages of a clique; return its term of the bound."""
+    """Update the messages of a clique; return its term of the bound."""
     bound = 0.0
     for bit in range(size):
         place = begin + bit
@@ -225,7 +225,7 @@ def _pass_clique(begin, size, start, members, tables, shifts, beliefs, scratch):
 
 @njit(**SINGLE)
 def _sweep(residual, shifts, beliefs, scratch):
-    """Renew all messages once; return the bound without its constant."""
+    """Update all messages once; return the bound without its constant."""
     members, tables, bound = residual.members, residual.tables, 0.0
     for factor in range(residual.counts.cliques):
         begin, start = residual.factors[factor].member_start, residual.factors[factor].table_start
@@ -241,7 +241,7 @@ def _sweep(residual, shifts, beliefs, scratch):
 
 @njit(**INNER)
 def pass_messages(residual, constant, goal, sweeps, search):
-    """Sweep until the bound is at most ``goal``, hardly falls, or sweeps are spent; return the bound."""
+    """Sweep until the bound is at most ``goal``, stalls, or sweeps are used up; return the bound."""
     beliefs, bound = search.beliefs, np.inf
     for label in range(residual.counts.labels):
         beliefs[label] = residual.unary[label]
@@ -257,9 +257,9 @@ def pass_messages(residual, constant, goal, sweeps, search):
 
 @njit(**INNER)
 def write_drops(residual, search):
-    """Write how much the bound falls at least when a label is set to 0, and when to 1.
+    """Write lower bounds of how much the bound falls if a label is set to 0, and to 1.
 
-    All terms of D that know the label are maximised with it held; those of other labels stay.
+    All terms of D with the label are maximized with it fixed; the other terms stay.
     """
     scratch = search.scratch
     for place in range(residual.counts.labels):
@@ -294,7 +294,7 @@ def _score_part(residual, constant, labels):
 
 @njit(**SINGLE)
 def _keep_rounded(cliques, unary, tables, constant, best, search, residual):
-    """Round the beliefs, improve the labels so found, keep them if they score above ``best``."""
+    """Round the beliefs, improve the resulting labels, keep them if they score above ``best``."""
     candidate = search.candidate
     for number in range(residual.counts.labels):
         label = residual.labels[number]
@@ -311,7 +311,7 @@ def _keep_rounded(cliques, unary, tables, constant, best, search, residual):
 
 @njit(**SINGLE)
 def _bound_part(cliques, unary, tables, limits, tolerance, constant, search, residual):
-    """Bound a part and write labels for it; return the bound and whether the labels are short of it."""
+    """Bound a part and write labels for it; return the bound and whether the labels fall short of it."""
     candidate = search.candidate
     for number in range(residual.counts.labels):
         label = residual.labels[number]
@@ -330,9 +330,9 @@ def _bound_part(cliques, unary, tables, limits, tolerance, constant, search, res
 
 @njit(**INNER)
 def settle_part(cliques, unary, tables, limits, tolerance, workspace):
-    """Write candidate labels of the part last listed; return its bound and whether it stays open.
+    """Write candidate labels of the last listed part; return its bound and whether it stays open.
 
-    With a negative ``tolerance`` a part that is too wide is left alone.
+    With a negative ``tolerance`` a part that is too wide is skipped.
     """
     search, residual, order = workspace.search, workspace.residual, workspace.order
     constant = gather_residual(cliques, unary, tables, search, residual)

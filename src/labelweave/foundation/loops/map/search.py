@@ -1,18 +1,18 @@
-"""Branch and bound over the labels that nothing easier decides.
+"""Branch and bound over the labels that no simpler method decides.
 
-A node fixes dead ends, eliminates the connected parts that are narrow, bounds the others by message
+A node fixes dead ends, eliminates narrow connected parts, bounds the others by message
 passing, and improves the best labels found.  A label whose other value bounds the score below the best is
-fixed too.  What remains is split on its least decided label, the likelier value first.
+also fixed.  The rest is split on its least decided label, the more probable value first.
 
-**Dead ends** are labels whose value is decided whatever the free labels around them are.
-A label's advantage is its own score plus what its cliques gain when it turns from 0 to 1; if that
+**Dead ends** are labels whose value does not depend on the free labels around them.
+A label's advantage is its own score plus the gain of its cliques when it turns from 0 to 1; if it
 has one sign for all states of the other free labels, some maximum has the label at that value (Desmet,
 De Maeyer, Hazes and Lasters, "The dead-end elimination theorem and its use in protein side-chain
-positioning", Nature 356, 1992, for two states).  Labels that are decided decide others.
+positioning", Nature 356, 1992, for two states).  Decided labels may decide others.
 
-**Stakes** say which scores that no good labeling has do not change what is left.
-A label's stake is the smaller of the most that turning it on can gain and the most that it can lose.  An
-entry such as -1e10, which forbids a combination, makes one of the two large and not the other.
+**Stakes** show which scores of bad labelings do not affect the rest.
+A label's stake is the smaller of its largest gain and its largest loss when it is turned on.  An
+entry such as -1e10, which forbids a combination, makes only one of the two large.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from labelweave.foundation.loops.compiling import njit
 from labelweave.foundation.loops.map.arrays import INNER, SINGLE
 from labelweave.foundation.loops.map.parts import settle_part, table_entry, take_connected
 
-_SAME = 1e-9  # of what is at stake: differences below matter to nobody
-_ROUNDING_OF_SCORES = 1e-15  # of a score: what sums of some may be off
-_ROUNDING = 1e-12  # of the size of all scores: bounds that are closer are equal, unless that is too much
+_SAME = 1e-9  # relative to the stakes: smaller differences do not matter
+_ROUNDING_OF_SCORES = 1e-15  # relative to a score: the error of sums
+_ROUNDING = 1e-12  # relative to all scores: closer bounds are equal, unless that is too much
 
 
 @njit(**INNER)
 def queue_label(label, search):
-    """Put a free label behind the labels to look at, unless it is there."""
+    """Append a free label to the queue, unless it is there."""
     counts, n_labels = search.counts, len(search.fixed)
     if search.fixed[label] < 0 and not search.labels[label].queued:
         place = counts.queue_first + counts.queue
@@ -41,7 +41,7 @@ def queue_label(label, search):
 
 @njit(**INNER)
 def fix_label(label, is_on, cliques, search):
-    """Fix a free label, note it on the trail, and queue its neighbors."""
+    """Fix a free label, add it to the trail, and queue its neighbors."""
     search.fixed[label] = is_on
     search.lists[search.counts.trail].trail = label
     search.counts.trail += 1
@@ -61,7 +61,7 @@ def release(length, search):
 
 @njit(**SINGLE)
 def _pair_range(own, other, tables, start):
-    """Return the least and largest gain of bit ``own`` in a table of four states; ``other`` is -1 if free."""
+    """Return the smallest and largest gain of bit ``own`` among four states; ``other`` is -1 if free."""
     step, side = (1, 2) if own == 0 else (2, 1)
     gain_zero = tables[start + step] - tables[start]
     gain_one = tables[start + 3] - tables[start + side]
@@ -74,7 +74,7 @@ def _pair_range(own, other, tables, start):
 
 @njit(**SINGLE)
 def _clique_range(own, first, end, labels, tables, start, fixed):
-    """Return the least and largest gain of bit ``own`` over the states that agree with what is fixed."""
+    """Return the smallest and largest gain of bit ``own`` over the states that agree with fixed labels."""
     mask, bits = 1 << own, 0
     for slot in range(first, end):
         value = fixed[labels[slot]]
@@ -108,7 +108,7 @@ def _advantage(label, cliques, unary, tables, fixed):
 
 @njit(**INNER)
 def decide(cliques, unary, tables, search):
-    """Look at the queued labels, fix those that are decided, until the queue is empty."""
+    """Check the queued labels and fix decided ones, until the queue is empty."""
     counts = search.counts
     while counts.queue > 0:
         label = search.lists[counts.queue_first].queue
@@ -123,7 +123,7 @@ def decide(cliques, unary, tables, search):
 
 @njit(**SINGLE)
 def _gains(bit, size, start, tables):
-    """Return the least and largest gain of a bit in a table of ``size`` labels."""
+    """Return the smallest and largest gain of a bit in a table of ``size`` labels."""
     least, largest, step = np.inf, -np.inf, 1 << bit
     for state in range(1 << size):
         if not state & step:
@@ -134,7 +134,7 @@ def _gains(bit, size, start, tables):
 
 @njit(**SINGLE)
 def _add_factor(factor, search, residual):
-    """Add a factor to the least and largest gains of its labels; return the size of its best entry."""
+    """Add a factor to the smallest and largest gains of its labels; return the size of its best entry."""
     begin, start = residual.factors[factor].member_start, residual.factors[factor].table_start
     size, best = residual.factors[factor + 1].member_start - begin, -np.inf
     for bit in range(size):
@@ -149,7 +149,7 @@ def _add_factor(factor, search, residual):
 
 @njit(**INNER)
 def finest_difference(search, residual):
-    """Return the least difference of bounds and scores that matters; overwrites the drops in ``residual``."""
+    """Return the smallest relevant difference of bounds and scores; overwrites the drops in ``residual``."""
     stake = size = 0.0
     for number in range(residual.counts.labels):
         label, own = residual.labels[number], residual.unary[number]
@@ -165,7 +165,7 @@ def finest_difference(search, residual):
 
 @njit(**INNER)
 def _core_score(cliques, unary, tables, labels, search):
-    """Score the core's labels and cliques; what is free (-1) counts for nothing."""
+    """Score the core's labels and cliques; free ones (-1) are ignored."""
     score = 0.0
     for place in range(search.counts.core):
         label = search.lists[place].core
@@ -180,7 +180,7 @@ def _core_score(cliques, unary, tables, labels, search):
 
 @njit(**SINGLE)
 def _add_core_clique(clique, cliques, tables, search):
-    """Keep a clique of the core and the values around it; return the size of its table."""
+    """Store a clique of the core and the values around it; return the size of its table."""
     search.cliques[search.counts.core_cliques].core = clique
     search.counts.core_cliques += 1
     largest = 0.0
@@ -195,7 +195,7 @@ def _add_core_clique(clique, cliques, tables, search):
 
 @njit(**SINGLE)
 def _list_core(cliques, unary, tables, search, residual):
-    """Keep the labels last listed as the core, with their cliques; return the size of their scores."""
+    """Store the last listed labels as the core, with their cliques; return the size of their scores."""
     counts, size = search.counts, 0.0
     counts.core, counts.core_cliques = residual.counts.labels, 0
     counts.stamp += 1
@@ -245,7 +245,7 @@ def _keep_candidate(cliques, unary, tables, best, search):
 
 @njit(**SINGLE)
 def _fix_by_bounds(cliques, slack, search):
-    """Fix labels of open parts whose other value costs at least ``slack``; return the least such cost."""
+    """Fix labels of open parts whose other value costs at least ``slack``; return the smallest such cost."""
     least = np.inf
     for place in range(search.counts.core):
         label = search.lists[place].core
@@ -260,7 +260,7 @@ def _fix_by_bounds(cliques, slack, search):
 def _explore(cliques, unary, tables, limits, tolerance, best, workspace):
     """Bound a node and improve the best labels.
 
-    Returns its bound, the best score, the largest bound of what was cut off, and whether the node is open.
+    Returns its bound, the best score, the largest bound of pruned values, and whether the node is open.
     """
     cut, search = -np.inf, workspace.search
     while True:
@@ -292,7 +292,7 @@ def _open_cliques(label, cliques, search):
 
 @njit(**SINGLE)
 def _choose_label(cliques, search):
-    """Choose the label of an open part with the most open cliques, of those the least decided one."""
+    """Choose the label of an open part with the most open cliques; ties go to the least decided one."""
     chosen, most, least = -1, -1, np.inf
     for place in range(search.counts.core):
         label = search.lists[place].core
@@ -306,7 +306,7 @@ def _choose_label(cliques, search):
 
 @njit(**SINGLE)
 def _descend(cliques, depth, bound, search):
-    """Split on a label and take its likelier value."""
+    """Split on a label and take its more probable value."""
     label = _choose_label(cliques, search)
     zero, one = search.labels[label].drop_zero, search.labels[label].drop_one
     is_on = zero > one if zero != one else search.incumbent[label] == 1
@@ -320,9 +320,9 @@ def _descend(cliques, depth, bound, search):
 
 @njit(**SINGLE)
 def _climb(cliques, depth, limit, is_spent, search):
-    """Go back to the last untried value whose bound exceeds ``limit``, and take it.
+    """Backtrack to the last untried value whose bound exceeds ``limit``, and take it.
 
-    Returns the new depth, 0 when nothing is left, and the largest bound of what was left untried.
+    Returns the new depth, 0 if none is left, and the largest bound of untried values.
     """
     cut = -np.inf
     while depth > 0:
@@ -342,9 +342,9 @@ def _climb(cliques, depth, limit, is_spent, search):
 
 @njit(**INNER)
 def search_core(cliques, unary, tables, limits, workspace):
-    """Maximise over the labels whose problem was last gathered and fix them; return the gap to the bound.
+    """Maximize over the labels of the last gathered problem and fix them; return the gap to the bound.
 
-    All labels around them are fixed.  ``search.incumbent`` has labels to start from.
+    All labels around them are fixed.  ``search.incumbent`` has starting labels.
     """
     search, finest = workspace.search, finest_difference(workspace.search, workspace.residual)
     tolerance = min(finest, _ROUNDING * _list_core(cliques, unary, tables, search, workspace.residual))

@@ -1,7 +1,7 @@
 """MAP inference on one example, and on some rows of a batch.
 
-A label without cliques follows its sign.  Components are taken one by one: one with little work is
-eliminated in its fixed order; elsewhere dead ends are fixed first, and what is left falls into parts; a
+A label without cliques follows its sign.  Components are solved one by one: one with cheap elimination is
+eliminated in its fixed order; otherwise dead ends are fixed first, and the rest splits into parts; a
 part that is too wide is eliminated with its whole component, if that has an order, or searched.
 """
 
@@ -18,7 +18,7 @@ from labelweave.foundation.loops.map.search import decide, queue_label, search_c
 
 @njit(**SINGLE)
 def _begin_component(first, end, plan, unary, clamp, search):
-    """Free the component's labels but for what is clamped, and queue them."""
+    """Free the component's labels except clamped ones, and queue them."""
     cliques = plan.cliques
     search.counts.trail = 0
     for number in range(first, end):
@@ -33,7 +33,7 @@ def _begin_component(first, end, plan, unary, clamp, search):
 
 @njit(**SINGLE)
 def _search_component(first, end, has_order, plan, workspace, unary, tables, clamp):
-    """Fix the labels of a component; return the gap, NaN if it should be eliminated with what is fixed."""
+    """Fix the labels of a component; return the gap, NaN if it should be eliminated with the fixed labels."""
     cliques, search, residual, gap = plan.cliques, workspace.search, workspace.residual, 0.0
     _begin_component(first, end, plan, unary, clamp, search)
     decide(cliques, unary, tables, search)
@@ -62,7 +62,6 @@ def _begin_labels(unary, clamp, labels):
 
 @njit(**INNER)
 def _eliminate(component, plan, workspace, unary, tables, clamp, labels):
-    """Write the labels of a component by elimination in its order."""
     starts = plan.components.bucket_starts
     first, end = starts[component], starts[component + 1]
     pass_up(plan.buckets, first, end, unary, tables, clamp, workspace.beliefs, workspace.messages)
@@ -91,8 +90,8 @@ def _solve_component(component, plan, workspace, unary, tables, clamp, labels):
 def solve_one(plan, workspace, unary, tables, clamp, labels):
     """Write the best labels of an example; return their score and an upper bound of the maximum.
 
-    ``clamp`` is -1 for a label that is free, else its value.  The bound is the score itself
-    where the labels are proven best.
+    ``clamp`` is -1 for a free label, otherwise its value.  The bound equals the score
+    if the labels are proven optimal.
     """
     gap = 0.0
     _begin_labels(unary, clamp, labels)
@@ -104,7 +103,7 @@ def solve_one(plan, workspace, unary, tables, clamp, labels):
 
 @njit(**LOOP)
 def solve_rows(plan, workspace, begin, end, unary, tables, clamp, labels, values, bounds):
-    """Solve some rows; tables and clamp have one row for all, or one each."""
+    """Solve some rows; tables and clamp have one row for all, or one per row."""
     for row in range(begin, end):
         values[row], bounds[row] = solve_one(
             plan, workspace, unary[row], tables[min(row, len(tables) - 1)],
@@ -114,7 +113,7 @@ def solve_rows(plan, workspace, begin, end, unary, tables, clamp, labels, values
 
 @njit(**LOOP)
 def eliminate_rows(plan, workspace, begin, end, unary, tables, clamp, labels, values, bounds):
-    """Do what :func:`solve_rows` does where all components have little work; this is soon compiled."""
+    """Do the same as :func:`solve_rows` if elimination is cheap in all components; this compiles faster."""
     for row in range(begin, end):
         own_tables, own_clamp = tables[min(row, len(tables) - 1)], clamp[min(row, len(clamp) - 1)]
         _begin_labels(unary[row], own_clamp, labels[row])
