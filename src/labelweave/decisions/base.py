@@ -324,7 +324,6 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
     @property
     def _response(self) -> str:
-        """The kind of scores to ask the estimator for."""
         return str(self.response_method)
 
     def _keep_estimator(self, fitted: Any) -> None:

@@ -423,12 +423,7 @@ class LabelTextClassifier(DecisionClassifier):
     def to_state(self) -> dict[str, Any]:
         """Return the state for a model file; see :meth:`DecisionClassifier.to_state`."""
         state = super().to_state()
-        for name in (
-            "descriptions",
-            "embedding",
-            "feature_names",
-            "taxonomy",
-        ):  # fitted attributes replace them
+        for name in ("descriptions", "embedding", "feature_names", "taxonomy"):  # kept as fitted attributes
             state["parameters"][name] = None
         return state
 

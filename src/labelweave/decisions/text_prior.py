@@ -133,7 +133,6 @@ class PriorTask:
         )
 
     def _candidates(self) -> list[TextPrior]:
-        """Return covariances to choose from, independent labels first."""
         trees = (0.0,) if self.taxonomy is None else (0.0, *_TREE_SHARES)
         return [TextPrior()] + [
             TextPrior(share=share, width=width, tree_share=tree)

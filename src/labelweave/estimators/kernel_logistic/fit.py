@@ -183,7 +183,6 @@ class LikelihoodData:
         return np.asarray(np.where(np.isin(np.arange(len(weights)), self.partial), 0.0, weights))
 
     def certain(self) -> Array:
-        """Return the indices of these rows."""
         return np.flatnonzero(self.certain_weights() * self.weights)
 
     def rows(self, which: Array) -> LikelihoodData:
@@ -358,7 +357,6 @@ class LikelihoodFit:
         return learned, learned.theta, dual
 
     def _first_rows(self, blocks: list[LearningBlock]) -> list[LearningBlock] | None:
-        """Return a part of the first block, where there are many rows."""
         if sum(len(block.rows) for block in blocks) < _MANY * _FIRST_ROWS:
             return None
         order = np.random.default_rng(self.settings.seed).permutation(len(blocks[0].rows))
