@@ -82,7 +82,7 @@ class LabelTextClassifier(DecisionClassifier):
     prior_ : TextPrior
         The chosen prior: ``mean``, the strength of prior scores; ``share`` and ``width`` of the covariance of
         texts, with a share of 0 for independent labels; ``tree_share``, the taxonomy's part of it;
-        ``scale``, the prior variance of scores; ``level``, the log-odds of labels of average fit;
+        ``scale``, the prior variance of scores; ``level``, the log-odds at average similarity;
         ``unseen``, the amount added to the log-odds of labels without observed values, estimated on held-out
         labels.
     classes_ : ndarray of shape (L,)

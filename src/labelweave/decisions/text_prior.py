@@ -48,7 +48,7 @@ class TextPrior(StoredParameters):
     """The strengths of the parts of a prior.
 
     mean: the standard deviation of known scores, in log-odds; 0 for no mean.
-    level: the log-odds of a label of average fit.
+    level: the log-odds of a label of average similarity.
     share, width: of the covariance of texts; a share of 0 is independent labels.
     tree_share: the taxonomy's part of the covariance.
     scale: the prior variance of scores.

@@ -28,7 +28,7 @@ def test_the_summary(run, matrix_files):
     assert limit.startswith("the rank  the factors converged at rank 2, and the gap is that of the problem")
     assert "threshold 0.5" in lines
     ridge = run(f"fit d.txt {LOW_RANK} --penalty ridge --tune-threshold macro_f1").err
-    assert "rank      5 (asked for 100; no product of factors has more)" in ridge
+    assert "rank      5 (requested 100; no product of factors has more)" in ridge
     assert " at most, to factors of this rank" in ridge
     logistic = run(f"fit d.txt {LOW_RANK} --penalty ridge --loss logistic").err
     assert "gap       no bound with the penalty ridge" in logistic

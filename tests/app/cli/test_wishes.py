@@ -42,7 +42,7 @@ def models():
 @pytest.mark.parametrize(
     ("name", "wishes", "words"),
     [
-        ("scores", {"probabilities": True}, ["which a BinaryRelevance does not give"]),
+        ("scores", {"probabilities": True}, ["which a BinaryRelevance lacks"]),
         ("scores", {"reject_below": 0.5}, ["needs probabilities", "this model has many labels per row"]),
         ("scores", {"terms": "closed"}, ["--terms needs a hierarchy"]),
         ("scores", {"certificates": True}, ["are for label-graph models, but this is a BinaryRelevance"]),

@@ -41,7 +41,7 @@ def test_a_graph_without_ties_or_without_networkx_has_its_table_alone(report, da
     monkeypatch.setitem(sys.modules, "networkx", None)
     page = report(pair, X[200:], Y[200:])
     assert not any(found["class"] == "graph" for found in page.named("svg"))
-    assert "1 group of labels is scored together" in page.text
+    assert "1 group of labels is connected" in page.text
 
 
 def test_the_strongest_cliques_have_wide_lines_and_signs():

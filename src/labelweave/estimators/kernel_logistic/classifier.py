@@ -198,8 +198,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         The scaling of the features.
     n_features_in_ : int
         Number of features seen in fit.
-        feature_names_in_ : ndarray of shape (d,)
-            Their names, for a DataFrame.
+    feature_names_in_ : ndarray of shape (d,)
+        Their names, for a DataFrame.
     converged_ : bool
         Whether the objective is certified: each class is either fully observed or unobserved, and the gap is
         at most ``tol``.

@@ -59,12 +59,12 @@ class ShortlistRecall(NamedTuple):
 
     reached : float
         The share of the rows' labels whose leaf the beam visits in some tree; NaN without labels.
-        kept : float
-            The share of the k best of all labels that the beam finds, in rows where these are proven.
-        proven : float
-            The share of rows whose k best labels are proven.
-        opened : float
-            The mean number of nodes per row that the proof visited.
+    kept : float
+        The share of the k best of all labels that the beam finds, in rows where these are proven.
+    proven : float
+        The share of rows whose k best labels are proven.
+    opened : float
+        The mean number of nodes per row that the proof visited.
     """
 
     reached: float
@@ -91,7 +91,7 @@ class LabelTreeClassifier(LabelClassifier):
         :class:`MaxMarginClassifier`, ``2 C max(0, 1 - y s)``.
     tree : Taxonomy, {array-like, sparse matrix, DataFrame by label} of shape (L, k) or None, default=None
         What to build the tree from.  None: each label is the sum of the features of its positive rows.  An
-        array has one vector per label, of which only the direction counts.  A taxonomy, a tree with one leaf
+        array has one vector per label, of which only the direction counts.  A taxonomy, a tree with one node
         per label, is used as it is.
     branching : int, default=128
         The largest number of branches of a node, rounded down to a power of two.  Larger values make a
