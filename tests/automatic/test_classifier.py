@@ -327,7 +327,7 @@ def test_it_explains_itself(data, fitted):
     assert [member["name"] for member in found["members"]] == ["rbf", "forest", "rbf+forest"]
     assert found["value"] == fitted.left_out_value_
     html = fitted._repr_html_()
-    for words in ("member rbf+forest", "left-out loss", "micro_f1", "standard error"):
+    for words in ("member rbf+forest", "out-of-fold loss", "micro_f1", "standard error"):
         assert words in html
 
 

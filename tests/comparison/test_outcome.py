@@ -41,9 +41,9 @@ def test_words_and_intervals():
     wide, narrow = FOUND.interval("a", "micro_f1", 0.99), FOUND.interval("a", "micro_f1")
     assert wide.low < narrow.low < narrow.mean == pytest.approx(0.6)
     for level in (0.0, 1.0):
-        with pytest.raises(ValueError, match="needs to be between 0 and 1"):
+        with pytest.raises(ValueError, match="must be between 0 and 1"):
             FOUND.difference("b", "micro_f1", level=level)
-        with pytest.raises(ValueError, match="needs to be between 0 and 1"):
+        with pytest.raises(ValueError, match="must be between 0 and 1"):
             FOUND.interval("a", "micro_f1", level)
 
 
@@ -53,8 +53,8 @@ def test_names_of_models():
     assert list(named_models([one, other, ("x", one)])) == ["DummyClassifier", "DummyClassifier 2", "x"]
     assert named_models({"x": one}) == {"x": one}
     for given, error, words in (
-        ("abc", ValueError, "give models, in a list or by name"),
-        (5, ValueError, "give models, in a list or by name"),
+        ("abc", ValueError, "pass models, in a list or by name"),
+        (5, ValueError, "pass models, in a list or by name"),
         ([], ValueError, "No estimators were given"),
         ([one, 5], TypeError, "One of the estimators is"),
         ([("x", one), ("x", other)], ValueError, "Two estimators are named 'x'"),
@@ -84,4 +84,4 @@ def test_comparisons_fit_into_80_columns(n_models):
     assert out.count("label_ranking_average_precision") == out.count("metric ") >= 1
     assert all(f"{k}" in out for k in range(n_models))
     assert "…" not in out  # nothing is cut
-    assert " ".join(out.split()).endswith("conformal, * where it leaves out 0")
+    assert " ".join(out.split()).endswith("conformal, * where it excludes 0")

@@ -66,7 +66,7 @@ def test_the_model_is_that_of_one_file(run, monkeypatch):
     done = run("fit", "rows", "--dask", "local:2", *FLAGS, "--out", "m.lw")
     assert "so the model is max-margin; --model max-margin silences this" in done.stderr
     assert "2 file(s) in 4 partition(s)" in done.stderr
-    assert "shows what the workers do" in done.stderr
+    assert "shows the workers' progress" in done.stderr
     rows = whole()
     local = lw.MaxMarginClassifier(solver="coordinate_ascent")
     labels = rows[[f"genre_{place}" for place in range(3)]]
@@ -244,7 +244,7 @@ def test_the_one_call_is_that_of_all_rows_in_memory(run):
     whole().to_parquet("all.parquet")
     flags = ["--model", "auto", "--time-budget", 1, "--metric", "macro_f1", *FLAGS]
     done = run("fit", "rows", "--dask", "local:2", *flags, "-o", "cluster.lw")
-    assert "left-out loss" in done.stderr
+    assert "out-of-fold loss" in done.stderr
     run("fit", "all.parquet", *flags, "-q", "-o", "memory.lw")
     there, here = (lw.load(path) for path in ("cluster.lw", "memory.lw"))
     assert there.classifier_.label_names_.tolist() == here.classifier_.label_names_.tolist()
@@ -299,22 +299,25 @@ def test_features_have_the_names_of_all_files(run, tmp_path):
     [
         (
             ["rows", "--dask", "x", "--model", "binary-relevance"],
-            "--dask goes with --model auto, max-margin, kernel-logistic, low-rank, label-graph or label-tree",
+            "--dask requires --model auto, max-margin, kernel-logistic, low-rank, label-graph or label-tree",
         ),
         (
             ["rows", "--dask", "x", "--model", "low-rank", "--compare", "binary-relevance"],
-            "--dask does not compare",
+            "--dask cannot compare",
         ),
-        (["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"], "--checkpoint stores one fit"),
+        (
+            ["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"],
+            "--checkpoint stores only one fit",
+        ),
         (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data hold no taxonomy"),
         (
             ["rows", "--dask", "x", "--model", "label-graph", "--inputs", "scores"],
             "--inputs scores is for data in memory",
         ),
         (["rows", "--dask", "x", "--prune", "small", *FLAGS], "--prune small is for data in memory"),
-        (["rows", "--dask", "x", "--kernel-rank", "9", *FLAGS], "--kernel-rank goes with --kernel rbf"),
+        (["rows", "--dask", "x", "--kernel-rank", "9", *FLAGS], "--kernel-rank requires --kernel rbf"),
         (["rows", "--dask", "x", "--jobs", "2", *FLAGS], "--jobs 2 is for data in memory"),
-        (["rows", "--dask", "x"], "A table needs --labels or --label-column"),
+        (["rows", "--dask", "x"], "A table needs --labels COLUMN"),
         (["nothing/*.parquet", "--dask", "x"], "no files"),
         (["rows/part-0.parquet", "rows/part-1.parquet"], "is a second data file"),
         (["rows", "--dask", "x", "--label-column", "size"], "0, 1, -1, true, false"),

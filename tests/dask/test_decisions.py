@@ -170,7 +170,7 @@ def test_a_fitted_model_may_know_more_classes_than_the_rows_have(client):
     there.fit(chunks(few, sizes=(40, 20)), chunks(classes, sizes=(40, 20)))
     here = lw.CalibratedLabelClassifier(given, cv="prefit").fit(few, classes)
     assert_same(there, here, X, chunks(X))
-    with pytest.raises(ValueError, match="y has the class 'd', which the fitted estimator does not know"):
+    with pytest.raises(ValueError, match="y has the class 'd', which the fitted estimator lacks"):
         there.fit(chunks(X), chunks(np.where(y == "a", "d", y)))
 
 

@@ -81,7 +81,7 @@ def test_complete_label_matrices_and_lists_are_for_every_classifier(inner, rows)
 def test_a_foreign_classifier_cannot_be_kept_in_a_model_file(wrap, rows, tmp_path):
     X, Y, *_ = rows
     model = wrap(KNeighborsClassifier()).fit(X, Y.toarray())
-    with pytest.raises(TypeError, match="around a KNeighborsClassifier cannot be kept in a model file"):
+    with pytest.raises(TypeError, match="around a KNeighborsClassifier cannot be stored in a model file"):
         model.save(tmp_path / "model.lw")
     assert not list(tmp_path.iterdir())
 
@@ -258,5 +258,5 @@ def test_classes_of_a_fitted_classifier_are_matched_by_name(classes):
     model = lw.CalibratedLabelClassifier(inner, cv="prefit").fit(X[y == y[0]], y[y == y[0]])
     assert model.classes_.tolist() == classes
     strange = np.char.add(y, "s") if y.dtype.kind == "U" else y + 1
-    with pytest.raises(ValueError, match="which the fitted estimator does not know"):
+    with pytest.raises(ValueError, match="which the fitted estimator lacks"):
         lw.CalibratedLabelClassifier(inner, cv="prefit").fit(X, strange)

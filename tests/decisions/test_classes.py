@@ -188,7 +188,7 @@ def test_sets_of_classes_are_not_of_a_model_of_labels(rows):
     classes = np.unique(y)
     labels = pd.DataFrame(y[:, None] == classes, columns=classes)
     inner = lw.KernelLogisticClassifier().fit(X, labels)
-    with pytest.raises(ModelFileError, match="does not fit to the classifier inside"):
+    with pytest.raises(ModelFileError, match="does not match the classifier inside"):
         lw.ConformalLabelClassifier._check_state(state | {"estimator": inner})
 
 
@@ -213,7 +213,7 @@ def test_classes_that_some_rows_lack(rows):
             lw.ConformalLabelClassifier(fitted, cv="prefit").fit(
                 X[:4], np.array(["ash", "elm", "yew", "birch"])
             )
-    with pytest.raises(ValueError, match="is for many labels a row, but y has one of 4 classes a row"):
+    with pytest.raises(ValueError, match="is for many labels per row, but y has one of 4 classes per row"):
         lw.ConformalLabelClassifier(LogisticRegression(), "false_discoveries").fit(X, y)
 
 
@@ -240,5 +240,5 @@ def test_rows_of_unknown_or_partly_known_class_do_not_count(rows):
 )
 def test_label_sets_of_two_classes_are_refused(model):
     X = np.random.default_rng(0).normal(size=(40, 2))
-    with pytest.raises(ValueError, match="is for label sets, but y has one of 2 classes a row"):
+    with pytest.raises(ValueError, match="is for label sets, but y has one of 2 classes per row"):
         model.fit(X, X[:, 0] > 0)

@@ -126,7 +126,7 @@ def test_a_fitted_classifier_can_be_put_in():
     [
         (np.eye(4, 2), {"a": ["b"]}, "y has no label names"),
         (pd.DataFrame(np.eye(4, 2), columns=["a", "x"]), {"a": ["b"]}, "label 'x' is not in the taxonomy"),
-        (["a", "b", "a", "b"], {"a": ["b"]}, "y has one class a row"),
+        (["a", "b", "a", "b"], {"a": ["b"]}, "y has one class per row"),
         (LabelMatrix.from_any(np.eye(4, 2), ["a", "b"]), [("a", "b"), ("b", "a")], "cycle"),
         (LabelMatrix.from_any(np.eye(4, 2), ["a", "b"]), None, "A taxonomy was given as NoneType"),
     ],

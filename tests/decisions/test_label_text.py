@@ -150,7 +150,7 @@ def test_classes_seen_and_unseen_together(tmp_path):
 
 def test_two_classes_are_one_score_to_which_no_label_is_added():
     y = np.where(Y[:, 0] > Y[:, 1], "l0", "l1")
-    with pytest.raises(ValueError, match="one score for two classes"):
+    with pytest.raises(ValueError, match="a single score for its two classes"):
         _model().fit(X, y).add_labels(["l2"])
     wide = _model(descriptions=NAMES[:3]).fit(X, y)
     assert wide.classes_.tolist() == NAMES[:3]
@@ -219,10 +219,10 @@ def test_nonsense_is_refused(model, y, said):
 
 
 def test_texts_as_rows_and_texts_that_tell_nothing_are_refused():
-    with pytest.raises(ValueError, match="make features of texts first"):
+    with pytest.raises(ValueError, match="convert texts to features first"):
         _model().fit([["some text"]] * 60, pd.DataFrame(Y, columns=NAMES))
     model = _model(mean=0.0, covariance="none").fit(X, pd.DataFrame(Y[:, :5], columns=NAMES[:5]))
-    with pytest.raises(ValueError, match="tell nothing of new labels"):
+    with pytest.raises(ValueError, match="cannot predict new labels"):
         model.add_labels(["l5"])
 
 

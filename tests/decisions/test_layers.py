@@ -164,7 +164,7 @@ def test_what_is_said(data):
     assert "label sets more probable than 1/2" in layer_words(model.estimator_)[0][1]
     assert "label sets" not in layer_words(model)[1][1]
     top = lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), "recall", target=0.5, scope="top_k").fit(X, Y)
-    assert layer_words(top)[0][1].startswith(f"the {top.k_} best labels of every row, with recall 0.5")
+    assert layer_words(top)[0][1].startswith(f"the {top.k_} best labels of every row, at recall 0.5")
     auto = lw.CalibratedLabelClassifier(lw.MaxMarginClassifier()).fit(X, Y)
     assert layer_words(auto)[0][1].startswith(
         ("probabilities by sigmoid maps, the better", "probabilities by isotonic maps, the better")

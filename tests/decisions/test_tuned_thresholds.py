@@ -159,7 +159,7 @@ def test_labels_without_positive_rows_keep_the_usual_threshold(make, scope, data
 
 def test_two_rows_are_needed(data):
     X, Y = data
-    with pytest.raises(ValueError, match="but 2 are needed to hold some out"):
+    with pytest.raises(ValueError, match="but at least 2 are needed for held-out rows"):
         lw.TunedThresholdClassifier(max_margin()).fit(X[:1], Y[:1])
 
 

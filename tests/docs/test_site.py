@@ -34,7 +34,7 @@ def test_the_commands_are_listed_where_they_are_marked(settings):
 
 def test_every_page_of_the_reference_lists_names(settings):
     page = settings._module_page("labelweave.decisions", ["CalibratedLabelClassifier"])
-    assert "From scores to decisions" in page
+    assert "Decisions from scores" in page
     assert page.endswith("   ~labelweave.CalibratedLabelClassifier\n")
     assert ":toctree:" not in page
     assert "   :toctree: generated\n\n   f1_score\n" in settings._module_page(

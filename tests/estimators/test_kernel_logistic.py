@@ -313,7 +313,7 @@ class TestDecisions:
         with pytest.raises(ValueError, match="confidence"):
             model.predict_or_reject(X)
         many = exact().fit(X, y[:, None] == np.unique(y))
-        with pytest.raises(ValueError, match="many labels a row"):
+        with pytest.raises(ValueError, match="many labels per row"):
             many.predict_or_reject(X, fraction=0.5)
 
     def test_logarithms_of_tiny_probabilities(self):

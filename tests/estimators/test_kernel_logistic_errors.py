@@ -27,7 +27,7 @@ REFUSED = {
     "two structures": (
         {"taxonomy": TREE, "label_covariance": np.eye(3)},
         (X, Y),
-        "taxonomy and label_covariance are given; the labels have one structure",
+        "taxonomy and label_covariance are given, but labels have one structure",
     ),
     "a tree and a learned covariance": (
         {"taxonomy": TREE, "label_covariance": 2},
@@ -39,19 +39,19 @@ REFUSED = {
     "a tie with a covariance": (
         {"tie": "class", "label_covariance": np.eye(3)},
         (X, Y),
-        "tie='class' does not go with label_covariance",
+        "tie='class' is invalid with label_covariance",
     ),
     "a tie with a coupling": (
         {"tie": "scale", "label_covariance": 2},
         (X, Y),
-        "tie='scale' does not go with label_covariance",
+        "tie='scale' is invalid with label_covariance",
     ),
     "a pair of nonsense": (
         {"tie": ("shared", "nonsense")},
         (X, Y),
-        "tie=('shared', 'nonsense'); give one of",
+        "tie=('shared', 'nonsense') is invalid; use one of",
     ),
-    "three ties": ({"tie": ["shared"] * 3}, (X, Y), "give one of 'shared', 'scale'"),
+    "three ties": ({"tie": ["shared"] * 3}, (X, Y), "use one of 'shared', 'scale'"),
     "scale in a pair": ({"tie": ("scale", "class")}, (X, Y), "or a pair of 'shared', 'class'"),
     "too many factors": ({"label_covariance": 4}, (X, Y), "label_covariance is 4, but there are 3 labels"),
     "a fixed coupling": (
@@ -67,7 +67,7 @@ REFUSED = {
     "a decision on many labels": (
         {"decision": "least_expected_loss", "taxonomy": TREE},
         (X, LABELS),
-        "is for one class a row, but y has many labels a row",
+        "is for one class per row, but y has many labels per row",
     ),
     "no such node": ({"taxonomy": TREE}, (X, with_entry(Y, 7, "d")), "y at row 7 is 'd', which is no node"),
     "labels that are no nodes": ({"taxonomy": TREE}, (X, LABELS), "'0'"),
@@ -113,7 +113,7 @@ def test_refuses_what_is_no_taxonomy(taxonomy):
 
 
 def test_refuses_weights_of_unknown_rows_alone():
-    with pytest.raises(ValueError, match="no row whose label was observed has a positive weight"):
+    with pytest.raises(ValueError, match="give a row with an observed label a positive weight"):
         lw.KernelLogisticClassifier(hyperparameters="fixed").fit(
             X, [None] * 3 + Y[3:].tolist(), sample_weight=np.arange(12) < 3
         )

@@ -185,7 +185,7 @@ FIXED = {"hyperparameters": "fixed", "tol": 1e-9}
 
 def test_one_class_a_row_has_no_entries():
     X, y = np.random.default_rng(0).normal(size=(9, 2)), list("abc") * 3
-    with pytest.raises(ValueError, match="entry_weight is for many labels a row"):
+    with pytest.raises(ValueError, match="entry_weight is for many labels per row"):
         KernelLogisticClassifier(**FIXED).fit(X, y, entry_weight=np.ones((9, 3)))
 
 

@@ -119,5 +119,5 @@ def test_two_classes_and_model_files(tmp_path):
 
 @pytest.mark.parametrize("y", [np.arange(60) % 3, ClassProbabilities(np.full((60, 3), 1 / 3))])
 def test_one_class_a_row_has_the_softmax_loss(y):
-    with pytest.raises(ValueError, match=r"loss=ProbitLoss\(\) is one of labels, but y has one class a row"):
+    with pytest.raises(ValueError, match=r"loss=ProbitLoss\(\) is for labels, but y has one class per row"):
         fixed(loss=ProbitLoss()).fit(problem()[0], y)

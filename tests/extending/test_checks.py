@@ -66,19 +66,25 @@ BROKEN_LOSSES = [
         {"curvature": _doubled("curvature"), "evaluate": extending.EntryLoss.evaluate},
         r"Own.curvature at sign -1 and score .* but finite differences give",
     ),
-    ({"value": lambda self, signs, scores: float(scores.sum())}, r"Own.value gave a float"),
-    ({"value": lambda self, signs, scores: scores[:1]}, r"Own.value gave shape \(1,\); it must give \(40,\)"),
-    ({"value": lambda self, signs, scores: scores - scores.mean()}, r"Own.value of a table is .* of a list"),
+    ({"value": lambda self, signs, scores: float(scores.sum())}, r"Own.value returned a float"),
+    (
+        {"value": lambda self, signs, scores: scores[:1]},
+        r"Own.value returned shape \(1,\); it must return \(40,\)",
+    ),
+    (
+        {"value": lambda self, signs, scores: scores - scores.mean()},
+        r"Own.value of a matrix is .* of a vector",
+    ),
     (
         {"value": lambda self, signs, scores: LogisticEntryLoss.value(self, signs, scores.astype(float))},
-        "Own.value gave float64 for scores in single precision",
+        "Own.value returned float64 for scores in single precision",
     ),
     ({"conjugate": _doubled("conjugate")}, r"Own.conjugate at sign -1 and gradient .* reaches"),
-    ({"conjugate": lambda self, signs, numbers: numbers + 9}, "reaches .* and no more"),
+    ({"conjugate": lambda self, signs, numbers: numbers + 9}, "reaches .* at most"),
     ({"threshold": np.nan}, "Own.threshold is nan"),
     (
         {"value": lambda self, signs, scores: np.log1p(np.exp(-signs * scores))},
-        r"Own.value gave inf at \(\d+\); it must be finite",
+        r"Own.value returned inf at \(\d+\); it must be finite",
     ),
 ]
 
@@ -101,7 +107,7 @@ def test_a_loss_that_bends_down_is_found():
         def curvature(self, signs, scores):
             return -super().curvature(signs, scores)
 
-    with pytest.raises(extending.ContractError, match="a convex loss has none below 0"):
+    with pytest.raises(extending.ContractError, match="the curvature of a convex loss is at least 0"):
         extending.check_loss(Bent())
 
 
@@ -116,10 +122,10 @@ def test_derivatives_by_parameters_rather_than_their_logarithms_are_found():
 
 
 BROKEN_KERNELS = [
-    (lambda values: -values, "Own.block is not positive semi-definite: its least eigenvalue is -"),
-    (np.triu, r"Own.block is 0.98\d* at \(0, 6\), but its mirror image is 0"),
-    (lambda values: 2 * values, "Own.diagonal is 1 at .* that of the block is 2"),
-    (lambda values: values.astype(float), "Own.block gave float64 for features in single precision"),
+    (lambda values: -values, "Own.block is not positive semi-definite: its smallest eigenvalue is -"),
+    (np.triu, r"Own.block is 0.98\d* at \(0, 6\), but its transpose is 0"),
+    (lambda values: 2 * values, "Own.diagonal is 1 at .* the block's diagonal is 2"),
+    (lambda values: values.astype(float), "Own.block returned float64 for features in single precision"),
 ]
 
 
@@ -139,21 +145,21 @@ def test_a_kernel_that_gives_one_array_twice_is_found():
             key = f"{rows.data.shape} {columns.data.shape}"
             return vars(self).setdefault(key, super()._block(rows, columns))
 
-    with pytest.raises(extending.ContractError, match=r"once its last result is overwritten, gave nan"):
+    with pytest.raises(extending.ContractError, match=r"once its last result is overwritten, returned nan"):
         extending.check_kernel(Kept(gamma=0.4))
 
 
 BROKEN_COVARIANCES = [
-    ({"diagonal": lambda self: 2 * self.matrix.diagonal()}, r"Own.diagonal is 4 at \(0\), in the matrix"),
-    ({"is_diagonal": True}, "Own.is_diagonal is true, but labels covary"),
+    ({"diagonal": lambda self: 2 * self.matrix.diagonal()}, r"Own.diagonal is 4 at \(0\), the matrix has"),
+    ({"is_diagonal": True}, "Own.is_diagonal is true, but labels are correlated"),
     ({"matmul": lambda self, vectors, workers=None: vectors @ np.triu(self.matrix)}, "Own.matmul is"),
     (
         {"matmul": lambda self, vectors, workers=None: vectors.astype(float) @ self.matrix},
-        "Own.matmul gave float64 for vectors in single precision",
+        "Own.matmul returned float64 for vectors in single precision",
     ),
     ({"scaled": lambda self, scale: self}, r"Own.scaled\(2.5\) is .* it must be"),
     ({"spectrum": lambda self: (np.ones(3), np.eye(3))}, r"V diag\(e\) V\^T of Own.spectrum is"),
-    ({"columns": lambda self, labels: self}, "Own.columns has n_labels 3 for 2 labels"),
+    ({"columns": lambda self, labels: self}, "Own.columns has n_labels=3; it must be 2"),
 ]  # fmt: skip
 
 
@@ -166,9 +172,9 @@ def test_a_broken_covariance_is_found(methods, message):
 
 def test_what_would_be_too_large_to_write_out_is_refused():
     for count in (0, 1001):
-        with pytest.raises(ValueError, match=f"has {count} labels; give one of 1 to 1000"):
+        with pytest.raises(ValueError, match=f"has {count} labels; pass 1 to 1000"):
             extending.check_covariance(lw.LabelCovariance.identity(count))
-    with pytest.raises(ValueError, match="X has 1001 rows; give 1 to 1000"):
+    with pytest.raises(ValueError, match="X has 1001 rows; pass 1 to 1000"):
         extending.check_kernel(RBFKernel(1.0), np.zeros((1001, 1)))
     with pytest.raises(ValueError, match="kernel is 'rbf'; pass"):
         extending.check_kernel("rbf")
@@ -350,7 +356,7 @@ class ColdOnly(Fista):
         (NoState(), "NoState.start gave a ndarray; it must give a State"),
         (Idle(), "gave a state with rounds=0 after 0; it must be one more"),
         (ColdOnly(), "takes 2 positional arguments but 3 were given"),
-        (Remembers(), "ends elsewhere when it goes on from a state"),
+        (Remembers(), "returns another result when resumed from a stored state"),
         (NoNumber(), "an answer with numbers that are not finite"),
         (AlternatingDirections(1e-3, 10), "failed: 'SmallDual' object has no attribute 'first_penalty'"),
     ],

@@ -1,4 +1,4 @@
-"""What stands on fitted models: the command line, reports, pictures, facts, pages, audits and queries.
+"""Applications of fitted models: the command line, reports, plots, model facts, pages, audits and queries.
 
-It may need click, rich, jinja2, pandas and matplotlib: ``pip install "labelweave[app]"``.
+They need parts of click, rich, jinja2, pandas and matplotlib: ``pip install "labelweave[app]"``.
 """

@@ -1,4 +1,4 @@
-"""From scores to decisions, around any scikit-learn multi-label classifier."""
+"""Decisions from scores, for any scikit-learn multi-label classifier."""
 
 from labelweave.decisions.calibrated_label import CalibratedLabelClassifier
 from labelweave.decisions.conformal_label import ConformalLabelClassifier

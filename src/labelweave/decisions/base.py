@@ -1,4 +1,4 @@
-"""What the classifiers that decide on another one's scores share."""
+"""The base class of meta-classifiers that turn another classifier's scores into decisions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def decision_fit(fit: _Method) -> _Method:
-    """Check parameters before a fit, end callbacks after it, and leave the state before if it has no end."""
+    """Check parameters before a fit, end callbacks after it, and restore the state if it fails."""
     checked = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit))
 
     @wraps(fit)
@@ -75,17 +75,17 @@ def decision_fit(fit: _Method) -> _Method:
 
 
 class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredictions, CheckedParameters):
-    """Base of classifiers that turn the scores of another one into decisions.
+    """Base of classifiers that turn the scores of another classifier into decisions.
 
-    ``decision_function`` ranks labels and rows as the scores do that decisions are made on; ``predict`` gives
-    the decisions.
+    ``decision_function`` returns scores that rank labels and rows as decisions do; ``predict`` returns the
+    decisions.
     """
 
     estimator_: Any
     n_features_in_: int
     feature_names_in_: Array
 
-    _outer_journal: Journal | None = None  # of the fit that this one is a part of
+    _outer_journal: Journal | None = None  # of the fit that contains this one
     _shared_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "response_method": [StrOptions({"auto", "decision_function", "predict_proba"})],
@@ -95,7 +95,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
     }
 
     _stored: ClassVar[dict[str, Field]] = {"n_features_in_": Optional(count("d", 1))}
-    """What model files have of fitted attributes; subclasses add theirs."""
+    """The fitted attributes in model files; subclasses add theirs."""
 
     def __init__(
         self, estimator: Any, response_method: str, cv: Any, validation_fraction: Share, random_state: Any
@@ -119,19 +119,18 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
     @decision_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the estimator, and choose decisions on the scores of rows that a fit did not see.
+        """Fit the estimator, and choose decisions on the scores of held-out rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame, list} of n rows
-            What the estimator takes.
+            The input of the estimator.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            What the estimator takes, or lists of tags or a LabelMatrix, complete ones for an estimator that
-            is not labelweave's; unobserved labels do not count in the choice.
+            The targets of the estimator, or lists of tags or a LabelMatrix, without missing labels for an
+            estimator of another library; unobserved labels do not count in the choice.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows, for the estimator and for the choice.  One of weight 2 counts as two rows, so
-            that weights much below 1 say there are few rows, on which curves and thresholds are drawn to one
-            another.
+            Weights of the rows, for the estimator and for the choice.  A row of weight 2 counts as two rows,
+            so weights much below 1 mean few rows, which shrinks curves and thresholds towards each other.
 
         Returns
         -------
@@ -141,7 +140,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         Raises
         ------
         ValueError
-            If there are too few rows, or the scores or parameters make no sense.
+            If there are too few rows, or scores or parameters are invalid.
         """
         return self._fit_rows(self._read(X, y, sample_weight))
 
@@ -154,7 +153,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         raise NotImplementedError
 
     def _words(self, is_inside: bool) -> str:
-        """Say what was chosen; is_inside: for another classifier that decides on it."""
+        """Describe what was chosen; is_inside: for a classifier around this one."""
         raise NotImplementedError
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingRows:
@@ -162,12 +161,12 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         check_sparse(y, "y")
         X, y = indexable(X, y)
         if not rows_of(X):
-            raise ValueError("X has 0 rows (n_samples=0); give at least 2.")
+            raise ValueError("X has 0 rows (n_samples=0); pass at least 2.")
         labels, form = self._read_targets(y)
         check_lengths(rows_of(X), len(labels))
         labels, classes = self._keep_targets(labels, form)
         if form.container == "tags":
-            y = labels  # in whose parts no tag is missing
+            y = labels  # so that splits keep all tags
         weights, column = sample_weight, np.zeros((len(labels), 1))
         if weights is not None:
             weights = given_weights(weights)
@@ -176,11 +175,11 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         return TrainingRows(X, y, labels, weights, classes)
 
     def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:
-        """Keep the form of targets; give the labels to choose on, and classes of which a row has one."""
+        """Store the form of targets; return the labels to choose on, and the classes of single-label rows."""
         self._refuse_other_labels(labels, form)
         if form.kind != "labels" and self._for_sets:
             raise ValueError(
-                f"{self._for_sets} is for label sets, but y has one of {len(form.classes)} classes a row; "
+                f"{self._for_sets} is for label sets, but y has one of {len(form.classes)} classes per row; "
                 "leave it out."
             )
         classes = None
@@ -193,7 +192,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         return labels, classes
 
     def _read_targets(self, y: Any) -> tuple[LabelMatrix, TargetForm]:
-        """Read y; what a fitted estimator knows is there whether a row has it or not."""
+        """Read y; labels of a fitted estimator exist whether a row has them or not."""
         tree = getattr(self.estimator, "taxonomy", None)
         tree = None if tree is None else Taxonomy.from_any(tree)
         known = self._known
@@ -206,19 +205,19 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         strange = sorted(set(form.classes.tolist()) - set(known.tolist()))
         if strange:
             raise ValueError(
-                f"y has the class {strange[0]!r}, which the fitted estimator does not know; give rows "
+                f"y has the class {strange[0]!r}, which the fitted estimator lacks; pass only rows "
                 f"of its {len(known)} classes."
             )
         return labels[: len(labels) - len(known)], replace(form, classes=known)
 
     @property
     def _known(self) -> Array | None:
-        """What a fitted estimator calls its labels or classes; None of one that is yet to be fitted."""
+        """The labels or classes of a fitted estimator; None before its fit."""
         known = getattr(self.estimator, "classes_", None) if self._is_prefit else None
         return None if known is None or isinstance(known, list) else np.asarray(known)
 
     def _read_known_tags(self, y: Any) -> tuple[LabelMatrix, TargetForm]:
-        """Read lists of tags as the labels of a fitted estimator; others do not count."""
+        """Read lists of tags as the labels of a fitted estimator; ignore other tags."""
         labels = tags_of_model(y, self.estimator)
         require_observed(labels, is_related=self._relates_labels)
         own = getattr(getattr(fitted_inside(self.estimator), "_form", None), "frame", None)
@@ -227,7 +226,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         return labels, replace(form, unobserved=label_form(labels, labels).unobserved)
 
     def _refuse_other_labels(self, labels: LabelMatrix, form: TargetForm) -> None:
-        """Refuse labels by name, or probabilities of classes, that are not in a fitted estimator's order."""
+        """Raise for named labels, or probabilities of classes, that differ from a fitted estimator's."""
         known = self._known
         if known is None:
             return
@@ -235,34 +234,34 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         if are_labels and (known.dtype.kind not in "OU" or labels.names is None):
             return
         ours, theirs = ([as_text(name) for name in names.tolist()] for names in (form.classes, known))
-        # labels that share no name go by their places, as in metrics
+        # labels that share no name are matched by position, as in metrics
         by_place = are_labels and len(ours) == len(theirs) and not set(ours) & set(theirs)
         if ours != theirs and not by_place and len(theirs) > 1:
             raise ValueError(
-                "y has other labels than the fitted estimator, or in another order; give those that its "
-                "classes_ names, in that order."
+                "y has other labels than the fitted estimator, or in another order; pass the labels in "
+                "its classes_, in that order."
             )
 
     @property
     def _for_sets(self) -> str:
-        """The parameter that makes no sense where a row has one class, as users write it; or nothing."""
+        """The parameter that is invalid with one class per row, as users write it; or an empty string."""
         return ""
 
     @property
     def _relates_labels(self) -> bool:
-        """Whether the classifier inside knows of labels by more than rows."""
+        """Whether the classifier inside relates labels by more than rows."""
         return bool(getattr(self.estimator, "_relates_labels", False))
 
     def _read_classes(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, TargetForm]:
-        """Take y with one of several classes a row, or refuse it; give a column a class, and the form."""
+        """Accept or reject multi-class y; return one column per class, and the form."""
         raise ValueError(
-            f"Only binary classification is supported where y has one class a row, but y has "
-            f"{len(form.classes)} classes; give a column of 0 and 1 a class."
+            f"Only binary classification is supported where y has one class per row, but y has "
+            f"{len(form.classes)} classes; pass one column of 0 and 1 per class."
         )
 
     @property
     def _one_of(self) -> Array | None:
-        """The classes of which a row has one; None for many labels a row or two classes."""
+        """The classes where each row has one; None for many labels per row or two classes."""
         return self.classes_ if self._form.kind == "multiclass" else None
 
     def _seed(self) -> int:
@@ -281,7 +280,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         return held
 
     def _score_all(self, data: TrainingRows) -> HeldOutScores:
-        """Score rows, if they are not too many all of them, by the estimator as it is."""
+        """Score all rows, or a sample of many, by the prefit estimator."""
         check_is_fitted(self.estimator)
         self._keep_estimator(self.estimator)
         everything = [(None, np.arange(len(data.labels)))]
@@ -289,14 +288,14 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         return score_held_out(data, everything, self._response, lambda *_: self.estimator)[0]
 
     def _announced(self, data: TrainingRows, fits: int) -> TrainingRows:
-        """Tell callbacks that so many fits begin; the rows carry where these are reported."""
+        """Announce the number of fits to callbacks; return rows with the place to report them to."""
         context = self._init_callback_context(max_subtasks=fits)
         context.call_on_fit_task_begin(estimator=self, **data.facts)
         self._journal = self._open_journal(data)
         return replace(data, callbacks=context, journal=self._journal)
 
     def _open_journal(self, data: TrainingRows) -> Journal:
-        """Begin the record of all fits, in the file that the estimator's ``checkpoint`` names."""
+        """Start the journal of all fits, in the file of the estimator's ``checkpoint``."""
         if self._outer_journal is not None:
             return self._outer_journal
         path = checkpoint_of(self)
@@ -321,11 +320,10 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
     @property
     def _is_prefit(self) -> bool:
-        return isinstance(self.cv, str)  # which is "prefit"; an array has no equality that is one
+        return isinstance(self.cv, str)  # "prefit"; arrays cannot be compared with a string
 
     @property
     def _response(self) -> str:
-        """What scores the estimator is asked for."""
         return str(self.response_method)
 
     def _keep_estimator(self, fitted: Any) -> None:
@@ -336,7 +334,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
                 setattr(self, name, getattr(fitted, name))
 
     def _decisions(self, scores: Array) -> Array:
-        """Shift scores so that positive ones are predicted: shape (n, L)."""
+        """Shift scores so that positive scores are predicted: shape (n, L)."""
         raise NotImplementedError
 
     @property
@@ -344,7 +342,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         return 1 if self._form.kind == "binary" else len(self.classes_)
 
     def _ranked(self, scores: Array) -> Array:
-        """Turn scores to what ``decision_function`` gives: shape (n, L)."""
+        """Convert scores to those of ``decision_function``: shape (n, L)."""
         raise NotImplementedError
 
     def _inner_blocks(self, X: Any) -> Iterator[Array]:
@@ -359,39 +357,39 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
     @property
     def _hierarchy(self) -> Taxonomy | None:
-        """The hierarchy that labels are completed by, of a classifier that is fitted or not."""
+        """The hierarchy by which labels are completed, before or after the fit."""
         return getattr(vars(self).get("estimator_", self.estimator), "_hierarchy", None)
 
     def _completed(self, labels: LabelMatrix) -> LabelMatrix:
-        """Complete labels by the hierarchy of a classifier inside, if there is one."""
+        """Complete labels by the hierarchy of a classifier inside, if any."""
         inner = self.estimator
         return inner._completed(labels) if isinstance(inner, DecisionClassifier) else labels
 
     def _obeying(self, scores: Array) -> Array:
-        """Bring scores of all labels to the hierarchy that a classifier inside enforces, if there is one."""
+        """Make the scores of all labels obey the hierarchy of a classifier inside, if any."""
         inner = self.estimator_
         return inner._obeying(scores) if isinstance(inner, DecisionClassifier) else scores
 
     @property
     def _enforces(self) -> bool:
-        """Whether label sets obey a hierarchy, beyond what thresholds say."""
+        """Whether label sets obey a hierarchy in addition to thresholds."""
         inner = self.estimator_
         return isinstance(inner, DecisionClassifier) and inner._enforces
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return the state for a model file; see :meth:`labelweave.model_files.Storable.to_state`."""
         try:
             storable_name(kept_form(self.estimator_))
         except TypeError:
             raise TypeError(
-                f"A {type(self).__name__} around a {type(self.estimator_).__name__} cannot be kept in a "
-                "model file: only labelweave's own estimators can, such as MaxMarginClassifier or "
-                "BinaryRelevance, and pipelines that end in one; keep others with pickle or skops."
+                f"A {type(self).__name__} around a {type(self.estimator_).__name__} cannot be stored in a "
+                "model file; use labelweave's estimators, such as MaxMarginClassifier or BinaryRelevance, "
+                "or pipelines that end in one, or store the model with pickle or skops."
             ) from None
         parameters = self._storable_parameters()
         del parameters["estimator"]
         if "cv" in parameters and not isinstance(parameters["cv"], (Integral, str)):
-            parameters["cv"] = None  # a splitter has no use after the fit
+            parameters["cv"] = None  # a splitter is not needed after the fit
         kept_elsewhere = ("estimator_", "classes_", "feature_names_in_")
         fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in kept_elsewhere}
         state = {"parameters": parameters, "estimator": kept_form(self.estimator_), "fitted": fitted}
@@ -412,27 +410,27 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         if cls._gives_sets_of_classes(state):
             known, own_classes = form.classes.tolist(), state["classes"].tolist()
             is_part = len(set(own_classes)) == len(own_classes) and set(known) <= set(own_classes)
-            is_part &= form.kind != "labels"  # whose probabilities are no distribution
-            # the rows that were fitted may have lacked a class
+            is_part &= form.kind != "labels"  # whose probabilities do not sum to 1
+            # the training rows may lack a class
             kinds = "labels" if is_part else "other classes", sizes["C"], kinds[2]
         own = cls._kind_inside(state["form"]["kind"]), sizes["C"], state["fitted"].get("n_features_in_")
         is_known = form.kind == "labels" or set(form.classes.tolist()) <= set(state["classes"].tolist())
         if kinds != own or not (is_known and (response == "auto" or hasattr(inner, response))):
-            raise ModelFileError(f"its {cls.__name__} does not fit to the classifier inside.")
+            raise ModelFileError(f"its {cls.__name__} does not match the classifier inside.")
 
     @classmethod
     def _kind_inside(cls, kind: str) -> str:
-        """Say of which kind the targets of the classifier inside are, for those of this kind."""
+        """Return the kind of the inner classifier's targets, for targets of this kind."""
         return kind
 
     @classmethod
     def _gives_sets_of_classes(cls, state: dict[str, Any]) -> bool:
-        """Say whether the state is of sets of classes, of which a row has one."""
+        """Whether the state belongs to a classifier that predicts sets of classes."""
         return False
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        """Restore the object; see :meth:`labelweave.model_files.Storable.from_state`."""
         cls._check_state(state)
         model = cls(state["estimator"], **state["parameters"])
         model.__dict__.update(state["fitted"])
@@ -450,7 +448,7 @@ def checkpoint_of(estimator: Any) -> Any:
 
 
 def _scores_of(model: Any) -> Any:
-    """Give what scores in a pipeline, or in a model of frames."""
+    """Return the scoring step of a pipeline, or of a model of tables."""
     if isinstance(model, Pipeline):
         return _scores_of(model[-1])
     return _scores_of(model.classifier_) if isinstance(model, TableModel) else model

@@ -1,4 +1,4 @@
-"""Calibrated probabilities of labels, around any multi-label classifier."""
+"""Calibrated probabilities of labels, for any multi-label classifier."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Made
 
-_LEAST_PROBABILITY = 1e-3  # of a forest, say, in which no tree votes for a label
-_LEAST_OF_CLASSES = 1e-2  # together, where one of them is certain
+_LEAST_PROBABILITY = 1e-3  # a forest, for example, returns 0 where no tree votes for a label
+_LEAST_OF_CLASSES = 1e-2  # of all other classes together, where one is certain
 _KINDS: dict[type, str] = {
     SigmoidCalibration: "sigmoid",
     SoftmaxCalibration: "softmax",
@@ -42,42 +42,42 @@ _KINDS: dict[type, str] = {
 
 @storable("CalibratedLabelClassifier")
 class CalibratedLabelClassifier(DecisionClassifier):
-    """Any classifier of labels or classes with calibrated probabilities, and predictions made of them.
+    """Calibrate the probabilities of any classifier of labels or classes, and predict with them.
 
-    Maps from scores to probabilities are found on scores of rows that clones did not see, as thresholds are
-    in :class:`TunedThresholdClassifier`, and another clone is fitted to all rows.  For
-    ``response_method`` (of probabilities the log-odds are calibrated), ``cv``, ``validation_fraction`` and
-    ``random_state`` see :class:`TunedThresholdClassifier`.
+    Calibration maps are fitted to out-of-fold scores, as thresholds are in
+    :class:`TunedThresholdClassifier`, and another clone is fitted to all rows.  For ``response_method``
+    (probabilities are calibrated as log-odds), ``cv``, ``validation_fraction`` and ``random_state`` see
+    :class:`TunedThresholdClassifier`.
 
     Parameters
     ----------
     estimator : classifier
-        Any with ``decision_function`` or ``predict_proba`` for many labels a row, or for classes.
+        Any with ``decision_function`` or ``predict_proba`` for many labels per row, or for classes.
     method : {"auto", "sigmoid", "isotonic"}, default="auto"
-        Logistic curves (Platt 1999), or rising maps that are linear between knots.  Where a row has one of
-        three classes or more: a softmax of scaled log-probabilities with an intercept a class (temperature
-        scaling, Guo et al. 2017), or a rising map a class, brought to the sum 1.  "auto" takes what has the
-        lower log loss in a cross-validation on the held-out rows.
+        Logistic curves (Platt 1999), or isotonic maps that are linear between knots.  With one of three or
+        more classes per row: a softmax of scaled log-probabilities with one intercept per class (temperature
+        scaling, Guo et al. 2017), or one isotonic map per class, normalized to the sum 1.  "auto" chooses the
+        method of lower log loss in a cross-validation on the held-out rows.
     pooling : bool, default=True
-        Whether rare labels lean on the others: by a prior of the curves' parameters that is learned from all
-        labels, or by an isotonic map that labels with fewer than ``min_positives`` positive rows share.
+        Whether rare labels borrow strength from others: by a prior of the curves' parameters, learned from
+        all labels, or by an isotonic map that labels with fewer than ``min_positives`` positive rows share.
     min_positives : int, default=500
-        Labels with fewer positive held-out rows share one isotonic map; with ``pooling=True`` only.
+        Labels with fewer positive held-out rows share one isotonic map; only with ``pooling=True``.
     decision : {"half", "expected_f1"}, default="half"
-        The label set of a row: labels more probable than 1/2, which is best for the Hamming loss, or the set
-        of the greatest expected F1 score, labels taken to be independent, which is never empty.  Of classes
-        the most probable one is predicted, with "half" alone.
+        The label set of a row: labels more probable than 1/2, which is optimal for the Hamming loss, or the
+        set of greatest expected F1 score for independent labels, which is never empty.  Of classes the most
+        probable one is predicted, with "half" only.
 
     Attributes
     ----------
     estimator_ : classifier
-        The one that was fitted to all rows.
+        The estimator fitted to all rows.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
     calibration_ : SigmoidCalibration, SoftmaxCalibration or IsotonicCalibration
-        The maps.
+        The calibration maps.
     thresholds_ : ndarray of float64, shape (L,)
-        1/2; only of labels or two classes with ``decision="half"``, where ``predict`` is
+        1/2; only for labels or two classes with ``decision="half"``, where ``predict`` is
         ``predict_proba(X) > thresholds_``.
 
     Examples
@@ -146,7 +146,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
         return self._obeying(self.calibration_.probabilities(scores))
 
     def _words(self, is_inside: bool) -> str:
-        pooled = ", rare labels lean on the others" if self.pooling else ""
+        pooled = ", pooled over rare labels" if self.pooling else ""
         kind = _KINDS[type(self.calibration_)]
         chosen = ", the better ones on held-out rows" if self.method == "auto" else ""
         maps = f"probabilities by {kind} maps{chosen}{pooled}"
@@ -166,13 +166,13 @@ class CalibratedLabelClassifier(DecisionClassifier):
 
     @property
     def thresholds_(self) -> PerLabel:
-        """1/2 for every label; there are none for label sets of the greatest expected F1 score."""
+        """1/2 for every label; not defined for label sets of the greatest expected F1 score."""
         if self.decision != "half" or not hasattr(self, "calibration_") or self._one_of is not None:
-            raise AttributeError("Label sets are not made by thresholds, or the model is not fitted.")
+            raise AttributeError("Label sets do not use thresholds, or the model is not fitted.")
         return np.full(self._n_columns, 0.5)
 
     @where_rows_are
     def predict_proba(self, X: Any) -> Array:
-        """Compute calibrated probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
+        """Return calibrated probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         table = np.concatenate([self._probabilities(block) for block in self._inner_blocks(X)])
         return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table

@@ -1,8 +1,8 @@
-"""Several models fitted on the same folds: all metrics, times, sizes, and what their differences are worth.
+"""Comparison of models on the same folds: metrics, times, sizes, and intervals of their differences.
 
-Folds share training rows, so that values on them are not independent and the usual standard error is too
-small.  Intervals take the corrected variance of Nadeau and Bengio, "Inference for the generalization error",
-Machine Learning 52, 2003: ``(1 / k + n_test / n_train) s^2`` for k folds, with k - 1 degrees of freedom.
+Folds share training rows, so that values are dependent and the usual standard error is too small.  Intervals
+use the corrected variance of Nadeau and Bengio, "Inference for the generalization error", Machine
+Learning 52, 2003: ``(1 / k + n_test / n_train) s^2`` for k folds, with k - 1 degrees of freedom.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WIDTH = 79
 
 @dataclass(frozen=True)
 class Difference:
-    """A metric of one model less that of the reference, on the same folds.
+    """A metric of one model minus that of the reference, on the same folds.
 
     mean: the mean over the folds.
     low, high: the interval; NaN with a single fold.
@@ -61,7 +61,7 @@ class Difference:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -70,8 +70,8 @@ class Comparison:
     """Values of every model on every fold.
 
     values (folds,): by model, by metric; NaN where a model does not have the metric.
-    test_share: rows tested on by rows learned from, mean over the folds.
-    reference: the model with which others are compared.
+    test_share: test rows divided by training rows, mean over the folds.
+    reference: the model to compare others with.
     """
 
     values: dict[str, dict[str, Floats]]
@@ -84,7 +84,7 @@ class Comparison:
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics' names, "fit_seconds", "predict_seconds" and "megabytes" last."""
+        """The names of the metrics, with "fit_seconds", "predict_seconds" and "megabytes" last."""
         return list(self.values[self.reference])
 
     def means(self) -> dict[str, dict[str, float]]:
@@ -100,7 +100,7 @@ class Comparison:
 
         reference: the other model; by default the comparison's.
         level: the level of the interval.
-        Returns mean and interval of the model's value less the other's.
+        Returns mean and interval of the model's value minus the other's.
         Raises KeyError if a model or metric is unknown.
         Raises ValueError if the level is not between 0 and 1.
         """
@@ -113,7 +113,7 @@ class Comparison:
 
     def _around_mean(self, values: Floats, level: float) -> Difference:
         if not 0 < level < 1:
-            raise ValueError(f"level is {level}; it needs to be between 0 and 1, as 0.95 is.")
+            raise ValueError(f"level is {level}; it must be between 0 and 1, such as 0.95.")
         mean = float(np.mean(values))
         if len(values) < 2 or not np.isfinite(values).all():
             return Difference(mean, float("nan"), float("nan"))
@@ -125,7 +125,7 @@ class Comparison:
         """Compare all models with one.
 
         reference: the model to compare with; by default the comparison's.
-        Returns by model, by metric; without the reference itself.
+        Returns differences by model, by metric; without the reference itself.
         """
         other = self.reference if reference is None else reference
         return {
@@ -134,7 +134,7 @@ class Comparison:
         }  # fmt: skip
 
     def to_frame(self) -> Any:
-        """Return a frame of one row a metric: for every model the mean, and difference and interval.
+        """Return a DataFrame with one row per metric, and for each model the mean, difference and interval.
 
         Returns columns (model, "mean"), and for all but the reference (model, "difference"), (model, "low")
             and (model, "high").
@@ -164,7 +164,7 @@ class Comparison:
         if folds > 1 and len(self.models) > 1:
             where += (
                 f";\nin brackets the 95 % interval of the difference to\n{self.reference}, * where it "
-                "leaves out 0"
+                "excludes 0"
             )
         lines.append(where)
         return "\n".join(lines)
@@ -185,7 +185,7 @@ def _padded(cells: list[str], side: str) -> list[str]:
 
 
 def _side_by_side(columns: list[list[str]], width: int) -> Iterator[list[list[str]]]:
-    """Divide columns into tables that are as wide; a wider column has one of its own."""
+    """Divide columns into tables of this width; a wider column has its own table."""
     part, left = list[list[str]](), width
     for column in columns:
         own = 2 + max(map(len, column))
@@ -198,7 +198,7 @@ def _side_by_side(columns: list[list[str]], width: int) -> Iterator[list[list[st
 
 
 class RowsToCompare(NamedTuple):
-    """All rows; ``labels`` is None where there is one class a row."""
+    """All rows; ``labels`` is None with one class per row."""
 
     X: Any
     y: Any
@@ -219,38 +219,38 @@ def compare(
     X : {array-like, sparse matrix, DataFrame} of shape (n, d), or partitions of Dask
         The rows.
     y : array-like of shape (n, L) or (n,), list, sparse matrix, DataFrame or LabelMatrix
-        Labels 0/1 or -1/1 with NaN where unobserved, which no metric counts, lists of tags, or one class a
-        row.  Where a model obeys a hierarchy, all are measured on labels that are completed by it.
+        Labels 0/1 or -1/1 with NaN where unobserved, which no metric counts, lists of tags, or one class per
+        row.  If a model obeys a hierarchy, all are evaluated on labels completed by it.
     cv : int, splitter or iterable of (train, test), default=5
         The folds; a number draws stratified ones (iterative stratification for labels).  One pair of
-        row lists is a single split.
+        row indices is a single split.
     reference : str or None, default=None
-        The model with which others are compared; the first by default.
+        The model to compare others with; the first by default.
     random_state : int or None, default=0
-        Draws the folds of a number.
+        Seed of the folds, for a number of folds.
     on_fit : callable or None, default=None
-        Called with the model's name and the fold before every fit; before it is handed out, where several
-        run at once.
+        Called with the model's name and the fold before every fit; before it is submitted, if several run
+        in parallel.
 
     Returns
     -------
     Comparison
-        Its ``repr`` is a table; ``to_frame()`` gives a frame, ``values`` every fold.  Of sets of classes
-        there are "coverage", how often they have the true class, and "set_size", how many they have.
+        Its ``repr`` is a table; ``to_frame()`` returns a DataFrame, ``values`` holds every fold.  Sets of
+        classes have "coverage", the share that contain the true class, and "set_size", their mean size.
 
     Raises
     ------
     ValueError
-        If there is no model, names are given twice, X and y differ in rows, cv makes no folds, or a row has
-        no class and cv is a number.
+        If there is no model, names repeat, X and y differ in rows, cv makes no folds, or a row has no class
+        and cv is a number.
     TypeError
-        If what is given is no estimator.
+        If an object is no estimator.
 
     Notes
     -----
-    One fit is made after the other, unless ``joblib.parallel_config`` says otherwise: ``"loky"`` for
-    processes, ``"dask"`` for a cluster.  Fits that run at once take longer than each by itself, so that
-    times are a model's own only where one runs at a time.
+    Fits run one after the other, unless ``joblib.parallel_config`` sets ``"loky"`` for processes or
+    ``"dask"`` for a cluster.  Parallel fits take longer each, so compare times only where one runs at a
+    time.
     """
     if is_collection(X):
         how = {"reference": reference, "random_state": random_state, "on_fit": on_fit}
@@ -278,26 +278,26 @@ def compare(
 
 
 def named_models(estimators: Any, reference: str | None = None) -> dict[str, Any]:
-    """Name the models; refuse a reference that is none of them."""
+    """Return the models by name; raise if the reference is none of them."""
     if isinstance(estimators, BaseEstimator):
         estimators = [estimators]
     given = estimators.items() if isinstance(estimators, Mapping) else estimators
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
-        raise ValueError(f"estimators is {shown(estimators)}; give models, in a list or by name.")
+        raise ValueError(f"estimators is {shown(estimators)}; pass models, in a list or by name.")
     pairs = [one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in given]
     if not pairs:
-        raise ValueError("No estimators were given; give at least one.")
+        raise ValueError("No estimators were given; pass at least one.")
     found: dict[str, Any] = {}
     for name, estimator in pairs:
         if not hasattr(estimator, "fit"):
-            raise TypeError(f"One of the estimators is {shown(estimator)}; give models that can be fitted.")
+            raise TypeError(f"One of the estimators is {shown(estimator)}; pass models with fit.")
         own = type(estimator).__name__ if name is None else str(name)
         if name is not None and own in found:
-            raise ValueError(f"Two estimators are named {own!r}; give each a name of its own.")
+            raise ValueError(f"Two estimators are named {own!r}; give each its own name.")
         numbered = (f"{own} {number}" if number > 1 else own for number in count(1))
         found[next(name for name in numbered if name not in found)] = estimator
     if reference is not None and reference not in found:
-        raise ValueError(f"reference is {reference!r}; it needs to be one of {', '.join(map(repr, found))}.")
+        raise ValueError(f"reference is {reference!r}; it must be one of {', '.join(map(repr, found))}.")
     return found
 
 
@@ -308,28 +308,28 @@ def _read_rows(X: Any, y: Any) -> RowsToCompare:
     if n_rows != n_targets:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must be the same rows.")
     if labels is not None and tag_rows(y) is not None:
-        y = labels  # in whose parts no tag is missing
+        y = labels  # so that splits keep all tags
     if labels is None and getattr(y, "ndim", 1) == 2:
         y = column_or_1d(y)
     return RowsToCompare(X, y, labels)
 
 
 def splits_of(rows: RowsToCompare, cv: Any, random_state: int | None) -> list[Split]:
-    """List the rows to learn from and to test on of each fold, stratified for a number of folds."""
+    """Return the training and test rows of each fold, stratified for a number of folds."""
     if isinstance(cv, Integral):
         if rows.labels is None and unknown_entries(np.asarray(rows.y)).any():
-            raise ValueError("A row of y has no class; leave such rows out of a comparison.")
+            raise ValueError("A row of y has no class; remove such rows.")
         kind: Any = StratifiedKFold if rows.labels is None else IterativeStratifiedKFold
         cv = kind(int(cv), shuffle=True, random_state=random_state)
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
-        raise ValueError(f"cv is {cv!r}; give a number of folds, a splitter, or pairs of row lists.")
+        raise ValueError(f"cv is {cv!r}; pass a number of folds, a splitter, or pairs of row lists.")
     return splits_by(cv, rows.X, rows.y)
 
 
 def _measure(
     estimator: Any, X: Any, y: Any, labels: LabelMatrix | None, train: Array, test: Array
 ) -> dict[str, float]:
-    rows = RowsToCompare(X, y, labels)  # each by itself, which is sent to other processes once
+    rows = RowsToCompare(X, y, labels)  # separate arguments, which joblib sends to processes once
     begin = time.perf_counter()
     estimator.fit(take_rows(rows.X, train), targets_for(estimator, take_rows(rows.y, train)))
     fitted = time.perf_counter()
@@ -345,7 +345,7 @@ def _measure(
 
 
 def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: Any) -> dict[str, float]:
-    if truth.n_labels == 1 and np.ndim(predicted) == 1:  # as scikit-learn predicts one label
+    if truth.n_labels == 1 and np.ndim(predicted) == 1:  # the shape in which scikit-learn predicts one label
         predicted = np.reshape(predicted, (-1, 1))
     if not hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
         return score_table(truth, Y_pred=predicted)
@@ -364,7 +364,7 @@ def _class_metrics(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> d
 
 
 def metrics_of_class_sets(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> dict[str, float]:
-    """Measure sets of classes, (n, C): how often they have the true one, and how many they have."""
+    """Evaluate sets of classes, (n, C): the share with the true class, and their mean size."""
     return {
         "coverage": float(estimator.score(unseen, truth)),
         "set_size": float(predicted.sum() / predicted.shape[0]),
@@ -372,14 +372,14 @@ def metrics_of_class_sets(estimator: Any, unseen: Any, truth: Any, predicted: An
 
 
 def size_of(estimator: Any) -> float:
-    """Return the bytes of the model's file, or of its pickle where it has no file of its own, or NaN."""
+    """Return the bytes of the model's file, or of its pickle if it cannot have a file, or NaN."""
     if hasattr(estimator, "save"):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.lw")
             try:
                 estimator.save(path)
                 return float(os.path.getsize(path))
-            except (TypeError, ValueError):  # around an estimator that has no file
+            except (TypeError, ValueError):  # contains an estimator that cannot be in a file
                 pass
     try:
         return float(len(pickle.dumps(estimator)))
@@ -390,7 +390,7 @@ def size_of(estimator: Any) -> float:
 def compared(
     values: dict[str, list[dict[str, float]]], splits: Sequence[Split], reference: str | None
 ) -> Comparison:
-    """Turn folds of metrics to metrics of folds, with the same metrics for all models, costs last."""
+    """Convert metrics per fold to folds per metric, with the same metrics for all models, costs last."""
     names = list(dict.fromkeys(metric for folds in values.values() for fold in folds for metric in fold))
     ordered = [*(name for name in names if name not in COSTS), *COSTS]
     by_metric = {

@@ -1,4 +1,4 @@
-"""Sets of labels or classes with a bound on their mistakes, around any classifier."""
+"""Conformal sets of labels or classes with a bound on their errors, for any classifier."""
 
 from __future__ import annotations
 
@@ -28,65 +28,64 @@ from labelweave.model_files.schema import Field, Number, Optional, count
 
 @storable("ConformalLabelClassifier")
 class ConformalLabelClassifier(DecisionClassifier):
-    """Any classifier with sets of labels that miss few, or have few wrong ones, or with sets of classes.
+    """Conformal prediction sets of labels or classes, around any classifier.
 
-    A clone is fitted to a part of the rows.  On the others, the calibration rows, one threshold for all
-    labels is chosen (:func:`labelweave.inference.control_mistakes`).  The guarantee needs calibration rows
-    that the model did not see, so that no model is fitted to all rows; and it is for rows to come that are
-    exchangeable with the calibration rows, whatever the model.
+    A clone is fitted to a part of the rows.  The others, the calibration rows, choose one threshold for all
+    labels (:func:`labelweave.inference.control_mistakes`).  The guarantee needs calibration rows held out of
+    the fit, so no model is fitted to all rows; it holds for future rows that are exchangeable with the
+    calibration rows, whatever the model.
 
-    With ``sample_weight`` it is for rows to come that are drawn with densities in proportion to the weights,
-    where none has a greater weight than the greatest that is given: calibration rows are then kept with
-    probabilities in proportion to their weights (Park, Dobriban, Lee and Bastani, "PAC prediction sets under
-    covariate shift", ICLR 2022).  A weighted quantile (Tibshirani, Barber, Candes and Ramdas 2019) would need
-    the weight of every row to come, and a threshold a row.
+    With ``sample_weight`` it holds for future rows drawn with densities proportional to the weights, where
+    none has a greater weight than the maximum given: calibration rows are then kept with probabilities
+    proportional to their weights (Park, Dobriban, Lee and Bastani, "PAC prediction sets under covariate
+    shift", ICLR 2022).  A weighted quantile (Tibshirani, Barber, Candes and Ramdas 2019) would need the
+    weight of every future row, and one threshold per row.
 
-    Where a row has one of three classes or more, ``predict`` gives sets of classes, 0 and 1 in a column a
-    class in the order of ``classes_``, which miss the class with a probability of at most ``level``.  They
-    are adaptive (APS of Romano, Sesia and Candes 2020, :func:`labelweave.inference.adaptive_scores`): large
-    where the model is unsure, and never empty.  For ``response_method`` and ``random_state`` see
+    With one of three or more classes per row, ``predict`` returns sets of classes, as 0 and 1 in one column
+    per class in the order of ``classes_``, which miss the class with a probability of at most ``level``.
+    They are adaptive (APS of Romano, Sesia and Candes 2020, :func:`labelweave.inference.adaptive_scores`):
+    large where the model is uncertain, and never empty.  For ``response_method`` and ``random_state`` see
     :class:`TunedThresholdClassifier`.
 
     Parameters
     ----------
     estimator : classifier
-        Any with ``decision_function`` or ``predict_proba``.  Scores that are comparable between labels, as of
-        :class:`CalibratedLabelClassifier`, give better sets.  Of classes probabilities are taken where there
-        are any, and else the softmax of scores.
+        Any with ``decision_function`` or ``predict_proba``.  Scores that are comparable between labels, such
+        as those of :class:`CalibratedLabelClassifier`, give smaller sets.  Classes use probabilities, or the
+        softmax of scores where there are none.
     control : {"false_negatives", "false_discoveries"}, default="false_negatives"
-        What is bounded: the share of a row's true labels that are not predicted, or the share of its
-        predicted labels that are wrong; a share of nothing is 0.  Of classes only the first.
+        The error rate to bound: the share of a row's true labels that are not predicted, or the share of its
+        predicted labels that are wrong; a share of no labels is 0.  Classes allow only the first.
     level : float, default=0.1
         The bound, between 0 and 1.
     guarantee : {"probability", "expectation"}, default="probability"
-        "probability": with at least the probability ``confidence``, over draws of the calibration rows, the
-        expected share of a row to come is at most the level.  "expectation": the expected share of the next
-        row is at most the level, on average over draws of the calibration rows, so that it may be more for
-        about half of them; for false negatives only.
+        "probability": with probability at least ``confidence``, over draws of the calibration rows, the
+        expected share of a future row is at most the level.  "expectation": the expected share of the next
+        row is at most the level, on average over draws of the calibration rows, so it may be higher for
+        about half of them; only for false negatives.
     confidence : float, default=0.95
-        For "probability": its probability, between 0 and 1.
+        The probability of the "probability" guarantee, between 0 and 1.
     cv : int, "prefit" or None, default=None
-        None holds one part of the rows out for calibration.  "prefit" takes the estimator as it is, and all
-        rows for calibration.  A number of folds calibrates on scores of all rows, each by a clone that did
-        not see it, and fits the model to all rows: better sets where rows are few, but no guarantee is proven
-        of them.
+        None holds out one part of the rows for calibration.  "prefit" uses the estimator as it is, and all
+        rows for calibration.  A number of folds calibrates on out-of-fold scores of all rows, and fits the
+        model to all rows: smaller sets with few rows, but without a proven guarantee.
     validation_fraction : float, default=0.25
         The share of calibration rows, drawn at random, for ``cv=None``; between 0 and 1.
 
     Attributes
     ----------
     estimator_ : classifier
-        The one that was fitted: to the other rows, with folds to all rows, or the one that was given.
+        The fitted estimator: on the other rows, with folds on all rows, or the prefit one.
     classes_ : ndarray of shape (L,)
         The labels or classes.
     threshold_ : float
-        Labels with scores above are predicted.
+        Labels with higher scores are predicted.
     seed_ : int
-        Of the random shares in scores of classes; for classes only.
+        Seed of the random shares in scores of classes; only for classes.
     calibration_risk_ : float
-        The mean share of mistakes of the calibration rows.
+        The mean error share of the calibration rows.
     n_calibration_rows_ : int
-        Calibration rows with an observed label.
+        Number of calibration rows with an observed label.
 
     Examples
     --------
@@ -132,13 +131,13 @@ class ConformalLabelClassifier(DecisionClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame, list} of n rows
-            What the estimator takes.
+            The input of the estimator.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            What the estimator takes.
+            The targets of the estimator.
         sample_weight : array-like of shape (n,), default=None
-            How much more often rows like each of these come than they are among these, up to a factor.  The
-            estimator is fitted with these weights, and calibration rows are kept at random, with
-            probabilities in proportion to them, which leaves an even draw of the rows to come.
+            Density ratio of future rows to these rows, up to a factor.  The estimator is fitted with these
+            weights, and calibration rows are sampled with probabilities proportional to them, which makes
+            them a draw of the future rows.
 
         Returns
         -------
@@ -148,21 +147,21 @@ class ConformalLabelClassifier(DecisionClassifier):
         Raises
         ------
         ValueError
-            If there are too few calibration rows for the level, naming how many are needed.
+            If there are too few calibration rows for the level; the message names how many are needed.
         """
         self.__dict__.pop("seed_", None)
         return self._fit_rows(self._read(X, y, sample_weight))
 
     @where_rows_are
     def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
-        """Compute the share of rows whose labels are all right, or whose set of classes has the true one.
+        """Return the share of rows whose labels are all right, or whose set of classes has the true one.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame, list} of n rows
-            What the estimator takes.
+            The input of the estimator.
         y : array-like
-            The true labels or classes; unobserved entries, and rows of unknown class, do not count.
+            The true labels or classes; unobserved entries, and rows without class, do not count.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
         unknown_labels : {"missed", "ignore", "raise"}, default="missed"
@@ -171,7 +170,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         Returns
         -------
         float
-            Subset accuracy, or where a row has one of three classes or more the coverage of their sets.
+            Subset accuracy, or with one of three or more classes per row the coverage of their sets.
         """
         if self._one_of is None:
             return super().score(X, y, sample_weight, unknown_labels)
@@ -179,7 +178,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         codes, weights = class_codes(values, self._one_of), read_weights(sample_weight, values)
         rows, sets = np.flatnonzero(observed_rows(codes != UNOBSERVED, weights)), self.predict(X)
         check_lengths(len(sets), len(values))
-        has_class = sets[rows, codes[rows]] > 0  # a class that the model lacks is in no set
+        has_class = sets[rows, codes[rows]] > 0  # sets never contain classes that the model lacks
         return float(np.average(has_class & (codes[rows] >= 0), weights=weights[rows]))
 
     def _fit_rows(self, data: TrainingRows) -> Self:
@@ -200,7 +199,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         if held.weights is not None:
             rows = self._accepted(held.weights, data.weights)
             labels, scores = labels[rows], scores[rows]
-        if self._one_of is not None:  # rows whose class is not known, or in part, tell nothing
+        if self._one_of is not None:  # unobserved or partially observed rows cannot calibrate
             rows = np.flatnonzero(np.diff(labels.expected_positives.indptr))
             labels, scores = labels[rows], scores[rows]
         found = control_mistakes(labels, scores, self.control, **limits)
@@ -213,23 +212,23 @@ class ConformalLabelClassifier(DecisionClassifier):
         check_control(self.control, self.level, self.guarantee, self.confidence)
 
     def _accepted(self, weights: Array, all_weights: Array | None) -> Array:
-        """Draw calibration rows as rows to come are drawn (rejection sampling)."""
+        """Sample calibration rows with the density of future rows (rejection sampling)."""
         assert all_weights is not None, "some rows have weights"
         rows = np.flatnonzero(
             np.random.default_rng(self._seed()).random(len(weights)) * all_weights.max() < weights
         )
         if not len(rows):
             raise ValueError(
-                f"sample_weight leaves none of {len(weights)} calibration rows, which are kept with "
-                "probabilities in proportion to it; give more rows, or weights that differ less."
+                f"sample_weight keeps none of {len(weights)} calibration rows, which are sampled in "
+                "proportion to it; pass more rows, or weights that differ less."
             )
         return rows
 
     def _read_classes(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, TargetForm]:
         if self.control != "false_negatives":
             raise ValueError(
-                f"control={self.control!r} is for many labels a row, but y has one of {len(form.classes)} "
-                "classes a row; use control='false_negatives'."
+                f"control={self.control!r} is for many labels per row, but y has one of {len(form.classes)} "
+                "classes per row; use control='false_negatives'."
             )
         self.seed_ = self._seed()
         return labels, replace(form, kind="labels")
@@ -253,7 +252,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         )
 
     def _decisions(self, scores: Array) -> Array:
-        # in double precision, in which the threshold may lie next to a score
+        # in double precision, since the threshold may be close to a score
         return self._adaptive(scores).astype(np.float64) - self.threshold_
 
     def _ranked(self, scores: Array) -> Array:

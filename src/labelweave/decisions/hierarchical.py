@@ -1,4 +1,4 @@
-"""Labels of a hierarchy around any classifier: completed before a fit, obeyed by what is predicted."""
+"""Classifiers of labels in a hierarchy: completed labels in the fit, consistent predictions."""
 
 from __future__ import annotations
 
@@ -27,52 +27,53 @@ from labelweave.model_files.schema import Field, Made
 
 @storable("HierarchicalClassifier")
 class HierarchicalClassifier(DecisionClassifier):
-    """Any multi-label classifier of labels that form a hierarchy, in which nodes may have several parents.
+    """Make any multi-label classifier consistent with a hierarchy, in which nodes may have several parents.
 
-    Before the fit labels are completed (:meth:`Taxonomy.closed`): a row with a class has those above it, and
-    a row known not to have one has none below it.  Scores, probabilities and label sets obey the hierarchy:
-    no label has a higher score than one above it, and a label is predicted with all those above.
-    Classifiers that decide around this one, such as :class:`TunedThresholdClassifier`, choose on labels and
-    scores of this kind, and what they predict obeys the hierarchy too.
+    Before the fit labels are completed (:meth:`Taxonomy.closed`): a row with a class has its ancestors, and a
+    row observed not to have one has none of its descendants.  Scores, probabilities and label sets obey the
+    hierarchy: no label scores higher than its ancestors, and a label is predicted with all its ancestors.
+    Meta-classifiers around this one, such as :class:`TunedThresholdClassifier`, use completed labels and
+    consistent scores, and their predictions obey the hierarchy too.
 
     Parameters
     ----------
     estimator : classifier
-        Any for many labels a row.
+        Any for many labels per row.
     taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads
-        The hierarchy; labels are found in it by name, and need not be all its nodes.
+        The hierarchy; labels are matched to its nodes by name, and need not be all its nodes.
     enforce : {"max", "projection", "none"}, default="max"
-        How scores are made to obey: a label has the greatest score at or below it; or scores are the
-        nearest that obey, in least squares (:func:`labelweave.inference.enforce_hierarchy`).  What is
-        predicted follows in the same way from scores less thresholds.  "none" leaves both as they are.
+        How to make scores consistent: each label gets the highest score of itself and its descendants, or
+        scores become the nearest consistent ones in least squares
+        (:func:`labelweave.inference.enforce_hierarchy`). Predictions follow in the same way from scores
+        minus thresholds.  "none" leaves both unchanged.
     incomplete : bool, default=False
-        Whether rows may have classes that nobody has noted: what lies below the most specific classes of a
-        row is then unobserved in the fit, not negative.  For estimators that take missing labels.
+        Whether rows may lack labels that they should have: descendants of the most specific classes of a row
+        are then unobserved in the fit, not negative.  For estimators that accept missing labels.
     conditional : bool, default=False
-        Whether a label is learned from rows that have all labels right above it, the others left unobserved,
-        and probabilities are multiplied down; several parents have the least of theirs.  For estimators that
-        take missing labels and have probabilities.  Label sets are those of more than 1/2.
+        Whether to learn each label from the rows that have all its parents, the others left unobserved, and
+        to multiply probabilities down the hierarchy; several parents contribute their minimum.  For
+        estimators with missing labels and probabilities.  Label sets are those of more than 1/2.
     decision : {"threshold", "h_loss", "stepwise"}, default="threshold"
-        How label sets are chosen: by the estimator's own decisions; for the least expected loss of first
-        mistakes (:func:`labelweave.inference.h_loss_sets`), from probabilities; or from the roots down as
-        long as a label has more than ``confidence`` of the probability of those right above it.
+        How to choose label sets: by the estimator's own decisions; by the least expected loss of first errors
+        (:func:`labelweave.inference.h_loss_sets`), from probabilities; or from the roots down while a label
+        has more than ``confidence`` times the probability of its parents.
     confidence : float, default=0.5
-        For "stepwise", between 0 and 1.
+        Threshold of "stepwise", between 0 and 1.
     cv : "prefit" or None, default=None
-        "prefit" takes the estimator as it is.
+        "prefit" uses the estimator as it is.
 
     Attributes
     ----------
     estimator_ : classifier
-        The one that was fitted.
+        The fitted estimator.
     taxonomy_ : Taxonomy
         The hierarchy.
     classes_ : ndarray of shape (L,)
         The label names.
     n_features_in_ : int
-        Features seen in fit, if the estimator tells.
+        Number of features seen in fit, if the estimator has it.
     feature_names_in_ : ndarray of shape (d,)
-        Their names, if the estimator tells.
+        Their names, if the estimator has them.
 
     Examples
     --------
@@ -122,7 +123,7 @@ class HierarchicalClassifier(DecisionClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame, list} of n rows
-            What the estimator takes.
+            The input of the estimator.
         y : DataFrame or LabelMatrix of shape (n, L), or n lists of tags
             Labels that are named by nodes of the taxonomy.
         sample_weight : array-like of shape (n,), default=None
@@ -136,8 +137,8 @@ class HierarchicalClassifier(DecisionClassifier):
         Raises
         ------
         ValueError
-            If labels have no names, one is no node of the taxonomy, rows have one class each, or
-            probabilities are needed that the estimator does not give.
+            If labels have no names, one is no node of the taxonomy, rows have one class each, or the
+            estimator lacks probabilities that are needed.
         """
         self.__dict__.pop("_order", None)
         return self._fit_rows(self._read(X, y, sample_weight))
@@ -154,8 +155,8 @@ class HierarchicalClassifier(DecisionClassifier):
         if needs and not hasattr(self.estimator_, "predict_proba"):
             raise ValueError(
                 f"{'conditional=True' if self.conditional else 'decision=' + repr(self.decision)} needs "
-                f"probabilities, which {type(self.estimator_).__name__} has none of; put "
-                "CalibratedLabelClassifier around it, and HierarchicalClassifier around that."
+                f"probabilities, which {type(self.estimator_).__name__} lacks; wrap it in "
+                "CalibratedLabelClassifier, and that in HierarchicalClassifier."
             )
         self._close(data)
         return self
@@ -165,19 +166,19 @@ class HierarchicalClassifier(DecisionClassifier):
         kept = super()._keep_targets(labels, form)
         if form.kind != "labels":
             raise ValueError(
-                "y has one class a row, but HierarchicalClassifier is for many labels a row; give a column a "
-                "class, named by the nodes of the taxonomy."
+                "y has one class per row, but HierarchicalClassifier is for many labels per row; pass one "
+                "column per class, named by the nodes of the taxonomy."
             )
         return kept
 
     def _labels_to_fit(self, completed: LabelMatrix) -> LabelMatrix:
-        """Give what the estimator learns of the completed labels of rows."""
+        """Return the labels for the estimator, from the completed labels of rows."""
         return self._order.conditional(completed) if self.conditional else completed
 
     def _completed(self, labels: LabelMatrix) -> LabelMatrix:
         if labels.names is None:
             raise ValueError(
-                "y has no label names, by which labels are found in the taxonomy; give a DataFrame, lists of "
+                "y has no label names, which match labels to the taxonomy; pass a DataFrame, lists of "
                 "tags, or LabelMatrix.from_any(y, names=...)."
             )
         inner = super()._completed(labels)
@@ -206,20 +207,18 @@ class HierarchicalClassifier(DecisionClassifier):
 
     def _words(self, is_inside: bool) -> str:
         how = {
-            "max": "a label has the greatest score at or below it",
-            "projection": "scores are the nearest that obey, in least squares",
+            "max": "each label has the highest score of itself and its descendants",
+            "projection": "scores are the nearest consistent ones in least squares",
             "none": "scores and label sets need not obey it",
         }[self.enforce]
-        known = ", annotation taken as incomplete" if self.incomplete else ""
-        known += ", each learned of rows that have what is above" if self.conditional else ""
+        known = ", incomplete annotation" if self.incomplete else ""
+        known += ", each learned from rows that have its parents" if self.conditional else ""
         sets = {
             "threshold": "",
             "h_loss": "; label sets of least h-loss",
-            "stepwise": f"; label sets by steps down of more than {self.confidence:g}",
+            "stepwise": f"; stepwise label sets above {self.confidence:g}",
         }["threshold" if is_inside else self.decision]
-        return (
-            f"a hierarchy of {len(self.taxonomy_)} nodes, by which labels are completed{known}; {how}{sets}"
-        )
+        return f"a hierarchy of {len(self.taxonomy_)} nodes, which completes labels{known}; {how}{sets}"
 
     def _ranked(self, scores: Array) -> Array:
         if self.conditional:
@@ -249,7 +248,7 @@ class HierarchicalClassifier(DecisionClassifier):
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba"))
     @where_rows_are
     def predict_proba(self, X: Any) -> Array:
-        """Compute probabilities that obey; see :meth:`KernelLogisticClassifier.predict_proba`."""
+        """Return consistent probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         check_is_fitted(self)
         return np.concatenate(list(self._probability_blocks(X)))
 
@@ -260,9 +259,9 @@ class HierarchicalClassifier(DecisionClassifier):
         return map(self._obeying, blocks)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`DecisionClassifier.to_state`."""
+        """Return the state for a model file; see :meth:`DecisionClassifier.to_state`."""
         state = super().to_state()
-        state["parameters"]["taxonomy"] = None  # the fitted one is there
+        state["parameters"]["taxonomy"] = None  # taxonomy_ is stored
         return state
 
     @classmethod
@@ -270,11 +269,11 @@ class HierarchicalClassifier(DecisionClassifier):
         super()._check_state(state)
         taxonomy, names = state["fitted"]["taxonomy_"], [str(name) for name in state["classes"]]
         if state["form"]["kind"] != "labels" or not all(name in taxonomy for name in names):
-            raise ModelFileError(f"its {cls.__name__} has labels that are no nodes of its taxonomy.")
+            raise ModelFileError(f"its {cls.__name__} has labels that are not nodes of its taxonomy.")
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
-        """Make the object again; see :meth:`DecisionClassifier.from_state`."""
+        """Restore the object; see :meth:`DecisionClassifier.from_state`."""
         model: Any = super().from_state(state)
         model.taxonomy = model.taxonomy_
         return model

@@ -1,4 +1,4 @@
-"""One table of scores, a column a label, from any fitted classifier: of new rows, and of held-out ones."""
+"""Scores of any fitted classifier as a table with one column per label, of new and of held-out rows."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ _SCORES_AT_ONCE = 16_000_000
 Split = tuple[Array, Array]
 
 _MOST_SCORES = 250_000_000  # 1 GB
-_MOST_PRECISE = 32_000_000  # scores that are kept in double precision
+_MOST_PRECISE = 32_000_000  # up to this many scores are kept in double precision
 
 
 def decision_level(estimator: Any, response: str = "auto") -> float:
-    """Say above which score an estimator predicts a label: 1/2 for probabilities, 0 for other scores."""
+    """Return the score above which an estimator predicts a label: 1/2 for probabilities, else 0."""
     is_score = response != "predict_proba" and hasattr(estimator, "decision_function")
     return 0.0 if is_score else 0.5
 
 
 def take_rows(table: Any, rows: Any) -> Any:
-    """Take rows of what users hold, of the same kind."""
+    """Select rows of any table, keeping its type."""
     return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
 
 
 def targets_for(estimator: Any, y: Any) -> Any:
-    """Give a complete LabelMatrix as a table to what is not labelweave's, a sparse one where it is large.
+    """Convert a complete LabelMatrix for other libraries' estimators to a table, sparse where it is large.
 
-    Entries of which a probability is known are the likelier ones there.
+    Entries with probabilities become the more likely label.
     """
     if not isinstance(y, LabelMatrix) or hasattr(type(estimator), "label_names_"):
         return y
@@ -65,7 +65,7 @@ def rows_of(table: Any) -> int:
 def score_blocks(
     estimator: Any, X: Any, n_labels: int, response: str = "auto", classes: Array | None = None
 ) -> Iterator[Array]:
-    """Score rows, some at a time; by probabilities of the classes where a row has one of these."""
+    """Score rows in blocks, with probabilities of classes where each row has one class."""
     check_sparse(X, "X")
     for part in row_blocks(estimator, X, n_labels):
         if classes is None:
@@ -75,9 +75,9 @@ def score_blocks(
 
 
 def _class_probabilities(estimator: Any, X: Any, classes: Array, response: str) -> Array:
-    """Give the probabilities of classes, 0 of those that the estimator does not know: shape (n, C).
+    """Return the probabilities of classes, 0 for classes that the estimator lacks: shape (n, C).
 
-    They are the softmax of scores where it has no probabilities, or others are asked for.
+    Without ``predict_proba``, or for another response, they are the softmax of the scores.
     """
     places = {one: place for place, one in enumerate(classes.tolist())}
     known = np.array([places[one] for one in estimator.classes_.tolist()], np.intp)
@@ -106,7 +106,7 @@ def most_scored(n_labels: int, n_splits: int = 1) -> int:
 
 
 def row_blocks(estimator: Any, X: Any, n_labels: int) -> Iterator[Any]:
-    """Hand out rows, so many at a time that their scores fit into memory."""
+    """Yield rows in blocks whose scores fit into memory."""
     n_rows, size = rows_of(X), rows_at_once(n_labels)
     if n_rows <= size or get_tags(estimator).input_tags.pairwise:
         yield X
@@ -117,11 +117,11 @@ def row_blocks(estimator: Any, X: Any, n_labels: int) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """What a fit was given: X and y as the user has them, and y read.
+    """The data of a fit: X and y as passed, and y as labels.
 
-    classes: those of which a row has one; None for many labels a row or two classes.
-    callbacks: where scikit-learn's callbacks are told of fits.
-    journal: keeps the states of all fits, where the estimator has a checkpoint.
+    classes: the classes where each row has one; None for many labels per row or two classes.
+    callbacks: receives the progress of fits for scikit-learn's callbacks.
+    journal: stores the states of all fits, if the estimator has a checkpoint.
     """
 
     X: Any
@@ -134,7 +134,7 @@ class TrainingRows:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What callbacks are told."""
+        """Keyword arguments for callbacks."""
         metadata = None if self.weights is None else {"sample_weight": self.weights}
         return {"X": self.X, "y": self.y, "metadata": metadata}
 
@@ -142,13 +142,13 @@ class TrainingRows:
         self, decider: Any, rows: Array | None = None, part: FittedPart | None = None, estimator: Any = None,
         *, is_kept: bool = False,
     ) -> Any:  # fmt: skip
-        """Fit a clone of a decider's estimator to some rows, or to all, from the model of a part if it can.
+        """Fit a clone of the decider's estimator to some rows, or to all, warm-started if possible.
 
-        estimator: in the place of the decider's own.
-        is_kept: whether it is the model in the end, which is solved as far as one of all rows.
+        estimator: replaces the decider's own.
+        is_kept: whether this is the final model, which is solved as precisely as one of all rows.
 
-        A part goes on from another one only where both are told to be parts: their dual variables make the
-        rows that are held out no easier to score.
+        Parts are warm-started only from other parts, whose dual variables do not make held-out rows easier to
+        score.
         """
         estimator = decider.estimator if estimator is None else estimator
         X, y, weights = self.X, self.y, self.weights
@@ -181,16 +181,16 @@ class TrainingRows:
         return whole
 
     def score_blocks(self, part: FittedPart, rows: Array, response: str) -> Iterator[Array]:
-        """Score some rows by a model, some at a time: shape (n, L)."""
+        """Score some rows by a model, in blocks: shape (n, L)."""
         X = self.X
-        if part.rows is not None:  # a precomputed kernel has columns to leave out
+        if part.rows is not None:  # a precomputed kernel also needs its columns selected
             X = _safe_split(part.model, X, None, rows, part.rows)[0]
         elif len(rows) < len(self.labels):
             X = take_rows(X, rows)
         return score_blocks(part.model, X, self.labels.n_labels, response, self.classes)
 
     def looked_at(self, part: FittedPart, response: str) -> Callable[[], HeldOutScores] | None:
-        """Give what scores some of the rows that a model was fitted to; None of one fitted elsewhere."""
+        """Return a function that scores some rows of the fit; None for a model fitted elsewhere."""
         return None if part.rows is None else partial(self._score_fitted, part, response)
 
     def _score_fitted(self, part: FittedPart, response: str) -> HeldOutScores:
@@ -201,16 +201,16 @@ class TrainingRows:
 
 
 class FittedPart(NamedTuple):
-    """A model and the numbers of the rows it was fitted to."""
+    """A model and the indices of its training rows."""
 
     model: Any
     rows: Array | None
 
 
 def split_rows(cv: Any, data: TrainingRows, share: Share, seed: int) -> list[Split]:
-    """Say which rows each model is fitted to and which it scores.
+    """Return the rows to fit and the rows to score of each split.
 
-    cv: none to hold out the share of the rows; a number of folds; or what scikit-learn takes as ``cv``.
+    cv: None to hold out this share of the rows; a number of folds; or any ``cv`` of scikit-learn.
         Splits by None or a number are stratified by labels.
     """
     if cv is None:
@@ -224,7 +224,7 @@ def split_rows(cv: Any, data: TrainingRows, share: Share, seed: int) -> list[Spl
 
 
 def one_split(n_rows: int, validation_fraction: float, seed: int) -> Split:
-    """Draw the rows to score evenly, without a look at labels."""
+    """Draw the rows to score evenly, ignoring labels."""
     _require_rows(n_rows, 2)
     order = np.random.default_rng(seed).permutation(n_rows)
     n_held = min(n_rows - 1, max(1, round(validation_fraction * n_rows)))
@@ -234,7 +234,7 @@ def one_split(n_rows: int, validation_fraction: float, seed: int) -> Split:
 def _require_rows(n_rows: int, least: int) -> None:
     if n_rows < least:
         raise ValueError(
-            f"X has {n_rows} row(s) (n_samples={n_rows}), but {least} are needed to hold some out."
+            f"X has {n_rows} row(s) (n_samples={n_rows}), but at least {least} are needed for held-out rows."
         )
 
 
@@ -244,12 +244,12 @@ def score_held_out(
     response: str,
     fit: Callable[[Any, FittedPart | None], Any],
 ) -> tuple[HeldOutScores, FittedPart]:
-    """Fit a model to the one part of every split and score the other.
+    """Fit a model to the training rows of every split and score the held-out rows.
 
-    splits: rows to fit, None for a model fitted elsewhere, and rows to score; only some, evenly drawn,
-        where all scores would take more than a gigabyte.
-    fit: fits given rows, after the part that was fitted before.
-    Returns the scores of all splits, and the last of the models.
+    splits: rows to fit, None for a model fitted elsewhere, and rows to score; only an even sample of
+        these where all scores would take more than a gigabyte.
+    fit: fits the given rows, warm-started from the part before.
+    Returns the scores of all splits, and the last model.
     """
     n_labels = data.labels.n_labels
     most = most_scored(n_labels, len(splits))

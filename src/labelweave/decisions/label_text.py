@@ -1,4 +1,4 @@
-"""Labels known by names and descriptions: a classifier around which their texts are the prior."""
+"""Zero-shot labels by names and descriptions: a meta-classifier with their texts as the prior."""
 
 from __future__ import annotations
 
@@ -33,67 +33,68 @@ from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import Field, Made, Maybe
 
 _INTERCEPT_VARIANCE = 10.0
-_LEAST_LOG = -300.0  # of the likeliest class of a row, before its probabilities are divided by their sum
-_PARTS = ("label_covariance", "label_mean")  # of a prior, as estimators call them
+_LEAST_LOG = -300.0  # of the most likely class of a row, before its probabilities are normalized
+_PARTS = ("label_covariance", "label_mean")  # parts of a prior, as parameters of estimators
 
 
 @storable("LabelTextClassifier")
 class LabelTextClassifier(DecisionClassifier):
-    """Multi-label or multi-class classifier that knows what labels mean by their names and descriptions.
+    """Use the names and descriptions of labels as a prior for a multi-label or multi-class classifier.
 
-    The texts of labels act in two ways.  How near the words of a row are to a label's text is the *mean* of
-    its score, known before the fit (:meth:`LabelText.mean`); and labels of near texts *covary*
-    (:meth:`LabelText.covariance`).  How strong both are is learned: by the squared error of left-out
-    training rows, in closed form.  Labels that no row tells of are predicted as well, and more can be added
+    The texts of labels act in two ways.  The similarity of a row's words to a label's text is the prior
+    *mean* of its score (:meth:`LabelText.mean`); and labels of similar texts have a prior *covariance*
+    (:meth:`LabelText.covariance`).  The strength of both is learned in closed form, by the squared error on
+    out-of-fold training rows.  Labels without observed values are predicted as well, and more can be added
     to the fitted model.
 
     Parameters
     ----------
     estimator : classifier or None, default=None
         One with ``label_mean`` or ``label_covariance``: a :class:`KernelLogisticClassifier`, a
-        :class:`MaxMarginClassifier`, or a :class:`LowRankClassifier`, of which the covariance makes label
-        features.  None is a linear logistic one, whose scale is chosen too.
+        :class:`MaxMarginClassifier`, or a :class:`LowRankClassifier`, which makes label features from the
+        covariance.  None is a linear logistic classifier, whose scale is chosen too.
     descriptions : dict of str to str, DataFrame, Series, sequence of str, LabelText or None, default=None
-        The description of each label by its name, or names alone; None for the names in y.  Labels that y
-        does not have are unobserved, and predicted by their texts.
+        The description of each label by name, or only names; None for the names in y.  Labels missing from y
+        are unobserved, and predicted from their texts.
     embedding : callable or None, default=None
-        What gives a list of texts as an array, one row a text; None is the model that the package wordllama
-        carries (``labelweave[text]``).
+        A function from a list of texts to an array with one row per text; None is the model of the package
+        wordllama (``labelweave[text]``).
     feature_names : sequence of str, array-like of shape (d, k) or None, default=None
         The words that features count, such as ``vectorizer.get_feature_names_out()``, or their embeddings;
-        None takes the columns of a frame.  Without any there is no mean.
+        None uses the columns of a DataFrame.  Without feature names there is no mean.
     taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads, or None, default=None
-        A hierarchy over the labels, whose covariance is tried beside that of the texts and added to it.
+        A hierarchy over the labels; its covariance is compared with that of the texts, and added to it.
     mean : "learn" or float, default="learn"
-        How strong the mean is: the standard deviation of known scores over training rows, in log-odds.
+        The strength of the mean: the standard deviation of prior scores over training rows, in log-odds.
     covariance : "learn" or "none", default="learn"
-        Whether labels may covary.
+        Whether to learn a label covariance.
     learning_rows : int, default=1000
-        On how many rows, drawn at random, the prior is chosen.
+        The number of rows, drawn at random, on which the prior is chosen.
     random_state : int, RandomState instance or None, default=0
-        Fixes which these are.
+        Seed of the draw of these rows.
 
     Attributes
     ----------
     estimator_ : classifier
-        The one that was fitted.
+        The fitted estimator.
     text_ : LabelText
-        The texts of all labels, those that y has first.
+        The texts of all labels, the labels in y first.
     prior_ : TextPrior
-        What was chosen: ``mean``, the strength of known scores; ``share`` and ``width`` of the covariance of
-        texts, with a share of 0 for independent labels; ``tree_share``, what part of it the taxonomy has;
-        ``scale``, the prior variance of scores; ``level``, the log-odds of labels that fit as usual;
-        ``unseen``, what those of labels that no row tells of are raised by, as labels that were held out say.
+        The chosen prior: ``mean``, the strength of prior scores; ``share`` and ``width`` of the covariance of
+        texts, with a share of 0 for independent labels; ``tree_share``, the taxonomy's part of it;
+        ``scale``, the prior variance of scores; ``level``, the log-odds at average similarity;
+        ``unseen``, the amount added to the log-odds of labels without observed values, estimated on held-out
+        labels.
     classes_ : ndarray of shape (L,)
         The labels or classes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
-        Features seen in fit and their names, if the estimator tells.
+        Number and names of the features seen in fit, if the estimator has them.
 
     Notes
     -----
-    With one class a row every class is a label of a one-against-all model, as classes that no row has cannot
-    have probabilities that all add up to one in the fit; ``predict`` takes the class of the highest score,
-    and probabilities are divided by their sum.
+    With one class per row every class is a label of a one-vs-rest model, since probabilities in the fit
+    cannot sum to one over classes without rows; ``predict`` returns the class of the highest score, and
+    probabilities are normalized.
 
     Examples
     --------
@@ -162,16 +163,16 @@ class LabelTextClassifier(DecisionClassifier):
 
     @decision_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose the prior on left-out rows, and fit the estimator with it.
+        """Choose the prior on out-of-fold rows, and fit the estimator with it.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows: counts or weights of words, such as tf-idf, and other features.
         y : DataFrame, LabelMatrix, array-like of shape (n, L), n lists of tags, or classes of shape (n,)
-            Labels with names, or as many as there are descriptions; or one class a row.
+            Labels with names, or as many as there are descriptions; or one class per row.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows, for the estimator; rows of weight 0 are not learned from.
+            Weights of the rows, for the estimator; rows of weight 0 are ignored.
 
         Returns
         -------
@@ -181,9 +182,9 @@ class LabelTextClassifier(DecisionClassifier):
         Raises
         ------
         ValueError
-            If labels have no names, or parts do not fit together.
+            If labels have no names, or parameters do not match.
         ImportError
-            If no embedding is given and the package wordllama is not there.
+            If no embedding is given and the package wordllama is not installed.
         """
         estimator = self._asked()
         taxonomy = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
@@ -229,22 +230,22 @@ class LabelTextClassifier(DecisionClassifier):
         taken = [name for name in _PARTS if name in parameters]
         if not taken:
             raise ValueError(
-                f"{type(estimator).__name__} takes neither label_mean nor label_covariance; give "
+                f"{type(estimator).__name__} has neither label_mean nor label_covariance; use "
                 "KernelLogisticClassifier, MaxMarginClassifier or LowRankClassifier."
             )
         for name in taken:
             if parameters[name] is not None:
-                raise ValueError(f"The estimator has a {name}, which texts are to make; leave it None.")
+                raise ValueError(f"The estimator has a {name}, but the texts define it; set it to None.")
         if parameters.get("scaling", "none") not in ("none", "unit"):
             raise ParameterError(
-                f"`scaling={parameters['scaling']!r}` makes other numbers of counts of words, which texts "
-                "say nothing of; use 'none' or 'unit'."
+                f"`scaling={parameters['scaling']!r}` changes word counts in ways that texts do not match; "
+                "use 'none' or 'unit'."
             )
         if parameters.get("kernel") == "precomputed":
-            raise ValueError("kernel='precomputed' has no features that words are found in; give features.")
+            raise ValueError("kernel='precomputed' has no features to match with words; pass features.")
 
     def _read_targets(self, y: Any) -> tuple[LabelMatrix, TargetForm]:
-        """Read y, and put labels behind it that are only described."""
+        """Read y, and append labels that have only descriptions."""
         labels, form = read_targets(y, is_related=True)
         names = self._names_of_labels(labels, form)
         given = self.descriptions
@@ -253,7 +254,7 @@ class LabelTextClassifier(DecisionClassifier):
             missing = [name for name in names if name not in known]
             if missing:
                 raise ValueError(
-                    f"descriptions has no label {missing[0]!r}, which y has; describe all labels."
+                    f"descriptions has no label {missing[0]!r}, which is in y; describe all labels."
                 )
             more = [name for name in known if name not in names]
             self.text_ = given.columns(np.array([known.index(name) for name in [*names, *more]]))
@@ -281,8 +282,8 @@ class LabelTextClassifier(DecisionClassifier):
         names = given.names.tolist() if isinstance(given, LabelText) else list(described(given or [" "]))
         if given is None or len(names) != labels.n_labels:
             raise ValueError(
-                f"y has {labels.n_labels} labels without names; give a DataFrame, lists of tags, or a "
-                "description for each in the order of the columns."
+                f"y has {labels.n_labels} labels without names; pass a DataFrame, lists of tags, or one "
+                "description per column, in the order of the columns."
             )
         return names
 
@@ -299,8 +300,8 @@ class LabelTextClassifier(DecisionClassifier):
             numbers = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(
-                "X has entries that are no numbers; make features of texts first, by TableModel around this "
-                "classifier, or TfidfVectorizer and feature_names=."
+                "X has entries that are not numbers; convert texts to features first, with TableModel around "
+                "this classifier, or TfidfVectorizer and feature_names=."
             ) from None
         return FeatureMatrix(numbers, None, LARGEST_FEATURE)
 
@@ -312,7 +313,7 @@ class LabelTextClassifier(DecisionClassifier):
 
     @property
     def _column_text(self) -> LabelText:
-        """The texts of the columns that are scored: of two classes how the second differs from the first."""
+        """The texts of the scored columns; for two classes, the difference of the second from the first."""
         if self._form.kind != "binary":
             return self.text_
         return self.text_.columns(np.array([1]))
@@ -322,7 +323,7 @@ class LabelTextClassifier(DecisionClassifier):
         return takes and self.covariance == "learn" and self._form.kind != "binary"
 
     def _prior_of(self, text: LabelText, estimator: Any) -> tuple[LabelCovariance | None, LabelMean | None]:
-        """Make the covariance and the mean of labels, None where they say nothing."""
+        """Return the covariance and the mean of labels, None where they have no effect."""
         covariance = self.prior_.covariance(text, self.taxonomy_) if self.prior_.share > 0 else None
         mean = None
         if self.text_scores_ is not None and (self.prior_.mean > 0 or self._form.unobserved):
@@ -330,7 +331,7 @@ class LabelTextClassifier(DecisionClassifier):
         return covariance, mean
 
     def _raise_unseen(self, labels: Array) -> None:
-        """Raise the intercepts of labels that no row tells of by what labels that were held out asked for."""
+        """Raise the intercepts of labels without observed values by the shift of held-out labels."""
         if self.prior_.unseen and len(labels):
             scorer = self.estimator_.scorer_
             intercepts = np.array(scorer.intercept_)
@@ -338,7 +339,7 @@ class LabelTextClassifier(DecisionClassifier):
             self.estimator_.scorer_ = replace(scorer, intercept_=intercepts)
 
     def add_labels(self, descriptions: Any) -> Self:
-        """Add labels by their texts alone; nothing is fitted again.
+        """Add labels by their texts alone, without fitting again.
 
         Parameters
         ----------
@@ -348,18 +349,18 @@ class LabelTextClassifier(DecisionClassifier):
         Returns
         -------
         Self
-            The model itself; other labels have the scores that they had.
+            The model itself; scores of other labels do not change.
 
         Raises
         ------
         ValueError
-            If a label is there already, or the texts were found to tell nothing.
+            If a label exists already, or the texts have no effect.
         """
         check_is_fitted(self)
         if self._form.kind == "binary":
             raise ValueError(
-                "The model has one score for two classes, with no place for another; describe "
-                "it in descriptions= before the fit."
+                "The model has a single score for its two classes and cannot add another; pass all labels as "
+                "descriptions= before the fit."
             )
         text = self.text_.with_labels(descriptions, self.embedding)
         names = text.names[len(self.text_) :].tolist()
@@ -368,8 +369,8 @@ class LabelTextClassifier(DecisionClassifier):
             mean = None
         if covariance is None and mean is None:
             raise ValueError(
-                "Left-out rows were predicted best without the texts, which therefore tell nothing of new "
-                "labels; give mean= a strength before the fit."
+                "The prior of texts was not better on held-out rows, so texts cannot predict new labels; "
+                "set mean= to a number before the fit."
             )
         self.estimator_.add_labels(names, covariance, mean)
         self._raise_unseen(np.arange(len(self.text_), len(text)))
@@ -383,9 +384,9 @@ class LabelTextClassifier(DecisionClassifier):
 
     def _words(self, is_inside: bool) -> str:
         prior = self.prior_
-        known = f"known scores of deviation {prior.mean:.2g}" if prior.mean else "no known scores"
-        shared = f"a share of {prior.share:g} in common" if prior.share else "labels independent"
-        tree = f", {prior.tree_share:g} of it by the taxonomy" if prior.tree_share else ""
+        known = f"prior scores of deviation {prior.mean:.2g}" if prior.mean else "no prior scores"
+        shared = f"a shared part of {prior.share:g}" if prior.share else "labels independent"
+        tree = f", {prior.tree_share:g} of it from the taxonomy" if prior.tree_share else ""
         return f"texts of {len(self.text_)} labels: {known}, {shared}{tree}"
 
     def _ranked(self, scores: Array) -> Array:
@@ -402,7 +403,7 @@ class LabelTextClassifier(DecisionClassifier):
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self._asked()), "predict_proba"))
     @where_rows_are
     def predict_proba(self, X: Any) -> Array:
-        """Compute probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
+        """Return probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         check_is_fitted(self)
         if self._form.kind == "binary":
             return np.asarray(self.estimator_.predict_proba(X))
@@ -411,7 +412,7 @@ class LabelTextClassifier(DecisionClassifier):
         check_sparse(X, "X")
         parts = row_blocks(self.estimator_, X, self._n_columns)
         logs = np.concatenate([self.estimator_.predict_log_proba(part) for part in parts])
-        # where all are near 0 they are raised alike
+        # where all are near 0 their logarithms are raised by the same amount
         shares = np.exp(logs - np.minimum(logs.max(axis=1, keepdims=True) - _LEAST_LOG, 0.0))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
@@ -420,9 +421,9 @@ class LabelTextClassifier(DecisionClassifier):
         return "labels" if kind == "multiclass" else kind
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`DecisionClassifier.to_state`."""
+        """Return the state for a model file; see :meth:`DecisionClassifier.to_state`."""
         state = super().to_state()
-        for name in ("descriptions", "embedding", "feature_names", "taxonomy"):  # the fitted ones are there
+        for name in ("descriptions", "embedding", "feature_names", "taxonomy"):  # kept as fitted attributes
             state["parameters"][name] = None
         return state
 
@@ -439,14 +440,14 @@ class LabelTextClassifier(DecisionClassifier):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LabelTextClassifier:
-        """Make the object again; see :meth:`DecisionClassifier.from_state`."""
+        """Restore the object; see :meth:`DecisionClassifier.from_state`."""
         model: Any = super().from_state(state)
         model.descriptions, model.taxonomy = model.text_, model.taxonomy_
         return model
 
 
 def with_unobserved(labels: LabelMatrix, names: Array) -> LabelMatrix:
-    """Put labels behind others that were observed in no row; names are those of all."""
+    """Append labels with no observed value; names are those of all."""
     n_rows, n_labels = labels.shape
     rest = sp.csr_array((n_rows, len(names) - n_labels), dtype=np.int8)
     observed: Any = labels.observed

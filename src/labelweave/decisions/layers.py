@@ -1,4 +1,4 @@
-"""Classifiers inside one another, those that decide around the one that scores, and what is said of them."""
+"""Nested classifiers: meta-classifiers around the one that scores, and descriptions of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def innermost(classifier: Any) -> Any:
 
 
 def taxonomy_of(classifier: Any) -> Taxonomy | None:
-    """Give the taxonomy of a model, which it predicts by or takes its label covariance from."""
+    """Return the taxonomy of a model, used in predictions or for its label covariance."""
     inner = innermost(classifier)
     found = next(filter(None, (getattr(layer, "taxonomy_", None) for layer in layers(classifier))), None)
     if not found and isinstance(inner, (KernelLogisticClassifier, MaxMarginClassifier)):
@@ -36,12 +36,12 @@ def taxonomy_of(classifier: Any) -> Taxonomy | None:
 
 
 def with_probabilities(classifier: Any) -> Any | None:
-    """Give the outermost layer with probabilities: guaranteed label sets leave them as they are."""
+    """Return the outermost layer with probabilities: conformal label sets do not change them."""
     return next((layer for layer in layers(classifier) if hasattr(layer, "predict_proba")), None)
 
 
 class Shown(NamedTuple):
-    """What is said of labels: a number each, what the number is, and which labels are predicted.
+    """The labels to show: one number per label and row, its kind, and whether the label is predicted.
 
     word: "probability", where the classifier has probabilities, or "score".
     numbers, predicted (n, L)
@@ -53,23 +53,23 @@ class Shown(NamedTuple):
 
 
 def shown_labels(classifier: Any, X: Any) -> Shown:
-    """Give for the labels of rows the number that lists are sorted by and thresholds are of."""
+    """Return for the labels of rows the number to sort by and to compare with thresholds."""
     has_probabilities, limits = hasattr(classifier, "predict_proba"), shown_thresholds(classifier)
     numbers = np.asarray(
         classifier.predict_proba(X) if has_probabilities else classifier.decision_function(X)
     )
     if limits is not None and (has_probabilities or not limits.any()):
         predicted = numbers > limits
-    else:  # by rules of whole rows, or after a subtraction that rounds
+    else:  # rules over whole rows, or rounding in a subtraction
         predicted = np.concatenate([block > 0 for block in classifier._deciding_blocks(X)])
     return Shown("probability" if has_probabilities else "score", numbers, predicted)
 
 
 def shown_thresholds(classifier: Any) -> PerLabel | None:
-    """Give the thresholds of these numbers; None where label sets are not made by thresholds."""
+    """Return the thresholds of these numbers; None where label sets do not use thresholds."""
     has_probabilities = hasattr(classifier, "predict_proba")
     if getattr(classifier, "_enforces", False) or isinstance(classifier, HierarchicalClassifier):
-        return None  # what is inside may decide by thresholds of its own
+        return None  # the inner classifier may have thresholds of its own
     own = getattr(classifier, "thresholds_", None)
     if own is not None:
         return np.asarray(own if has_probabilities else own - np.min(own))
@@ -80,29 +80,28 @@ def shown_thresholds(classifier: Any) -> PerLabel | None:
 def chosen_classes(
     classifier: Any, values: RowsByClasses, predict: Callable[[], npt.NDArray[Any]]
 ) -> npt.NDArray[np.intp]:
-    """Choose one class a row by the classifier's rule, given n rows of scores or probabilities.
+    """Choose one class per row by the classifier's rule, from n rows of scores or probabilities.
 
-    predict: gives the classes that the classifier predicts for these rows; called where values alone do not
-    tell.
+    predict: returns the classifier's predictions of these rows; called only where values do not suffice.
     """
     rule = getattr(classifier, "decision", "most_probable")
     if rule == "most_probable" and classifier._form.kind == "multiclass":
         return np.asarray(values.argmax(axis=1))
-    # of two classes the second may need another probability than 1/2
+    # of two classes the second may have another threshold than 1/2
     place = {str(name): number for number, name in enumerate(classifier.classes_)}
     return np.array([place[str(name)] for name in predict()], np.intp)
 
 
 def guarantee_words(classifier: Any) -> str | None:
-    """State what a classifier guarantees of its label sets; None if nothing."""
+    """Return the guarantee of a classifier's label sets; None without one."""
     if not isinstance(classifier, ConformalLabelClassifier):
         return None
-    # those of the fit; a model from a file has the parameters that it was saved with
+    # settings of the fit; a loaded model has the parameters that it was saved with
     settings: Any = SimpleNamespace(
         **{**classifier.get_params(deep=False), **vars(classifier).get("_guaranteed", {})}
     )
     if settings.cv not in (None, "prefit"):
-        return None  # of folds none is proven
+        return None  # there is no proven guarantee with folds
     share = f"the expected share of {_SHARES[settings.control]}"
     if classifier._one_of is not None:
         share = "the probability that the class is not in the set"
@@ -114,6 +113,6 @@ def guarantee_words(classifier: Any) -> str | None:
 
 
 def layer_words(classifier: Any) -> list[tuple[Any, str]]:
-    """Say of all layers around the one that scores, the outermost first, what they have chosen."""
+    """Describe what each layer around the one that scores has chosen, the outermost first."""
     around = layers(classifier)[:-1]
     return [(layer, layer._words(layer is not classifier)) for layer in around]

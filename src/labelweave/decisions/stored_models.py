@@ -1,4 +1,4 @@
-"""Reading model files: each class that they may hold has to be imported before a file names it."""
+"""Imports for reading model files: every class in a file must be imported before it is loaded."""
 
 from labelweave.decisions import automatic, hierarchical  # noqa: F401
 from labelweave.estimators import (  # noqa: F401

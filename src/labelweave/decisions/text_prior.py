@@ -1,7 +1,7 @@
-"""The prior that label texts make, with its strengths chosen on left-out rows.
+"""The prior from label texts, with its strengths chosen on out-of-fold rows.
 
-Log-odds of labels that no row tells of come out too low: labels that rows tell of are mostly rarer than the
-mean, their functions say so, and related labels take that over.  By how much is seen at labels that are held
+Log-odds of labels without observed values are too low: observed labels are mostly rarer than the mean,
+their functions reflect this, and related labels inherit it.  The bias is estimated on labels that are held
 out together with rows (:meth:`PriorTask.unseen_shift`).
 """
 
@@ -27,9 +27,9 @@ from labelweave.model_files.schema import Number, Optional
 from labelweave.problems.hyperparameters.label_prior import LeftOutRows, base_rates, ranks_better
 
 _SHARES, _WIDTHS, _TREE_SHARES = (0.4, 0.8), (0.5, 0.7), (0.5, 1.0)
-_MOST_LABELS = 1000  # on which a prior is chosen
+_MOST_LABELS = 1000  # to choose a prior on
 _MARGIN = 0.5  # scores of margins per log-odds
-_PARTS = 4  # of rows and labels that are held out together
+_PARTS = 4  # folds of rows and labels held out together
 _SCALE_ROWS, _FEWEST_HELD, _SCALE_FACTORS, _SCALE_TOL = 600, 5, (1.0, 3.0, 10.0), 1e-2
 
 
@@ -45,14 +45,14 @@ _SCALE_ROWS, _FEWEST_HELD, _SCALE_FACTORS, _SCALE_TOL = 600, 5, (1.0, 3.0, 10.0)
 )
 @dataclass(frozen=True)
 class TextPrior(StoredParameters):
-    """How strong the parts of a prior are.
+    """The strengths of the parts of a prior.
 
     mean: the standard deviation of known scores, in log-odds; 0 for no mean.
-    level: the log-odds of a label that fits as usual.
+    level: the log-odds of a label of average similarity.
     share, width: of the covariance of texts; a share of 0 is independent labels.
-    tree_share: what part of what labels share is by the taxonomy.
+    tree_share: the taxonomy's part of the covariance.
     scale: the prior variance of scores.
-    unseen: what the log-odds of labels that no row tells of are raised by.
+    unseen: the amount added to the log-odds of labels without observed values.
     """
 
     mean: float = 0.0
@@ -75,12 +75,12 @@ class TextPrior(StoredParameters):
         return found + above.scaled(tree * self.share) + own
 
     def known_scores(self, scores: TextScores, text: LabelText, estimator: Any) -> LabelMean:
-        """Make the mean on the scale of an estimator: log-odds, margins, or shares of rows."""
+        """Return the mean on the scale of an estimator: log-odds, margins, or shares of rows."""
         loss = getattr(estimator, "loss", "hinge" if isinstance(estimator, MaxMarginClassifier) else None)
         if loss in ("hinge", "squared_hinge"):
             level = float(np.clip(_MARGIN * self.level, -1.0, 1.0))
             return scores.mean(text, _MARGIN * self.mean, level)
-        if loss == "squared":  # as far as a share moves with log-odds at the level
+        if loss == "squared":  # slope of a share by log-odds at the level
             share = float(expit(self.level))
             return scores.mean(text, share * (1.0 - share) * self.mean, share)
         return scores.mean(text, self.mean, self.level)
@@ -88,7 +88,7 @@ class TextPrior(StoredParameters):
 
 @dataclass(frozen=True)
 class PriorTask:
-    """What a prior is chosen from: texts of the columns that are scored; ``scores`` None for no mean."""
+    """The data to choose a prior from: texts of the scored columns; ``scores`` None for no mean."""
 
     features: FeatureMatrix
     data: TrainingRows
@@ -103,7 +103,7 @@ class PriorTask:
         return np.random.default_rng(self.seed).permutation(rows)[:most]
 
     def choose(self, most_rows: int, mean: float | None, *, covaries: bool) -> TextPrior:
-        """Choose all strengths by left-out rows, at most so many; that of the mean only if it is None."""
+        """Choose all strengths on at most this many out-of-fold rows; that of the mean only if it is None."""
         rows, labels = np.sort(self._rows(most_rows)), self.data.labels.likelier()
         columns = np.random.default_rng(self.seed).permutation(seen_labels(self.data))
         columns = np.sort(columns[:_MOST_LABELS])
@@ -133,7 +133,6 @@ class PriorTask:
         )
 
     def _candidates(self) -> list[TextPrior]:
-        """List covariances to choose from, independent labels first."""
         trees = (0.0,) if self.taxonomy is None else (0.0, *_TREE_SHARES)
         return [TextPrior()] + [
             TextPrior(share=share, width=width, tree_share=tree)
@@ -143,9 +142,9 @@ class PriorTask:
         ]
 
     def with_fitted_scale(self, prior: TextPrior, estimator: Any) -> TextPrior:
-        """Choose the scale by fits of an estimator to a part of some rows, from the closed form's on.
+        """Choose the scale by fits of an estimator to a part of the rows, starting from the closed form.
 
-        That linearises the logistic loss, and is too careful with large scores.
+        The closed form linearizes the logistic loss, and shrinks large scores too much.
         """
         held, kept = self._scale_rows()
         if len(held) < _FEWEST_HELD:
@@ -161,7 +160,7 @@ class PriorTask:
         return replace(prior, scale=prior.scale * min(losses, key=losses.__getitem__))
 
     def _scale_rows(self) -> tuple[Array, Array]:
-        """Hold out a quarter of some rows, but of two classes none that no other row has."""
+        """Hold out a quarter of some rows, but no row that is the last of its class."""
         rows = self._rows(_SCALE_ROWS)
         is_held = np.arange(len(rows)) < len(rows) // 4
         if not isinstance(self.data.y, LabelMatrix):
@@ -172,10 +171,10 @@ class PriorTask:
         return np.sort(rows[is_held]), np.sort(rows[~is_held])
 
     def unseen_shift(self, estimator: Any) -> float:
-        """Say by how much log-odds of labels that no row tells of are too low, by labels held out.
+        """Estimate the bias of log-odds of labels without observed values, on held-out labels.
 
-        Every part of the labels is scored on a part of the rows by a fit to the other rows and labels; the
-        shift is the likeliest one with a standard normal prior.
+        A fit to the other rows and labels scores each part of the labels on a part of the rows; the shift is
+        the most likely one with a standard normal prior.
         """
         random, labels = np.random.default_rng(self.seed), self.data.labels
         rows, seen = self._rows(_SCALE_ROWS), seen_labels(self.data)
@@ -192,14 +191,14 @@ class PriorTask:
             known = labels[held].select_labels(columns).to_dense()
             observed = ~np.isnan(known)
             scores.append(fitted.decision_function(self.features.data[held])[:, columns][observed])
-            truth.append(known[observed])  # of probable labels what is expected
+            truth.append(known[observed])  # the expectation, for probabilities
         log_odds, n_positive = np.concatenate(scores), float(np.concatenate(truth).sum())
         most = len(log_odds) + 1.0
         return float(brentq(lambda a: expit(log_odds + a).sum() - n_positive + a, -most, most))
 
 
 def seen_labels(data: TrainingRows) -> Array:
-    """Give the numbers of the labels that a row of positive weight tells of."""
+    """Return the indices of the labels with an observed value in a row of positive weight."""
     labels = data.labels if data.weights is None else data.labels[np.flatnonzero(data.weights)]
     return np.flatnonzero(labels.observed_counts())
 

@@ -1,4 +1,4 @@
-"""Thresholds chosen on rows that the model did not see, around any multi-label classifier."""
+"""Thresholds tuned on held-out rows, for any multi-label classifier."""
 
 from __future__ import annotations
 
@@ -20,72 +20,72 @@ from labelweave.inference.thresholds.objective import ObjectiveName, read_object
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Number, Numbers, Optional, count
 
-_AIMS = {"precision": "with precision {:g} and as many hits as can be",
-         "recall": "with recall {:g} and as few predictions as can be"}  # fmt: skip
+_AIMS = {"precision": "at precision {:g} with as many true positives as possible",
+         "recall": "at recall {:g} with as few predictions as possible"}  # fmt: skip
 
 
 @storable("TunedThresholdClassifier")
 class TunedThresholdClassifier(DecisionClassifier):
-    """Any multi-label classifier with thresholds that are best for a measure of label sets.
+    """Tune the thresholds of any multi-label classifier for a metric of label sets.
 
-    Thresholds are chosen on scores of rows that clones did not see, each fitted to four fifths of the rows,
-    and another clone is fitted to all rows; above 5,000 rows one fifth is scored, which together takes less
+    Thresholds are tuned on out-of-fold scores of clones, each fitted to four fifths of the rows, and another
+    clone is fitted to all rows; with more than 5,000 rows only one fifth is scored, and everything takes less
     than two fits.  Where the estimator has probabilities, thresholds are probabilities, and ``predict`` is
     ``predict_proba(X) > thresholds_``.
 
     Parameters
     ----------
     estimator : classifier
-        Any with ``decision_function`` or ``predict_proba`` for many labels a row.
+        Any with ``decision_function`` or ``predict_proba`` for many labels per row.
     objective : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"}, \
             default="micro_f1"
-        What is to be best.  For F1 scores with a threshold a label, unless ``pooling=0``, none is predicted
-        for more than twice the held-out rows that have it, and one more.  With "precision" the target is to
-        be reached with as many hits as can be, with "recall" with as few predictions.
+        What to optimize.  For F1 scores with one threshold per label, unless ``pooling=0``, no label is
+        predicted in more than twice its held-out positive rows plus one.  "precision" reaches the
+        target with as many true positives as possible, "recall" with as few predictions as possible.
     scope : {"label", "global", "top_k"}, default="label"
-        A threshold a label, one for all, or the same number of labels for every row, which is not for two
-        classes.
+        One threshold per label, one for all, or the same number of labels for every row, which is not for
+        two classes.
     target : float or None, default=None
-        The precision or recall to be reached on the held-out rows, above 0 and at most 1: of every label with
-        a threshold a label, else of all entries together.  Needed for these two objectives, and refused for
-        others.
+        The precision or recall to reach on the held-out rows, above 0 and at most 1: for every label with one
+        threshold per label, else for all entries together.  Only these two objectives need and accept it.
     pooling : float or "auto", default="auto"
-        With a threshold a label: how strongly labels with few positive rows are drawn to the best threshold
-        for all labels.  With p positive rows a label's own threshold has the weight p / (p + pooling).
-        "auto" is 50, or 0, 10 or 200 if that is clearly better on fifths of the held-out rows, with
-        thresholds from the other four fifths.  Not for a target.
+        With one threshold per label: how strongly labels with few positive rows are shrunk towards the best
+        threshold for all labels.  With p positive rows a label's own threshold has the weight p / (p +
+        pooling). "auto" is 50, or 0, 10 or 200 if that is clearly better in a cross-validation with five
+        folds of the held-out rows.  Not for a target.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
-        What thresholds are of; "auto" takes probabilities where the estimator has them.  With
+        The scores to compare with thresholds; "auto" uses probabilities where the estimator has them.  With
         "decision_function" the model has no probabilities.
     cv : int, "prefit", splitter, iterable or None, default=None
-        None holds rows out as ``validation_fraction`` says.  A number of folds, or what scikit-learn takes
-        as ``cv``, fits once a fold.  "prefit" takes the estimator as it is, and all rows for held-out ones.
+        None holds out rows according to ``validation_fraction``.  A number of folds, or any ``cv`` of
+        scikit-learn, fits once per fold.  "prefit" uses the estimator as it is, and all rows as held-out
+        rows.
     validation_fraction : "auto" or float, default="auto"
-        The share of rows held out, for ``cv=None``.  "auto" holds each fifth of up to 5,000 rows out in
-        turn, which takes five fits more, and one fifth of more rows.
+        The share of rows to hold out, for ``cv=None``.  "auto" holds out each fifth of up to 5,000 rows in
+        turn, which takes five more fits, and one fifth of more rows.
     random_state : int, RandomState instance or None, default=0
-        Fixes which rows are held out.
+        Seed of the draw of held-out rows.
 
     Attributes
     ----------
     estimator_ : classifier
-        The one that was fitted to all rows.
+        The estimator fitted to all rows.
     thresholds_ : ndarray of float64, shape (L,)
-        Probabilities or scores above are positive; not with "top_k".  A label without positive held-out
-        rows begins with the best threshold for all labels, which pooled F1 scores may raise; if no label has
-        one, it is the estimator's own.
+        Higher probabilities or scores are predicted; not with "top_k".  A label without positive held-out
+        rows starts from the best threshold for all labels, which pooled F1 scores may raise; if no label has
+        any, thresholds are the estimator's own.
     pooling_ : float
         The strength of pooling, chosen or given; 0 with one threshold for all or a target.  Not with "top_k".
     k_ : int
-        Labels a row; with "top_k" only.
+        Labels per row; only with "top_k".
     objective_value_ : float
-        The measure on the held-out rows.
+        The metric on the held-out rows.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
     n_features_in_ : int
-        Features seen in fit, if the estimator tells.
+        Number of features seen in fit, if the estimator has it.
     feature_names_in_ : ndarray of shape (d,)
-        Their names, if the estimator tells.
+        Their names, if the estimator has them.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class TunedThresholdClassifier(DecisionClassifier):
         if self.scope == "global":
             return f"the threshold {low:.4g}, {aim}"
         pooled = f", pooling {self.pooling_:g}" if getattr(self, "pooling_", 0) else ""
-        return f"a threshold a label, from {low:.4g} to {high:.4g}{pooled}, {aim}"
+        return f"one threshold per label, from {low:.4g} to {high:.4g}{pooled}, {aim}"
 
     def _decisions(self, scores: Array) -> Array:
         if self.scope == "top_k":
@@ -179,7 +179,7 @@ class TunedThresholdClassifier(DecisionClassifier):
 
     @property
     def _lowest_threshold(self) -> float:
-        """What is taken off scores that all fits share, here and by the estimator."""
+        """The shift of scores that all fits share, here and in the estimator."""
         own = 0.0 if self.scope == "top_k" else float(np.min(self.thresholds_))
         return own + float(getattr(self.estimator_, "_lowest_threshold", 0.0))
 
@@ -192,6 +192,6 @@ class TunedThresholdClassifier(DecisionClassifier):
     @available_if(lambda self: self._response == "predict_proba")
     @where_rows_are
     def predict_proba(self, X: Any) -> Array:
-        """Give the estimator's own probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
+        """Return the estimator's own probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         table = np.concatenate(list(self._inner_blocks(X)))
         return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table

@@ -1,9 +1,8 @@
-"""Losses, kernels, label covariances and solvers of your own: what a loss is made from, and checks of all.
+"""Building blocks of custom losses, and checks of custom losses, kernels, label covariances and solvers.
 
-A kernel is a subclass of :class:`labelweave.kernels.Kernel`, a covariance one of
-:class:`labelweave.LabelCovariance`, a loss one of :class:`EntryLoss`, a solver one of
-:class:`labelweave.solvers.Solver`.  The checks are for the tests of such
-classes, as scikit-learn's ``check_estimator`` is for estimators.
+Subclass :class:`labelweave.kernels.Kernel` for a kernel, :class:`labelweave.LabelCovariance` for a
+covariance, :class:`EntryLoss` for a loss and :class:`labelweave.solvers.Solver` for a solver.  Use the
+checks in the tests of such classes, like scikit-learn's ``check_estimator`` for estimators.
 """
 
 from labelweave.extending.check_parts import check_kernel, check_solver

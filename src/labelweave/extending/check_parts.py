@@ -1,4 +1,4 @@
-"""Whether an own kernel or solver is one that the models can work with."""
+"""Checks of custom kernels and solvers."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from labelweave.solvers.frame import Solver, SolverResult, State
 from labelweave.solvers.measured import MeasuredSolver
 
 _SCALES = (1e-4, 1e-2, 1.0, 1e2)
-_STEP = 1e-4  # of logarithms of parameters
+_STEP = 1e-4  # of the logarithms of the parameters
 _MOST_ROWS = 1000
-_LARGEST_SINGLE = 1e6  # of features that are tried in single precision
+_LARGEST_SINGLE = 1e6  # larger features are not checked in single precision
 _TOL, _ROUNDS = 1e-3, 20_000
 
 
 @checked
 def check_kernel(kernel: Kernel, X: Any = None) -> None:
-    """Check that a kernel does what the models rely on.
+    """Check that a kernel meets the requirements of the models.
 
-    These are tried: that values are symmetric, positive semi-definite and finite; that the diagonal, parts,
-    sparse rows and rows in single precision have the values of the whole; that derivatives, **which are by
-    the logarithms of parameters**, are finite differences at parameters from 1e-4 to 100; that explicit
-    features have the kernel as dot products; that results are new arrays, which composed kernels write
-    into; and that copies, and what comes back from a model file, are the same kernel.
+    The check verifies that values are symmetric, positive semi-definite and finite; that the diagonal,
+    blocks, sparse rows and rows in single precision agree with the whole matrix; that derivatives **with
+    respect to the logarithms of the parameters** match finite differences at parameters from 1e-4 to 100;
+    that dot products of explicit features equal the kernel; that results are new arrays, which composed
+    kernels overwrite; and that clones and kernels loaded from a model file equal the original.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel; parameters that are to be found from data are found from X.
+        The kernel; parameters that depend on data are set from X.
     X : array-like or sparse array of shape (n, d), or None, default=None
-        Up to 1,000 rows to try it on; by default 12 random ones with 4 features, some of them 0.
+        Up to 1,000 rows to check on; by default 12 random rows with 4 features, some of them 0.
 
     Raises
     ------
     ContractError
-        If something is wrong; the message says what, and for which rows or parameter.
+        If a requirement is not met; the message names it, and the rows or the parameter.
     ValueError
-        If X is not finite, or has more rows.
+        If X is not finite, or is empty or has more than 1,000 rows.
 
     Examples
     --------
@@ -65,12 +65,12 @@ def check_kernel(kernel: Kernel, X: Any = None) -> None:
     rows = FeatureMatrix(_random_rows() if X is None else X if sp.issparse(X) else numbers_of(X, "X"))
     if not 0 < len(rows) <= _MOST_ROWS:
         raise ValueError(
-            f"X has {len(rows)} rows; give 1 to {_MOST_ROWS}, since all pairs of them are tried."
+            f"X has {len(rows)} rows; pass 1 to {_MOST_ROWS}, since all pairs of rows are checked."
         )
     dense = FeatureMatrix(rows.data.toarray() if rows.is_sparse else rows.data).astype(np.float64)
     own = kernel.resolved(dense)
     name = type(kernel).__name__
-    require(isinstance(own, Kernel), f"{name}.resolved gave a {type(own).__name__}; it must give a kernel.")
+    require(isinstance(own, Kernel), f"{name}.resolved returned a {type(own).__name__}, not a kernel.")
     gram = _check_values(own, dense, name)
     _check_forms(own, dense, gram, name)
     _check_derivatives(own, dense, name)
@@ -78,12 +78,12 @@ def check_kernel(kernel: Kernel, X: Any = None) -> None:
     if explicit is not None:
         found = LinearKernel().block(explicit, explicit)
         require_close(
-            found, gram, f"the dot product of {name}'s explicit features", "the kernel is", 1e-6, 1e-9
+            found, gram, f"a dot product of {name}'s explicit features", "the kernel is", 1e-6, 1e-9
         )
     for other, how in ((clone(own), "a clone"), (through_file(own), "a model file")):
         if other is not None:
-            what = f"{name}.block, from {how},"
-            require_close(other.block(dense, dense), gram, what, "before it was", 0.0, 0.0)
+            what = f"{name}.block, of {how},"
+            require_close(other.block(dense, dense), gram, what, "the original is", 0.0, 0.0)
 
 
 def _random_rows() -> Array:
@@ -99,9 +99,9 @@ def _check_values(kernel: Kernel, rows: FeatureMatrix, name: str) -> Array:
     require_array(gram, (n, n), f"{name}.block")
     require_semidefinite(gram, f"{name}.block")
     diagonal = kernel.diagonal(rows)
-    require_close(diagonal, gram.diagonal(), f"{name}.diagonal", "that of the block is", 1e-9, 1e-10)
+    require_close(diagonal, gram.diagonal(), f"{name}.diagonal", "the block's diagonal is", 1e-9, 1e-10)
     kept = gram.copy()
-    gram[:] = np.nan  # what was given away may be overwritten
+    gram[:] = np.nan  # callers may overwrite results
     require_close(
         kernel.block(rows, rows), kept, f"{name}.block, once its last result is overwritten,", "not", 0
     )
@@ -112,7 +112,7 @@ def _check_forms(kernel: Kernel, rows: FeatureMatrix, gram: Array, name: str) ->
     some, others = np.arange(len(rows))[::2], np.arange(len(rows))[1::3]
     part = kernel.block(rows.rows(some), rows.rows(others))
     due = gram[np.ix_(some, others)]
-    require_close(part, due, f"{name}.block of some rows", "in the whole it is", 1e-9, 1e-10)
+    require_close(part, due, f"{name}.block of some rows", "the whole matrix has", 1e-9, 1e-10)
     sparse = FeatureMatrix(sp.csr_array(rows.data))
     require_close(kernel.block(sparse, sparse), gram, f"{name}.block of sparse rows", "dense", 1e-9, 1e-10)
     require_array(kernel.block(rows.rows(some[:0]), rows), (0, len(rows)), f"{name}.block of no rows")
@@ -122,10 +122,10 @@ def _check_forms(kernel: Kernel, rows: FeatureMatrix, gram: Array, name: str) ->
     found = kernel.block(single, single)
     require(
         found.dtype == np.float32,
-        f"{name}.block gave {found.dtype} for features in single precision; it must give float32.",
+        f"{name}.block returned {found.dtype} for features in single precision; it must return float32.",
     )
     exact = kernel.block(single.astype(np.float64), single.astype(np.float64))
-    require_close(found, exact, f"{name}.block in single precision", "in double", 1e-4, 1e-5)
+    require_close(found, exact, f"{name}.block in single precision", "in double precision", 1e-4, 1e-5)
 
 
 def _check_derivatives(kernel: Kernel, rows: FeatureMatrix, name: str) -> None:
@@ -154,30 +154,29 @@ def _check_derivative(kernel: Kernel, rows: FeatureMatrix, which: int, slope: Ar
         row, column = np.argwhere(wrong)[0]
         raise ContractError(
             f"{what} at {np.exp(theta[which]):.6g} is {slope[row, column]:.6g} for rows {row} and {column}, "
-            f"but finite differences give {due[row, column]:.6g}; it is by the logarithm of the parameter, "
-            "which is the derivative by the parameter times the parameter."
+            f"but finite differences give {due[row, column]:.6g}; return derivatives by the logarithm of the "
+            "parameter, which is the derivative by the parameter times the parameter."
         )
 
 
 @checked
 def check_solver(solver: Solver) -> None:  # type: ignore[type-arg]
-    """Check that a solver does what ``solver=`` of :class:`MaxMarginClassifier` relies on.
+    """Check that a solver meets the requirements of ``solver=`` in :class:`MaxMarginClassifier`.
 
-    These are tried on small duals, of labels on their own, of labels that covary, and with entries that were
-    not observed: that ``start``, ``round`` and ``certify`` give what they must; that the answer reaches the
-    optimum, to a relative duality gap of 1e-3, which is measured; that a run which goes on from a state that
-    was written out ends with the same bits; and, for a class that is registered for model files, that it
-    comes back from one.
+    The check solves small duals with independent labels, correlated labels and unobserved entries.  It
+    verifies that ``start``, ``round`` and ``certify`` return what they must; that the relative duality gap
+    reaches 1e-3; that a run resumed from a stored state ends with the same bits; and that a class
+    registered for model files can be saved and loaded.
 
     Parameters
     ----------
     solver : Solver
-        The solver; its ``tol`` and ``max_iter`` are set.
+        The solver; the check sets its ``tol`` and ``max_iter``.
 
     Raises
     ------
     ContractError
-        If something is wrong; the message says what.
+        If a requirement is not met; the message names it.
     """
     name = type(solver).__name__
     for is_coupled in (False, True):
@@ -199,9 +198,9 @@ def check_solver(solver: Solver) -> None:  # type: ignore[type-arg]
         there = _solved(run, problem, dual=whole.answer.boxed)
         require(there.converged, f"{name} does not reach the optimum from {name}.start(problem, dual).")
         same = np.array_equal(again.answer.boxed, whole.answer.boxed)
-        require(same, f"{name} ends elsewhere when it goes on from a state that was written out.")
+        require(same, f"{name} returns another result when resumed from a stored state.")
     other = through_file(solver)
-    require(other is None or type(other) is type(solver), f"{name} comes back as another one from a file.")
+    require(other is None or type(other) is type(solver), f"{name} has another class when loaded.")
 
 
 def _solved(
@@ -218,7 +217,7 @@ def _solved(
 
 
 class SmallDual:
-    """The dual of 30 rows and 3 labels, written out; a label has one row, and a row is not observed."""
+    """A dense dual of 30 rows and 3 labels; one label has one observed row, and one row is unobserved."""
 
     def __init__(self, *, is_coupled: bool) -> None:
         random = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Whether an own loss or label covariance is one that the models can work with; how the checks compare."""
+"""Checks of custom losses and label covariances, and the comparisons that all checks use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labelweave.problems.losses import EntryLoss
 
 
 class ContractError(AssertionError):
-    """An object does not do what the library asks of its kind; the message says what, and where."""
+    """An object breaks a requirement of its kind; the message names the requirement and the place."""
 
 
 def require(holds: Any, message: str) -> None:
@@ -26,15 +26,15 @@ def require(holds: Any, message: str) -> None:
 
 
 def require_array(found: Any, shape: tuple[int, ...], what: str) -> None:
-    """Refuse what is no finite array of real numbers of a shape."""
+    """Raise unless ``found`` is a finite array of real numbers of this shape."""
     require(
         isinstance(found, np.ndarray) and found.dtype.kind == "f",
-        f"{what} gave {_shown(found)}; it must give an array of floating numbers.",
+        f"{what} returned {_shown(found)}; it must return an array of floating numbers.",
     )
-    require(found.shape == shape, f"{what} gave shape {found.shape}; it must give {shape}.")
+    require(found.shape == shape, f"{what} returned shape {found.shape}; it must return {shape}.")
     if not np.isfinite(found).all():
         place = _place(~np.isfinite(found))
-        raise ContractError(f"{what} gave {found[place]} at {_written(place)}; it must be finite.")
+        raise ContractError(f"{what} returned {found[place]} at {_written(place)}; it must be finite.")
 
 
 def require_close(
@@ -46,10 +46,10 @@ def require_close(
     absolute: float = 1e-12,
     unit: float = 0.0,
 ) -> None:
-    """Refuse an array that differs from another, at the place where it does most.
+    """Raise if an array differs from another, at the place of the largest difference.
 
-    what, than: what both are called in the message.
-    absolute: in units of the largest number of the other, or of ``unit`` if that is larger.
+    what, than: the names of both in the message.
+    absolute: in units of the largest number of ``due``, or of ``unit`` if that is larger.
     """
     due = np.asarray(due, np.float64)
     require_array(found, due.shape, what)
@@ -61,23 +61,23 @@ def require_close(
 
 
 def require_semidefinite(matrix: npt.NDArray[Any], what: str) -> None:
-    """Refuse a matrix that is not symmetric, or has an eigenvalue below those of rounding."""
-    require_close(matrix, matrix.T, what, "but its mirror image is", 1e-12, 1e-12)
+    """Raise if a matrix is not symmetric, or has an eigenvalue below zero by more than rounding."""
+    require_close(matrix, matrix.T, what, "but its transpose is", 1e-12, 1e-12)
     scale = float(np.abs(matrix).max(initial=0.0))
     least = float(np.linalg.eigvalsh(matrix).min(initial=0.0))
     require(
         least >= -1e-10 * scale * max(1, len(matrix)),
-        f"{what} is not positive semi-definite: its least eigenvalue is {least:.3g}.",
+        f"{what} is not positive semi-definite: its smallest eigenvalue is {least:.3g}.",
     )
 
 
 def through_file(value: Any) -> Any:
-    """Return an object as it comes back from a model file; None for one that model files cannot hold."""
+    """Return an object saved to and loaded from a model file; None where model files cannot hold it."""
     arrays: dict[str, Any] = {}
     try:
         plain = encode(value, arrays) if is_registered(value) else None
     except TypeError as error:
-        if "cannot be stored" not in str(error):  # as of kernels that are functions
+        if "cannot be stored" not in str(error):  # such as callable kernels
             raise
         return None
     return None if plain is None else decode(plain, arrays)
@@ -101,12 +101,12 @@ _MOST_LABELS = 1000
 
 @checked
 def check_covariance(covariance: LabelCovariance) -> None:
-    """Check that a label covariance does what the models rely on.
+    """Check that a label covariance meets the requirements of the models.
 
-    These are tried: that the matrix is symmetric, positive semi-definite and finite; that blocks, diagonal,
-    chosen labels, spectrum, shrunk and scaled ones are those of the matrix that ``to_dense`` writes out;
-    that products keep single precision, do not depend on threads and are their own adjoint; and that what
-    comes back from a model file is the same covariance.
+    The check verifies that the matrix is symmetric, positive semi-definite and finite; that blocks, the
+    diagonal, subsets of labels, the spectrum, and shrunk and scaled covariances match the matrix from
+    ``to_dense``; that products keep single precision, do not depend on threads and are self-adjoint; and
+    that a covariance loaded from a model file equals the original.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ def check_covariance(covariance: LabelCovariance) -> None:
     Raises
     ------
     ContractError
-        If something is wrong; the message says what, and for which labels.
+        If a requirement is not met; the message names it, and the labels.
     ValueError
-        If it has none, or more.
+        If the covariance has no label, or more than 1,000.
 
     Examples
     --------
@@ -129,23 +129,23 @@ def check_covariance(covariance: LabelCovariance) -> None:
     name, n_labels = type(covariance).__name__, covariance.n_labels
     if not 0 < n_labels <= _MOST_LABELS:
         raise ValueError(
-            f"The covariance has {n_labels} labels; give one of 1 to {_MOST_LABELS}, as it is written out."
+            f"The covariance has {n_labels} labels; pass 1 to {_MOST_LABELS}, since it is made dense."
         )
     dense = covariance.to_dense()
     require_array(dense, (n_labels, n_labels), f"{name}.to_dense")
     require_semidefinite(dense, name)
-    require_close(covariance.diagonal(), dense.diagonal(), f"{name}.diagonal", "in the matrix it is")
+    require_close(covariance.diagonal(), dense.diagonal(), f"{name}.diagonal", "the matrix has")
     ties = np.count_nonzero(dense - np.diag(dense.diagonal())) > 0
     require(
         not (ties and covariance.is_diagonal),
-        f"{name}.is_diagonal is true, but labels covary; say so only of independent labels.",
+        f"{name}.is_diagonal is true, but labels are correlated; return true only for independent labels.",
     )
     _check_parts(covariance, dense, name)
     _check_products(covariance, dense, name)
     _check_made(covariance, dense, name)
     again = through_file(covariance)
     if again is not None:
-        require_close(again.to_dense(), dense, f"{name}, from a model file,", "before it was", 0.0, 0.0)
+        require_close(again.to_dense(), dense, f"{name}, loaded from a model file,", "before", 0.0, 0.0)
 
 
 def _check_parts(covariance: LabelCovariance, dense: Array, name: str) -> None:
@@ -153,15 +153,15 @@ def _check_parts(covariance: LabelCovariance, dense: Array, name: str) -> None:
     rows, columns = every[::-2], every[1::2]
     twice = np.concatenate([rows, rows[:1]])
     found = covariance.block(twice, columns)
-    require_close(found, dense[np.ix_(twice, columns)], f"{name}.block", "in the matrix it is")
+    require_close(found, dense[np.ix_(twice, columns)], f"{name}.block", "the matrix has")
     kept = covariance.columns(rows)
     what = f"{name}.columns"
-    require(kept.n_labels == len(rows), f"{what} has n_labels {kept.n_labels} for {len(rows)} labels.")
-    require_close(kept.to_dense(), dense[np.ix_(rows, rows)], what, "in the matrix it is")
+    require(kept.n_labels == len(rows), f"{what} has n_labels={kept.n_labels}; it must be {len(rows)}.")
+    require_close(kept.to_dense(), dense[np.ix_(rows, rows)], what, "the matrix has")
     names = covariance.label_names
     due = None if names is None else list(names[rows])
     found_names = None if kept.label_names is None else list(kept.label_names)
-    require(found_names == due, f"{what} has the names {found_names}; keep those of the labels, {due}.")
+    require(found_names == due, f"{what} has the names {found_names}; keep the names of the labels, {due}.")
 
 
 def _check_products(covariance: LabelCovariance, dense: Array, name: str) -> None:
@@ -169,28 +169,28 @@ def _check_products(covariance: LabelCovariance, dense: Array, name: str) -> Non
     random, what = np.random.default_rng(0), f"{name}.matmul"
     left, right = random.normal(size=(2, 5, 3, len(dense)))
     found = covariance.matmul(left)
-    require_close(found, left @ dense, what, "by the matrix", 1e-9, 1e-10)
+    require_close(found, left @ dense, what, "the product is", 1e-9, 1e-10)
     one, other = float(np.vdot(found, right)), float(np.vdot(left, covariance.matmul(right)))
     size = float(np.abs(left).max() * np.abs(right).max() * np.abs(dense).max(initial=0.0) * left.size)
     require(
         abs(one - other) <= 1e-10 * size,
-        f"{what} is not its own adjoint: <u R, v> is {one:.9g} and <u, v R> is {other:.9g}.",
+        f"{what} is not self-adjoint: <u R, v> is {one:.9g} and <u, v R> is {other:.9g}.",
     )
     with Workers(2).running() as workers:
         threaded = covariance.matmul(left[:, 0], workers)
-        require_close(threaded, left[:, 0] @ dense, f"{what} with threads", "by the matrix", 1e-9, 1e-10)
+        require_close(threaded, left[:, 0] @ dense, f"{what} with threads", "the product is", 1e-9, 1e-10)
         around = covariance.around(lambda vectors: 2.0 * vectors, left[:, 0], workers)
-        require_close(around, 2.0 * left[:, 0] @ dense, f"{name}.around", "by the matrix", 1e-9, 1e-10)
+        require_close(around, 2.0 * left[:, 0] @ dense, f"{name}.around", "the product is", 1e-9, 1e-10)
     single = covariance.matmul(left.astype(np.float32))
     require(
         single.dtype == np.float32,
-        f"{what} gave {single.dtype} for vectors in single precision; it must give float32.",
+        f"{what} returned {single.dtype} for vectors in single precision; it must return float32.",
     )
-    require_close(single, left @ dense, f"{what} in single precision", "by the matrix", 1e-4, 1e-5)
+    require_close(single, left @ dense, f"{what} in single precision", "the product is", 1e-4, 1e-5)
 
 
 def _check_made(covariance: LabelCovariance, dense: Array, name: str) -> None:
-    """Check what other covariances are made of this one, and its eigenvalues."""
+    """Check the shrunk and scaled covariances, and the eigenvalues."""
     mean = float(dense.diagonal().mean()) if len(dense) else 0.0
     for amount in (0.0, 0.3, 1.0):
         due = (1.0 - amount) * dense + amount * mean * np.eye(len(dense))
@@ -202,7 +202,7 @@ def _check_made(covariance: LabelCovariance, dense: Array, name: str) -> None:
     what = f"{name}.spectrum"
     require(
         (values > 0).all() and (np.diff(values) <= 0).all(),
-        f"{what} gave eigenvalues that are not positive and descending.",
+        f"{what} returned eigenvalues that are not positive and descending.",
     )
     unit = np.eye(len(values))
     require_close(
@@ -214,18 +214,18 @@ def _check_made(covariance: LabelCovariance, dense: Array, name: str) -> None:
 Numbers = npt.NDArray[np.float64]
 
 _SCALES = (1e-4, 1e-2, 1.0, 10.0, 1e3)
-_SHARES = (1.0, 0.5, 0.0)  # of derivatives, at which duality gaps ask for conjugates
+_SHARES = (1.0, 0.5, 0.0)  # of the derivatives, at which duality gaps need conjugates
 _STEP = 1e-5
 
 
 @checked
 def check_loss(loss: EntryLoss) -> None:
-    """Check that a loss does what the solvers rely on.
+    """Check that a loss meets the requirements of the solvers.
 
-    These are tried, with both signs and scores of many sizes: that all methods work entry by entry, keep
-    single precision and give finite numbers; that the loss is convex; that gradient and curvature are the
-    derivatives, by finite differences; that the conjugate is that of the loss; and, for a class that is
-    registered for model files, that it comes back from one.
+    The check uses both signs and scores of many magnitudes.  It verifies that all methods work entry by
+    entry, keep single precision and return finite numbers; that the loss is convex; that gradient and
+    curvature match finite differences; that the conjugate is that of the loss; and that a class registered
+    for model files can be saved and loaded.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def check_loss(loss: EntryLoss) -> None:
     Raises
     ------
     ContractError
-        If something is wrong; the message says what, and at which score.
+        If a requirement is not met; the message names it, and the score.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def check_loss(loss: EntryLoss) -> None:
             _check_conjugate(loss, signs, scores)
     _check_unobserved(loss)
     require(np.isfinite(float(loss.threshold)), f"{name}.threshold is {loss.threshold}; it must be finite.")
-    _check_stored(loss, f"{name}.value, from a model file,")
+    _check_stored(loss, f"{name}.value, loaded from a model file,")
 
 
 def _check_forms(loss: EntryLoss, signs: Numbers, scores: Numbers) -> None:
@@ -274,21 +274,21 @@ def _check_forms(loss: EntryLoss, signs: Numbers, scores: Numbers) -> None:
         compute, what = getattr(loss, method), f"{name}.{method}"
         found = compute(signs, scores)
         require_array(found, scores.shape, what)
-        require_close(compute(signs[:, None], wide)[:, 1], found, f"{what} of a table", "of a list it is")
+        require_close(compute(signs[:, None], wide)[:, 1], found, f"{what} of a matrix", "of a vector it is")
         single = compute(signs.astype(np.float32), scores.astype(np.float32))
         require(
             getattr(single, "dtype", None) == np.float32,
-            f"{what} gave {getattr(single, 'dtype', type(single))} for scores in single precision; "
-            "keep the type of the scores.",
+            f"{what} returned {getattr(single, 'dtype', type(single))} for scores in single precision; "
+            "return the type of the scores.",
         )
     for found, method in zip(loss.evaluate(signs, scores), ("value", "gradient", "curvature"), strict=True):
         due = getattr(loss, method)(signs, scores)
         what = f"the {method} of {name}.evaluate"
-        require_close(found, due, what, f"by {name}.{method} it is", 1e-9, 1e-12, unit=1.0)
+        require_close(found, due, what, f"{name}.{method} returns", 1e-9, 1e-12, unit=1.0)
 
 
 def _check_slopes(loss: EntryLoss, signs: Numbers, scores: Numbers, scale: float) -> None:
-    """Check derivatives: by the mean value theorem a difference lies between those on both sides."""
+    """Check derivatives: by the mean value theorem a difference lies between the slopes at both ends."""
     step = _STEP * np.maximum(scale, 1e-2)
     points = [scores - step, scores, scores + step]
     values = [loss.value(signs, point) for point in points]
@@ -301,7 +301,7 @@ def _check_slopes(loss: EntryLoss, signs: Numbers, scores: Numbers, scale: float
     require(
         bends[1][low] >= 0,
         f"{name}.curvature at sign {signs[low]:g} and score {scores[low]:.6g} is {bends[1][low]:.6g}; "
-        "a convex loss has none below 0.",
+        "the curvature of a convex loss is at least 0.",
     )
     size = float(np.abs(slopes[1]).max())
     _between(f"{name}.curvature", signs, scores, (slopes[2] - slopes[0]) / (2 * step), bends, size / step)
@@ -323,7 +323,7 @@ def _between(
 
 
 def _check_conjugate(loss: EntryLoss, signs: Numbers, scores: Numbers) -> None:
-    """Check Fenchel's inequality at shares of derivatives, and that it is an equality at derivatives."""
+    """Check Fenchel's inequality at fractions of the derivatives, and equality at the derivatives."""
     what = f"{type(loss).__name__}.conjugate"
     slopes, values = loss.gradient(signs, scores), loss.value(signs, scores)
     rounding = 1e-9 * float(np.abs(slopes * scores).max() + np.abs(values).max()) + 1e-12
@@ -340,7 +340,7 @@ def _check_conjugate(loss: EntryLoss, signs: Numbers, scores: Numbers) -> None:
                 False,
                 f"{what} at sign {signs[k]:g} and gradient {share * slopes[k]:.6g} is {found[k]:.9g}, but "
                 f"gradient * score - value reaches {reached[k]:.9g}"
-                f"{' and no more' if high[k] else ''}.",
+                f"{' at most' if high[k] else ''}.",
             )
 
 
@@ -355,4 +355,4 @@ def _check_stored(loss: EntryLoss, what: str) -> None:
     again = through_file(loss)
     if again is not None:
         signs, scores = np.ones(9), np.linspace(-3.0, 3.0, 9)
-        require_close(again.value(signs, scores), loss.value(signs, scores), what, "before it was")
+        require_close(again.value(signs, scores), loss.value(signs, scores), what, "the original is")

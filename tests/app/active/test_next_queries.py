@@ -148,7 +148,7 @@ def test_a_batch_does_not_ask_twice_for_the_same_thing():
 
 
 def test_labels_that_are_coupled_are_asked_about_in_turn():
-    """Of two labels with the same scores an answer tells of both; of independent ones it does not."""
+    """Of two labels with the same scores an answer informs both; of independent ones it does not."""
     X = np.eye(6)
     known = np.full((6, 2), np.nan)
     known[:2] = [[0, 0], [1, 1]]
@@ -189,7 +189,7 @@ def test_to_frame(data, fitted):
         ({"known": np.zeros((30, 4))}, "known has 4 labels"),
         ({"known": np.full((2, 3), np.nan)}, "X_pool has 30 rows but known has 2"),
         ({"random_state": -1}, "random_state is -1"),
-        ({"model": None, "known": None}, "known says which labels there are"),
+        ({"model": None, "known": None}, "Without a model known defines the labels"),
         ({"model": "no model"}, "neither predict_proba nor decision_function"),
     ],
 )
@@ -202,7 +202,7 @@ def test_says_what_is_wrong(data, fitted, given, words):
 def test_refuses_one_class_a_row(data):
     X, _, _ = data
     classes = np.arange(30) % 3
-    with pytest.raises(ValueError, match="one class a row"):
+    with pytest.raises(ValueError, match="one class per row"):
         lw.next_queries(lw.KernelLogisticClassifier(hyperparameters="fixed").fit(X, classes), X, 3)
-    with pytest.raises(ValueError, match="one class a row"):
+    with pytest.raises(ValueError, match="one class per row"):
         lw.next_queries(LogisticRegression().fit(X, classes), X, 3)

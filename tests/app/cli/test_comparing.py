@@ -53,5 +53,5 @@ def test_models_are_compared_before_the_fit(run, matrix_files, tmp_path):
 
 
 def test_models_of_label_sets_are_refused_for_classes():
-    with pytest.raises(Exception, match="many labels a row"):
+    with pytest.raises(Exception, match="many labels per row"):
         models_to_compare("binary-relevance", "max-margin", are_classes=True)

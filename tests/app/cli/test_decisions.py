@@ -177,10 +177,10 @@ def test_decide_refuses_what_it_cannot_do_justice(run, files, rows, tmp_path):
     assert "3 of the model's 5 labels are not in the data, such as 'l1'" in done.err
     MaxMarginClassifier().fit(rows.X, np.arange(len(rows)) % 3).save(tmp_path / "three.lw")
     done = run("decide three.lw other.arff --tune-threshold micro_f1 --out c.lw", code=2)
-    assert "has one class a row" in done.err
+    assert "has one class per row" in done.err
     _fit(run, *SETS, "-q")
     done = run("decide m.lw other.arff --calibrate sigmoid --out c.lw", code=2)
-    assert "m.lw holds label sets with a guarantee, which another decision would undo" in done.err
+    assert "m.lw holds label sets with a guarantee, which another decision would break" in done.err
 
 
 def test_two_classes_with_a_threshold_are_predicted_by_it(run, rows, tmp_path):

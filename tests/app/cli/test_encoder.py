@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_models_of_texts_and_vectors_predict_without_a_flag():
     made = invoke(f"{FIT} --out m.lw".split())
-    assert "encoder       static (256 numbers a text, weight" in made.err
+    assert "encoder       static (256 numbers per text, weight" in made.err
     found = [json.loads(line)["class"] for line in invoke(["predict", "m.lw", "new.csv"]).out.splitlines()]
     assert found == ["animal", "vehicle"]
     assert lw.load("m.lw").vectorizer_.encoder_weight > 0
@@ -37,10 +37,10 @@ def test_models_of_texts_and_vectors_predict_without_a_flag():
 
 def test_a_dry_run_says_it():
     shown = invoke(f"{FIT} --dry-run".split()).out
-    assert "encoder       static (256 numbers a text, weight" in shown
+    assert "encoder       static (256 numbers per text, weight" in shown
 
 
 def test_words_that_say_all_are_left_alone():
     titles = ["red rose", "blue sea", "red sun", "blue sky"] * 10
     pd.DataFrame({"title": titles, "kind": ["red", "blue"] * 20}).to_csv("t.csv", index=False)
-    assert "encoder       static (words alone do better)" in invoke(f"{FIT} --out m.lw".split()).err
+    assert "encoder       static (words alone are better)" in invoke(f"{FIT} --out m.lw".split()).err

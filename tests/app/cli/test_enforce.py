@@ -63,7 +63,7 @@ def test_a_taxonomy_from_a_file(run, tmp_path):
     run(*given, "--enforce", "max", "--taxonomy", "tree.csv")  # a prior too
     assert labelweave.load("m.lw").classifier_.taxonomy_.parents["dog"] == ("animal",)
     done = run(*given, "--enforce", "max", code=2)
-    assert "--enforce: the data hold no taxonomy; give one with --enforce max,taxonomy=FILE." in done.err
+    assert "--enforce: the data hold no taxonomy; add one with --enforce max,taxonomy=FILE." in done.err
 
 
 def test_a_fitted_model_is_put_in(run, genes):
@@ -84,7 +84,7 @@ def test_closed_sets_and_most_specific_terms(run, genes):
     assert terms("--terms", "closed") == terms()
     assert max(map(len, terms("--terms", "specific", "--top", "1"))) == 1
     refused = run("predict m.lw go.arff --terms closed --top 1", code=2)
-    assert "--terms closed adds labels" in refused.err
+    assert "--terms closed adds ancestors" in refused.err
 
 
 def test_rows_on_several_paths_have_labels_with_the_prior_of_the_data(run, genes):

@@ -47,7 +47,7 @@ def test_unknown_labels(run, table_model, matrix_files, tmp_path):
     assert "--ignore-unknown-labels" in done.err
     ignored = run("evaluate", table_model, "u.csv", "--ignore-unknown-labels")
     assert ignored.out == run("evaluate", table_model, "a.csv").out
-    named = "passed over 1 label that the model does not know, with 1 positive: 'toy' (1)."
+    named = "ignored 1 label that the model lacks, with 1 positive: 'toy' (1)."
     assert named in ignored.err
     run("fit d.arff --model max-margin --out d.lw -q")
     for name in ("d.arff", "d.xml"):
@@ -60,7 +60,7 @@ def test_unknown_labels(run, table_model, matrix_files, tmp_path):
     done = run("evaluate d.lw d.arff --ignore-unknown-labels --json")
     assert done.json["labels"] == 4
     assert "1 of the model's 5 labels are not in the data" in done.err
-    assert "passed over 1 label that the model does not know" in done.err
+    assert "ignored 1 label that the model lacks" in done.err
     assert "'new' (" in done.err
 
 
@@ -119,7 +119,7 @@ def test_numbers_of_every_label(run, fit_table, tmp_path):
     assert [line[0] for line in lines[1:]] == ["'=daemon()", "game", "net", "x11"]  # no formula
     (tmp_path / "n.csv").write_text("description,section,tags\nchess,games,game\n")
     assert run("evaluate m.lw n.csv --csv").out.splitlines()[1].endswith(",,,,")  # not defined
-    assert "two forms" in run("evaluate m.lw a.csv --csv --json", code=2).err
+    assert "two formats" in run("evaluate m.lw a.csv --csv --json", code=2).err
 
 
 def test_a_table_with_texts(run, table_model, tmp_path):
@@ -175,7 +175,7 @@ def test_no_row_with_a_label(run, matrix_files, tmp_path):
 
 def test_bad_places_and_unknown_labels(run, table_model, tmp_path):
     done = run("report", table_model, "a.csv", "--out", "no/r.html", code=2)
-    assert "make it first" in done.err
+    assert "create it first" in done.err
     assert "--out" in run("report", table_model, "a.csv", code=2).err
     text = (tmp_path / "a.csv").read_text()
     (tmp_path / "u.csv").write_text(text.replace("game,x11", "game,x11,toy"))

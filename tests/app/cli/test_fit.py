@@ -60,7 +60,7 @@ def test_rare_labels_are_said_to_need_thresholds(run, tmp_path, flags, is_said):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ([], "of lists of labels, --label-column COLUMN for each .* columns are 'text', 'kind'"),
+        ([], "of lists of labels, or --label-column COLUMN for each .* columns are 'text', 'kind'"),
         (["--label-column", "kind"], "a column that names labels is given by --labels kind"),
     ],
 )
@@ -158,7 +158,7 @@ def test_labels_that_read_like_missing_ones_are_told(run, tmp_path, flags):
     (tmp_path / "t.csv").write_text("x,level\n" + "".join(lines))
     fit = ["fit", "t.csv", "--labels", "level", "--model", "max-margin", "--out", "m.lw", "-q"]
     told = run(*fit, *flags).err
-    assert "'level' has labels that read like missing ones and are taken for names: 'NA' (4 of 12 row" in told
+    assert "'level' has labels that look like missing values but are read as names: 'NA' (4 of 12 row" in told
     assert list(labelweave.load("m.lw").label_names_) == ["NA", "high", "low"]
     (tmp_path / "t.csv").write_text("x,level\n" + "".join(lines).replace("NA", "?"))
     assert run(*fit, *flags).err == ""
@@ -188,8 +188,7 @@ def test_blank_cells_of_labels_are_counted(run, matrix_files, tmp_path):
     words = ["fit", "l.jsonl", "--model", "max-margin", "--labels", "tags", "--out", "m.lw", "-q"]
     assert run(*words).err == ""  # an empty list says it all
     assert (
-        "goes with tables only"
-        in run("fit d.svm --model max-margin --empty-labels none --out n.lw", code=2).err
+        "is only for tables" in run("fit d.svm --model max-margin --empty-labels none --out n.lw", code=2).err
     )
 
 
@@ -212,7 +211,7 @@ def test_thresholds_are_chosen_and_told(run, matrix_files, words):
     assert model.validation_fraction == 0.4
     told = run("inspect m.lw").out
     for text in (summary, told):
-        assert "a threshold a label, from " in text
+        assert "one threshold per label, from " in text
         assert "best for macro_f1" in text
     found = run("predict m.lw d.txt --top 3").records
     best = model.predict_top(rows.X, 3)[0]

@@ -25,9 +25,9 @@ def test_it_is_the_usual_model(run, matrix_files, format):
     model, data = labelweave.load("m.lw"), read_any(matrix_files[format])
     twin = labelweave.AutoLabelClassifier("hamming_loss", time_budget=0.001, random_state=3)
     np.testing.assert_array_equal(model.thresholds_, twin.fit(data.X, data.Y).thresholds_)
-    assert "weight  left-out loss  seconds  member" in told.err
+    assert "weight  out-of-fold loss  seconds  member" in told.err
     assert "1 of 1 members in" in told.err
-    assert "left out" in told.err
+    assert "out-of-fold" in told.err
     assert "so the model is" not in told.err
 
 
@@ -42,10 +42,10 @@ def test_every_command_takes_its_file(run, matrix_files, tmp_path):
     assert run("evaluate m.lw d.arff --json").json["micro_f1"] == pytest.approx(own)
     assert len(run("inspect m.lw --json").json["combination"]["members"]) == 2
     table = run("inspect m.lw").out.splitlines()[-3:]
-    assert table[0] == "weight  left-out loss  seconds  member"
+    assert table[0] == "weight  out-of-fold loss  seconds  member"
     assert [line.split()[3] for line in table[1:]] == ["rbf", "linear"]
     assert "probability is above" in run("inspect m.lw --thresholds").out
-    assert "combines several models, with which features" in run("inspect m.lw --label l0", code=2).err
+    assert "combines several models, where features" in run("inspect m.lw --label l0", code=2).err
     assert "an AutoLabelClassifier, which has no graph" in run("inspect m.lw --graph", code=2).err
     run("report m.lw d.arff --out r.html")
     assert "rbf" in (tmp_path / "r.html").read_text()
@@ -77,12 +77,12 @@ def test_flags_of_max_margin_ask_for_it(run, tmp_path, flags, reason):
 def test_data_that_it_cannot_take_go_to_max_margin(run, matrix_files, tmp_path, monkeypatch):
     (tmp_path / "one.csv").write_text("t,y\nred rose,flower\n")
     words = ["fit", "one.csv", "--text", "t", "--labels", "y", "--out", "m.lw"]
-    assert "one.csv has 1 row(s) with labels and auto needs 2, so the model is max-margin" in run(*words).err
+    assert "one.csv has 1 row(s) with labels but auto needs 2, so the model is max-margin" in run(*words).err
     assert "n_samples=1" in run(*words, "--model", "auto", code=2).err
     assert "n_samples=1" in run(*words, "--metric", "jaccard", code=2).err
     monkeypatch.setattr(fitting, "LARGEST_TABLE", 100)
     told = run("fit d.arff --out m.lw").err
-    assert "60 rows of 5 labels are more than auto writes out, 1e+02, so the model is max-margin" in told
+    assert "60 rows of 5 labels exceed auto's limit, 1e+02 entries, so the model is max-margin" in told
     assert isinstance(loaded(), labelweave.MaxMarginClassifier)
 
 
@@ -140,7 +140,7 @@ def test_groups_are_a_column_that_is_no_feature(run, sources, monkeypatch, tmp_p
 
 def test_groups_are_shown_counted_and_compared(run, sources):
     shown = run(f"fit s.csv {sources} --groups source --dry-run").out
-    assert "groups        source, whose rows are in one fold" in shown
+    assert "groups        source, kept in one fold each" in shown
     assert "source (" not in shown
     values = [
         run(f"cross-validate s.csv {sources} {flag} source --folds 3 --json").json

@@ -180,14 +180,16 @@ def test_max_margin_with_one_class_a_row(fit_things, run, tmp_path):
     (tmp_path / "t.csv").write_text("x,a\nx,b\n")
     words = ["fit", "two.csv", "--text", "text", "--labels", "kind", "--one-class", "--out", "m.lw"]
     assert "rows      2\n" in run(*words).err
-    assert "Two classes are one label to a max-margin model" in run(*words, "--taxonomy", "t.csv", code=2).err
+    assert (
+        "A max-margin model reads two classes as one label" in run(*words, "--taxonomy", "t.csv", code=2).err
+    )
     run(*words, "--taxonomy", "t.csv", "--model", "kernel-logistic", *FIXED)
     assert loaded().taxonomy_ == Taxonomy([("x", "a"), ("x", "b")])
 
 
 def test_learning_that_ends_early_is_said(fit_things):
     done = fit_things("--one-class --max-learning-iter 1 -q")
-    assert "could still improve after --max-learning-iter 1 evaluations; raise it" in done.err
+    assert "may still improve after --max-learning-iter 1 evaluations; raise it" in done.err
     assert done.err.count("\n") == 1
     done = fit_things("--one-class --max-iter 1", *FIXED)
     assert "raise --max-iter, scale the features, or regularise more. The gap is " in done.err
@@ -223,7 +225,7 @@ def test_inspect_says_what_was_learned(fit_things, run):
     assert facts["hyperparameters"] == pytest.approx(model.hyperparameters_)
     assert facts["taxonomy"]["nodes"] == 7
     assert len(facts["kernels"]) == 7
-    assert "--label goes with max-margin models" in run("inspect m.lw --label rock", code=2).err
+    assert "--label is for max-margin models" in run("inspect m.lw --label rock", code=2).err
 
 
 def test_inspect_shows_the_prior_covariance(fit_things, run):
@@ -289,14 +291,14 @@ def test_flags_that_do_not_go_together(run, tmp_path):
     (tmp_path / "t.csv").write_text("root,a\nroot,b\n")
     tree = ["--taxonomy", "t.csv", "--decision", "least_expected_loss"]
     told = run(*table, *LOGISTIC[:4], *tree, code=2).err
-    assert "--decision least_expected_loss chooses one class a row; give --one-class too" in told
+    assert "--decision least_expected_loss chooses one class per row; add --one-class" in told
     np.save(tmp_path / "r.npy", np.eye(2))
     np.save(tmp_path / "w.npy", np.array([["a", "b"], ["c", "d"]]))
     np.save(tmp_path / "n.npy", np.eye(3))
     (tmp_path / "x.npy").write_text("no array")
     margins = [*table, "--model", "max-margin"]
     told = run(*margins, "--one-class", "--covariance", "r.npy", code=2).err
-    assert "Two classes are one label to a max-margin model" in told
+    assert "A max-margin model reads two classes as one label" in told
     for name, words in (("w.npy", "entries of type <U1"), ("n.npy", "an array of shape (3, 3)"),
                         ("x.npy", "no whole array")):  # fmt: skip
         assert words in run(*margins, "--covariance", name, code=2).err

@@ -160,7 +160,10 @@ def test_missing_features_are_spoken_of_where_some_are_missing(run, tmp_path):
     (tmp_path / "a.arff").write_text(header + "".join(f"{n % 2},{n % 2}.5\n" for n in range(20)))
     assert "missing" not in run("fit a.arff --model max-margin --out m.lw").err
     (tmp_path / "b.arff").write_text(header + "".join(f"{n % 2},{n % 2 or '?'}\n" for n in range(20)))
-    assert "stand for missing features" in run("fit b.arff --model max-margin --out m.lw").err
+    assert (
+        "are imputed with the mean of the training rows"
+        in run("fit b.arff --model max-margin --out m.lw").err
+    )
     assert len(run("predict m.lw a.arff").records) == 20
 
 

@@ -47,7 +47,7 @@ def test_inspect_says_kernel_and_support(run, matrix_files, tmp_path):
     facts = run("inspect m.lw --json").json
     assert (facts["kernel"], facts["support_rows"]) == ("RBFKernel(gamma=0.25)", support)
     done = run("inspect m.lw --label 0", code=2)
-    assert "the kernel RBFKernel(gamma=0.25), with which features have no weights to show" in done.err
+    assert "the kernel RBFKernel(gamma=0.25), where features have no weights to show" in done.err
     assert done.err.count("\n") == 1
     assert "no label 'x'" in run("inspect m.lw --label x", code=2).err
 
@@ -88,16 +88,19 @@ def test_inspect_prints_the_covariance_of_independent_labels_and_of_two_classes(
 def test_inspect_draws_the_covariance(run, table_model, tmp_path, suffix):
     pytest.importorskip("matplotlib")
     done = run("inspect", table_model, "--covariance", "--out", f"c.{suffix}")
-    assert done.err == f"labelweave: the picture is in c.{suffix}.\n"
+    assert done.err == f"labelweave: the plot is in c.{suffix}.\n"
     assert (tmp_path / f"c.{suffix}").stat().st_size > 1000
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a.csv", f"c.{suffix}", "m.lw"])
 
 
 def test_pictures_that_cannot_be_drawn(run, table_model, tmp_path, monkeypatch):
     for words, message in [
-        (["--covariance", "--out", "c.gif"], "c.gif does not say its format; end it in .png, .pdf, .svg"),
-        (["--out", "c.png"], "--out goes with --covariance or --graph only"),
-        (["--covariance", "--label", "game"], "--label and --covariance show different things"),
+        (
+            ["--covariance", "--out", "c.gif"],
+            "c.gif does not determine a format; use one of .png, .pdf, .svg",
+        ),
+        (["--out", "c.png"], "--out needs --covariance or --graph"),
+        (["--covariance", "--label", "game"], "--label and --covariance show different parts"),
         (["--covariance", "--out", "no/c.png"], "no such directory to write into"),
     ]:
         done = run("inspect", table_model, *words, code=2)
@@ -105,5 +108,5 @@ def test_pictures_that_cannot_be_drawn(run, table_model, tmp_path, monkeypatch):
         assert (done.out, done.err.count("\n")) == ("", 1)
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     done = run("inspect", table_model, "--covariance", "--out", "c.png", code=2)
-    assert done.err == "labelweave: Pictures need matplotlib: install labelweave[app].\n"
+    assert done.err == "labelweave: Plots need matplotlib: install labelweave[app].\n"
     assert not (tmp_path / "c.png").exists()

@@ -19,27 +19,27 @@ def test_the_summary(run, matrix_files):
     done = run(f"fit d.txt {LOW_RANK} --rank 0.4")
     assert done.out == ""
     model, lines = loaded(), done.err.splitlines()
-    assert "rank      2 (asked for 0.4 of the labels)" in lines
+    assert "rank      2 (requested 0.4 of the labels)" in lines
     fit = next(line for line in lines if line.startswith("fit "))
     assert fit.startswith(f"fit       {model.n_iter_} rounds in ")
     assert fit.endswith(f" s, objective {model.objective_:.6g}, settled")
     assert f"gap       {model.duality_gap_:.2e} at most, to factors of any rank" in lines
     limit = next(line for line in lines if line.startswith("the rank "))
-    assert limit.startswith("the rank  the factors have settled at rank 2, and the gap is of the problem")
+    assert limit.startswith("the rank  the factors converged at rank 2, and the gap is that of the problem")
     assert "threshold 0.5" in lines
     ridge = run(f"fit d.txt {LOW_RANK} --penalty ridge --tune-threshold macro_f1").err
-    assert "rank      5 (asked for 100; no product of factors has more)" in ridge
+    assert "rank      5 (requested 100; no product of factors has more)" in ridge
     assert " at most, to factors of this rank" in ridge
     logistic = run(f"fit d.txt {LOW_RANK} --penalty ridge --loss logistic").err
     assert "gap       no bound with the penalty ridge" in logistic
-    assert "a threshold a label, from " in ridge
+    assert "one threshold per label, from " in ridge
 
 
 def test_what_was_learned_is_said(run, matrix_files):
     words = ["--penalty", "ridge", "--hyperparameters", "learn", "--kernel", "rbf", "--max-learning-iter", 1]
     done = run(f"fit d.txt {LOW_RANK}", *words)
     assert "learned   regularization " in done.err
-    assert "could still improve after --max-learning-iter 1 evaluations" in done.err
+    assert "may still improve after --max-learning-iter 1 evaluations" in done.err
     text = run("inspect m.lw").out
     assert "learned     regularization " in text
     assert "learning    " in text
@@ -78,7 +78,7 @@ def test_inspect_describes_a_label(run, matrix_files):
     assert [entry["label"] for entry in facts["similar"]] == [f"l{k}" for k in np.argsort(-cosines)[:4]]
     assert facts["similar"][0]["cosine"] == pytest.approx(cosines.max(), abs=1e-4)
     text = run("inspect m.lw --label l2").out
-    assert "\nlabels most like it:\n" in text
+    assert "\nmost similar labels:\n" in text
     assert "no label 'x'" in run("inspect m.lw --label x", code=2).err
 
 
@@ -105,7 +105,7 @@ def test_inspect_of_a_kernel_that_is_not_at_hand(run, rows, tmp_path):
     LowRankClassifier(2, kernel="precomputed").fit(gram, rows.Y).save(tmp_path / "gram.lw")
     assert run("inspect gram.lw --json").json["factors"]["singular_values"] is None
     assert "singular    not computed" in run("inspect gram.lw").out
-    assert "labels most like it" in run("inspect gram.lw --label 0").out
+    assert "most similar labels" in run("inspect gram.lw --label 0").out
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def labels_of(run, path="d.csv"):
     [
         ("t.obo", "GO:19", "GO:1", ["GO:1", "GO:3"], "GO:19 is GO:3"),
         ("t.obo", "GO:5", "GO:1", ["GO:1", "GO:4"], "GO:5 is GO:4"),
-        ("t.obo", "GO:19|GO:5", "GO:1", ["GO:1", "GO:3", "GO:4"], "2 of 3 labels are other names of terms"),
+        ("t.obo", "GO:19|GO:5", "GO:1", ["GO:1", "GO:3", "GO:4"], "2 of 3 labels are synonyms of terms"),
         ("t.obo", "GO_3", "GO:1", ["GO:1", "GO:3"], "GO_3 is GO:3"),
         ("t.obo", _IRI, "GO:1", ["GO:1", _IRI], _NOTE),
         ("t.ttl", f"{_Y}p2", f"{_Y}p1", [f"{_Y}p1", f"{_Y}p2"], _NOTE),
@@ -106,7 +106,7 @@ def test_a_hierarchy_of_the_data_is_obeyed_and_said(run, tmp_path, edges):
     head = f"@relation h\n@attribute x numeric\n@attribute class hierarchical {edges}\n@data\n"
     (tmp_path / "h.arff").write_text(head + "\n".join(rows) + "\n")
     done = run("fit h.arff --model max-margin --out m.lw")
-    assert f"{_NOTE} h.arff: rows are completed by it, and predictions obey it (--enforce max;" in done.err
+    assert f"{_NOTE} h.arff: it completes rows, and predictions obey it (--enforce max;" in done.err
     tree = labelweave.load("m.lw").taxonomy_
     for found in labels_of(run, "h.arff"):
         assert all(set(tree.ancestors(name)) & set(tree.nodes) <= {*found, "root", "r"} for name in found)
@@ -123,7 +123,7 @@ def test_labels_none_of_which_lies_below_another_are_left_alone(run, fit):
     assert "--enforce" not in done.err
     assert type(labelweave.load("m.lw").classifier_).__name__ == "MaxMarginClassifier"
     done = fit("b", "c", "--taxonomy", "t.csv", "--model", "binary-relevance")
-    assert "no label lies below another in t.csv, so that it says nothing to binary-relevance" in done.err
+    assert "no label lies below another in t.csv, so it has no effect on binary-relevance" in done.err
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_labels_outside_are_refused_with_a_way_out(run, fit):
     assert "'x' is not in the taxonomy (2 of 4 are not)" in done.err
     assert "--outside-taxonomy drop" in done.err
     done = fit("d|x", "a|y", "--taxonomy", "t.csv", "--outside-taxonomy", "drop")
-    assert "2 of 4 labels are not in t.csv, and left out: 'x' and 'y'." in done.err
+    assert "2 of 4 labels are not in t.csv and are dropped: 'x' and 'y'." in done.err
     assert labels_of(run)[1] == ["a", "d"]
     done = fit("d|x", "a|y", "--enforce", "max,taxonomy=t.csv", "--outside-taxonomy", "root")
     assert "kept as roots" in done.err
     assert labels_of(run)[1] == ["a", "d", "x"]
-    assert "is of a taxonomy in a file" in fit("d", "a", "--outside-taxonomy", "root", code=2).err
+    assert "is for a taxonomy in a file" in fit("d", "a", "--outside-taxonomy", "root", code=2).err
     assert "'GO:7' is not in the taxonomy" in fit("GO:7", "GO:1", "--taxonomy", "t.obo", code=2).err
 
 
@@ -162,7 +162,7 @@ def test_relations_are_those_asked_for(run, fit):
         in fit("GO:4", "GO:3", "--taxonomy", "t.obo", "--relations", "partof", code=2).err
     )
     assert "is no ontology" in fit("b", "a", "--taxonomy", "t.csv", "--relations", "part_of", code=2).err
-    assert "give --taxonomy FILE too" in fit("b", "a", "--relations", "part_of", code=2).err
+    assert "add --taxonomy FILE" in fit("b", "a", "--relations", "part_of", code=2).err
 
 
 @pytest.mark.parametrize("test", [("GO:19", "GO:1"), ("GO:3", "GO:1"), ("GO:1|GO_3", "GO:1")])

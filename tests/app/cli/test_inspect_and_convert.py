@@ -87,9 +87,9 @@ def test_converting_keeps_names_that_are_read(run, matrix_files, tmp_path):
     held = (tmp_path / "d.xml").read_bytes()
     (tmp_path / "d.arff").rename(tmp_path / "rows.arff")
     for words in (["x.arff", "--xml-out", "d.xml"], ["d.arff"]):
-        assert "d.xml is a file to read" in run("convert rows.arff", *words, "--xml", "d.xml", code=2).err
+        assert "d.xml is an input file" in run("convert rows.arff", *words, "--xml", "d.xml", code=2).err
     done = run("convert rows.arff x.arff --xml d.xml --xml-out x.arff", code=2)
-    assert "is where the rows go" in done.err
+    assert "is the file of the rows" in done.err
     assert (tmp_path / "d.xml").read_bytes() == held
 
 
@@ -108,4 +108,4 @@ def test_thresholds_by_label(run, matrix_files):
     assert shown[1].split() == [f"{expected['l0']:.4g}", "l0"]
     assert f"l0 {expected['l0']:.3g}, l1 {expected['l1']:.3g}" in " ".join(fitted.err.split())
     done = run("inspect m.lw --thresholds --label l0", code=2)
-    assert "show different things" in done.err
+    assert "show different parts" in done.err

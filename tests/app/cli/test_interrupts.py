@@ -61,6 +61,6 @@ def test_sigterm_removes_what_is_being_written(run, matrix_files, tmp_path, monk
     before, handler = sorted(tmp_path.iterdir()), signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(os, "fsync", lambda _: signal.raise_signal(signal.SIGTERM))
     done = run("convert d.txt e.svm --lossy", code=143)
-    assert done.err == "labelweave: terminated; no file is half written.\n"
+    assert done.err == "labelweave: terminated; no file is incomplete.\n"
     assert sorted(tmp_path.iterdir()) == before
     assert signal.getsignal(signal.SIGTERM) is handler

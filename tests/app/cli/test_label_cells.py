@@ -36,9 +36,9 @@ def fit(run):
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        (lambda tags: f"[{', '.join(tags)}]", "are cut at ',' inside '[' and ']'; --one-class takes each"),
-        (lambda tags: "".join(f"<{tag}>" for tag in tags), "are cut at '><'; --one-class takes each"),
-        (";".join, "are cut at ';'; --one-class takes each for a class, --label-separator"),
+        (lambda tags: f"[{', '.join(tags)}]", "are cut at ',' inside '[' and ']'; --one-class reads each"),
+        (lambda tags: "".join(f"<{tag}>" for tag in tags), "are cut at '><'; --one-class reads each"),
+        (";".join, "are cut at ';'; --one-class reads each as a class, --label-separator"),
         (" & ".join, "are cut at '&'"),
         (str, None),
         (lambda tags: json.dumps([{"id": 1, "name": tag} for tag in tags]), None),
@@ -142,7 +142,7 @@ def test_one_row_and_cells_of_nothing(run, fit, tmp_path):
 def test_what_may_be_a_list_is_said(fit, tmp_path):
     write(tmp_path / "t.csv", ["sql python", "python git", "git"] * 5)
     said = "may be lists with ' ' between labels, such as 'python git', and each is taken as it stands; "
-    assert f"{said}--label-separator ' ' cuts them." in fit("tags").err
+    assert f"{said}--label-separator ' ' splits them." in fit("tags").err
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ PATHS = "fit t.csv --text title --labels tags --model kernel-logistic --hyperpar
 @pytest.mark.parametrize(
     ("flags", "said", "nodes"),
     [
-        (["--class-paths"], "divided at '>'; --path-separator decides", 6),
+        (["--class-paths"], "split at '>'; --path-separator sets another", 6),
         (["--class-paths", "--path-separator", " > "], None, 6),
         (
             ["--class-paths", "--path-separator", "|"],
@@ -204,5 +204,5 @@ def test_paths_are_divided(run, tmp_path, flags, said, nodes):
 
 def test_path_separators_that_make_no_sense(run, tmp_path):
     write(tmp_path / "t.csv", ["a > b", "a > c"] * 4)
-    assert "give that too" in run(PATHS, "--path-separator", ">", code=2).err
+    assert "add --class-paths" in run(PATHS, "--path-separator", ">", code=2).err
     assert "--path-separator is empty" in run(PATHS, "--class-paths", "--path-separator", "", code=2).err

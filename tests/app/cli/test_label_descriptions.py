@@ -97,7 +97,7 @@ def test_labels_that_are_only_described_need_no_column(run, columns):
     observed = {line["label"]: line["observed"] for line in done["per_label"]}
     assert observed == {"games": 24, "music": 24, "mail": 0, "astronomy": 0}
     run("report m.lw c.csv --out report.html")
-    assert "2 by no training row: mail, astronomy; scores order rows" in run("inspect m.lw").out.replace(
+    assert "2 without observed values: mail, astronomy; their scores rely" in run("inspect m.lw").out.replace(
         "\n            ", " "
     )
     assert run("inspect m.lw --json").json["unobserved"] == ["mail", "astronomy"]

@@ -188,7 +188,7 @@ def test_help_is_short_and_all_of_it_has_a_section_a_model(run):
     for flag in ("--out", "--model", "--labels", "--label-column", "--text", "--jobs", "--help-all"):
         assert f" {flag} " in short
     titles = ["Options:", "Most models:", "Several models:", "--model kernel-logistic:",
-              "--model label-graph:", "How labels go together:", "From scores to decisions:",
+              "--model label-graph:", "How labels are related:", "From scores to decisions:",
               "DATA that is a table:"]  # fmt: skip
     places = [whole.index(f"\n{title}\n") for title in titles]
     assert places == sorted(places)

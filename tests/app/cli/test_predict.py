@@ -175,12 +175,12 @@ def test_files_by_their_suffix(run, table_model, tmp_path, monkeypatch):
     assert (tmp_path / "p.csv").read_text() == (tmp_path / "p.jsonl").read_text()  # what is asked for
     assert run("predict", table_model, "a.csv", "--out", "-").out == run("predict", table_model, "a.csv").out
     done = run("predict", table_model, "a.csv", "--out", "p.xlsx", code=2)
-    assert "p.xlsx ends in .xlsx, which is not written; give a name that ends in .csv" in done.err
+    assert "p.xlsx has the unknown suffix .xlsx; use .csv" in done.err
     done = run("predict", table_model, "a.csv", "--output-format", "parquet", code=2)
-    assert "give --out FILE.parquet too" in done.err
+    assert "add --out FILE.parquet" in done.err
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run("predict", table_model, "a.csv", "--out", "q.parquet", code=2)
-    assert "q.parquet needs pyarrow, which is not installed; pip install 'labelweave[app]'" in done.err
+    assert "q.parquet needs pyarrow, which is not installed; install labelweave[app]" in done.err
     assert not (tmp_path / "q.parquet").exists()
 
 
@@ -193,7 +193,7 @@ def test_labels_called_as_columns_of_the_table_are_refused(run, tmp_path, flag, 
     for format in ("csv", "tsv"):
         words = ["predict", "c.lw", "c.csv", "--probabilities", "--output-format", format]
         told = run(*words, code=2).err
-        assert f"a label '{name}', which would be the second column of that name" in told
+        assert f"a label '{name}', which would be a second column of this name" in told
     assert name in run(*words[:4]).records[0]["probabilities"]
 
 

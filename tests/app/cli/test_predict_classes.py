@@ -97,7 +97,7 @@ def test_probabilities_of_many_labels(run, matrix_files):
     listed = run("predict d.lw d.txt --probabilities --threshold 0.5").records
     assert [len(row["labels"]) for row in listed] == (probabilities > 0.5).sum(axis=1).tolist()
     done = run("predict d.lw d.txt --reject-below 0.5", code=2)
-    assert "--reject-below is for one class a row" in done.err
+    assert "--reject-below is for one class per row" in done.err
 
 
 def test_decisions_that_are_not_the_most_probable(run, tmp_path):

@@ -53,7 +53,7 @@ def test_asks_about_what_is_unknown_and_takes_the_answers(run, model, tmp_path):
     shares = [labelweave.load(tmp_path / name).classifier_ for name in ("m.lw", "n.lw")]
     assert shares[1].intercept_[1] > shares[0].intercept_[1]  # more of them are of the sea now
     done = run("queries n.lw t.csv --answers ask.csv --out more.csv")
-    assert "nothing to ask" in done.err
+    assert "nothing is left to ask" in done.err
     assert lines(tmp_path / "more.csv") == []
 
 
@@ -88,7 +88,7 @@ def test_asks_about_rows_of_a_matrix(run, matrix_files, tmp_path):
     text = (tmp_path / "d.arff").read_text()
     run("fit d.arff --model max-margin --out m.lw -q")
     done = run("queries m.lw d.arff --out ask.csv")
-    assert "nothing to ask" in done.err
+    assert "nothing is left to ask" in done.err
     (tmp_path / "a.csv").write_text("id,label,answer\n3,l1,unknown\n4,l2,unknown\n")
     run("fit d.arff --model max-margin --answers a.csv --out n.lw -q")
     before, after = (labelweave.load(tmp_path / name).coef_ for name in ("m.lw", "n.lw"))

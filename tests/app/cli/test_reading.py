@@ -115,12 +115,12 @@ def test_roles_are_told_identifiers_left_out_and_patterns_of_labels_read(run, ta
     told = run("fit", table, "--model", "max-margin", "--label-column", labels, "--out", "m.lw").err
     assert "categorical   text" in told
     assert "numeric       price" in told
-    assert "left out      id (identifier), note (empty)" in told
+    assert "ignored       id (identifier), note (empty)" in told
     assert (
         "the columns 'id' look like identifiers and are left out; to keep them, name them in --text" in told
     )
     some = "tag_c, other" if labels == "tag_[ab]" else "other"
-    assert f"the columns {some} hold 0 and 1 only and are taken for features" in told
+    assert f"the columns {some} hold only 0 and 1 and are read as features" in told
     names = ["tag_a", "tag_b"] if labels == "tag_[ab]" else ["tag_a", "tag_b", "tag_c"]
     assert list(labelweave.load("m.lw").label_names_) == names
     assert "24 rows" in run("evaluate m.lw", table).out
@@ -136,7 +136,7 @@ def test_roles_that_are_given_are_told_with_what_is_not_named(fit_table):
     told = fit_table().err
     assert "labels        tags\n" in told
     assert "names of rows package" in told
-    assert "left out      size (not named)" in told
+    assert "ignored       size (not named)" in told
     told = fit_table("--labels tgas", code=2).err
     assert "a.csv: found no column 'tgas'; expected one among its columns, such as 'tags': package, " in told
     assert "found no column 'x_*'" in fit_table("--label-column 'x_*' --labels ''", code=2).err
@@ -147,7 +147,9 @@ def test_gaps_in_features_are_filled_by_the_model(run, tmp_path):
     (tmp_path / "whole.arff").write_text(ARFF.replace("?,NO", "3,NO"))  # the mean
     for flags in ([], ["--model", "low-rank"], ["--tune-threshold", "macro_f1,cv=2"]):
         told = run("fit r.arff --model max-margin --out r.lw", *flags).err
-        assert "2 values of 2 features are missing (?), such as of 'f'; the model takes the mean" in told
+        assert (
+            "2 values of 2 features are missing (?), such as of 'f'; they are imputed with the mean" in told
+        )
         np.testing.assert_allclose(innermost(labelweave.load("r.lw")).feature_means_, [3, 1 / 3])
         found = [run("predict r.lw", name, "--top", 2).records for name in ("r.arff", "whole.arff")]
         assert found[0][1] == found[1][1]
@@ -224,7 +226,7 @@ def test_messages_name_flags(run, tmp_path):
     words = ["fit", "b.csv", "--model", "max-margin", "--labels", "y", "--numeric", "f", "--out", "m.lw"]
     told = run(*words, "--missing-numeric", "error", code=2).err
     assert "expected a number; --missing-numeric mean fills it in" in told
-    assert "missing       f (the mean is taken)" in run(*words).err
+    assert "missing       f (imputed with the mean)" in run(*words).err
     (tmp_path / "c.jsonl").write_text('{"f": {"a": 1}, "y": "x"}\n')
     assert (
         "expected text or a number; name the column in --drop."
@@ -268,7 +270,7 @@ def test_standard_input_is_a_data_file(run, table_model, tmp_path, monkeypatch):
     assert wrong.exit_code == 2
     assert wrong.stderr.startswith("labelweave: standard input:5: found a row of 6 cells")
     assert "Standard input is empty" in _piped(["predict", table_model, "-"], b"").stderr
-    assert "bytes that are no text" in _piped(["fit", "-", "--out", "m.lw"], bytes(5000)).stderr
+    assert "bytes that are not text" in _piped(["fit", "-", "--out", "m.lw"], bytes(5000)).stderr
     gc.collect()
     assert not list(folder.iterdir())
 

@@ -134,7 +134,7 @@ DAMAGED = [
     ("--label-descriptions d.csv", "name,description\n", "d.csv: found no label"),
     ("--label-descriptions d.csv", "game,a,b\n", "d.csv:1: found 3 cells"),
     ("--label-descriptions d.csv", "game,a\ngame,b\n", "d.csv:2: found the label 'game' again"),
-    ("--label-descriptions d.csv", ",a\n", "d.csv:1: found no name of a label"),
+    ("--label-descriptions d.csv", ",a\n", "d.csv:1: found an empty label name"),
     ("--label-descriptions d.csv", "game;a, b;c\n", "d.csv:1: found 3 cells"),
     ("--label-descriptions d.csv", 'game,a\nnet,"b\nc\n', "d.csv:2: found a broken record"),
     ("--answers q.csv", "id,label,answer\np4,net,maybe\n", "'maybe'"),

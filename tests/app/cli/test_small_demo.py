@@ -52,10 +52,10 @@ def test_models_are_compared_and_tags_proposed(monkeypatch, capsys):
     demo.run(DataFlags(jobs=1, quiet=True))
     assert max(budgets) <= 10  # what takes longest of the demonstration
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Debian packages: 40 to learn from, 10 to test on."
+    assert lines[0] == "Debian packages: 40 for training, 10 for testing."
     assert lines[1] == "8 features; 6 tags in 3 facets."
     assert [line.split()[0] for line in lines[3:6]] == ["one", "taxonomy", "independent"]
-    assert lines[3].endswith("margins; micro-F1 to expect 0.5000 +- 0.2500")
+    assert lines[3].endswith("margins; expected micro-F1 0.5000 +- 0.2500")
     assert "duality gap" in lines[4]
     proposed = lines[lines.index("Proposed for packages without tags: at most five, with their scores.") :]
     assert sum(" - a package of" in line for line in proposed) == 10

@@ -42,15 +42,15 @@ def models():
 @pytest.mark.parametrize(
     ("name", "wishes", "words"),
     [
-        ("scores", {"probabilities": True}, ["which a BinaryRelevance does not give"]),
-        ("scores", {"reject_below": 0.5}, ["needs probabilities", "predicts many labels a row"]),
+        ("scores", {"probabilities": True}, ["which a BinaryRelevance lacks"]),
+        ("scores", {"reject_below": 0.5}, ["needs probabilities", "this model has many labels per row"]),
         ("scores", {"terms": "closed"}, ["--terms needs a hierarchy"]),
-        ("scores", {"certificates": True}, ["are of label-graph models, and this is a BinaryRelevance"]),
-        ("classes", {"reject_below": float("nan")}, ["is nan; give a number from 0 to 1"]),
+        ("scores", {"certificates": True}, ["are for label-graph models, but this is a BinaryRelevance"]),
+        ("classes", {"reject_below": float("nan")}, ["is nan; use a number from 0 to 1"]),
         ("classes", {"reject_below": 0.5, "threshold": 0.5}, ["but --threshold lists several"]),
-        ("classes", {"terms": "leaves"}, ["needs a hierarchy", "predicts one class a row"]),
+        ("classes", {"terms": "leaves"}, ["needs a hierarchy", "predicts one class per row"]),
         ("hierarchy", {"terms": "closed"}, []),
-        ("hierarchy", {"terms": "closed", "top": 2}, ["adds labels to those that --top leaves"]),
+        ("hierarchy", {"terms": "closed", "top": 2}, ["adds ancestors to the labels of --top"]),
         ("hierarchy", {"terms": "leaves", "top": 2}, []),
         ("hierarchy", {"terms": "leaves", "certificates": True}, ["--terms prints others", "label-graph"]),
         ("graph", {"certificates": True}, []),
@@ -61,7 +61,7 @@ def models():
             {"certificates": True, "probabilities": True},
             ["needs prob", "--probabilities prints oth"],
         ),
-        ("graph of classes", {"certificates": True}, ["this model predicts one class a row"]),
+        ("graph of classes", {"certificates": True}, ["this model predicts one class per row"]),
     ],
 )
 def test_wishes_that_a_model_cannot_fulfil(models, name, wishes, words):
@@ -74,7 +74,7 @@ def test_terms_among_probabilities_need_a_threshold():
     model = HierarchicalClassifier(KernelLogisticClassifier(hyperparameters="fixed"), TREE)
     model.fit(X, labelweave.LabelMatrix.from_any(Y, ["a", "b"]))
     wishes = {"terms": "closed", "probabilities": True}
-    assert "give --threshold 0.5 too" in next(_refused_wishes(model, DataFlags(**wishes)))
+    assert "add --threshold 0.5" in next(_refused_wishes(model, DataFlags(**wishes)))
     assert list(_refused_wishes(model, DataFlags(**wishes, threshold=0.5))) == []
 
 
@@ -104,11 +104,11 @@ def test_the_graph_is_shown_in_words_numbers_and_a_picture(run, models, tmp_path
     assert facts["cliques"][0]["labels"] == ["a", "b"]
     assert "which has no graph of labels" in run("inspect s.lw --graph", code=2).err
     pytest.importorskip("matplotlib")
-    assert "the picture is in g.svg" in run("inspect g.lw --graph --out g.svg").err
+    assert "the plot is in g.svg" in run("inspect g.lw --graph --out g.svg").err
     assert (tmp_path / "g.svg").read_text().startswith("<?xml")
-    assert "does not say its format" in run("inspect g.lw --graph --out g.doc", code=2).err
-    assert "show different things" in run("inspect g.lw --graph --thresholds", code=2).err
-    assert "--out goes with" in run("inspect g.lw --out g.svg", code=2).err
+    assert "does not determine a format" in run("inspect g.lw --graph --out g.doc", code=2).err
+    assert "show different parts" in run("inspect g.lw --graph --thresholds", code=2).err
+    assert "--out needs" in run("inspect g.lw --out g.svg", code=2).err
 
 
 def test_ties_of_one_label_and_the_first_of_two_classes(run, models):
@@ -118,7 +118,7 @@ def test_ties_of_one_label_and_the_first_of_two_classes(run, models):
     assert text.rstrip().endswith("a, b")
     two = BinaryRelevance().fit(X, np.array(["no", "yes"])[Y[:, 0]])
     two.save("t.lw")
-    assert "ask for it" in run("inspect t.lw --label no", code=2).err
+    assert "use 'yes'" in run("inspect t.lw --label no", code=2).err
     assert "yes (intercept" in run("inspect t.lw --label yes").out
 
 

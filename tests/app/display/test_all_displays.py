@@ -85,7 +85,7 @@ def test_names_are_text_and_no_formulas(name):
 
 @each_display
 def test_what_is_missing_is_said(name, monkeypatch):
-    with pytest.raises(ValueError, match="ax is 5; give matplotlib's axes"):
+    with pytest.raises(ValueError, match="ax is 5; pass matplotlib axes"):
         drawn(name, ax=5)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"install labelweave\[app\]"):
@@ -98,10 +98,10 @@ UNFITTED = {
     "LabelGraphPathDisplay": LabelGraphClassifier(),
 }
 REFUSED = {
-    "CombinationDisplay": "is no combination of models",
+    "CombinationDisplay": "is not an ensemble",
     "DualProgressDisplay": "LogisticRegression has no trace_",
-    "LabelCovarianceDisplay": "has no label_covariance_ to draw",
-    "LabelGraphDisplay": "has no label_graph_ to draw",
+    "LabelCovarianceDisplay": "has no label_covariance_ to plot",
+    "LabelGraphDisplay": "has no label_graph_ to plot",
     "LabelGraphPathDisplay": "has no learned graph, so there are no rounds",
     "PredictionPathDisplay": "was fitted without a taxonomy",
     "TaxonomyDisplay": "was fitted without a taxonomy",
@@ -124,7 +124,7 @@ def test_models_that_do_not_fit_are_refused(name):
     ("draw", "error", "words"),
     [
         (lambda: displays.DualProgressDisplay.from_traces({"a": 5}), TypeError, "The trace of a is 5"),
-        (lambda: displays.DualProgressDisplay.from_traces({}), ValueError, "There are no fits to draw"),
+        (lambda: displays.DualProgressDisplay.from_traces({}), ValueError, "There are no fits to plot"),
         (lambda: displays.LabelQualityDisplay.from_predictions(np.eye(2), np.eye(2), label_names="ab"),
          ValueError, "The label names are 'ab'"),
         (lambda: displays.ThresholdCurveDisplay.from_predictions([[1], [0]], [[np.inf], [-np.inf]]),

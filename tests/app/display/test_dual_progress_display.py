@@ -48,7 +48,7 @@ def test_several_models_are_shares_of_their_last_objective(models):
     display = DualProgressDisplay.from_estimator(models)
     objective, gap = display.ax_
     assert legend_texts(objective) == ["margin", "low rank", "kernel", "tuned"]
-    assert "low rank (decrease in a round)" in legend_texts(gap)
+    assert "low rank (decrease per round)" in legend_texts(gap)
     assert all(line.get_ydata()[-1] == pytest.approx(1.0, abs=0.01) for line in objective.lines)
     assert objective.get_ylabel() == "Share of the last objective"
     assert len(objective.lines) == 7

@@ -44,7 +44,7 @@ def test_classes_become_columns():
     labels = one_hot(np.array(["b", None, "a"], object), classes, "y")
     np.testing.assert_array_equal(labels.to_signs(), [[-1, 1, -1], [0, 0, 0], [1, -1, -1]])
     assert one_hot(np.array(["a", "b"]), ["a", "b"], "y").n_labels == 1
-    with pytest.raises(ValueError, match=r"y at row 1 is 'd', which is none of the 3 classes \(2 rows"):
+    with pytest.raises(ValueError, match=r"y at row 1 is 'd', which is none of the 3 classes \(2 such rows"):
         one_hot(np.array(["a", "d", "e"], object), classes, "y")
 
 

@@ -97,7 +97,7 @@ def test_what_all_labels_share_is_left_out_where_it_is_nearly_all():
     between = display.matrix[np.triu_indices(40, 1)]
     assert np.median(np.abs(between)) < 0.05
     assert between.max() == pytest.approx(0.7, abs=0.05)
-    assert display.ax_.get_xlabel() == "without what all labels share: correlations around +0.90"
+    assert display.ax_.get_xlabel() == "without the common factor: correlations around +0.90"
     kept = LabelCovarianceDisplay.from_covariance(nearly_alike(), centered=False)
     assert kept.matrix.min() == pytest.approx(0.9)
     assert kept.note == ""
@@ -105,7 +105,7 @@ def test_what_all_labels_share_is_left_out_where_it_is_nearly_all():
     assert few.matrix.min() == pytest.approx(0.9)  # the numbers are written
     asked = LabelCovarianceDisplay.from_covariance(nearly_alike(6), centered=True)
     assert asked.matrix.min() < 0.2
-    with pytest.raises(ValueError, match="centered=True takes correlations"):
+    with pytest.raises(ValueError, match="centered=True needs correlations"):
         nearly_alike().plot(centered=True, correlations=False)
 
 
@@ -139,7 +139,7 @@ def test_numbers_stay_in_their_cells(side):
     [
         ({"order": "size"}, "order is 'size'"),
         ({"max_labels": 0}, "max_labels is 0"),
-        ({"label_names": ["a"]}, "1 label names were given for a covariance over 6 labels"),
+        ({"label_names": ["a"]}, "1 label names were given for a covariance of 6 labels"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(options, message):

@@ -84,12 +84,12 @@ def test_lines_tell_weights_and_signs_in_grey_too():
     ("graph", "options", "note"),
     [
         (CliqueGraph(3, [(0, 1), (1, 2)]), {}, ""),
-        (CliqueGraph(4, [(0, 1)], ["a", "b", "c", "d"]), {}, "without ties: c, d"),
-        (CliqueGraph(30, [(0, 1)]), {}, "28 of 30 labels without ties left out"),
+        (CliqueGraph(4, [(0, 1)], ["a", "b", "c", "d"]), {}, "without edges: c, d"),
+        (CliqueGraph(30, [(0, 1)]), {}, "28 of 30 labels without edges omitted"),
         (CliqueGraph(5, [(0, 1), (1, 2), (3, 4)], None, [1, 3, 2]), {"max_cliques": 2},
-         "the strongest 2 of 3 cliques; 1 of 5 labels with weaker ties, or none, left out"),
+         "the strongest 2 of 3 cliques; 1 of 5 labels with weaker edges, or none, omitted"),
         (CliqueGraph(3, [(0, 1), (1, 2)]), {"max_cliques": 1},
-         "the first 1 of 2 cliques; 1 of 3 labels with weaker ties, or none, left out"),
+         "the first 1 of 2 cliques; 1 of 3 labels with weaker edges, or none, omitted"),
     ],
 )  # fmt: skip
 def test_what_is_left_out_is_said(graph, options, note):
@@ -161,15 +161,15 @@ def test_nonsense(monkeypatch):
     graph = CliqueGraph(3, [(0, 1)])
     with pytest.raises(ValueError, match="max_cliques is 0"):
         LabelGraphDisplay.from_graph(graph, max_cliques=0)
-    with pytest.raises(ValueError, match="no cliques; there is nothing to draw"):
+    with pytest.raises(ValueError, match="no cliques to plot"):
         LabelGraphDisplay.from_graph(CliqueGraph.empty(3))
-    with pytest.raises(ValueError, match="2 label names were given for a graph over 3 labels"):
+    with pytest.raises(ValueError, match="2 label names were given for a graph of 3 labels"):
         LabelGraphDisplay.from_graph(graph, ["a", "b"])
     X, Y = np.eye(4), np.eye(4, dtype=int)
     other = LowRankClassifier(1).fit(X, Y)
     given = LabelGraphClassifier("none", tol=0.5).fit(X, Y)
     for model in (other, given):
-        with pytest.raises(TypeError, match="has no learned graph, so there are no rounds to draw"):
+        with pytest.raises(TypeError, match="has no learned graph, so there are no rounds to plot"):
             LabelGraphPathDisplay.from_estimator(model)
     original = builtins.__import__
 

@@ -94,8 +94,8 @@ def test_labels_without_a_measure_are_counted_in_the_title():
     assert np.isnan(display.recall[3])
     assert display.f1[1] == 0
     titles = [ax.get_title() for ax in display.ax_]
-    assert titles[0] == "2 of 4 labels left out: not predicted, or no positive rows"
-    assert titles[1] == "1 of 4 labels left out: no positive rows"
+    assert titles[0] == "2 of 4 labels omitted: not predicted, or no positive rows"
+    assert titles[1] == "1 of 4 labels omitted: no positive rows"
 
 
 def test_frequencies_in_training():

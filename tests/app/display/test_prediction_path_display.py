@@ -82,7 +82,7 @@ def test_models_with_a_hierarchy():
     table = lw.TableModel(many).fit(pd.DataFrame(X, columns=["a", "b", "c"]), GRAPH.closed(Y))
     display = PredictionPathDisplay.from_estimator(table, pd.DataFrame(X[:1], columns=["a", "b", "c"]))
     assert set(display.probabilities) <= set(names)
-    with pytest.raises(ValueError, match="X has 2 rows; give the one row"):
+    with pytest.raises(ValueError, match="X has 2 rows; pass one row"):
         PredictionPathDisplay.from_estimator(many, X[:2])
     with pytest.raises(TypeError, match="no probabilities"):
         PredictionPathDisplay.from_estimator(lw.MaxMarginClassifier().fit(X, Y), X[:1], taxonomy=GRAPH)

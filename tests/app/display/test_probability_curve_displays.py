@@ -125,7 +125,7 @@ def test_entries_that_are_safely_negative_are_left_out():
     assert display.curves[0].error == expected_calibration_error(Y, table, n_bins=10, least=0.05)
     assert "Entries above 0.05 (log scale)" in [text.get_text() for text in display.ax_.texts]
     with pytest.raises(
-        ValueError, match=r"no observed entry of a probability above 0\.5; give a lower least"
+        ValueError, match=r"no observed entry with a probability above 0\.5; use a lower least"
     ):
         CalibrationCurveDisplay.from_predictions(Y, 0.1 * table, least=0.5)
 

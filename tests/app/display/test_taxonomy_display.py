@@ -171,10 +171,10 @@ def test_lower_levels_are_left_out_where_there_is_no_room():
         display.plot(max_levels=0)
 
 
-def test_nodes_without_rows_are_grey():
+def test_nodes_without_rows_are_gray():
     display = TaxonomyDisplay.from_predictions(TREE, ["cat", "cat"], ["cat", "plant"])
     assert display.errors_ == {"all": 0.0, "animal": 0.5, "cat": 0.5}
-    assert display.ax_.get_title() == "6 nodes; 4 without rows (grey)"
+    assert display.ax_.get_title() == "6 nodes; 4 without rows (gray)"
     assert display.ax_.collections[0].get_array().mask.sum() == 4
 
 
@@ -243,7 +243,7 @@ def test_nodes_of_several_parents_stand_once_under_the_rarest():
     found = truth.assign(dog=0, wolf=0)
     display = TaxonomyDisplay.from_predictions(graph, truth, LabelMatrix.from_any(found))
     assert display.errors_ == {"pet": 0.0, "canine": 0.0, "dog": 1.0, "cat": 0.0, "wolf": 1.0}
-    assert "5 nodes; 1 of several parents, under the rarest" in display.ax_.get_title()
+    assert "5 nodes; 1 with several parents, under the rarest" in display.ax_.get_title()
     tree = rarest_parents(graph, np.array([{"pet": 3, "canine": 2}.get(name, 1) for name in graph.nodes]))
     assert tree.parent["dog"] == "canine"
     assert sorted(tree.nodes) == sorted(names)

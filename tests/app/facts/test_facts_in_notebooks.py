@@ -135,8 +135,8 @@ def test_what_stands_for_missing_features_is_said():
     model = lw.MaxMarginClassifier().fit(np.eye(4), np.eye(4))
     assert model_facts(model).imputed is None
     model.feature_means_ = np.full(4, 0.25)
-    assert model_facts(model).imputed == "training means stand for missing features, of 4 features"
-    assert fact_lines(model_facts(model))["missing"].startswith("training means")
+    assert model_facts(model).imputed == "missing values of 4 features are imputed with training means"
+    assert fact_lines(model_facts(model))["missing"].startswith("missing values")
 
 
 def test_names_with_commas_are_told_apart():

@@ -211,5 +211,5 @@ def test_answers_change_what_is_known():
     np.testing.assert_array_equal(changed.to_dense(), [[1, 1], [0, 1]])
     doubted = merged(whole, places, {("0", "b"): "unknown"}, "x.csv")
     np.testing.assert_array_equal(doubted.to_dense(), [[1, np.nan], [0, 1]])
-    with pytest.raises(DataFileError, match="called 'p'"):
+    with pytest.raises(DataFileError, match="named 'p'"):
         row_places(["p", "p"], 2, "x.csv")

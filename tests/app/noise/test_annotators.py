@@ -122,7 +122,7 @@ def test_labels_in_another_order_are_matched_by_name():
         ([], {}, "answers is"),
         ("yes", {}, "answers is"),
         ([np.eye(2), np.eye(3)], {}, "shape"),
-        ([["a", "b", "a"]], {}, "one class a row"),
+        ([["a", "b", "a"]], {}, "one class per row"),
         ([np.full((2, 2), 0.5)], {}, "0.5"),
         ([np.eye(2)], {"smoothing": 0.0}, "smoothing"),
         ([np.eye(2)], {"max_iter": 0}, "max_iter"),
@@ -135,9 +135,9 @@ def test_labels_in_another_order_are_matched_by_name():
         (
             [np.eye(2), *(pd.DataFrame(np.eye(2), columns=list(names)) for names in ("ab", "bc"))],
             {},
-            "annotator '2' name other labels than those of '1'",
+            "annotator '2' have other labels than those of '1'",
         ),
-        ({1: np.eye(2), "1": np.eye(2)}, {}, "Two annotators are written '1'"),
+        ({1: np.eye(2), "1": np.eye(2)}, {}, "Two annotators are named '1'"),
     ],
 )
 def test_nonsense_is_refused(answers, options, words):

@@ -177,7 +177,7 @@ def test_the_seed_is_that_of_the_automatic_model_too(world, monkeypatch):
         (np.eye(3), np.eye(4), {}, "X has 3 rows but y has 4"),
         (None, np.eye(4), {"scores": np.eye(3)}, "scores has shape"),
         (None, np.eye(4), {"scores": np.full((4, 4), np.nan)}, "scores at row 0, label 0 is nan"),
-        (None, ["a", "b", "a", "b"], {"scores": np.eye(4)}, "one class a row"),
+        (None, ["a", "b", "a", "b"], {"scores": np.eye(4)}, "one class per row"),
         (None, np.ones((1, 3)), {"scores": np.ones((1, 3))}, "at least 2 rows"),
         (None, np.full((4, 2), np.nan), {"scores": np.ones((4, 2))}, "no observed entry"),
         (None, np.eye(4), {"scores": np.eye(4), "flip_rates": 0.1}, "pair"),

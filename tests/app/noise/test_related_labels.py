@@ -87,10 +87,10 @@ def test_strengths_are_read_from_any_structure():
     assert label_strengths(tree, labels)[0, 1] > label_strengths(tree, labels)[0, 2]
     for graph in (CliqueGraph(3, [(0, 2)], ["c", "x", "a"]), CliqueGraph(3, [(2, 0)], ["c", "b", "a"])):
         np.testing.assert_array_equal(label_strengths(graph, labels), np.fliplr(np.diag([1.0, 0.0, 1.0])))
-    with pytest.raises(ValueError, match="The graph is of 2 labels, but y has 3"):
+    with pytest.raises(ValueError, match="The graph has 2 labels, but y has 3"):
         label_strengths(CliqueGraph(2, [(0, 1)]), labels)
     for nonsense in (None, 1.5, "tree", {"a": "b"}):
-        with pytest.raises(ValueError, match="give True, False, or a covariance"):
+        with pytest.raises(ValueError, match="use True, False, or a covariance"):
             label_strengths(nonsense, labels)
     with pytest.raises(ValueError, match="over 2 labels but y has 3"):
         label_strengths(np.eye(2), labels)

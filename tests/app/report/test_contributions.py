@@ -114,13 +114,13 @@ def test_linear_members_of_a_combination_have_contributions(data, tmp_path, memb
         assert (found.others == 0) == only
     write_report(model, X, Y, tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text()
-    assert f"share of the linear members alone ({', '.join(linear.members)})" in page
+    assert f"only the contributions of the linear members ({', '.join(linear.members)})" in page
 
 
 def test_a_combination_without_linear_members_has_no_contributions(data, tmp_path):
     model = lw.AutoLabelClassifier(members=["rbf"], time_budget=1).fit(*data)
     assert LinearScores(model).why_not == (
-        "AutoLabelClassifier keeps no weights of features, so their contributions are not available."
+        "AutoLabelClassifier stores no weights of features, so their contributions are not available."
     )
     write_report(model, *data, tmp_path / "a.html")
     assert "linear members" not in (tmp_path / "a.html").read_text()

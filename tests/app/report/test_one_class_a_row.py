@@ -34,11 +34,11 @@ def test_metrics_confusions_and_the_tree(report, tree_model, tree_rows):
     metrics = class_summary(
         classes[108:], tree_model.predict_proba(X[108:]), tree_model.classes_, taxonomy=taxonomy
     )
-    loss = "levels of the tree between the right class and the predicted one; low is good"
+    loss = "levels of the tree between the right class and the predicted one; lower is better"
     assert f"Taxonomic loss {loss} {metrics['taxonomic_loss']:.4f}" in page.text
-    for words in ("Weak classes", "What it was taken for", "The tree", "Parent accuracy"):
+    for words in ("Weak classes", "Predicted instead", "The tree", "Parent accuracy"):
         assert words in page.text
-    assert "vary together a priori as far as they share nodes" in page.text
+    assert "have prior correlations by their common ancestors" in page.text
 
 
 def test_nodes_are_counted_by_rows(tree_model, tree_rows):
@@ -76,12 +76,10 @@ def test_scores_without_probabilities(report, data, n_classes):
     model = MaxMarginClassifier().fit(X[:200], y[:200])
     page = report(model, X[200:], y[200:])
     accuracy = (model.predict(X[200:]) == y[200:]).mean()
-    assert f"Accuracy share of rows whose class is right {accuracy:.4f}" in page.text
+    assert f"Accuracy share of rows with the right class {accuracy:.4f}" in page.text
     assert "intercept" in page.text
     assert ("above its threshold" in page.text) == (n_classes == 2)
-    assert ("its score; which class is predicted is decided among all of them" in page.text) == (
-        n_classes == 3
-    )
+    assert ("its score; the prediction depends on all classes" in page.text) == (n_classes == 3)
 
 
 def test_of_two_classes_the_threshold_is_shown(report):
@@ -94,7 +92,10 @@ def test_of_two_classes_the_threshold_is_shown(report):
     assert ((outcomes.scores > outcomes.thresholds) == (outcomes.predicted.toarray() > 0)).all()
     examples = [label for row in RowExamples(rows, outcomes).across(20) for label in row.labels]
     assert all((label.total > 0) == (label.verdict != "missed") for label in examples)
-    assert "far a class is above its threshold, in log-odds of the probabilities" in report(model, X, y).text
+    assert (
+        "the distance of a class above its threshold, in log-odds of the probabilities"
+        in report(model, X, y).text
+    )
 
 
 def test_labels_stand_for_classes(tree_model, tree_rows):

@@ -20,9 +20,9 @@ def test_says_what_how_well_and_why(report, model, rows):
     page = report(model, *rows, title="Words", facts={"Model file": "m.lw"})
     for heading in (
         "The model",
-        "How well it does",
+        "Metrics",
         "Weak labels",
-        "How labels hang together",
+        "How labels are related",
         "Rows",
         "All labels",
     ):
@@ -99,7 +99,7 @@ def test_the_same_rows_give_the_same_bytes(report, model, rows):
 def test_a_model_without_errors(report):
     X = np.repeat(np.eye(3), 5, axis=0)
     page = report(lw.MaxMarginClassifier(C=10).fit(X, X), X, X)
-    assert "There is none: no label that some row has is predicted wrongly." in page.text
+    assert "None: all labels of these rows are predicted correctly." in page.text
     assert "feature 0" in page.text
 
 
@@ -108,13 +108,13 @@ def test_wrappers_that_decide(report, data):
     model = lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), "macro_f1").fit(X, Y)
     page = report(model, X, Y)
     assert "TunedThresholdClassifier around MaxMarginClassifier" in page.text
-    assert "add up exactly to how far a label is above its threshold; it is predicted" in page.text
+    assert "add up exactly to the distance of a label above its threshold; it is predicted" in page.text
 
 
 def test_where_whole_rows_decide_lines_add_up_to_the_score(report, data):
     X, Y = data
     page = report(lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), scope="top_k").fit(X, Y), X, Y)
-    assert "to its score; which labels are predicted is decided for a row as a whole." in page.text
+    assert "to its score; the predicted labels depend on all labels of the row." in page.text
     assert "above its threshold" not in page.text
 
 
@@ -126,7 +126,7 @@ def test_labels_that_are_known_by_probabilities_count_as_such(report):
     names = ["rare", "one", "two"]
     model = lw.MaxMarginClassifier().fit(X, lw.LabelMatrix.from_any((X > 1).astype(int), names))
     page = report(model, X, lw.LabelMatrix.from_probabilities(Q, names))
-    assert "Only 0.6 rows have it here, so these numbers are rough." in page.text
+    assert "Only 0.6 rows have it here, so these numbers are imprecise." in page.text
     shares = re.findall(r"([\d,.]+) of ([\d,.]+)", page.text)
     assert shares
     assert all(float(part.rstrip(".")) <= float(whole.rstrip(".")) for part, whole in shares)
@@ -185,7 +185,7 @@ def test_rows_and_models_that_are_none(model, rows, tmp_path):
 def test_progress_is_told(model, rows, tmp_path):
     told = []
     write_report(model, *rows, tmp_path / "r.html", on_progress=told.append)
-    looking = ["looking into weak labels", "looking for wrong labels"]
+    looking = ["analyzing weak labels", "looking for label errors"]
     assert told == ["scored 100 of 100 rows", "measuring", *looking, "writing"]
 
 
@@ -233,4 +233,4 @@ def test_says_what_an_automatic_model_tried(report, model, rows):
         assert f"{one['name']} {one['weight']:.2f} {one['left_out_loss']:.4f}" in page.text
     assert "combination" in page.text
     assert f"micro f1 {combined.left_out_value_:.4f}" in page.text
-    assert "What was tried" not in report(model, X, Y).text
+    assert "Ensemble members" not in report(model, X, Y).text

@@ -55,9 +55,9 @@ def test_what_a_search_tells_is_what_all_scores_tell(fitted, searching, monkeypa
     found = _measured(fitted, table)
     assert set(whole.metrics) - set(found.metrics) == WHOLE
     assert found.metrics == pytest.approx({name: whole.metrics[name] for name in found.metrics}, nan_ok=True)
-    assert "The 64 best labels of each row were searched for, and" in found.notes[-1]
+    assert "Only the 64 best labels of each row were scored;" in found.notes[-1]
     share = (found.outcomes.scores.toarray() != 0)[whole.outcomes.truth.positives.toarray() > 0].mean()
-    assert f"and {share:.1%} of" in found.notes[-1]
+    assert f"they contain {share:.1%} of" in found.notes[-1]
     assert np.isnan(label_numbers(found.outcomes).auc).all()
     usual = baseline_metrics(whole, None)
     assert usual["precision@5"] == baseline_metrics(found, None)["precision@5"]
@@ -81,7 +81,7 @@ def test_labels_that_no_search_finds_have_no_highest_score():
     outcomes = Outcomes(truth, sp.csr_array((2, 3), dtype=np.int8), scores, np.arange(2), np.arange(3))
     a, b, c = weak_labels(outcomes, label_numbers(outcomes), [0, 1, 2], False)
     assert "It is never predicted: its highest score is −2.00." in a.reasons
-    assert "It is never predicted, and among the 64 best labels of no row where it is known." in b.reasons
+    assert "It is never predicted, and never among the 64 best labels of a row with known value." in b.reasons
     assert "It is never predicted: its highest score is −1.00." in c.reasons
     whole = replace(outcomes, scores=scores.toarray())
     assert "its highest score is 0." in weak_labels(whole, label_numbers(whole), [1], False)[0].reasons[1]
@@ -90,4 +90,4 @@ def test_labels_that_no_search_finds_have_no_highest_score():
 def test_the_page_shows_rows_and_labels(fitted, searching, report):
     searching()
     page = report(fitted, DATA.X[200:], DATA.Y[200:])
-    assert "labels of each row were searched for" in page.text
+    assert "labels of each row were scored" in page.text

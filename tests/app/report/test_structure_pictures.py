@@ -26,7 +26,7 @@ def test_a_label_graph_is_drawn(report, data):
     assert EVIL not in page.html
     assert "x$y$" in page.text
     assert page.still_open == []
-    assert "21 groups of labels are scored together" in page.text
+    assert "21 groups of labels are connected" in page.text
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
 
@@ -36,12 +36,12 @@ def test_a_graph_without_ties_or_without_networkx_has_its_table_alone(report, da
     none = lw.LabelGraphClassifier("none", 0.1, tol=0.3).fit(X[:200], Y[:200])
     page = report(none, X[200:], Y[200:])
     assert not any(found["class"] == "graph" for found in page.named("svg"))
-    assert "0 groups of labels are scored together." in page.text
+    assert "0 groups of labels are connected." in page.text
     pair = lw.LabelGraphClassifier([(0, 1)], 0.1, tol=0.3).fit(X[:200], Y[:200])
     monkeypatch.setitem(sys.modules, "networkx", None)
     page = report(pair, X[200:], Y[200:])
     assert not any(found["class"] == "graph" for found in page.named("svg"))
-    assert "1 group of labels is scored together" in page.text
+    assert "1 group of labels is connected" in page.text
 
 
 def test_the_strongest_cliques_have_wide_lines_and_signs():
@@ -124,7 +124,7 @@ def test_priors_of_rare_labels_show_what_goes_together(report):
     ties = LabelStructure(model).ties()
     assert {ties[0].first, ties[0].second} == {"l0", "l1"}
     assert ties[0].value > 3 * ties[1].value
-    assert "What all labels share is left out" in report(model, X, labels).text
+    assert "without this common factor" in report(model, X, labels).text
 
 
 def test_branches_of_a_large_hierarchy_nest_those_with_the_most_missed_first():
@@ -150,6 +150,6 @@ def test_a_report_of_a_graph_opens_branch_by_branch_without_scripts(report):
     X = rng.normal(size=(60, 4))
     Y = graph.closed(lw.LabelMatrix.from_any((X @ rng.normal(size=(4, 53)) > 1).astype(int), names))
     page = report(lw.HierarchicalClassifier(lw.BinaryRelevance(), graph).fit(X, Y), X, Y)
-    assert "A branch opens to those below it" in page.text
+    assert "Open a branch to see its children" in page.text
     assert "The rows of a node are those of its label" in page.text
     assert "also under" in page.text

@@ -26,7 +26,7 @@ def measured_of(model, X, y):
 
 def test_results_come_before_versions(report, model, rows):
     page = report(model, *rows, facts={"Saved by": "labelweave 0.1"})
-    order = ["always predicting", "How well it does", "Weak labels", "All labels", "Saved by"]
+    order = ["always predicting", "Metrics", "Weak labels", "All labels", "Saved by"]
     places = [page.text.rindex(words) for words in order]
     assert places == sorted(places)
     assert "95 % interval" in page.text
@@ -78,7 +78,7 @@ def test_draws_of_what_hardly_anything_is_known_of(kind, report):
     if kind == "labels":
         y = np.where(np.arange(1000)[:, None] < 3, X > [0, 0.5, 1], np.nan)
         page = report(model.fit(X[:100], (X > [0, 0.5, 1])[:100].astype(int)), X, y)
-        assert "All this is from 3 rows, so it is rough." in page.text
+        assert "These numbers are from only 3 rows, so they are imprecise." in page.text
     else:
         y = np.array(["a", "b", "c"], object)[X.argmax(axis=1)]
         model.set_params(taxonomy=lw.Taxonomy.from_nested({"ab": ["a", "b"], "c": None})).fit(
@@ -86,7 +86,7 @@ def test_draws_of_what_hardly_anything_is_known_of(kind, report):
         )
         known_in_part = np.where((np.arange(1000) < 3) | (y == "c"), y, "ab")
         known_in_part[(np.arange(1000) > 3) & (y == "c")] = None
-        assert "only a group of classes is known" in report(model, X, known_in_part).text
+        assert "have only a known group of classes" in report(model, X, known_in_part).text
 
 
 def test_a_measure_that_only_some_draws_have_has_its_interval():

@@ -1,4 +1,4 @@
-"""Which entries of (row, label) to ask for next, when answers cost something."""
+"""Active learning: which entries of (row, label) to annotate next."""
 
 from labelweave.app.active.queries import Queries, next_queries
 

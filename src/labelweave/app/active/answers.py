@@ -1,8 +1,8 @@
-"""Answers about entries: a table of a line an answer, read whole, written line by line.
+"""Files of annotators' answers: a table with one line per answer, read at once, written line by line.
 
-The columns are ``id`` (what the data file calls the row, else its number from zero), ``label`` and
-``answer``: yes, no or unknown, and nothing where nobody has answered or an answer was taken back.  The last
-line about an entry counts.
+The columns are ``id`` (the row's name in the data file, else its number from zero), ``label`` and
+``answer``: yes, no or unknown, and empty without an answer or after undoing one.  The last line of an
+entry counts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MEANINGS = {
 
 
 class Answer(NamedTuple):
-    """What was said of an entry: "yes", "no", "unknown", or "" for nothing."""
+    """An answer about an entry: "yes", "no", "unknown", or "" for none."""
 
     row: str
     label: str
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
 def read_answers(path: PathLike) -> list[Answer]:
     """Read all answers of a file, in their order.
 
-    Raises DataFileError if a column is absent or an answer is no such word.
+    Raises DataFileError if a column is missing or an answer is another word.
     """
     path = Path(path)
     if path.suffix.lower() == ".csv" and len(path.read_bytes().strip().splitlines()) == 1:
@@ -65,16 +65,16 @@ def read_answers(path: PathLike) -> list[Answer]:
 
 
 def last_answers(answers: Iterable[Answer]) -> dict[tuple[str, str], str]:
-    """Return what was last said of every entry that something is said of."""
+    """Return the last answer of every entry that has one."""
     found = {(one.row, one.label): one.said for one in answers}
     return {entry: said for entry, said in found.items() if said != NOTHING}
 
 
 def with_answers(Y: LabelMatrix, ids: Any, path: PathLike) -> LabelMatrix:
-    """Put the answers of a file into the labels of some rows; labels that only answers name come last.
+    """Add the answers of a file to the labels of some rows; labels that only answers name come last.
 
-    ids: what the rows are called; None for numbers from zero.
-    Raises DataFileError if a row is unknown, or two rows have one name.
+    ids: the names of the rows; None for numbers from zero.
+    Raises DataFileError if a row is unknown, or two rows have the same name.
     """
     said = last_answers(read_answers(path))
     Y = with_more_labels(Y, [label for _, label in said])
@@ -82,7 +82,7 @@ def with_answers(Y: LabelMatrix, ids: Any, path: PathLike) -> LabelMatrix:
 
 
 def with_more_labels(Y: LabelMatrix, more: Sequence[str]) -> LabelMatrix:
-    """Add those labels that are not there yet, of which nothing is known."""
+    """Append labels that do not exist yet, as unobserved."""
     names = Y.words
     there = set(names)
     added = [name for name in dict.fromkeys(more) if name not in there]
@@ -100,14 +100,14 @@ def row_places(ids: Any, n_rows: int, path: PathLike) -> dict[str, int]:
     places = {name: place for place, name in enumerate(names)}
     if len(places) < n_rows:
         twice = next(name for place, name in enumerate(names) if places[name] != place)
-        raise DataFileError(path, None, f"two rows that are called {twice!r}", "a name of its own a row")
+        raise DataFileError(path, None, f"two rows named {twice!r}", "unique row names")
     return places
 
 
 def merged(
     Y: LabelMatrix, places: dict[str, int], answers: dict[tuple[str, str], str], path: PathLike
 ) -> LabelMatrix:
-    """Put answers into labels, those that nobody knows as unobserved."""
+    """Add answers to labels; answers of "unknown" become unobserved entries."""
     names = Y.words
     columns = {name: column for column, name in enumerate(names)}
     for row, label in answers:
@@ -130,11 +130,11 @@ def merged(
 
 
 class AnswerFile:
-    """A file that answers are added to, each on the disk before :meth:`add` returns.
+    """A file of answers to append to; each is on disk before :meth:`add` returns.
 
-    A last line without its end is ended where it reads as an answer; any other, which a killed program
-    leaves, is taken off.
-    Raises DataFileError if the file is none of answers, and leaves it as it is.
+    An incomplete last line gets its line end if it reads as an answer, and is removed otherwise, as a killed
+    process leaves it.
+    Raises DataFileError if the file holds no answers, and leaves it as it is.
     """
 
     def __init__(self, path: PathLike) -> None:
@@ -158,20 +158,20 @@ class AnswerFile:
 
     def _text(self) -> str:
         if self.path.suffix.lower() != ".csv":
-            expected = "a .csv file, which answers are added to"
+            expected = "a .csv file for answers"
             raise DataFileError(self.path, None, "a name that does not end in .csv", expected)
         if not self.path.exists():
             return ""
         require_file(self.path)
         text = decoded(self.path, 1, self.path.read_bytes())
         bare = text.strip("\ufeff\r\n")
-        return "" if ",".join(COLUMNS).startswith(bare) else text  # killed before anything was answered
+        return "" if ",".join(COLUMNS).startswith(bare) else text  # killed before the first answer
 
     def _with_ended_lines(self, text: str) -> str:
         if text.endswith("\n"):
             return text
         last = begin = text.rfind("\n") + 1
-        while text.count('"', 0, begin) % 2:  # the line is in a cell of several
+        while text.count('"', 0, begin) % 2:  # the line is inside a quoted cell
             begin = text.rfind("\n", 0, begin - 1) + 1
         cells = self._cells(text[begin:])
         said = dict(zip(self._header, cells, strict=False)).get("answer", "").strip().lower()
@@ -180,13 +180,13 @@ class AnswerFile:
             return text + "\n"
         if begin < last:
             expected = "a line end after every answer, and closed quotation marks"
-            raise DataFileError(self.path, None, "a last line that nothing ends", expected)
+            raise DataFileError(self.path, None, "a last line without its end", expected)
         return text[:last]
 
     def _cells(self, record: str) -> list[str]:
         try:
             return next(csv.reader(io.StringIO(record, newline=""), delimiter=self._delimiter), [])
-        except csv.Error:  # of cells that are no answers
+        except csv.Error:  # cells that are not answers
             return [record]
 
     def add(self, answer: Answer) -> None:
@@ -202,7 +202,7 @@ class AnswerFile:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
             os.fsync(self._file)
         except OSError:
-            os.ftruncate(self._file, size)  # so that the next answer begins a line
+            os.ftruncate(self._file, size)  # so that the next answer starts a line
             raise
 
     def close(self) -> None:

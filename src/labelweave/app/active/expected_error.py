@@ -1,23 +1,23 @@
-"""What an answer is expected to change elsewhere, in closed form, and batches of answers that add up.
+"""Expected error reduction by an answer, in closed form, and batches of complementary answers.
 
-The scores of a label are taken to be Gaussian around those of the model, with the covariance that is left of
-a prior ``F F^T`` after the entries that are known (Laplace's approximation, with the logistic loss' curvature
+The scores of a label are Gaussian around those of the model, with the posterior covariance of a prior
+``F F^T`` given the known entries (Laplace's approximation, with the logistic loss' curvature
 h = p (1 - p) as the precision of an answer).  With v_i the variance of the score of row i, c_ij a covariance
-and t the log-odds from which on a label is predicted, an answer at row i takes c_ij^2 / (v_i + 1 / h_i) off
-every variance v_j.  The decision about j is wrong by |f_j - t| on the wrong side of t, on average
-E max(0, ...), a function of v_j whose derivative is half the density of f_j at t.  Entry i is worth
+and t the log-odds above which a label is predicted, an answer at row i reduces every variance v_j by
+c_ij^2 / (v_i + 1 / h_i).  The decision about j is wrong by |f_j - t| on the wrong side of t, on average
+E max(0, ...), a function of v_j whose derivative is half the density of f_j at t.  The gain of entry i is
 
     g_i = sum_j w_j c_ij^2 / (v_i + 1 / h_i),    w_j = N(t; m_j, v_j),
 
-the expected fall of the errors of all entries that are not known (compare Roy and McCallum, "Toward optimal
-active learning through sampling estimation of error reduction", 2001, who fit the model again for every
+the expected error reduction over all unknown entries (compare Roy and McCallum, "Toward optimal
+active learning through sampling estimation of error reduction", 2001, who refit the model for every
 answer; and the A-optimal designs of Schein and Ungar, "Active learning for logistic regression", 2007).
 
-What falls does not depend on the answer.  A batch is therefore chosen one by one, each after the variances
-that those before it leave, which keeps it from asking twice for the same thing.
+The reduction does not depend on the answer.  A batch is therefore chosen greedily, each entry given the
+variances after the ones before it, which avoids redundant queries.
 
-Labels that are correlated, of which a score f_k = r f_l + noise of variance (1 - r^2) v_k, are told by an
-answer about l as by one of their own with the noise (1 / h_l + (1 - r^2) v) / r^2.
+For correlated labels, with a score f_k = r f_l + noise of variance (1 - r^2) v_k, an answer about l acts
+like one about k with the noise (1 / h_l + (1 - r^2) v) / r^2.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from scipy.special import expit, logit
 
 from labelweave.foundation.array_types import Array, LabelsByLabels, RowsByLabels
 
-_LEAST_SHARE = 1e-3  # probabilities nearer to 0 and 1 are taken for those of a model too sure of itself
-_LEAST_CORRELATION = 0.2  # below it labels tell nothing of each other
-_MUCH = 0.1  # share of a variance that an answer takes off, from which on it says much
+_LEAST_SHARE = 1e-3  # clips probabilities, since models may be overconfident
+_LEAST_CORRELATION = 0.2  # labels below it are treated as independent
+_MUCH = 0.1  # smallest relative reduction of a variance that counts as informative
 
 
 class Choice(NamedTuple):
-    """An entry that is chosen: its place, what it is worth, and of how many other rows it says much."""
+    """A chosen entry: its place, its gain, and the number of other rows it informs."""
 
     row: int
     label: int
@@ -44,13 +44,13 @@ class Choice(NamedTuple):
 
 
 class ExpectedError:
-    """The variances of all scores, and how they fall with answers.
+    """The variances of all scores, and their reduction by answers.
 
     factor (n, r): F, its last column the intercept.
     probabilities (n, L): of the model.
     known (n, L): which entries are known.
-    cut: the probability from which on labels are predicted.
-    correlations (L, L): of labels' scores, or None where an answer tells of its own label alone.
+    cut: the probability above which labels are predicted.
+    correlations (L, L): of labels' scores, or None where an answer informs only its own label.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ExpectedError:
         self.noise[:, label] = 1.0 / (mean * (1.0 - mean))
 
     def choose(self, count: int, costs: RowsByLabels) -> list[Choice]:
-        """Choose entries that are not known, the one that is worth most for its cost first.
+        """Choose unknown entries greedily, by gain per cost.
 
         costs (n, L): of an answer, above 0.
         """
@@ -116,12 +116,12 @@ class ExpectedError:
         return np.where(self.known[:, label], -np.inf, gain)
 
     def _changed(self, label: int) -> set[int]:
-        """Return the labels whose gains an answer changes: those it tells of, and theirs."""
+        """Return the labels whose gains an answer changes: those it informs, and labels related to these."""
         told = {label, *self.related[label][0].tolist()}
         return told.union(*(self.related[one][0].tolist() for one in told))
 
     def _take(self, row: int, label: int) -> int:
-        """Count an entry as answered; give of how many other rows that says much."""
+        """Count an entry as answered; return the number of other rows it informs."""
         noise, variance = self.noise[row, label], self.variances[row, label]
         self.known[row, label] = True
         others, squares = self.related[label]
@@ -133,7 +133,7 @@ class ExpectedError:
         return int((shares > _MUCH).sum()) - int(shares[row] > _MUCH)
 
     def _observe(self, row: int, label: int, noise: float) -> Array:
-        """Take an answer of a given noise off the covariance; give the shares of variances that go."""
+        """Condition the covariance on an answer of this noise; return relative reductions of variances."""
         spread = self.spread[label]
         step = spread @ self.factor[row]
         covariance = self.factor @ step
@@ -150,14 +150,14 @@ class ExpectedError:
         return shares
 
     def _forget(self, row: int, label: int) -> None:
-        """Take the weight of an entry away, about which nothing is left to decide."""
+        """Set the weight of an entry to zero, since its decision is made."""
         across = self.factor @ (self.spread[label] @ self.factor[row])
         self.values[:, label] -= self.weights[row, label] * across**2
         self.weights[row, label] = 0.0
 
 
 def _related(correlations: LabelsByLabels | None, n_labels: int) -> list[tuple[Array, Array]]:
-    """Return for every label those it is correlated with, and the squares of the correlations."""
+    """Return for every label its correlated labels, and the squares of the correlations."""
     if correlations is None:
         return [(np.empty(0, np.intp), np.empty(0))] * n_labels
     squares = np.minimum(np.square(correlations), 0.99)
@@ -167,9 +167,9 @@ def _related(correlations: LabelsByLabels | None, n_labels: int) -> list[tuple[A
 
 
 def micro_f1_cut(probabilities: RowsByLabels) -> float:
-    """Find the probability from which on labels are to be predicted for the best expected micro-F1.
+    """Return the probability above which to predict labels for the best expected micro-F1.
 
-    The expected counts of hits and positives stand for their ratio's expectation.
+    The ratio of expected counts approximates the expectation of the ratio.
     """
     falling = np.sort(probabilities, axis=None)[::-1]
     hits = np.cumsum(falling)

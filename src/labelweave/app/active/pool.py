@@ -1,4 +1,4 @@
-"""The rows to choose from: probabilities, what is known, and a factor of a kernel between them."""
+"""The pool of rows to choose from: probabilities, known entries, and a factor of a kernel between rows."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.metrics._inputs import row_observed_counts
 from labelweave.metrics.known_labels import as_score_table, known_labels, label_probabilities
 
-_MOST_ENTRIES = 4_000_000  # of the rows that are looked at
-_MOST_NUMBERS = 16_000_000  # of the covariances of all labels' coefficients, 128 MB
-_MOST_WORK = 10_000_000_000  # products of entries and squares of the rank: some seconds
+_MOST_ENTRIES = 4_000_000  # entries of the considered rows
+_MOST_NUMBERS = 16_000_000  # in the covariances of all labels' coefficients, 128 MB
+_MOST_WORK = 10_000_000_000  # products of entries and squared rank: some seconds
 _RANK = 100
 _MARGIN_ODDS = 2.0  # log-odds of a score of 1, where a model has no probabilities
-_DENSE = 0.5  # share of features that are not 0
+_DENSE = 0.5  # least share of nonzero features of dense rows
 
 
 @dataclass(frozen=True)
 class Pool:
     """Rows to choose from.
 
-    n_rows: how many were given.
-    rows (m,): the numbers of those that are looked at.
+    n_rows: number of rows passed.
+    rows (m,): the indices of the considered rows.
     probabilities, known (m, L)
     names: of the labels; None for numbers.
     features: of the rows, as numbers.
@@ -50,10 +50,10 @@ class Pool:
     features: FeatureMatrix
 
     def factor(self, seed: int) -> Array:
-        """Factorise a kernel between the rows, with a column more for the intercept: shape (m, r)."""
+        """Return a factor of a kernel between the rows, with an intercept column: shape (m, r)."""
         most = min(_MOST_NUMBERS / self.known.shape[1], _MOST_WORK / self.known.size)
         rank = int(np.clip(np.sqrt(most), 2, _RANK))
-        data = self.features.data  # rows are like texts where most of them are 0
+        data = self.features.data  # texts have mostly zeros
         is_sparse = self.features.is_sparse or np.count_nonzero(data) < _DENSE * data.size
         kind, kernel = ("unit", LinearKernel()) if is_sparse else ("standard", RBFKernel(1.0))
         scaled = FeatureScaling.fit(kind, self.features)(self.features).astype(np.float64)
@@ -62,10 +62,10 @@ class Pool:
 
 
 def read_pool(model: Any, X: Any, known: Any, seed: int) -> Pool:
-    """Ask the model for the probabilities of some rows, all if there are few.
+    """Predict the probabilities of rows, or of a sample of many.
 
-    model: fitted, or None where there is none yet.
-    known (n, L): the entries that are known; None for none.
+    model: fitted, or None before the first fit.
+    known (n, L): the known entries; None for none.
     """
     n_rows, names = rows_of(X), _names(model)
     given = None if known is None else LabelMatrix.from_any(known)
@@ -85,8 +85,8 @@ def _names(model: Any) -> list[str] | None:
     form = getattr(innermost(getattr(last, "classifier_", last)), "_form", None)
     if form is not None and form.kind != "labels":
         raise ValueError(
-            f"{type(last).__name__} was fitted to one class a row; next_queries asks about many labels a "
-            "row, so fit the model to a table of labels, one column a class."
+            f"{type(last).__name__} was fitted to one class per row, but next_queries needs many labels per "
+            "row; fit the model to a table of labels, one column per class."
         )
     found = getattr(last, "label_names_", None)
     return None if found is None else [str(name) for name in found]
@@ -98,9 +98,7 @@ def _count_labels(model: Any, X: Any, given: LabelMatrix | None, names: list[str
     if given is not None:
         return given.n_labels
     if model is None:
-        raise ValueError(
-            "Without a model known says which labels there are; give a table, NaN where unknown."
-        )
+        raise ValueError("Without a model known defines the labels; pass a table with NaN where unknown.")
     found = _responses(model, take_rows(X, np.arange(min(2, rows_of(X)))))
     return len(found) if isinstance(found, list) else int(np.asarray(found).reshape(len(found), -1).shape[1])
 
@@ -109,13 +107,13 @@ def _responses(model: Any, X: Any) -> Any:
     respond = getattr(model, "predict_proba", getattr(model, "decision_function", None))
     if respond is None:
         raise ValueError(
-            f"{type(model).__name__} has neither predict_proba nor decision_function; give a model with one."
+            f"{type(model).__name__} has neither predict_proba nor decision_function; pass a model with one."
         )
     return respond(X)
 
 
 def _matched(given: LabelMatrix | None, names: list[str] | None, n_labels: int, n_rows: int) -> LabelMatrix:
-    """Put what is known in the order of the model's labels."""
+    """Return known entries in the order of the model's labels."""
     if given is not None and names is None:
         return given
     if given is not None and names is not None:
@@ -123,7 +121,7 @@ def _matched(given: LabelMatrix | None, names: list[str] | None, n_labels: int, 
         if strange or given.n_labels > n_labels:
             what = f"the label {strange[0]!r}" if strange else f"{given.n_labels} labels"
             raise ValueError(
-                f"known has {what}, but the model has the {n_labels} labels {shown(names)}; give these."
+                f"known has {what}, but the model has the {n_labels} labels {shown(names)}; pass these."
             )
         found, columns = known_labels(given, names, "raise")
         if len(columns) == n_labels and (np.diff(columns) > 0).all():
@@ -137,7 +135,7 @@ def _matched(given: LabelMatrix | None, names: list[str] | None, n_labels: int, 
 
 
 def _drawn(labels: LabelMatrix, most: int, seed: int) -> Array:
-    """Draw rows, half of them among those of which something is known, if there are as many."""
+    """Sample rows, half of them among the rows with known entries, if there are as many."""
     every = np.arange(len(labels))
     if len(labels) <= most:
         return every
@@ -149,7 +147,7 @@ def _drawn(labels: LabelMatrix, most: int, seed: int) -> Array:
 
 
 def _shares(signs: Array) -> RowsByLabels:
-    """Take the shares of positives for probabilities, of one more answer of each kind."""
+    """Estimate probabilities as shares of positives, with one pseudo-count of each sign."""
     shares = ((signs > 0).sum(axis=0) + 1.0) / ((signs != 0).sum(axis=0) + 2.0)
     return np.tile(shares, (len(signs), 1))
 
@@ -160,30 +158,30 @@ def _probabilities(model: Any, X: Any, n_labels: int) -> RowsByLabels:
     else:
         found = expit(_MARGIN_ODDS * as_score_table(_responses(model, X), model, n_labels))
     if not np.isfinite(found).all() or found.min(initial=0.0) < 0 or found.max(initial=0.0) > 1:
-        raise ValueError(f"{type(model).__name__} gives probabilities that are not between 0 and 1.")
+        raise ValueError(f"{type(model).__name__} has probabilities outside 0 to 1.")
     if n_labels > 2 and len(found) and np.allclose(found.sum(axis=1), 1.0) and not _has_many(model):
         raise ValueError(
-            f"{type(model).__name__} has one class a row; next_queries asks about many labels a row, so fit "
-            "the model to a table of labels, one column a class."
+            f"{type(model).__name__} has one class per row, but next_queries needs many labels per row; fit "
+            "the model to a table of labels, one column per class."
         )
     return np.asarray(found, np.float64)
 
 
 def _has_many(model: Any) -> bool:
-    """Say whether a model of another library is one of many labels a row, as far as it says so."""
+    """Whether a model of another library has many labels per row, as far as its attributes show."""
     has_lists = isinstance(getattr(model, "classes_", None), list)
     return has_lists or hasattr(model, "label_names_") or bool(getattr(model, "multilabel_", False))
 
 
 def _features(model: Any, X: Any) -> Any:
-    """Return rows as numbers: as the last step of a pipeline or the classifier of a table gets them."""
+    """Return rows as numbers: the input of a pipeline's last step or of a table model's classifier."""
     if isinstance(model, Pipeline):
         return _features(model[-1], model[:-1].transform(X)) if len(model) > 1 else _features(model[-1], X)
     if isinstance(model, TableModel):
         return model.vectorizer_.transform(X)
     try:
         return FeatureMatrix(X).data
-    except (ValueError, TypeError):  # texts, or cells that the model itself turns into numbers
+    except (ValueError, TypeError):  # texts, or cells that the model itself encodes
         if model is None:
             raise
     inner = innermost(model)
@@ -193,7 +191,7 @@ def _features(model: Any, X: Any) -> Any:
 
 
 def label_correlations(model: Any, n_labels: int) -> LabelsByLabels | None:
-    """Return how the scores of a model's labels go together; None where it learns them one by one."""
+    """Return the correlations of label scores in a model; None where labels are independent."""
     last = model[-1] if isinstance(model, Pipeline) else model
     inner = innermost(getattr(last, "classifier_", last))
     covariance, prior = getattr(inner, "label_covariance_", None), getattr(inner, "prior_", None)

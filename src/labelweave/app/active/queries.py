@@ -1,4 +1,4 @@
-"""``next_queries``: which labels of which rows to ask for next."""
+"""``next_queries``: which labels of which rows to annotate next."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True)
 class Queries:
-    """Entries to ask about, the one that is worth most first.
+    """Entries to annotate, by decreasing gain.
 
     Parameters
     ----------
     rows, labels : ndarray of int, shape (m,)
-        Numbers of rows of the pool and of labels.
+        Indices of rows of the pool and of labels.
     probabilities : ndarray of shape (m,)
-        What the model thinks of them.
+        The model's probabilities of the entries.
     gains : ndarray of shape (m,)
-        What an answer is worth for its cost, in units that only compare within one call; 0 where entries
-        are drawn at random.
+        Expected gain per cost, in units that are only comparable within one call; 0 where entries are drawn
+        at random.
     informs : ndarray of int, shape (m,)
-        Of how many other rows the answer says much: it takes a tenth or more off the variance of their scores
-        for the label.
+        The number of other rows that the answer informs: it reduces the variance of their scores for the
+        label by a tenth or more.
     cut : float
-        The probability from which on labels are predicted for the best micro-F1 that is expected.
+        The probability above which labels are predicted, for the best expected micro-F1.
     label_names : ndarray of str, shape (L,), or None
-        The names of all labels, where they have some.
+        The names of all labels, if they have names.
     """
 
     rows: Array
@@ -55,12 +55,12 @@ class Queries:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """Return pairs of a row's number and a label's name, or number where it has none."""
+        """Iterate over pairs of a row's number and a label's name, or number where it has none."""
         names = self.labels if self.label_names is None else self.label_names[self.labels]
         return iter(zip(self.rows.tolist(), names.tolist(), strict=True))
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame of a line a query.
+        """Return a pandas DataFrame with one row per query.
 
         Returns
         -------
@@ -83,44 +83,43 @@ def next_queries(
     Parameters
     ----------
     model : classifier, Pipeline, TableModel or None
-        Fitted to many labels a row, of this library or with scikit-learn's ``predict_proba`` or
-        ``decision_function``; of scores s without probabilities ``1 / (1 + exp(-2 s))`` is taken.  None
-        where nothing is fitted yet.
+        Fitted to many labels per row, of this library or with scikit-learn's ``predict_proba`` or
+        ``decision_function``; scores s without probabilities count as ``1 / (1 + exp(-2 s))``.  None before
+        the first fit.
     X_pool : {array-like, sparse matrix, DataFrame, list of str} of n rows
-        The rows that may be asked about, as the model takes them.  Of more than 4,000,000 / L rows so many
-        are looked at, drawn at random.
+        The candidate rows, as the model takes them.  Of more than 4,000,000 / L rows a random sample of
+        this size is used.
     n : int
-        How many entries to choose; fewer if fewer are unknown.
+        Number of entries to choose; fewer if fewer are unknown.
     known : array-like of shape (n, L), DataFrame, sparse matrix, lists of tags or LabelMatrix, default=None
-        What is known of the rows, NaN where it is not; known entries are never asked for.  Names are
-        matched with the model's.
+        The known labels of the rows, NaN where unknown; known entries are never chosen.  Names are matched
+        with the model's.
     strategy : {"expected_error", "uncertainty", "random"}, default="expected_error"
-        "expected_error": by how much an answer is expected to lower the errors of all other entries, of
-        correlated labels too where the model couples its labels; batches do not ask twice for the same thing.
-        "uncertainty": probabilities nearest to where the decision turns, in log-odds.  "random": for
-        comparison.
+        "expected_error": the expected error reduction over all other entries, including those of correlated
+        labels if the model has any; batches avoid redundant queries.  "uncertainty": probabilities nearest to
+        the decision threshold, in log-odds.  "random": a baseline.
     cost : array-like of shape (L,) or (n, L), default=None
-        What an answer costs, above 0; gains are divided by it.  None for 1.  Labels that name a Series or
-        the columns of a frame are matched with the model's.
+        Cost of an answer, above 0, which divides gains.  None for 1.  Labels in the index of a Series or
+        the columns of a DataFrame are matched with the model's.
     random_state : int, default=0
-        Draws what is left to chance.
+        Seed of random choices.
 
     Returns
     -------
     Queries
-        The entries, the most useful first.
+        The entries, by decreasing gain.
 
     Raises
     ------
     ValueError
-        If n is below 1, a cost is not above 0, known does not fit, or the model has one class a row.
+        If n is below 1, a cost is not above 0, known does not match, or the model has one class per row.
 
     Notes
     -----
-    Expected errors are computed in closed form, not by fitting the model again, for Gaussian scores around
-    the model's whose prior covariance comes from the features (an RBF kernel of standardised ones, or the
-    cosine where most are 0): see :mod:`labelweave.app.active.expected_error`.  Correlations of labels are
-    those of ``label_covariance_``, of a kernel logistic prior, or of ``label_factors_``.
+    Expected errors are computed in closed form, without refitting the model, for Gaussian scores around the
+    model's with a prior covariance from the features (an RBF kernel of standardized ones, or the cosine if
+    most are 0): see :mod:`labelweave.app.active.expected_error`.  Correlations of labels are those of
+    ``label_covariance_``, of a kernel logistic prior, or of ``label_factors_``.
 
     Examples
     --------
@@ -133,11 +132,11 @@ def next_queries(
     [(3, '1'), (3, '0')]
     """
     if n < 1:
-        raise ValueError(f"n is {n}; it needs to be at least 1.")
+        raise ValueError(f"n is {n}; it must be at least 1.")
     if strategy not in get_args(Strategy):
-        raise ValueError(f"strategy is {strategy!r}; it needs to be one of {', '.join(get_args(Strategy))}.")
+        raise ValueError(f"strategy is {strategy!r}; it must be one of {', '.join(get_args(Strategy))}.")
     if not 0 <= random_state < 2**32:
-        raise ValueError(f"random_state is {random_state}; it needs to be from 0 to {2**32 - 1}.")
+        raise ValueError(f"random_state is {random_state}; it must be between 0 and {2**32 - 1}.")
     pool = read_pool(model, X_pool, known, random_state)
     costs = _read_costs(cost, pool)
     cut = micro_f1_cut(pool.probabilities)
@@ -167,14 +166,14 @@ def _read_costs(cost: Any, pool: Pool) -> RowsByLabels:
     costs = numbers_of(in_order, "cost").astype(np.float64)
     if costs.shape not in ((pool.n_rows, shape[1]), shape[1:]):
         wanted = f"({shape[1]},) or ({pool.n_rows}, {shape[1]})"
-        raise ValueError(f"cost has shape {costs.shape}; it needs to be {wanted}.")
+        raise ValueError(f"cost has shape {costs.shape}; it must be {wanted}.")
     if not (np.isfinite(costs).all() and (costs > 0).all()):
-        raise ValueError("A cost is not a number above 0; give what an answer costs.")
+        raise ValueError("A cost is not a number above 0; every answer needs one.")
     return np.broadcast_to(costs[pool.rows] if costs.ndim == 2 else costs, shape)
 
 
 def _values(strategy: str, pool: Pool, cut: float) -> RowsByLabels:
-    """Value entries: how near probabilities are to the cut, from 1 down to 0; nothing at random."""
+    """Return values of entries: closeness of probabilities to the cut, from 1 to 0; zeros at random."""
     if strategy == "random":
         return np.zeros(pool.known.shape)
     odds = logit(np.clip(pool.probabilities, _LEAST, 1.0 - _LEAST))

@@ -1,4 +1,4 @@
-"""The command line: one file a command.  Nothing outside this folder prints."""
+"""The command line, with one file per command.  No other folder prints."""
 
 import sys
 from typing import Any
@@ -7,7 +7,7 @@ __all__ = ["main"]
 
 
 def main(**options: Any) -> None:
-    """Run the program, or say what is missing for it."""
+    """Run the program, or name the package that is missing."""
     try:
         from labelweave.app.cli.program import main as program
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Where answers go: JSON lines, tables with commas or tabs, Parquet; block by block in every form.
+"""Output of predictions: JSON lines, CSV, TSV, Parquet; every format is written in blocks.
 
 Cells of text tables that a spreadsheet would take for a formula are escaped.
 """
@@ -26,22 +26,22 @@ Record = dict[str, Any]
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
              ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
-_OTHERS = (".xlsx", ".xls", ".ods", ".feather", ".arrow", ".html", ".xml")  # whose readers take no JSON lines
+_OTHERS = (".xlsx", ".xls", ".ods", ".feather", ".arrow", ".html", ".xml")  # no JSON lines
 _LINES_AT_ONCE = 50_000
 _TYPES = {"id": "string", "label": "string", "class": "string", "proven": "bool_"}
 
 
 class Columns(NamedTuple):
-    """The columns of a table of answers: those of its form, and one a label where these are listed."""
+    """The columns of an output table: those of its format, and one per label where these are listed."""
 
     fixed: list[str]
     labels: list[str]
 
 
 class Evaluation(NamedTuple):
-    """How well a model does: notes on what is not counted, counts of rows and labels, and metrics.
+    """An evaluation: notes on what is not counted, counts of rows and labels, and metrics.
 
-    of_labels: makes the numbers of every label.
+    of_labels: computes the metrics of every label.
     """
 
     notes: list[str]
@@ -51,33 +51,32 @@ class Evaluation(NamedTuple):
 
 
 def chosen_format(out: str | None, wanted: str | None) -> str:
-    """Choose the format that was asked for, or else that of the file's suffix, or else JSON lines.
+    """Return the requested format, else that of the file's suffix, else JSON lines.
 
-    Raises click.UsageError if the suffix is that of another format, or if Parquet has no file to go to, or
-    nothing to write it with.
+    Raises click.UsageError if the suffix belongs to another format, or if Parquet lacks a file or pyarrow.
     """
     place = Path((out or "").removesuffix(".gz"))
     if wanted is None and place.suffix.lower() in _OTHERS:
         raise click.UsageError(
-            f"--out {out} ends in {place.suffix}, which is not written; give a name that ends in .csv, .tsv, "
-            ".jsonl or .parquet, or --output-format."
+            f"--out {out} has the unknown suffix {place.suffix}; use .csv, .tsv, .jsonl or .parquet, or "
+            "--output-format."
         )
     format = wanted or _SUFFIXES.get(place.suffix.lower(), "jsonl")
     if format == "parquet":
         if out is None:
-            raise click.UsageError("Parquet goes into a file; give --out FILE.parquet too.")
+            raise click.UsageError("Parquet needs a file; add --out FILE.parquet.")
         try:
             import pyarrow  # noqa: F401
         except ImportError:
             raise click.UsageError(
-                f"{out} needs pyarrow, which is not installed; pip install 'labelweave[app]' brings it, or "
-                "give --out a name that ends in .csv, .tsv or .jsonl."
+                f"{out} needs pyarrow, which is not installed; install labelweave[app], or use a file "
+                "name that ends in .csv, .tsv or .jsonl."
             ) from None
     return format
 
 
 def opened(out: str | None) -> AbstractContextManager[TextIO]:
-    """Open a file that appears when it is complete, or stdout (None or -)."""
+    """Open a file that appears once it is complete, or stdout (None or -)."""
     return nullcontext(sys.stdout) if out in (None, "-") else replaced_file(str(out))
 
 
@@ -96,7 +95,7 @@ def write_answers(records: Iterable[Record], columns: Columns, out: str | None, 
 
 
 def write_csv(records: Sequence[Record]) -> None:
-    """Write a table with commas to stdout, a line a record."""
+    """Write a CSV table to stdout, one line per record."""
     _write_lines(sys.stdout, [list(records[0]), *([*record.values()] for record in records)], ",")
 
 
@@ -106,7 +105,7 @@ def _write_lines(stream: TextIO, lines: Iterable[list[Any]], delimiter: str) -> 
 
 
 def _lines(records: Iterable[Record]) -> Iterator[list[Any]]:
-    """Make the lines of the table: one a label of a record, or one a record."""
+    """Yield the lines of the table: one per label of a record, or one per record."""
     for record in records:
         name, labels = record.pop("id"), record.pop("labels", None)
         probabilities = record.pop("probabilities", {})
@@ -118,7 +117,7 @@ def _lines(records: Iterable[Record]) -> Iterator[list[Any]]:
 
 
 def _cell(value: Any) -> Any:
-    """Write truth values in lower case, nothing for what is not defined, no formulas and no escapes."""
+    """Write booleans in lower case and undefined values as empty cells, and escape formulas."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and math.isnan(value):
@@ -141,9 +140,9 @@ def _write_parquet(records: Iterable[Record], columns: Columns, out: str) -> Non
 
 
 def label_rows(names: Sequence[str], observed: Any, counts: Any, more: Mapping[str, Any]) -> list[Record]:
-    """List the counts of every label, whole ones as such, and their shares.
+    """Return the counts of every label, whole ones as integers, and their ratios.
 
-    counts: has positive, predicted, hits, precision, recall and f1; more: further shares.
+    counts: has positive, predicted, hits, precision, recall and f1; more: further ratios.
     """
     whole = {"observed": observed, "positive": counts.positive, "predicted": counts.predicted,
              "found": counts.hits}  # fmt: skip

@@ -1,6 +1,6 @@
-"""``labelweave queries`` and ``label``: which labels to ask for next, as a table to fill in and as a page.
+"""``labelweave queries`` and ``label``: which labels to annotate next, as a table to fill in or a page.
 
-The table is for ``fit --answers``; the page is served to this machine alone.
+The table is for ``fit --answers``; the page is served to this machine only.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from labelweave.features.feature_matrix import column_means, filled
 _LONGEST_TEXT = 2000
 _HEADER = ("id", "label", "answer", "probability", "informs", "text")
 _HOST = "127.0.0.1"
-_QUICK_ENTRIES = 200_000  # whose first questions are there within a second or two
-_MOST_SHOWN = 100  # features of a row without text
+_QUICK_ENTRIES = 200_000  # whose first questions take a second or two
+_MOST_SHOWN = 100  # features to show of a row without text
 
 TextOf = Callable[[int], str]
 
@@ -59,7 +59,7 @@ def queries(flags: DataFlags) -> None:
     require_writable(out, model, data, answers, flags.xml, *(flags.vectors or ()))
     loaded = open_model(model, flags.key)
     if has_one_class_a_row(loaded):
-        said = "queries asks about many labels a row, and this model predicts one class a row."
+        said = "queries is for many labels per row, but this model predicts one class per row."
         raise click.UsageError(said)
     rows = read_pool_rows(loaded, data, flags)
     known = closed = rows.Y
@@ -67,23 +67,23 @@ def queries(flags: DataFlags) -> None:
         said_of = last_answers(read_answers(answers))
         places = row_places(rows.row_ids, len(rows), answers)
         known = merged(rows.Y, places, said_of, answers)
-        # what nobody could say is not asked again
+        # answers of "unknown" are not asked again
         asked = {entry: "no" if one == UNKNOWN else one for entry, one in said_of.items()}
         closed = merged(rows.Y, places, asked, answers)
     features, how = features_of(loaded, rows.X), {"strategy": flags.strategy, "random_state": flags.seed}
     found = next_queries(classifier_of(loaded), features, flags.count, closed, **how)
     with opened(out) as stream:
-        # names have to come back as they are, where no terminal shows them
+        # names must be matched exactly later, and no terminal shows this file
         lines = _lines(found, rows, visible if stream is sys.stdout else str)
         csv.writer(stream, lineterminator="\n").writerows([_HEADER, *lines])
         stream.flush()
     left = known.shape[0] * known.n_labels - int(known.observed_counts().sum())
     if not len(found):
-        note(f"every entry of {data} is known or was asked about; there is nothing to ask.")
+        note(f"every entry of {data} is known or was asked about; nothing is left to ask.")
     elif out not in (None, "-"):
         note(
             f"{len(found)} of {left} unknown entries are in {out}; fill in the column 'answer' with yes, no "
-            "or unknown, and give it to labelweave fit with --answers."
+            "or unknown, and pass the file to labelweave fit with --answers."
         )
 
 
@@ -97,7 +97,7 @@ def _lines(found: Queries, rows: LabeledData, shown: Callable[[str], str]) -> It
 
 
 def _row_text(rows: LabeledData, row: int) -> str:
-    """Write the columns of a row of a table out; nothing for rows of numbers."""
+    """Return the text of a table's row; empty for rows of numbers."""
     if not hasattr(rows.X, "iloc"):
         return ""
     shown = {name: cell for name, cell in rows.X.iloc[row].items() if not isinstance(cell, np.ndarray)}
@@ -109,11 +109,11 @@ def label(flags: DataFlags) -> None:
     try:
         import uvicorn
     except ImportError:
-        said = "The page to label on needs Starlette and uvicorn: install labelweave[app]."
+        said = "The labeling page needs Starlette and uvicorn: install labelweave[app]."
         raise ImportError(said) from None
     data, new_label = flags.data, flags.new_label
     if not all(name.strip() for name in new_label):
-        raise click.UsageError("--new-label is empty; give the name of a label.")
+        raise click.UsageError("--new-label is empty; pass the name of a label.")
     path = flags.answers or f"{Path(data).stem}.answers.csv"
     refuse_input_as_output(path, data)
     rows, text_of = _rows_to_label(data, flags, list(dict.fromkeys(new_label)))
@@ -125,7 +125,7 @@ def label(flags: DataFlags) -> None:
         with socket.socket() as listening:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((_HOST, flags.port))
-            listening.listen()  # before the address is told, so that an early browser waits
+            listening.listen()  # before the address is printed, so that early requests wait
             own = listening.getsockname()[1]
             app = label_app(session.start(), token, own, f"Labels of {Path(data).name}")
             note(f"label at http://{_HOST}:{own}/{token}/, Ctrl-C ends; answers go to {path}.")
@@ -136,11 +136,11 @@ def label(flags: DataFlags) -> None:
     finally:
         session.close()
     answered = session.state()["answered"]
-    note(f"{answered} answers are in {path}; give them to labelweave fit with --answers {path}.")
+    note(f"{answered} answers are in {path}; pass them to labelweave fit with --answers {path}.")
 
 
 def _rows_to_label(path: str, source: DataFlags, more: list[str]) -> tuple[LabeledData, TextOf]:
-    """Read rows with what is known of their labels, and how to show one."""
+    """Read rows with their known labels, and return a function that shows a row."""
     text_of: TextOf
     if source.format_of(path) != "table":
         rows = read_any(path, source.format_of(path), **source.matrix_keywords())
@@ -151,8 +151,8 @@ def _rows_to_label(path: str, source: DataFlags, more: list[str]) -> tuple[Label
         given = source.columns()
         if given.labels is None and not more:
             raise click.UsageError(
-                "Say which labels there are: --label-column or --labels for columns of the table, or "
-                "--new-label for each that has none."
+                "DATA has no labels; use --label-column or --labels for columns of the table, or --new-label "
+                "for each new label."
             )
         if source.empty_labels is None:
             given = replace(given, empty_labels="unknown")
@@ -166,7 +166,7 @@ def _rows_to_label(path: str, source: DataFlags, more: list[str]) -> tuple[Label
 
 
 def _features_of(rows: LabeledData) -> TextOf:
-    """Show a row by its features that are not 0, the largest first where there are many."""
+    """Show a row by its nonzero features, the largest first if there are many."""
     names = rows.feature_names
 
     def text_of(row: int) -> str:

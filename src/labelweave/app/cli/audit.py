@@ -28,8 +28,8 @@ from labelweave.decisions.automatic import AutoLabelClassifier
 from labelweave.labels import LabelCovariance, LabelMatrix
 
 _EXCLUSIONS = (
-    (["forgotten"], ["false"], "{} says that no label is recorded wrongly, so {} is 0; leave it out."),
-    (["taxonomy"], ["covariance"], "{} and {} both relate the labels; give one of them."),
+    (["forgotten"], ["false"], "{} excludes wrongly recorded labels, so {} is 0; leave it out."),
+    (["taxonomy"], ["covariance"], "{} and {} both relate the labels; use one of them."),
 )
 _SHOWN = 20
 _WIDEST = 24
@@ -39,7 +39,7 @@ _COLUMNS = ["id", "label", "recorded", "probability", "alone", "reasons"]
 def run(flags: DataFlags) -> None:
     refuse(excluded(vars(flags), _EXCLUSIONS))
     if (flags.missed or 0) + (flags.false or 0) >= 1:
-        raise click.UsageError("--missed and --false add up to 1 or more; give shares whose sum is below 1.")
+        raise click.UsageError("--missed and --false add up to 1 or more; use shares whose sum is below 1.")
     data, top, out = flags.data, flags.top, None if flags.out == "-" else flags.out
     is_printed = out is None and flags.output_format is None
     format = chosen_format(out, flags.output_format)
@@ -67,7 +67,7 @@ def run(flags: DataFlags) -> None:
 
 
 def _structure(Y: LabelMatrix, flags: DataFlags) -> Any:
-    """Read how labels are related; True where nothing is known."""
+    """Read the relations between labels; True if there are none."""
     if flags.taxonomy is not None:
         return LabelCovariance.from_taxonomy(read_taxonomy(flags.taxonomy), Y.words, normalized=True)
     return True if flags.covariance is None else read_covariance(flags.covariance, Y.words)
@@ -97,7 +97,7 @@ def _show(found: LabelErrors, ids: Sequence[Any]) -> None:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("row", overflow="fold", max_width=_WIDEST)
-    table.add_column("label, and why it is wrong", overflow="fold")
+    table.add_column("label, and why it may be wrong", overflow="fold")
     table.add_column("recorded")
     table.add_column("wrong", justify="right")
     for place, one in enumerate(found.records()):
@@ -110,7 +110,7 @@ def _show(found: LabelErrors, ids: Sequence[Any]) -> None:
     n, n_labels = found.probabilities.shape
     lines = (
         f"{n} rows, {n_labels} labels; {found.expected:.0f} entries are expected to be wrong: "
-        f"{rates.missed.mean():.2%} of the labels that are there are not recorded, {rates.false.mean():.2%} "
-        "of those that are not there are."
+        f"{rates.missed.mean():.2%} of true labels are not recorded, {rates.false.mean():.2%} of false "
+        "ones are."
     )
     say(click.wrap_text(lines, 79))

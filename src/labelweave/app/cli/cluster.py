@@ -1,4 +1,4 @@
-"""``--dask`` of ``labelweave fit`` and ``evaluate``: workers read files, and fit or measure."""
+"""``--dask`` of ``labelweave fit`` and ``evaluate``: workers read files, and fit or evaluate."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from labelweave.metrics.known_labels import Unknown, known_labels, warn_of_misse
 from labelweave.metrics.summary import TableSums
 
 _LOCAL = "local"
-_SECONDS = 30  # for a scheduler to answer
+_SECONDS = 30  # to connect to a scheduler
 _SIZES = (1, 3, 5)
-_OF_CLASSES = ("accuracy", "mean_reciprocal_rank")  # of rows of a class, not of an inner node
+_OF_CLASSES = ("accuracy", "mean_reciprocal_rank")  # metrics of rows of a class, not of an inner node
 _MEANS = (*_OF_CLASSES, "log_loss", "taxonomic_loss", "parent_accuracy")
 
 
 class OnCluster(NamedTuple):
-    """What a fit on a cluster needs: pairs of rows and labels, and a model.
+    """A fit on a cluster: pairs of rows and labels, and a model.
 
-    label_names: of labels that are to be related.
+    label_names: of labels to relate.
     vectorizer, columns: of a table.
-    feature_names: of other formats that have them.
-    first_feature: from where svmlight files count, 0 or 1.
+    feature_names: of other formats with feature names.
+    first_feature: the first feature index of svmlight files, 0 or 1.
     """
 
     pairs: list[Any]
@@ -61,14 +61,14 @@ class OnCluster(NamedTuple):
 
 
 def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnCluster:
-    """Say how workers read the rows, and make the model that was asked for."""
+    """Define how workers read the rows, and make the requested model."""
     from labelweave.dask.files import files_of, parts_of, with_classes
     from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 
     parts = parts_of(files_of([request.data, *request.flags.more]), BUDGET.get("megabytes", USUAL_BUDGET))
     if request.why_this_model is not None:
         hint(request.why_this_model)
-    hint(f"{client.dashboard_link} shows what the workers do.")
+    hint(f"{client.dashboard_link} shows the workers' progress.")
     n_files = len({part.path for part in parts})
     hint(f"{n_files} file(s) in {len(parts)} partition(s), each read by one worker.")
     read = _pairs(client, parts, request)
@@ -81,7 +81,7 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
 
 
 def run_on_cluster(request: FitRequest) -> int:
-    """Fit a model on a cluster and save it; give the exit code."""
+    """Fit a model on a cluster and save it; return the exit status."""
     from labelweave.dask.models import fit_partitions
     from labelweave.dask.partitions import row_partitions
 
@@ -108,7 +108,7 @@ def _compared(request: FitRequest, ready: OnCluster, models: Mapping[str, Any]) 
 
 
 def cross_validated_on_cluster(request: FitRequest) -> tuple[Comparison, int]:
-    """Measure a model on folds of the rows; count these too, for which they are read once more."""
+    """Cross-validate a model; also count the rows, for which they are read once more."""
     import dask
     from labelweave.dask.waiting import gathered
 
@@ -144,8 +144,8 @@ def connected(where: str) -> Iterator[Any]:
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise click.UsageError(
-            f"--dask {where}: no scheduler answers there ({reason}); give local, local:4, or the address "
-            "that a scheduler writes when it starts, such as tcp://host:8786."
+            f"--dask {where}: no scheduler answers there ({reason}); use local, local:4, or the address "
+            "that a scheduler prints at its start, such as tcp://host:8786."
         ) from None
     with client:
         yield client
@@ -159,7 +159,7 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> OnCluster:
     format = source.format_of(path)
     other = next((part.path for part in parts if source.format_of(part.path) != format), None)
     if other is not None:
-        raise click.UsageError(f"{path} and {other} are of different formats; give files of one.")
+        raise click.UsageError(f"{path} and {other} have different formats; use files of one format.")
     if format != "table":
         options, labels, features = counted_alike(client, parts, format, source.matrix_keywords()), None, None
         first = None if "zero_based" not in options else int(not options["zero_based"])
@@ -180,12 +180,12 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> OnCluster:
 
 @dataclass(frozen=True)
 class FileSums:
-    """What the rows of a file add to the metrics of a model.
+    """Contributions of a file's rows to the metrics of a model.
 
     names: of the labels that are counted.
-    sums: with those that the model does not know behind them; own: without.
-    missed: how many rows have each that the model does not know.
-    known: of classes, the rows where it, or a node above it, is known, and those of a class of the model.
+    sums: including the labels unknown to the model, which come last; own: without them.
+    missed: number of rows with each label unknown to the model.
+    known: for classes, the rows with a known class or inner node, and those with a class of the model.
     """
 
     n_rows: int
@@ -196,10 +196,9 @@ class FileSums:
     known: tuple[int, int] | None = None
 
     def plus(self, other: FileSums, path: str) -> FileSums:
-        """Add the rows of another file, named ``path``."""
         if self.names != other.names:
             raise click.UsageError(
-                f"{path} has other labels than the files before it; give files of the same."
+                f"{path} has other labels than the files before it; use files of the same labels."
             )
         known = (
             self.known and other.known and (self.known[0] + other.known[0], self.known[1] + other.known[1])
@@ -208,7 +207,7 @@ class FileSums:
         return FileSums(self.n_rows + other.n_rows, self.names, sums, own, missed, known)
 
     def evaluation(self) -> Evaluation:
-        """Divide; not to whether parents are right where inner nodes do not tell all of them."""
+        """Compute metrics from sums; without parent accuracy where inner nodes leave parents unknown."""
         metrics, counts = self.sums.table(), self.own.counts
         numbers = Counts(counts.positive, counts.predicted, counts.hit)
         of_labels = partial(label_rows, self.names, counts.observed, numbers, {})
@@ -224,10 +223,10 @@ class FileSums:
 
 
 def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) -> Evaluation:
-    """Measure a model on the rows of files, each read by one worker.
+    """Evaluate a model on the rows of files, each read by one worker.
 
     data: a file, a folder or a pattern.
-    Raises ValueError if a file cannot be read, which is named.
+    Raises ValueError if a file cannot be read; the message names it.
     """
     import dask
     from labelweave.dask.files import files_of
@@ -246,7 +245,7 @@ def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) ->
     with connected(where) as client:
         found = of_files([])
         missed = sorted(set[str]().union(*(part.missed for part in found)))
-        if any(len(part.missed) < len(missed) for part in found):  # sums are of the same labels
+        if any(len(part.missed) < len(missed) for part in found):  # sums must have the same labels
             found = of_files(missed)
     whole = found[0]
     for part, path in zip(found[1:], paths[1:], strict=True):
@@ -260,15 +259,15 @@ def _sums_of(model: Any, path: str, source: DataFlags, missed: Sequence[str]) ->
         data = read_labeled_rows(model, path, source)
         rows = read_rows(model, as_taken(model, data.X), None)
         measure_one = _class_sums if rows.has_classes else _label_sums
-        unknown: Unknown = source.unknown_labels  # of those that are missed who adds up warns
+        unknown: Unknown = source.unknown_labels  # the caller warns of missed ones
         unknown = "kept" if unknown == "missed" else unknown
         return measure_one(rows, truth_of(model, data), unknown, missed)
-    except (ValueError, click.ClickException) as error:  # the file is named in it
+    except (ValueError, click.ClickException) as error:  # the message names the file
         return error
 
 
 def _silent(words: str) -> None:
-    """Say nothing: workers have no terminal."""
+    """Print nothing: workers have no terminal."""
 
 
 def _label_sums(rows: ReportedRows, y: Any, unknown: Unknown, missed: Sequence[str]) -> FileSums:
@@ -280,13 +279,13 @@ def _label_sums(rows: ReportedRows, y: Any, unknown: Unknown, missed: Sequence[s
     _, scores, predicted = all_labels(rows, columns, _silent)
     table = widened(scores, truth, False), widened(predicted, truth)
     sums = TableSums.of(truth, *table, _SIZES, np.ones(len(truth)))
-    if sp.issparse(scores):  # of the best labels alone
+    if sp.issparse(scores):  # only of the best labels
         sums = sums.without(OF_WHOLE_RANKINGS)
     return FileSums(len(rows), names, sums, sums, _counts_behind(truth, len(names)))
 
 
 def _with_missed(truth: LabelMatrix, names: list[str]) -> LabelMatrix:
-    """Have the labels of all files in one order; rows of which something is known lack those of others."""
+    """Use one order of labels for all files; observed rows have the other files' labels as negative."""
     more = sorted(set(names) - set(truth.words))
     seen = np.repeat(row_observed_counts(truth)[:, None] > 0, len(more), axis=1)
     none = sp.csr_array(seen.shape)

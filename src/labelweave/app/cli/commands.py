@@ -1,6 +1,6 @@
-"""The commands but ``fit``, with their flags and help pages.
+"""All commands but ``fit``, with their flags and help pages.
 
-What they do stands in a module each, imported when all flags are understood: help pages import nothing heavy.
+Each command is implemented in a module that is imported once all flags are parsed, to keep help fast.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TABLES = click.Choice(["jsonl", "csv", "tsv", "parquet"])
 
 
 def _command(module: str, function: str = "run") -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of flags and a help page; a function of a module does what it says."""
+    """Make a command with flags and a help page from a function of a module."""
 
     def run(**flags: Any) -> None:
         getattr(import_module(module), function)(DataFlags(**flags))
@@ -46,9 +46,9 @@ def _command(module: str, function: str = "run") -> Callable[[Callable[..., Any]
 
 _model_and_data = with_options(
     click.argument("model"), data_argument,
-    option("--text COLUMN...", "Table: the column of texts, for a pipeline that was fitted to texts."),
-    option("--vectors FILE...", "Table: the vectors of its rows (.npy, .npz, .safetensors), where the model "
-           "takes some that are no column."),
+    option("--text COLUMN...", "Table: the column of texts, for a pipeline fitted to texts."),
+    option("--vectors FILE...", "Table: the vectors of its rows (.npy, .npz, .safetensors), if the model "
+           "takes vectors that are not a column."),
 )  # fmt: skip
 _labelled = with_options(label_column_options, file_options, signed_option)
 _quiet_option = switch("--quiet -q", "Show no progress.")
@@ -56,30 +56,30 @@ _quiet_option = switch("--quiet -q", "Show no progress.")
 
 @_command("labelweave.app.cli.predict")
 @_model_and_data
-@option("--top", "Print so many labels a row, the best first.", type=COUNT)
-@option("--threshold", "Print labels whose probability is above this, or whose score where the model gives "
+@option("--top", "Print this many labels per row, the best first.", type=COUNT)
+@option("--threshold", "Print labels whose probability is above this, or whose score if the model has "
         "no probabilities [without --top: the label set that the model predicts].", type=float)  # fmt: skip
-@switch("--probabilities", "Print probabilities: of everything, or with --top or --threshold in place of "
+@switch("--probabilities", "Print probabilities: of all labels, or with --top or --threshold instead of "
         "scores.")  # fmt: skip
-@option("--reject-below P", "One class a row: print none where the most probable one is less probable.",
+@option("--reject-below P", "One class per row: abstain where the most probable class is less probable.",
         type=click.FloatRange(0, 1))  # fmt: skip
-@switch("--certificates", "label-graph: print of each row whether its labels are proven best, and by how "
-        "much others could score more.")  # fmt: skip
-@option("--terms", "Labels of a hierarchy: print sets with all that is above, or the most specific labels "
+@switch("--certificates", "label-graph: print for each row whether its labels are proven optimal, and the "
+        "largest possible gain in score.")  # fmt: skip
+@option("--terms", "Labels of a hierarchy: print sets with all ancestors, or the most specific labels "
         "only.", type=click.Choice(["closed", "specific"]))  # fmt: skip
 @option("--output-format", "JSON lines, or a table [by the name of --out, else jsonl].", type=_TABLES)
-@option("--out -o FILE", "Write to a file in place of stdout (-): .jsonl, .csv, .tsv or .parquet.")
+@option("--out -o FILE", "Write to a file instead of stdout (-): .jsonl, .csv, .tsv or .parquet.")
 @option("--id COLUMN", "Table: the column that names the rows.")
 @file_options
 @signed_option
 def predict(**flags: Any) -> None:
     """Predict the labels of the rows of a data file.
 
-    Prints the label set that the model predicts, the best first, or the class of
-    each row if the model has one class a row; rows without a name are numbered
-    from zero.  Scores count from the model's thresholds, where it has any; what
-    label sets of a model fitted with --conformal guarantee is told on stderr.  A
-    table needs the feature columns that the model was fitted to, and no labels.
+    Prints the predicted label set of each row, the best label first, or its class
+    if the model has one class per row; rows without a name are numbered from zero.
+    Scores are relative to the model's thresholds, if any; the guarantee of a model
+    fitted with --conformal is printed on stderr.  A table needs the feature columns
+    of the training table, and no labels.
 
     \b
     Examples:
@@ -91,10 +91,10 @@ def predict(**flags: Any) -> None:
 
 @_command("labelweave.app.cli.evaluate")
 @_model_and_data
-@switch("--json as_json", "Print JSON, the numbers of every label too.")
-@switch("--csv as_csv", "Print the numbers of every label, with commas between.")
-@option("--dask local:N|ADDRESS", "Let the workers of a Dask cluster read the files that DATA, a folder or a "
-        "pattern, names, each whole by one worker; without areas under curves of labels, log loss and "
+@switch("--json as_json", "Print JSON, including the metrics of every label.")
+@switch("--csv as_csv", "Print the metrics of every label as CSV.")
+@option("--dask local:N|ADDRESS", "Let the workers of a Dask cluster read the files of DATA, a folder or a "
+        "pattern, one worker per file; without areas under curves of labels, log loss and "
         "calibration.")  # fmt: skip
 @unknown_label_option
 @_labelled
@@ -103,7 +103,7 @@ def evaluate(**flags: Any) -> None:
 
     Labels are matched by name, or by number where a file has no names.  Labels
     and classes that are missing in DATA are not counted.  A table has its labels
-    where the training table had them, unless flags say else.
+    where the training table had them, unless flags override this.
 
     \b
     Examples:
@@ -116,7 +116,7 @@ def evaluate(**flags: Any) -> None:
 
 @_command("labelweave.app.cli.evaluate", "decide")
 @_model_and_data
-@option("--out -o FILE", "Where the model goes.", required=True)
+@option("--out -o FILE", "Path of the model file.", required=True)
 @decision_options
 @unknown_label_option
 @switch("--quiet -q", "Write nothing but warnings and errors.")
@@ -124,10 +124,10 @@ def evaluate(**flags: Any) -> None:
 def decide(**flags: Any) -> None:
     """Tune or calibrate a fitted model on held-out rows.
 
-    Its decisions are made best for a measure, or bounded, or turned to probabilities.
-    DATA are labelled rows that the model was not fitted to, all of which are used;
-    the model stays as it is.  To hold rows out of the training data, give the same
-    flags to fit.
+    Optimizes its decisions for a metric, bounds their errors, or calibrates
+    probabilities.  DATA has labeled rows that were not in the training data, and all
+    of them are used; the model file does not change.  To hold out rows of the
+    training data instead, pass the same flags to fit.
 
     \b
     Examples:
@@ -140,20 +140,20 @@ def decide(**flags: Any) -> None:
 
 @_command("labelweave.app.cli.evaluate", "report")
 @_model_and_data
-@option("--out -o FILE", "Where the page goes (.html).", required=True)
+@option("--out -o FILE", "Path of the page (.html).", required=True)
 @option("--title TEXT", "The heading of the page.")
-@option("--weakest", "The most weak labels to look into.", type=click.IntRange(0), usual=20)
-@option("--examples", "The most rows to show with all their labels.", type=click.IntRange(0), usual=6)
+@option("--weakest", "The largest number of weak labels to analyze.", type=click.IntRange(0), usual=20)
+@option("--examples", "The largest number of rows to show in full.", type=click.IntRange(0), usual=6)
 @unknown_label_option
 @_quiet_option
 @_labelled
 def report(**flags: Any) -> None:
-    """Write a page about a model and how well it does on a data file.
+    """Write an HTML page about a model and its quality on a data file.
 
-    The HTML page says what the model is, its certificate, the metrics, which labels
-    are weak and why, how labels hang together, and shows rows with the words or
-    features that pushed their labels up or down (linear models).  The file needs
-    no other one, no network and no scripts.
+    The page shows the model, its certificate, the metrics, weak labels and why they
+    are weak, correlations of labels, and rows with the words or features that raised
+    or lowered the scores of their labels (linear models).  The file is
+    self-contained, without network access and scripts.
 
     \b
     Examples:
@@ -164,22 +164,22 @@ def report(**flags: Any) -> None:
 
 @_command("labelweave.app.cli.asking", "queries")
 @_model_and_data
-@option("--count -n", "How many entries to ask about.", type=COUNT, usual=50)
-@option("--out -o FILE", "Where the table goes, in place of stdout (-).")
-@option("--strategy", "By how much answers are expected to lower the errors of other entries, by how unsure "
-        "the model is, or any.", type=click.Choice(["expected_error", "uncertainty", "random"]),
+@option("--count -n", "Number of entries to ask about.", type=COUNT, usual=50)
+@option("--out -o FILE", "Path of the table, instead of stdout (-).")
+@option("--strategy", "By the expected error reduction over other entries, by the model's uncertainty, "
+        "or at random.", type=click.Choice(["expected_error", "uncertainty", "random"]),
         usual="expected_error")  # fmt: skip
-@option("--seed", "Draws what is left to chance.", type=SEED, usual=0)
+@option("--seed", "Seed of random choices.", type=SEED, usual=0)
 @answers_option
 @unknown_label_option
 @_labelled
 def queries(**flags: Any) -> None:
-    """Choose which labels of which rows to ask for next.
+    """Choose which labels of which rows to annotate next.
 
-    Writes a table of a line an entry, the most useful first, with the row's text
-    and the model's guess.  Fill in the column 'answer' with yes, no or unknown, and
-    give the file to labelweave fit with --answers.  Entries that are known in DATA
-    or answered in --answers are not asked about.
+    Writes a table with one line per entry, the most useful first, with the row's
+    text and the model's probability.  Fill in the column 'answer' with yes, no or
+    unknown, and pass the file to labelweave fit with --answers.  Entries that are
+    known in DATA or answered in --answers are not asked about.
 
     \b
     Examples:
@@ -190,20 +190,20 @@ def queries(**flags: Any) -> None:
 
 @_command("labelweave.app.cli.asking", "label")
 @data_argument
-@option("--answers FILE", "Where answers go, and where those of earlier times are [DATA's name with "
+@option("--answers FILE", "File to append answers to, with earlier answers [DATA's name with "
         ".answers.csv].")  # fmt: skip
-@option("--new-label NAME...", "Ask about this label, of which DATA say nothing; repeat.")
-@option("--port", "The port [any that is free].", type=click.IntRange(0, 65535), default=0)
+@option("--new-label NAME...", "Ask about this label, which is not in DATA; repeat.")
+@option("--port", "The port [any free port].", type=click.IntRange(0, 65535), default=0)
 @label_column_options
 @column_options
 @file_options
 def label(**flags: Any) -> None:
-    """Serve a page to label on, to this machine alone.
+    """Serve a labeling page, to this machine only.
 
     Asks about the labels of rows whose answers are expected to improve a model
-    most, with the row's text and the model's guess; keys y, n, d (don't know) and u
-    (undo).  Every answer is on the disk before the next question, and the model is
-    fitted behind the page.  Cells that DATA leave blank are unknown.
+    most, with the row's text and the model's probability; keys y, n, d (don't know)
+    and u (undo).  Every answer is on disk before the next question, and the model is
+    refitted in the background.  Blank cells of DATA are unknown.
 
     \b
     Examples:
@@ -215,22 +215,22 @@ def label(**flags: Any) -> None:
 
 @_command("labelweave.app.cli.audit")
 @data_argument
-@option("--top", "Rank so many entries [as many as are expected to be wrong; 20 are shown].",
+@option("--top", "Rank this many entries [the expected number of wrong ones; 20 are shown].",
         type=click.IntRange(0))  # fmt: skip
-@switch("--forgotten", "Labels are forgotten at most: those recorded are right.")
-@option("--missed SHARE", "How many of the labels that are there are not recorded [estimated].",
+@switch("--forgotten", "Labels may only be missing: recorded ones are right.")
+@option("--missed SHARE", "Share of true labels that are not recorded [estimated].",
         type=_SHARE, callback=no_nan)  # fmt: skip
-@option("--false SHARE", "How many of the labels that are not there are recorded [estimated].",
+@option("--false SHARE", "Share of false labels that are recorded [estimated].",
         type=_SHARE, callback=no_nan)  # fmt: skip
-@option("--taxonomy FILE", "A hierarchy over the labels, as for fit: near labels are asked first.")
-@option("--covariance FILE", "A matrix over the labels, as for fit: related labels are asked first.")
-@option("--time-budget SECONDS", "How long the model may take that scores the rows [300].",
+@option("--taxonomy FILE", "A hierarchy over the labels, as for fit: related labels are compared first.")
+@option("--covariance FILE", "A matrix over the labels, as for fit: related labels are compared first.")
+@option("--time-budget SECONDS", "Time for the model that scores the rows [300].",
         type=click.FloatRange(0, min_open=True), callback=no_nan)  # fmt: skip
 @option("--out -o FILE", "Write the entries to a file too (.jsonl, .csv, .tsv or .parquet), or lines to "
         "stdout (-) with --output-format.")  # fmt: skip
 @option("--output-format", "JSON lines, or a table [by the name of --out].", type=_TABLES)
-@option("--jobs", "Threads that grow trees.", type=int)
-@option("--seed", "Fixes folds and trees.", type=SEED, usual=0)
+@option("--jobs", "Threads to grow trees.", type=int)
+@option("--seed", "Seed of folds and trees.", type=SEED, usual=0)
 @_quiet_option
 @label_column_options
 @column_options
@@ -238,10 +238,10 @@ def label(**flags: Any) -> None:
 def audit(**flags: Any) -> None:
     """Find labels of a data file that are probably wrong.
 
-    Rows are scored by models that did not see them (AutoLabelClassifier), and the
-    other labels of a row are asked too.  Shows which entries are probably wrong, the
-    likeliest first, and which related labels speak against what is recorded: how
-    much each adds to the expectation of the label.
+    Rows are scored by out-of-fold models (AutoLabelClassifier), and compared with
+    the other labels of the row.  Shows which entries are probably wrong, the most
+    likely first, and which related labels contradict what is recorded: how much each
+    adds to the expected value of the label.
 
     \b
     Examples:
@@ -253,17 +253,17 @@ def audit(**flags: Any) -> None:
 
 @_command("labelweave.app.cli.inspect")
 @click.argument("model")
-@option("--label NAME", "Show the features that speak for and against this label; of a low-rank model also "
-        "the labels most like it, of a label-graph model those it is tied to.")  # fmt: skip
-@option("--features count", "With --label: how many features of each kind, and labels.", type=COUNT, usual=10)
-@switch("--covariance", "Show how the labels vary together a priori.")
-@switch("--graph", "Show which labels are tied to which, and in which order that was learned.")
-@switch("--thresholds", "Show from which score or probability on each label is predicted.")
-@option("--out -o FILE", "With --covariance or --graph: draw it too (.png, .pdf, .svg).")
+@option("--label NAME", "Show the features with the largest weights for and against this label; for a "
+        "low-rank model also the most similar labels, for a label-graph model its neighbors.")  # fmt: skip
+@option("--features count", "With --label: how many features of each sign, and labels.", type=COUNT, usual=10)
+@switch("--covariance", "Show the prior covariance of labels.")
+@switch("--graph", "Show the edges of the label graph, and the order in which they were learned.")
+@switch("--thresholds", "Show the score or probability above which each label is predicted.")
+@option("--out -o FILE", "With --covariance or --graph: also plot it (.png, .pdf, .svg).")
 @signed_option
 @switch("--json as_json", "Print JSON.")
 def inspect(**flags: Any) -> None:
-    """Say what a model file holds.
+    """Show the contents of a model file.
 
     \b
     Examples:
@@ -277,15 +277,14 @@ def inspect(**flags: Any) -> None:
 @data_argument
 @click.argument("out")
 @option("--to", "Format of OUT [by its name: .arff is mulan].", type=click.Choice(WRITTEN))
-@option("--xml-out FILE", "Mulan: where the label names go [name.xml beside OUT].")
-@switch("--lossy", "Leave out what the format cannot hold, such as names.")
+@option("--xml-out FILE", "Mulan: path of the label names [name.xml next to OUT].")
+@switch("--lossy", "Drop what the format cannot hold, such as names.")
 @file_options
 def convert(**flags: Any) -> None:
-    """Write a data file in another format.
+    """Convert a data file to another format.
 
-    Converts between mulan, hierarchical_arff, xmc and svmlight.  What the new
-    format cannot hold is left out only with --lossy; labels that were not
-    observed are never turned into negative ones.
+    Converts between mulan, hierarchical_arff, xmc and svmlight.  Only --lossy drops
+    what the new format cannot hold; unobserved labels never become negative.
 
     \b
     Examples:
@@ -297,12 +296,12 @@ def convert(**flags: Any) -> None:
 
 @_command("labelweave.app.cli.demo")
 @option("--jobs", "Threads.", type=int, usual=2)
-@option("--rows", "Use so many rows only.", type=COUNT, hidden=True)
+@option("--rows", "Use only this many rows.", type=COUNT, hidden=True)
 @_quiet_option
 def demo(**flags: Any) -> None:
     """Tag Debian packages with the bundled data set.
 
-    Fits several models in one call, a max-margin model in which tags of one
-    facet share what they learn, and one of independent tags; compares them on
-    packages that were set aside; proposes tags for ten packages that have none.
+    Fits several models in one call, a max-margin model with a covariance over tags
+    of one facet, and one of independent tags; compares them on held-out packages;
+    proposes tags for ten untagged packages.
     """

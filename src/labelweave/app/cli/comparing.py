@@ -27,36 +27,36 @@ _FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
 def models_to_compare(
     text: str | None, own: str, are_classes: bool, on_cluster: Collection[str] | None = None
 ) -> list[str]:  # fmt: skip
-    """Read the names of the other models, with commas between; refuse those that cannot be compared.
+    """Read the comma-separated names of the other models; raise for those that cannot be compared.
 
-    on_cluster: the models that can be there; None for data in memory.
+    on_cluster: the models for clusters; None for data in memory.
     """
     names = [] if text is None else [name.strip() for name in text.split(",")]
     for number, name in enumerate(names):
         said = f"--compare names {name}"
         if name not in MODELS:
             close = did_you_mean(name, MODELS)
-            said = f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}.{close}"
+            said = f"--compare names {name!r}, which is not a model; use one of {', '.join(MODELS)}.{close}"
             raise click.UsageError(said)
         if name == own or name in names[:number]:
-            raise click.UsageError(f"{said} twice, with the model that is fitted; name it once.")
+            raise click.UsageError(f"{said} twice, counting the fitted model; name it once.")
         if on_cluster is not None and name not in on_cluster:
-            raise click.UsageError(f"{said}, which --dask does not compare; name {alternatives(on_cluster)}.")
+            raise click.UsageError(f"{said}, which --dask cannot compare; use {alternatives(on_cluster)}.")
         if are_classes and name not in _FOR_CLASSES:
             *first, last = _FOR_CLASSES
-            said += ", which is for many labels a row; with one class a row there are"
+            said += ", which is for many labels per row; with one class per row use"
             raise click.UsageError(f"{said} {', '.join(first)} and {last}.")
     return names
 
 
 def name_of(request: FitRequest) -> str:
-    """Name a model with what decides on its scores."""
+    """Return the name of a model, including its decision flags."""
     deciding = (re.findall("[A-Z][a-z]+", DECISIONS[name])[0].lower() for name in request.decisions)
     return ", ".join([request.model, *deciding])
 
 
 def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -> Comparison:
-    """Compare models on folds of the rows; those of no known class are left out."""
+    """Compare models on folds of the rows, without rows of unknown class."""
     X, y, groups = targets.rows.X, targets.y, targets.rows.groups
     folds = request.flags.compare_folds
     if targets.are_classes:
@@ -75,9 +75,9 @@ def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -
 def on_folds(
     request: FitRequest, models: Mapping[str, Any], compare_all: Callable[..., Comparison]
 ) -> Comparison:  # fmt: skip
-    """Have models compared without their checkpoints, which are of the fit to all rows; tell which is fitted.
+    """Compare models without checkpoints, which belong to the fit of all rows; show which is fitted.
 
-    compare_all: gets the models, the number of folds, and keywords of :func:`labelweave.compare`.
+    compare_all: receives the models, the number of folds, and keywords of :func:`labelweave.compare`.
     """
     folds = request.flags.compare_folds
     if "checkpoint" in request.given:

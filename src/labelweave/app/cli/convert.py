@@ -20,21 +20,21 @@ def run(flags: DataFlags) -> None:
     data, out, xml_out = flags.data, flags.out, flags.xml_out
     read_as = flags.format_of(data)
     if read_as == "table":
-        raise ValueError(f"{data} is a table, which is converted to features only by 'labelweave fit'.")
+        raise ValueError(f"{data} is a table; only 'labelweave fit' converts tables to features.")
     every = {"all_labels": True} if read_as == "xmc" else {}
     rows = read_any(data, read_as, **every, **flags.matrix_keywords())
     format = flags.to or _BY_SUFFIX.get(Path(out.removesuffix(".gz")).suffix.lower())
     if format is None:
         formats = ", ".join(WRITTEN)
-        raise click.UsageError(f"The name {out} does not say its format; give one of {formats} as --to.")
+        raise click.UsageError(f"The name {out} does not determine the format; set --to to one of {formats}.")
     if xml_out is not None and format != "mulan":
-        raise click.UsageError(f"--xml-out goes with mulan only, and {out} is written as {format}.")
+        raise click.UsageError(f"--xml-out is only for mulan, but {out} is written as {format}.")
     refuse_input_as_output(out, data, flags.xml)
     names_out = xml_out or str(Path(out.removesuffix(".gz")).with_suffix(".xml"))
     if format == "mulan":
         refuse_input_as_output(names_out, data, flags.xml)
         if Path(names_out).resolve() == Path(out).resolve():
-            raise click.UsageError(f"--xml-out {names_out} is where the rows go; give another name.")
+            raise click.UsageError(f"--xml-out {names_out} is the file of the rows; use another name.")
     if format in NUMBERED:
         _refuse_loss(rows, format, flags.lossy)
     if format == "mulan":
@@ -47,7 +47,7 @@ def _refuse_loss(rows: LabeledData, format: str, lossy: bool) -> None:
     if rows.Y.has_missing:
         raise ValueError(
             f"The data have unobserved labels, which {format} cannot hold: they would become negative. "
-            "mulan can hold them."
+            "Use --to mulan, which can hold them."
         )
     unused = rows.Y.n_labels > 0 and rows.Y.positive_counts()[-1] == 0
     held = {
@@ -59,4 +59,4 @@ def _refuse_loss(rows: LabeledData, format: str, lossy: bool) -> None:
     }
     lost = [what for what, is_there in held.items() if is_there]
     if lost and not lossy:
-        raise ValueError(f"{format} cannot hold {' and '.join(lost)}; add --lossy to leave that out.")
+        raise ValueError(f"{format} cannot hold {' and '.join(lost)}; add --lossy to drop these.")

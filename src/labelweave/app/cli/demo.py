@@ -1,11 +1,10 @@
 """``labelweave demo``: tags for Debian packages, in one call, and with and without a taxonomy of tags.
 
-The one call has defaults alone, but a time budget and groups: the source packages, of which those to test on
-are others.  The two other models choose one threshold on held-out
-rows, for the best micro-F1.  C has the best micro-F1 in
-cross-validation over the training rows, folds by source package, among 1/8 to 2; how far the taxonomy's
-covariance is pulled towards independent tags (none, half) is what was better on a quarter of the training
-packages.  The test packages had no part in that.
+The one call has only defaults, a time budget and groups: the source packages, which differ between training
+and test rows.  The two other models tune one threshold on held-out rows for micro-F1.  C has the best
+micro-F1 in cross-validation over the training rows, with folds by source package, among 1/8 to 2; the
+shrinkage of the taxonomy's covariance (none, half) was chosen on a quarter of the training packages.  Test
+packages were not used in these choices.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ _METRICS = {
     "precision@5": "precision@5",
     "ndcg@5": "nDCG@5",
     "auc_label": "AUC, mean over tags",
-    "ranking_loss": "ranking loss (low is good)",
-    "hamming_loss": "Hamming loss (low is good)",
+    "ranking_loss": "ranking loss (to minimize)",
+    "hamming_loss": "Hamming loss (to minimize)",
 }
 _PACKAGES = (
     "borgbackup", "foliate", "godot3", "lollypop", "neovim", "podman", "r-cran-ggplot2", "ripgrep",
@@ -58,7 +57,7 @@ def run(flags: DataFlags) -> None:
     X_test, Y_test, _ = _chosen(bunch.X_test, bunch.Y_test, rows, bunch)
     taxonomy = Taxonomy((facet, tag) for facet, tag in bunch.parents)
     click.echo(
-        f"Debian packages: {len(Y)} to learn from, {len(Y_test)} to test on.\n"
+        f"Debian packages: {len(Y)} for training, {len(Y_test)} for testing.\n"
         f"{X.shape[1]} features; {Y.n_labels} tags in {len({facet for facet, _ in bunch.parents})} facets.\n"
     )
     make: Any = MaxMarginClassifier
@@ -76,7 +75,7 @@ def run(flags: DataFlags) -> None:
         watched.fit(X, Y, **({"groups": bunch.source_ids[places]} if name == "one call" else {}))
         seconds = time.perf_counter() - started
         click.echo(f"{name:12} {seconds:6.1f} s   {_words(model)}")
-    click.echo("A gap certifies that the objective is at most that share above its minimum.")
+    click.echo("The duality gap bounds the relative distance of the objective to its minimum.")
     click.echo(f"\nOn the {len(Y_test)} test packages:")
     tables = {
         name: score_table(Y_test, model.decision_function(X_test), model.predict(X_test))
@@ -92,19 +91,19 @@ def _words(model: Any) -> str:
     if isinstance(model, AutoLabelClassifier):
         expected = f"{model.left_out_value_:.4f} +- {model.left_out_error_:.4f}"
         names = [one["name"] for one in model.members_ if one["weight"]]
-        return f"{names[0] if len(names) == 1 else f'{len(names)} models'}; micro-F1 to expect {expected}"
+        return f"{names[0] if len(names) == 1 else f'{len(names)} models'}; expected micro-F1 {expected}"
     inner = model.estimator_
     return f"C={inner.C:<4g} {inner.n_iter_:3d} rounds, duality gap {inner.duality_gap_:.1e}"
 
 
 def _chosen(X: Any, Y: Any, most: int | None, bunch: Any) -> tuple[Any, LabelMatrix, Array]:
-    """Take rows at even steps, as they are sorted by package; say which."""
+    """Select rows at even steps, as they are sorted by package; return these, and their places."""
     places = np.linspace(0, X.shape[0] - 1, min(most or X.shape[0], X.shape[0])).astype(np.intp)
     return X[places], LabelMatrix(Y[places], None, bunch.label_names), places
 
 
 def _frequency_scores(Y: LabelMatrix) -> Array:
-    """Score tags by their frequency; as many as a package has on average are positive."""
+    """Score tags by their frequency; as many as the mean per package are positive."""
     frequencies = Y.positive_counts() / len(Y)
     usual = round(float(frequencies.sum()))
     ordered = np.sort(frequencies)[::-1]

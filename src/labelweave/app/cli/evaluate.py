@@ -1,4 +1,4 @@
-"""``labelweave evaluate``, ``report`` and ``decide``: what labelled rows say of a model, or make of it."""
+"""``labelweave evaluate``, ``report`` and ``decide``: commands for a model and labeled rows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from labelweave.model_files import read_model_file
 
 def run(flags: DataFlags) -> None:
     if flags.as_json and flags.as_csv:
-        raise click.UsageError("--json and --csv are two forms; give one of them.")
+        raise click.UsageError("--json and --csv are two formats; use one of them.")
     loaded = open_model(flags.model, flags.key)
     if flags.dask is None:
         found = _evaluation(loaded, flags.data, flags)
@@ -123,19 +123,19 @@ def report(flags: DataFlags) -> None:
 
 def decide(flags: DataFlags) -> None:
     model, data, out = flags.model, flags.data, flags.out
-    # the model may go where it was, inside of what decides
+    # the output may replace the model, which is inside it
     require_writable(out, data, flags.xml, *(flags.vectors or ()))
     given = {name: vars(flags)[name] for name in DECISIONS if vars(flags)[name] is not None}
     if not given:
-        raise click.UsageError("Give --enforce, --tune-threshold, --calibrate or --conformal.")
+        raise click.UsageError("Use --enforce, --tune-threshold, --calibrate or --conformal.")
     refuse(refused_decisions(given, prefit=True))
     loaded = open_model(model, flags.key)
     has_classes = has_one_class_a_row(loaded)
     if has_classes and "tune_threshold" in given:
-        raise ValueError(f"{model} has one class a row, but --tune-threshold is for many labels a row.")
+        raise ValueError(f"{model} has one class per row, but --tune-threshold is for many labels per row.")
     if guarantee_words(classifier_of(loaded)) is not None:
         raise ValueError(
-            f"{model} holds label sets with a guarantee, which another decision would undo; give the file of "
+            f"{model} holds label sets with a guarantee, which another decision would break; use the file of "
             "the model without --conformal."
         )
     rows = read_labeled_rows(loaded, data, flags)
@@ -156,7 +156,7 @@ def decide(flags: DataFlags) -> None:
 
 
 def _classes(model: Model, rows: LabeledData, source: DataFlags) -> Array:
-    """Give the class of every row as the model calls it; None where it is not known."""
+    """Return the class of every row as the model names it; None where unknown."""
     classifier = classifier_of(model)
     names, truth = [str(name) for name in classifier.classes_], truth_of(model, rows)
     found = known_classes(truth, names, taxonomy_of(classifier), source.unknown_labels)
@@ -165,7 +165,7 @@ def _classes(model: Model, rows: LabeledData, source: DataFlags) -> Array:
 
 
 def _truth(model: Model, rows: LabeledData, source: DataFlags) -> LabelMatrix:
-    """Give the labels of the data in the order of the model, which must all be there."""
+    """Return the labels of the data in the order of the model; raise if labels are missing."""
     names = names_of(model)
     hierarchy = getattr(classifier_of(model), "_hierarchy", None)
     truth, columns = known_labels(rows.Y, names, source.unknown_labels, hierarchy)
@@ -173,6 +173,6 @@ def _truth(model: Model, rows: LabeledData, source: DataFlags) -> LabelMatrix:
     if absent:
         raise ValueError(
             f"{len(absent)} of the model's {len(names)} labels are not in the data, such as "
-            f"{names[absent[0]]!r}; give data with all of them."
+            f"{names[absent[0]]!r}; use data with all of them."
         )
     return truth.select_labels(np.argsort(columns))

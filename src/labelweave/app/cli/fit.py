@@ -1,7 +1,7 @@
 """``labelweave fit`` and ``cross-validate``: their flags, which become one request, and their help pages.
 
-Help shows the flags that most people need, or all of them, in sections.  What fits stands in
-:mod:`labelweave.app.cli.fitting`, which is imported when all flags are understood.
+Help shows the most common flags, or all of them, in sections.  The fits are in
+:mod:`labelweave.app.cli.fitting`, which is imported once all flags are parsed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from labelweave.app.cli.flags import (
 from labelweave.app.cli.messages import require_writable
 from labelweave.app.cli.model_flags import MODELS, ModelFlag, model_flag_options
 
-_MANY = 4  # models that share a flag: it is of all
+_MANY = 4  # models with a flag, from which the help attributes it to most models
 _SECTIONS = {
-    "How labels go together": (
+    "How labels are related": (
         "graph", "taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures", "shrink",
         "label_descriptions", "one_class", "class_paths", "path_separator", "relations", "outside",
     ),
@@ -49,13 +49,13 @@ _ANY, _SEVERAL, _USUAL = "Most models", "Several models", "Options"
 _FEW = ("out", "dry_run", "model", "labels", "label_separator", "label_column", "text", "categorical",
         "numeric", "vectors", "id", "groups", "xml", "time_budget", "jobs", "seed", "folds", "as_json",
         "quiet", "help_all")  # fmt: skip
-_ALL = "labelweave.help_all"  # where a context of click has whether all flags are asked for
-_NARROW = 25  # columns of flags where there are few
+_ALL = "labelweave.help_all"  # key in click's context, true to show all flags
+_NARROW = 25  # columns for flags if there are few
 _GRAPHS = ("learn", "chow-liu", "full", "none")
 
 
 class FitCommand(click.Command):
-    """A command with the flags of all models; after ``--model NAME`` its help has those of this one alone."""
+    """A command with the flags of all models; after ``--model NAME`` its help has only those of this one."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -112,71 +112,70 @@ def _section(name: str, owners: list[str]) -> str:
 
 
 def _graph(text: str) -> str:
-    """Refuse what is neither a word nor a file before the data are read."""
+    """Raise for a value that is neither a word nor a file, before the data are read."""
     if text in _GRAPHS or Path(text).is_file():
         return text
     raise click.BadParameter(
-        f"{text!r} is neither one of {', '.join(_GRAPHS)} nor a file; give a file of lines label,label."
+        f"{text!r} is neither one of {', '.join(_GRAPHS)} nor a file; use a file of lines label,label."
     )
 
 
 _structure_options = with_options(
-    option("--graph learn|chow-liu|full|none|FILE", "label-graph: which labels are scored together: learned "
-           "pairs, the tree of largest mutual information, all pairs, none, or those of a file of lines "
+    option("--graph learn|chow-liu|full|none|FILE", "label-graph: edges between labels: learned pairs, the "
+           "tree of largest mutual information, all pairs, none, or those of a file of lines "
            "label,label[,...] [learn].", callback=reading(_graph)),
-    option("--taxonomy FILE", "Labels obey this hierarchy, with any model, and share what they learn along "
-           "it where the model can: lines parent,child (.csv, .tsv), lines a/b/c, nested JSON (.json), an "
+    option("--taxonomy FILE", "Hierarchy that labels obey, with any model, and that relates them if the "
+           "model supports it: lines parent,child (.csv, .tsv), lines a/b/c, nested JSON (.json), an "
            "ontology (.obo), or a thesaurus in SKOS (.ttl, .nt, .rdf)."),
-    option("--relations NAME,...", "Which relations of an ontology lead from a term to those above it, such "
+    option("--relations NAME,...", "Relations of an ontology that lead from a term to its parents, such "
            "as is_a,part_of [is_a].", callback=reading(lambda text: text.replace(",", " ").split())),
-    option("--outside-taxonomy outside", "What to do with labels that the taxonomy lacks: refuse them, "
-           "leave them out, or keep them as roots [raise].", type=click.Choice(["raise", "drop", "root"])),
-    switch("--data-taxonomy", "The same with the hierarchy that DATA itself holds."),
+    option("--outside-taxonomy outside", "What to do with labels that the taxonomy lacks: raise an error, "
+           "drop them, or keep them as roots [raise].", type=click.Choice(["raise", "drop", "root"])),
+    switch("--data-taxonomy", "Like --taxonomy, with the hierarchy in DATA."),
     option("--covariance FILE", "Prior covariance of the labels: .npy, or .csv with label names."),
-    option("--covariance-from FILE", "Labels vary together as they do in this data file."),
-    option("--signatures FILE", "Labels vary together as over these classes: lines class,label,... (.csv, "
+    option("--covariance-from FILE", "Prior covariance of the labels in this data file."),
+    option("--signatures FILE", "Prior covariance of the labels over classes: lines class,label,... (.csv, "
            ".tsv); a column 'prior' weighs them."),
-    option("--label-descriptions FILE", "What labels are called and described by: lines name,description "
-           "(.csv, .tsv), or names alone. Their texts are a prior, whose strength is learned, and labels "
+    option("--label-descriptions FILE", "Names and descriptions of labels: lines name,description "
+           "(.csv, .tsv), or only names. Their texts are a prior, whose strength is learned, and labels "
            "that DATA lacks are predicted too: LabelTextClassifier, which needs labelweave[text]."),
-    option("--shrink AMOUNT", "Pull the covariance towards independent labels: from 0, not at all, to 1.",
+    option("--shrink AMOUNT", "Shrink the covariance towards independent labels, from 0 (none) to 1.",
            type=click.FloatRange(0, 1), callback=no_nan),
 )  # fmt: skip
 _model_options = with_options(
-    option("--model NAME", "auto combines several models, max-margin gives label sets, kernel-logistic "
-           "probabilities, low-rank learns few factors of many labels, label-graph which labels go together, "
-           "label-tree serves ten thousand labels, binary-relevance is a model of each label alone [auto; "
-           "max-margin with flags that auto has not].", type=click.Choice(list(MODELS)), is_eager=True),
+    option("--model NAME", "auto combines several models, max-margin predicts label sets, kernel-logistic "
+           "probabilities, low-rank learns few factors of many labels, label-graph a graph of labels, "
+           "label-tree is for ten thousand labels, binary-relevance fits one model per label [auto; "
+           "max-margin with flags that auto lacks].", type=click.Choice(list(MODELS)), is_eager=True),
     *model_flag_options(),
     _structure_options,
     decision_options,
-    option("--one-class/--many-labels", "Every row has one class, or none where it is not known; or it has "
+    option("--one-class/--many-labels", "Every row has one class, or none where it is unknown; or it has "
            "any number of labels [many; one with --class-paths, and for kernel-logistic with "
            "--data-taxonomy].", default=None),
     switch("--class-paths", "kernel-logistic: classes are paths such as a/b/c in a taxonomy; shorter ones "
-           "are known in part."),
-    option("--path-separator TEXT", "What stands between the names of a path of --class-paths [found: /, >, "
+           "are partially observed."),
+    option("--path-separator TEXT", "Separator of the names in a path of --class-paths [detected: /, >, "
            "::, | and the like]."),
     option("--label-names A,B,...", "Table: the labels of cells of --labels such as [0, 1, 0]."),
     label_column_options,
-    option("--groups COLUMN", "Table: what rows come from; it stays in one fold."),
+    option("--groups COLUMN", "Table: groups of rows; each is in one fold."),
     answers_option,
     column_options,
-    option("--encoder", "Table: give texts vectors beside their words: static ones, means of fixed vectors "
-           "of tokens (labelweave[text]), as far as they help to predict left-out rows.",
+    option("--encoder", "Table: add vectors of texts to their words: static ones, means of fixed vectors "
+           "of tokens (labelweave[text]), weighted by how much they improve out-of-fold predictions.",
            type=click.Choice(["static"])),
     file_options,
 )  # fmt: skip
 _dask_option = option(
     "--dask local:N|ADDRESS", "Fit on a Dask cluster, of N processes on this machine or that of a scheduler "
     "such as tcp://host:8786: max-margin if no model is named, low-rank, kernel-logistic, label-graph and "
-    "label-tree, for data that do not fit one machine, and auto for what fits each worker. DATA may be "
+    "label-tree, for data that do not fit one machine, and auto for data that fit each worker. DATA may be "
     "several files, a folder or a pattern; Parquet files are read in parts.",
 )  # fmt: skip
 
 
 def _budget(context: click.Context, _: click.Parameter, megabytes: float | None) -> None:
-    """Configure the memory for the rest of the command."""
     from labelweave.foundation.config import config_context
 
     if megabytes is not None:
@@ -194,10 +193,10 @@ _quiet_option = switch("--quiet -q", "Write nothing but warnings and errors.")
 @click.command(cls=FitCommand)
 @data_argument
 @click.argument("more", nargs=-1, metavar="[MORE]...")
-@option("--out -o FILE", "Where the model goes.")
-@switch("--dry-run", "Fit nothing; print what is understood of DATA.")
+@option("--out -o FILE", "Path of the model file.")
+@switch("--dry-run", "Fit nothing; print how DATA is read.")
 @_model_options
-@option("--compare MODEL,...", "Before the fit, compare the model with these others, as they come without "
+@option("--compare MODEL,...", "Before the fit, compare the model with these others, without "
         "flags, on the same folds of DATA: all metrics, seconds, size, "
         "intervals of differences.")  # fmt: skip
 @option("--compare-folds", "Folds of --compare, stratified by labels.", type=click.IntRange(2), usual=5)
@@ -209,8 +208,8 @@ _quiet_option = switch("--quiet -q", "Write nothing but warnings and errors.")
 def fit(context: click.Context, /, data: str, out: str | None, **options: Any) -> None:
     """Fit a model to a data file and save it.
 
-    Labels that are missing in DATA count as not observed.  Ctrl-C saves the best
-    model so far, and none with flags that fit several times.
+    Labels that are missing in DATA are unobserved.  Ctrl-C saves the best model so
+    far, or none with flags that fit several times.
 
     \b
     Examples:
@@ -236,21 +235,21 @@ def fit(context: click.Context, /, data: str, out: str | None, **options: Any) -
 @click.command("cross-validate", cls=FitCommand)
 @data_argument
 @click.argument("more", nargs=-1, metavar="[MORE]...")
-@option("--folds", "How many parts the rows are divided into, stratified by labels.",
+@option("--folds", "Number of folds, stratified by labels.",
         type=click.IntRange(2), usual=5)  # fmt: skip
-@switch("--json as_json", "Print JSON, the values of every fold too.")
+@switch("--json as_json", "Print JSON, including the values of every fold.")
 @_model_options
 @_dask_option
 @_memory_option
 @_quiet_option
 def cross_validate(data: str, folds: int, as_json: bool, **options: Any) -> None:
-    """Measure a model by cross-validation, and save none.
+    """Cross-validate a model, without saving one.
 
-    The model is fitted to all parts of the rows but one and measured on that one,
-    in turn.  Prints the mean of every metric and its 95 % interval, which allows
-    for parts that share training rows.  Features of a table (words and their
-    frequencies, categories, means) are made once, of all rows, without a look at
-    labels; only the weight of --encoder is chosen by them, once too.
+    Fits the model to all folds but one and evaluates it on that fold, in turn.
+    Prints the mean of every metric and its 95 % interval, which accounts for shared
+    training rows.  Features of a table (words and their frequencies, categories,
+    means) are computed once, from all rows, without the labels; only the weight of
+    --encoder depends on labels, and is also chosen once.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What ``labelweave fit`` was asked for, in one record, and what makes no sense together."""
+"""A request to ``labelweave fit`` in one record, and the combinations of flags that are invalid."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ _SOURCES = ("taxonomy", "data_taxonomy", *_COVARIANCES)
 _STRUCTURES = (*_SOURCES, "class_paths")
 _TEXTS = "label_descriptions"
 RELATIONS = (*_STRUCTURES, "shrink", _TEXTS)
-_OWNERS = {  # flags of structures, and which parameter a model must have for them
+_OWNERS = {  # flags of label structures, and the parameter that a model must have for them
     **dict.fromkeys((*_SOURCES, "shrink"), "label_covariance"),
     "class_paths": "taxonomy",
     "graph": "graph",
     _TEXTS: "label_mean",
 }
-_NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that say nothing unless another is so
+_NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that need a value of another flag
     "gamma": {"kernel": ("rbf", "polynomial", "laplacian")},
 }
 _OF_PARTS = {"kernel": "polynomial", "hyperparameters": "learn", "graph": "learn"}
-_OF_KERNEL_MATRICES = ("max-margin", "low-rank")  # models whose kernel_rank stands for one
-_CHOICES = tuple(  # flags by which a model is chosen by cross-validation
+_OF_KERNEL_MATRICES = ("max-margin", "low-rank")  # models where kernel_rank implies one
+_CHOICES = tuple(  # flags that choose a model by cross-validation
     flag for flag, owners in model_table().flags.items() if any(one.is_choice for one in owners.values())
 )
-_BOTH_DESCRIBE = "{} and {} both describe the labels; give one of them."
+_BOTH_DESCRIBE = "{} and {} both describe the labels; use one of them."
 _EXCLUSIONS: tuple[Exclusion, ...] = (
     (("dask",), ("data_taxonomy", "class_paths", _TEXTS, "answers", "label_names", "no_header", "dry_run",
       "groups", "encoder"),
-     "{1} is for data in memory, and does not go with --dask."),
+     "{1} is for data in memory, and cannot be combined with --dask."),
     (("dask",), _CHOICES, "--dask takes one --rank and --regularization, not a choice of several."),
-    (("class_paths",), ("many_labels",), "{} has one class a row, which {} rules out."),
+    (("class_paths",), ("many_labels",), "{} has one class per row, which {} excludes."),
     (("one_class", "class_paths"), ("label_separator",),
-     "{1} lists several labels a row, but {0} wants one class."),
+     "{1} lists several labels per row, but {0} needs one class."),
     (_STRUCTURES, _STRUCTURES, _BOTH_DESCRIBE),
     (("groups",), (*DECISIONS, *_STRUCTURES, _TEXTS),
-     "{} is for one model by itself, and does not go with {}."),
+     "{} is only for a single model, and cannot be combined with {}."),
     ((_TEXTS,), (*_COVARIANCES, "class_paths", "shrink", "tie", "label_covariance"), _BOTH_DESCRIBE),
     ((_TEXTS,), tuple(DECISIONS),
-     "{} does not go with {}, which has no rows for labels that DATA lacks; give --threshold."),
-    ((_TEXTS,), _CHOICES, "{} goes with one --rank and --regularization, not with a choice of several."),
-    *(((one,), (several,), "{} and {} name the same thing; give one of them.")
+     "{} cannot be combined with {}, which has no rows for labels that DATA lacks; use --threshold."),
+    ((_TEXTS,), _CHOICES, "{} needs one --rank and --regularization, not a choice of several."),
+    *(((one,), (several,), "{} and {} set the same parameter; use one of them.")
       for one, several in LISTED.items()),
-    (("threshold",), DECIDING, "{} and {} both set thresholds; give one of them."),
+    (("threshold",), DECIDING, "{} and {} both set thresholds; use one of them."),
 )  # fmt: skip
-_USUAL, _OTHERWISE = "auto", "max-margin"  # where no model is named, and with flags of its own
-_OF_TEXTS = "kernel-logistic"  # and with descriptions of labels
-_APART = f"{_USUAL} is for rows that fit each worker, and on a cluster taken where it is named"
+_USUAL, _OTHERWISE = "auto", "max-margin"  # default model, and the default with its flags
+_OF_TEXTS = "kernel-logistic"  # default with descriptions of labels
+_APART = f"on a cluster {_USUAL} needs rows that fit each worker, and is used only where it is named"
 
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What ``labelweave fit`` was asked for.
+    """A request to ``labelweave fit``.
 
-    one_class: whether every row has one class; None if no flag says it.
-    why_this_model: what to say of the choice of a model that no flag names.
-    tree: the taxonomy of a file, when it is read.
+    one_class: whether every row has one class; None if no flag sets it.
+    why_this_model: the reason of a choice of model that no flag names.
+    tree: the taxonomy of a file, once it is read.
     """
 
     data: str
@@ -89,32 +89,31 @@ class FitRequest:
 
     @property
     def is_model_named(self) -> bool:
-        """Whether the model is asked for, and not chosen by the other flags."""
+        """Whether a flag names the model, rather than other flags implying it."""
         return self.flags.model is not None
 
     @property
     def fits_groups(self) -> bool:
-        """Whether a model is fitted, not only compared, by folds of groups."""
+        """Whether a model is fitted, not only compared, with folds of groups."""
         return bool(self.flags.groups) and self.flags.dry_run is not None
 
     @property
     def given(self) -> dict[str, Any]:
-        """The flags of constructors."""
+        """The flags that set constructor parameters."""
         flags = {flag: getattr(self.flags, flag) for flag in model_table().flags}
         return {flag: value for flag, value in flags.items() if value is not None}
 
     @property
     def decisions(self) -> dict[str, Settings]:
-        """The settings of what decides on the scores, by flag."""
+        """The settings of decision flags, by flag."""
         flags = {name: getattr(self.flags, name) for name in DECISIONS}
         return {name: settings for name, settings in flags.items() if settings is not None}
 
     def first(self, names: Iterable[str]) -> str | None:
-        """Name the first flag that is given."""
         return next((name for name in names if is_given(getattr(self.flags, name))), None)
 
     def with_model_of_flags(self) -> FitRequest:
-        """Take max-margin where no model is named and a flag is for it, or fits a model several times."""
+        """Use max-margin where no model is named and a flag belongs to it, or fits a model several times."""
         table = model_table()
         if self.flags.label_descriptions and not self.is_model_named:
             return replace(self, model=_OF_TEXTS)
@@ -124,7 +123,7 @@ class FitRequest:
         )
         sources = [
             one for one in (*_SOURCES, "shrink") if one != "taxonomy" or not is_usual
-        ]  # but obeyed then
+        ]  # auto obeys it only
         flags = [
             *(flag for flag in others if _OTHERWISE in table.flags[flag]),
             *(flag for flag in sources if is_given(getattr(self.flags, flag))),
@@ -137,7 +136,7 @@ class FitRequest:
         return self if self.flags.dask is None else self.otherwise(_APART)
 
     def otherwise(self, reason: str) -> FitRequest:
-        """Take max-margin for a reason, where no model is named and it has all the flags."""
+        """Use max-margin for a reason, where no model is named and it has all the flags."""
         owners = model_table().flags
         is_settled = self.is_model_named or self.fits_groups
         if is_settled or any(_OTHERWISE not in owners[flag] for flag in self.given):
@@ -146,7 +145,7 @@ class FitRequest:
         return replace(self, model=_OTHERWISE, why_this_model=said)
 
     def check(self) -> None:
-        """Ask the classifier whether its parameters make sense; small structures stand for those to read."""
+        """Validate the classifier's parameters; small structures replace those to read."""
         from labelweave.decisions import LabelTextClassifier
         from labelweave.kernels import Kernel
         from labelweave.labels import LabelCovariance, Taxonomy
@@ -163,7 +162,7 @@ class FitRequest:
         try:
             model._validate_params()
             if isinstance(kernel := getattr(model, "kernel", None), Kernel):
-                kernel.parameter_names()  # which checks them
+                kernel.parameter_names()  # validates parameters
             if self.flags.dask is not None:
                 import_module("labelweave.dask").refuse_in_memory(model)
             if is_of_texts:
@@ -177,18 +176,16 @@ class FitRequest:
     def classifier(self, found: Mapping[str, Any]) -> Any:
         """Make the classifier of the flags.
 
-        found: what further flags say about labels, as keywords of its constructor.
+        found: label structures of further flags, as keywords of its constructor.
         """
         return class_of(self.model)(**model_table().keywords(self.model, self.given, found))
 
     @property
     def tree_file(self) -> Any:
-        """The file of the taxonomy of the labels, or None."""
         return self.flags.taxonomy or self.decisions.get("enforce", {}).get("taxonomy")
 
     @property
     def relates_labels(self) -> bool:
-        """Whether a flag says how labels vary together."""
         return self.first(_SOURCES) is not None
 
     @property
@@ -200,62 +197,62 @@ class FitRequest:
         return any(name in self.given for name in model_table().choices(self.model))
 
     def value(self, flag: str) -> Any:
-        """Find the value of a flag, or what the constructor takes without it; None if it has none such."""
+        """Return the value of a flag, or the constructor's default; None if it has none."""
         if flag == "graph":
             return (self.flags.graph or "learn") if self.has("graph") else None
         parameter = model_table().of(self.model).get(flag)
         return self.given.get(flag, None if parameter is None else parameter.default)
 
     def has(self, parameter: str) -> bool:
-        """Whether the model takes a structure of labels, such as ``"label_covariance"``."""
+        """Whether the model has a label structure, such as ``"label_covariance"``."""
         return self.model in model_table().objects.get(parameter, ())
 
 
 def _why_not_together(request: FitRequest) -> Iterator[str]:
-    """Refuse what is more than a pair of flags; of parameters of the classifier it is asked."""
+    """Yield reasons that involve more than a pair of flags; the classifier validates its parameters."""
     covariances = _COVARIANCES if request.has("taxonomy") else _SOURCES
     if request.flags.dask is None and request.flags.more:
-        yield f"{request.flags.more[0]} is a second data file; --dask takes several, without it give one."
+        yield f"{request.flags.more[0]} is a second data file; use one file, or --dask."
     if request.flags.path_separator is not None and not request.flags.class_paths:
-        yield "--path-separator divides the classes of --class-paths; give that too."
+        yield "--path-separator splits the classes of --class-paths; add --class-paths."
     if request.flags.path_separator == "":
-        yield "--path-separator is empty; give what stands between the names of a path, such as ' > '."
+        yield "--path-separator is empty; use the separator of the names in a path, such as ' > '."
     for name in ("relations", "outside"):
         if getattr(request.flags, name) and not request.tree_file:
-            yield f"{flag_of(name)} is of a taxonomy in a file; give --taxonomy FILE too."
+            yield f"{flag_of(name)} is for a taxonomy in a file; add --taxonomy FILE."
     if request.flags.shrink is not None and not request.first(covariances):
-        yield f"--shrink has no covariance to shrink; give one of {', '.join(map(flag_of, covariances))} too."
+        yield f"--shrink has no covariance to shrink; add one of {', '.join(map(flag_of, covariances))} too."
     if request.first(covariances) and "label_covariance" in request.given:
         yield _BOTH_DESCRIBE.format("--label-covariance", flag_of(str(request.first(covariances))))
     if request.chooses_rank and set(LISTED) <= set(request.given):
         choosing = next(flag for flag in _CHOICES if flag in request.given)
         yield (
-            f"--rank and --regularization leave nothing to choose for {flag_of(choosing)}; give --ranks or "
+            f"--rank and --regularization leave nothing to choose for {flag_of(choosing)}; use --ranks or "
             "--regularizations."
         )
     several = [name for name in DECIDING if name in request.decisions]
     if request.flags.dask is not None and "checkpoint" in request.given and several:
-        yield f"--checkpoint keeps one fit on a cluster, but {flag_of(several[0])} fits several times."
+        yield f"--checkpoint stores only one fit on a cluster, but {flag_of(several[0])} fits several times."
     yield from refused_decisions(request.decisions)
 
 
 def _why_not_owners(request: FitRequest) -> Iterator[str]:
-    """Refuse flags of other models, and models that are fitted in memory alone."""
+    """Yield flags of other models, and models that only fit in memory."""
     table, model = model_table(), request.model
     if request.flags.dask is not None and model not in models_on_clusters():
-        yield f"--dask goes with --model {alternatives(models_on_clusters())}, not with {model}."
+        yield f"--dask requires --model {alternatives(models_on_clusters())}, not {model}."
     owners = {flag: list(table.flags[flag]) for flag in request.given}
     owners |= {f: list(table.objects[p]) for f, p in _OWNERS.items() if request.first([f])}
     owners |= {"groups": [_USUAL]} if request.fits_groups else {}
     if request.flags.dask is None:
-        owners.pop("taxonomy", None)  # which any model can obey
+        owners.pop("taxonomy", None)  # any model can obey it
     for flag, models in owners.items():
         if model not in models and not (flag == "seed" and request.decisions):
-            yield f"{flag_of(flag)} goes with --model {alternatives(models)}, not with {model}."
+            yield f"{flag_of(flag)} requires --model {alternatives(models)}, not {model}."
 
 
 def _why_not_needs(request: FitRequest) -> Iterator[str]:
-    """Refuse flags that the values of others leave without a meaning."""
+    """Yield flags that have no effect with the values of others."""
     needs = {flag: _NEEDS[flag] for flag in request.given if flag in _NEEDS}
     for flag, parameter in model_table().of(request.model).items():
         if flag in request.given and (parts := [part for part in parameter.parts if part in _OF_PARTS]):
@@ -269,4 +266,4 @@ def _why_not_needs(request: FitRequest) -> Iterator[str]:
         known = {other: value for other, value in values.items() if value is not None}
         if known and not any(value in others[other] for other, value in known.items()):
             ways = " or ".join(f"{flag_of(other)} {alternatives(others[other])}" for other in known)
-            yield f"{flag_of(flag)} goes with {ways}, not with {next(iter(known.values()))}."
+            yield f"{flag_of(flag)} requires {ways}, not {next(iter(known.values()))}."

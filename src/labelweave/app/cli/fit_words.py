@@ -1,4 +1,4 @@
-"""What ``labelweave fit`` says: its progress, a summary, and why it ended early if it did."""
+"""Output of ``labelweave fit``: progress, a summary, and the reason of an early end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SIGNS = {1: "together", -1: "apart", 0: "by row"}
 
 
 def show_progress(estimator: Any, n_rows: int, title: str = "fitting") -> Any:
-    """Let an estimator, or one that decides on its scores, show the progress of its fits to so many rows."""
+    """Show the progress of an estimator's fits to this many rows, also inside a meta-classifier."""
     stderr, n_fits = console(stderr=True), _count_fits(estimator, n_rows)
     shown = (
         GapBar(stderr, title, n_fits) if stderr.is_terminal else GapLines(title, n_fits=n_fits, write=note)
@@ -54,7 +54,7 @@ def show_progress(estimator: Any, n_rows: int, title: str = "fitting") -> Any:
 
 
 def _count_fits(estimator: Any, n_rows: int) -> int:
-    """Count the fits of the classifier that scores: one a held-out part and one of all rows."""
+    """Count the fits of the scoring classifier: one per fold and one to all rows."""
     if not isinstance(estimator, DecisionClassifier):
         return 1
     if isinstance(estimator, HierarchicalClassifier | LabelTextClassifier):
@@ -68,7 +68,7 @@ def _count_fits(estimator: Any, n_rows: int) -> int:
 
 
 class ReadLines:
-    """Say how many rows of a table were read, in a line every few seconds."""
+    """Print the number of rows read from a table, in one line every few seconds."""
 
     def __init__(self, path: str) -> None:
         self.path, self.last = path, time.monotonic()
@@ -80,7 +80,7 @@ class ReadLines:
 
 
 class GapBar(GapCallback):
-    """Show a bar, for terminals; it vanishes at the end."""
+    """Show a progress bar on terminals, which disappears at the end."""
 
     def __init__(self, on: Console, title: str = "fitting", n_fits: int = 1) -> None:
         super().__init__(title, n_fits)
@@ -101,9 +101,9 @@ class GapBar(GapCallback):
 
 
 class End(NamedTuple):
-    """The end of a fit: to how many rows it was, and what fits said of early ends, that to all rows last.
+    """The end of a fit: its number of rows, and the warnings of early ends, with the final fit last.
 
-    has_gaps: whether features of the rows are missing.
+    has_gaps: whether features of rows are missing.
     """
 
     n_rows: int
@@ -114,7 +114,7 @@ class End(NamedTuple):
 
 @contextmanager
 def endings() -> Iterator[list[Warning]]:
-    """Keep what fits say of their early ends, instead of showing it at once."""
+    """Collect the warnings of fits that end early, instead of showing them at once."""
     said: list[Warning] = []
     with warnings.catch_warnings():
         shown = warnings.showwarning
@@ -133,12 +133,12 @@ def save_fit(
     model: Any, request: FitRequest, end: End, vectorizer: Any, columns: Any, feature_names: Any,
     known: Mapping[str, Any],
 ) -> int:  # fmt: skip
-    """Save a fitted model and say what came of it; give the exit code.
+    """Save a fitted model and print a summary; return the exit status.
 
-    vectorizer, columns: of a table; known: what the classifier keeps of rows of other formats.
+    vectorizer, columns: of a table; known: attributes that the classifier stores of other formats.
     """
     if columns is not None and isinstance(columns.labels, str) and model._form.kind == "labels":
-        for layer in layers(model):  # in Python too its predictions are lists, as the cells were
+        for layer in layers(model):  # predictions in Python are lists, like the cells
             layer._form = replace(layer._form, container="tags", frame=FrameForm("builtins"))
     whole = model if vectorizer is None else TableModel.of_fitted(vectorizer, model, columns)
     if vectorizer is None:
@@ -158,7 +158,7 @@ def save_fit(
         note(f"warning: {why}")
     if facts.learning and facts.learning.status == "iteration_limit":
         note(
-            f"warning: hyper-parameters could still improve after --max-learning-iter "
+            f"warning: hyper-parameters may still improve after --max-learning-iter "
             f"{innermost(model)._search.max_learning_iter} evaluations; raise it."
         )
     return 0
@@ -182,7 +182,7 @@ def _print_summary(model: Any, end: End, out: str) -> None:
 
 
 def part_lines(facts: ModelFacts, most: int) -> list[str]:
-    """List the cliques of a graph, at most so many, and the members of a combination."""
+    """Return lines of a graph's cliques, up to ``most``, and of a combination's members."""
     lines = tie_lines(facts.graph.cliques, most) if facts.graph else []
     if not facts.combination:
         return lines
@@ -190,9 +190,9 @@ def part_lines(facts: ModelFacts, most: int) -> list[str]:
     width = max(len(one["name"]) for one in members)
     return [
         *lines,
-        "weight  left-out loss  seconds  member",
+        "weight  out-of-fold loss  seconds  member",
         *(
-            f"{one['weight']:6.2f}  {one['left_out_loss']:13.4f}  {one['seconds']:7.1f}  "
+            f"{one['weight']:6.2f}  {one['left_out_loss']:16.4f}  {one['seconds']:7.1f}  "
             f"{one['name']:{width}}  {one['words']}"
             for one in members
         ),
@@ -200,7 +200,7 @@ def part_lines(facts: ModelFacts, most: int) -> list[str]:
 
 
 def tie_lines(ties: list[Section], most: int) -> list[str]:
-    """Write cliques, a line each; of more than ``most`` the last line says how many are left out."""
+    """Return one line per clique, up to ``most``, and a last line that counts the others."""
     lines = [
         f"{tie.weight:10.4f}  {_SIGNS[tie.sign] if len(tie.labels) == 2 else '':9}"
         + one_line(", ".join(tie.labels))

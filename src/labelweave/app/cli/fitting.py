@@ -1,4 +1,4 @@
-"""From a request to a fitted model in a file: read rows, compare, fit, save, and say what came of it."""
+"""From a request to a model file: read rows, compare, fit, save, and print a summary."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import words_on_alike
 from labelweave.labels.written_labels import PLACES
 
-_LARGEST_AT_ONCE = 2**26  # bytes of a table, beyond which it is read in blocks
-_PACKED = 4  # times as large as their file are the cells of a compressed one
+_LARGEST_AT_ONCE = 2**26  # bytes larger tables are read in blocks
+_PACKED = 4  # ratio of cells to file size of compressed files
 _BLOCK_ROWS = 20_000
 _INDENT, _MOST_LISTED, _FIRST_ROWS = 14, 20, 3
 
 
 class Prepared(NamedTuple):
-    """What a fit needs: rows and their targets, means of features with gaps, a model, columns of a table.
+    """The input of a fit: rows, targets, means of features with missing values, model, columns of a table.
 
-    request: with the model that the data can have.
+    request: with a model that suits the data.
     """
 
     request: FitRequest
@@ -72,9 +72,9 @@ class Prepared(NamedTuple):
 
 
 class TrainingRows(NamedTuple):
-    """Rows to train on, and what the columns of a table were, in words too; None for other formats.
+    """Training rows, and the columns of a table, also in words; None for other formats.
 
-    is_listed: whether rows are of a format in which each lists its labels, however many.
+    is_listed: whether the format lists any number of labels per row.
     """
 
     data: LabeledData
@@ -102,18 +102,18 @@ def prepared(request: FitRequest) -> Prepared:
     request = relations.with_obedience(request, targets)
     relations.hint_at_classes(targets, request)
     if (doubts := rows.Y.doubts) is not None:
-        hint(f"{doubts.nnz} entries of the label columns are neither 0 nor 1, and taken as probabilities.")
+        hint(f"{doubts.nnz} entries of the label columns are neither 0 nor 1, and are read as probabilities.")
     if targets.are_classes and len(targets.names) > 2 and "tune_threshold" in request.decisions:
         raise click.UsageError(
-            "--tune-threshold is for many labels a row, but rows have one of several classes here; leave it "
-            "out, or give --many-labels."
+            "--tune-threshold is for many labels per row, but rows have one of several classes here; leave "
+            "it out, or add --many-labels."
         )
     model = relations.model_of_targets(request, targets, columns)
     return Prepared(request, rows, means, has_gaps, targets, model, columns, words)
 
 
 def _with_classes(request: FitRequest, read: TrainingRows) -> FitRequest:
-    """Take labels for classes where every row has just one, in a cell that is no list, and no flag tells."""
+    """Read labels as classes if every row has just one, in a cell that is no list, and no flag decides."""
     source, Y = request.flags, read.data.Y
     is_told = request.one_class is not None or source.graph or any(getattr(source, n) for n in RELATIONS)
     says_labels = source.answers or source.empty_labels or request.decisions or "threshold" in request.given
@@ -130,30 +130,30 @@ def _with_classes(request: FitRequest, read: TrainingRows) -> FitRequest:
 
 
 def _answered(rows: LabeledData, path: str) -> LabeledData:
-    """Put answers into the labels; say which labels the data do not have."""
+    """Add answers to the labels, and print which labels the data lack."""
     found = with_answers(rows.Y, rows.row_ids, path)
     added = [] if found.names is None else [str(name) for name in found.names[rows.Y.n_labels :]]
     if not found.n_labels:
-        raise ValueError(f"{path} has no answer and the data have no labels, so there is nothing to learn.")
+        raise ValueError(f"{path} has no answers and the data have no labels, so there is nothing to learn.")
     if added and rows.Y.n_labels:
-        hint(f"{path} names labels that the data do not have: {', '.join(map(repr, added[:10]))}.")
+        hint(f"{path} names labels that the data lack: {', '.join(map(repr, added[:10]))}.")
     return replace(rows, Y=found)
 
 
 def _suited(request: FitRequest, targets: relations.Targets) -> FitRequest:
-    """Take another model than the usual one where the data are too large for it, or too few."""
+    """Replace the default model where the data are too large for it, or too few."""
     n_rows, n_entries = len(targets.y), len(targets.y) * len(targets.names)
     if request.model == "auto" and n_rows < 2:
-        return request.otherwise(f"{request.data} has {n_rows} row(s) with labels and auto needs 2")
+        return request.otherwise(f"{request.data} has {n_rows} row(s) with labels but auto needs 2")
     if request.model == "auto" and n_entries > LARGEST_TABLE:
         return request.otherwise(
-            f"{n_rows} rows of {len(targets.names)} labels are more than auto writes out, {LARGEST_TABLE:.0e}"
+            f"{n_rows} rows of {len(targets.names)} labels exceed auto's limit, {LARGEST_TABLE:.0e} entries"
         )
     return request
 
 
 def show_data(request: FitRequest) -> int:
-    """Print what is understood of the data: format, columns, labels with their counts, the first rows."""
+    """Print how the data are read: format, columns, labels with their counts, the first rows."""
     ready = prepared(request)
     rows, names, counts = ready.rows, ready.rows.Y.words, ready.rows.Y.positive_counts()
     columns, features, X = ready.columns, rows.written_feature_names, sp.csr_array(rows.X[:_FIRST_ROWS])
@@ -173,14 +173,14 @@ def show_data(request: FitRequest) -> int:
     for row in range(min(_FIRST_ROWS, len(rows))):
         (labels, _), (places, values) = row_of(rows.Y.positives, row), row_of(X, row)
         largest = sorted(zip(places, values, strict=True), key=lambda pair: -abs(pair[1]))[:_MOST_LISTED]
-        without = "no labels" if rows.Y.observed is None or rows.Y.observed[[row]].nnz else "labels not known"
+        without = "no labels" if rows.Y.observed is None or rows.Y.observed[[row]].nnz else "unknown labels"
         shown = {f"row {row}": ", ".join(names[label] for label in labels) or without}
         print_lines(shown | {"": ", ".join(f"{features[j]} {value:.3g}" for j, value in largest)}, _INDENT)
     return 0
 
 
 def run_fit(request: FitRequest) -> int:
-    """Fit a model and save it; give the exit code."""
+    """Fit a model and save it; return the exit status."""
     request, rows, means, has_gaps, targets, model, columns, words = prepared(request)
     if words is not None:
         words.show()
@@ -190,7 +190,7 @@ def run_fit(request: FitRequest) -> int:
         say(repr(compared(request, targets, models)))
     watched = model if request.flags.quiet else show_progress(model, len(targets.y))
     started = time.perf_counter()
-    fits = {*DECIDING} & {*request.decisions}  # classifiers that decide need all of their fits
+    fits = {*DECIDING} & {*request.decisions}  # meta-classifiers need all of their fits
     with endings() as said, config_context(on_interrupt="raise" if fits else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
         groups = {} if targets.rows.groups is None else {"groups": targets.rows.groups}
@@ -229,8 +229,8 @@ def run_cross_validation(request: FitRequest, as_json: bool) -> None:
 def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingRows:
     """Read the rows to train on.
 
-    has_one: whether rows are said to have one class.
-    A large table is read twice in blocks, so that its cells are never held together.
+    has_one: whether flags set one class per row.
+    A large table is read twice in blocks, so that its cells are never in memory together.
     """
     format = source.format_of(path)
     if format != "table":
@@ -249,7 +249,7 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
         require_labels(table, given)
     if not has_one:
         given = cut_where_listed(table, given)
-    if is_large and has_pairs(table, given):  # which may be anywhere
+    if is_large and has_pairs(table, given):  # pairs may be in any row
         is_large, table = False, next(raw_tables(place, no_header=given.no_header))
     table = table if is_large else grouped(table, given)
     columns = columns_of_blocks(place, given, _BLOCK_ROWS) if is_large else given.resolved(table)
@@ -280,30 +280,28 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
 
 
 def _is_large(path: str) -> bool:
-    """Say whether a file is too large to hold its cells; one that is not there is refused by its reader."""
+    """Whether a file's cells exceed the memory limit; the reader reports a missing file."""
     size = Path(path).stat().st_size if Path(path).is_file() else 0
     return size * (_PACKED if is_gzip(path) else 1) > _LARGEST_AT_ONCE
 
 
 def _with_encoder(rows: LabeledData, words: ColumnWords | None) -> tuple[LabeledData, ColumnWords | None]:
-    """Choose how much the vectors of an encoder count, and say it."""
+    """Choose the weight of an encoder's vectors, and print it."""
     vectorizer = rows.vectorizer
     if words is None or vectorizer is None or vectorizer.encoder is None:
         return rows, words
     size = vectorizer.encoder_.size
     X = with_encoder_weight(vectorizer, rows.X, rows.Y, rows.weights, rows.groups)
     weight = vectorizer.encoder_weight
-    said = (
-        f"{size} numbers a text, weight {weight:g} to 1 of its words" if weight else "words alone do better"
-    )
+    said = f"{size} numbers per text, weight {weight:g} to 1 of words" if weight else "words alone are better"
     words = words._replace(roles=words.roles | {"encoder": f"{vectorizer.encoder} ({said})"})
     return replace(rows, X=X, feature_names=vectorizer.get_feature_names_out()), words
 
 
 def _with_means(rows: LabeledData) -> tuple[LabeledData, Floats | None, bool]:
-    """Fill in the features that an ARFF file lacks; give the means, which later missing ones get too.
+    """Impute the missing features of an ARFF file; return the means, for later missing values.
 
-    Says as well whether any are missing.
+    Also returns whether any are missing.
     """
     if rows.vectorizer is not None or rows.feature_names is None:
         return rows, None, False
@@ -313,7 +311,7 @@ def _with_means(rows: LabeledData) -> tuple[LabeledData, Floats | None, bool]:
         columns = np.unique(X.indices[is_missing] if sp.issparse(X) else np.nonzero(is_missing)[1])
         hint(
             f"{is_missing.sum()} values of {len(columns)} features are missing (?), such as of "
-            f"{str(rows.feature_names[columns[0]])!r}; the model takes the mean of the training rows."
+            f"{str(rows.feature_names[columns[0]])!r}; they are imputed with the mean of the training rows."
         )
         rows = replace(rows, X=filled(X, means))
     return rows, means, bool(is_missing.any())
@@ -327,16 +325,16 @@ def _note_blank_cells(column: str, Y: LabelMatrix) -> None:
     if is_blank.any():
         note(
             f"warning: {is_blank.sum()} of {len(Y)} cells of column {column!r} are blank and count as rows "
-            "without labels; if their labels are not known, give --empty-labels unknown (none silences this)."
+            "without labels; if their labels are unknown, use --empty-labels unknown (none silences this)."
         )
 
 
 def _note_words_for_missing(column: str, Y: LabelMatrix) -> None:
-    """Warn of labels such as NA and NULL, which may say that no label is known."""
+    """Warn of labels such as NA and NULL, which may mark unknown labels."""
     counts = dict(zip(Y.words, Y.positive_counts().tolist(), strict=True))
     found = [f"{name!r} ({count} of {len(Y)} rows)" for name, count in counts.items() if says_missing(name)]
     if found:
         note(
-            f"warning: column {column!r} has labels that read like missing ones and are taken for names: "
-            f"{', '.join(found)}; where the labels of such rows are not known, write ? in their place."
+            f"warning: column {column!r} has labels that look like missing values but are read as names: "
+            f"{', '.join(found)}; where labels are unknown, replace them by ?."
         )

@@ -35,9 +35,9 @@ _READERS = {"xml": "xml", "n_labels": "n_labels", "labels_at": "labels", "n_feat
 _KINDS = {
     "text": "text, weighted as tf-idf; repeat",
     "categorical": "categories; repeat",
-    "numeric": "numbers, standardised; repeat",
+    "numeric": "numbers, standardized; repeat",
     "vectors": "vectors, in a column or a .npy file; repeat",
-    "drop": "left out when no kind is given; repeat",
+    "drop": "ignored when no kind is given; repeat",
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
 _TABLE_FLAGS = ("labels", "label_column", "label_separator", "label_names", "empty_labels", "id", "no_header",
@@ -52,13 +52,13 @@ _SVMLIGHT_LINE = re.compile(rb"[^\s:]*(?:\s+[^\s:]+:[^\s:]+)+\s*")
 
 
 def data_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Give the path of a data file, which for ``-`` holds what comes from standard input."""
+    """Return the path of a data file; for ``-``, of a copy of standard input."""
     if value not in _NAMES:
         return value
     if sys.stdin is None:
         raise click.UsageError("Standard input is closed; pipe a data file to it.")
     folder = mkdtemp(prefix="labelweave-")
-    # a context that is refused later flags is never closed, but goes away
+    # if later flags are invalid, the context is never closed, only deleted
     context.call_on_close(weakref.finalize(context, rmtree, folder, ignore_errors=True))
     path = str(_copied(sys.stdin.buffer, Path(folder)))
     show_path_as(path, _SHOWN)
@@ -66,7 +66,7 @@ def data_path(context: click.Context, parameter: click.Parameter, value: str) ->
 
 
 def _copied(stream: BinaryIO | Any, folder: Path) -> Path:
-    """Write a stream to a file that is named by what it looks like."""
+    """Write a stream to a file whose suffix is detected from its content."""
     block, size = stream.read(_BLOCK_BYTES), 0
     if not block:
         raise click.UsageError("Standard input is empty; pipe a data file to it.")
@@ -76,7 +76,7 @@ def _copied(stream: BinaryIO | Any, folder: Path) -> Path:
             size += len(block)
             if size > _MOST_BYTES:
                 raise click.UsageError(
-                    f"Standard input is longer than {_MOST_BYTES >> 30} GiB; give a file in its place."
+                    f"Standard input is longer than {_MOST_BYTES >> 30} GiB; use a file instead."
                 )
             file.write(block)
             block = stream.read(_BLOCK_BYTES)
@@ -84,16 +84,16 @@ def _copied(stream: BinaryIO | Any, folder: Path) -> Path:
 
 
 def _suffix(head: bytes) -> str:
-    """Say by the first bytes what kind of data file they begin."""
+    """Return the suffix of a data file that starts with these bytes."""
     if head.startswith(_PARQUET):
         return ".parquet"
     if head.startswith(_GZIP):
         try:
             return f"{_suffix(zlib.decompressobj(wbits=31).decompress(head, _BLOCK_BYTES))}.gz"
         except zlib.error:
-            return ".csv.gz"  # its reader says what is wrong
+            return ".csv.gz"  # its reader reports the error
     if b"\0" in head:
-        raise click.UsageError("Standard input holds bytes that are no text; pipe a data file to it.")
+        raise click.UsageError("Standard input holds bytes that are not text; pipe a data file to it.")
     return _text_suffix(head.removeprefix(b"\xef\xbb\xbf"))
 
 
@@ -110,10 +110,10 @@ def _text_suffix(head: bytes) -> str:
 
 
 class DataFlags(SimpleNamespace):
-    """The flags of a command by their names, None of those it lacks; how they read a data file."""
+    """The flags of a command by name, None for those it lacks; readers of data files use them."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked for by copy and pickle
+        if name.startswith("__"):  # looked up by copy and pickle
             raise AttributeError(name)
         return None
 
@@ -124,10 +124,10 @@ class DataFlags(SimpleNamespace):
         return self.format if self.format not in (None, "auto") else detect_format(path, labels)
 
     def matrix_keywords(self) -> dict[str, Any]:
-        """Write flags of formats other than tables in the words of the readers; refuse those of tables."""
+        """Return reader keywords of formats other than tables; raise for flags of tables."""
         wrong = next((flag for flag in _TABLE_FLAGS if getattr(self, flag)), None)
         if wrong is not None:
-            raise click.UsageError(f"{flag_of(wrong)} goes with tables only, and this file is none.")
+            raise click.UsageError(f"{flag_of(wrong)} is only for tables, but this file is not a table.")
         found = {reader: getattr(self, flag) for flag, reader in _READERS.items()}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -136,14 +136,14 @@ class DataFlags(SimpleNamespace):
         return "ignore" if self.ignore_unknown_labels else self.unknown or "missed"
 
     def columns(self) -> TableColumns:
-        """Say what the columns of a table are; refuse flags of other formats."""
+        """Return the roles of a table's columns; raise for flags of other formats."""
         from labelweave.datasets import TableColumns
 
         wrong = next((flag for flag in _READERS if getattr(self, flag) is not None), None)
         if wrong is not None:
-            raise click.UsageError(f"{flag_of(wrong)} does not go with a table.")
+            raise click.UsageError(f"{flag_of(wrong)} is not for tables.")
         if self.labels and self.label_column:
-            said = "--labels and --label-column are two ways to name labels; give one of them."
+            said = "--labels and --label-column both name labels; use one of them."
             raise click.UsageError(said)
         return TableColumns(
             labels=self.labels or self.label_column or None,
@@ -155,7 +155,7 @@ class DataFlags(SimpleNamespace):
         )
 
     def beside(self, path: str) -> tuple[PathLike, DataFlags]:
-        """Put a file of --vectors, which is no column, beside a table; name the column it becomes."""
+        """Add a file of --vectors, which is no column, to a table; name the new column."""
         from labelweave.datasets.table_blocks import has_column
         from labelweave.datasets.vector_files import TableWithVectors, is_vector_file
 
@@ -164,7 +164,7 @@ class DataFlags(SimpleNamespace):
         if not files:
             return path, self
         if len(files) > 1:
-            said = f"--vectors {files[0]} and {files[1]} are two files; put their vectors into one."
+            said = f"--vectors {files[0]} and {files[1]} are two files; merge their vectors into one."
             raise click.UsageError(said)
         table = TableWithVectors(path, files[0], self.id)
         columns = [name for name in names if name != files[0]]
@@ -174,7 +174,7 @@ class DataFlags(SimpleNamespace):
         return {"drop": (*(self.drop or ()), self.groups)} if self.groups else {}
 
     def vectorizer(self, columns: TableColumns) -> TableVectorizer:
-        """Make what turns columns of a table into features; missing numbers get the mean without a flag."""
+        """Return the vectorizer of a table's columns; by default missing numbers get the mean."""
         from labelweave.datasets import TableVectorizer
         from labelweave.datasets.table_columns import KINDS
 
@@ -186,7 +186,7 @@ class DataFlags(SimpleNamespace):
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Put several flags together, in the order of the help."""
+    """Combine several flags, in the order of the help."""
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):
@@ -197,12 +197,12 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
 
 
 def reading(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Make the callback of a flag of what reads its value, where there is one."""
+    """Return a callback that parses the value of a flag, if it is set."""
     return lambda context, parameter, value: None if value is None else read(value)
 
 
 def plain_value(text: str) -> int | float | str:
-    """Read a whole number, any number, or a word."""
+    """Parse a whole number, any number, or a word."""
     for read in (int, float):
         with suppress(ValueError):
             return read(text)
@@ -210,7 +210,7 @@ def plain_value(text: str) -> int | float | str:
 
 
 def _word_count(text: str) -> int | float:
-    """Read a count of rows, or a share of them."""
+    """Parse a count of rows, or a share of them."""
     count = plain_value(text)
     if not isinstance(count, str) and (count >= 1 if isinstance(count, int) else 0 < count <= 1):
         return count
@@ -218,9 +218,9 @@ def _word_count(text: str) -> int | float:
 
 
 def _number(value: float) -> float:
-    """Refuse NaN, which is in click's ranges."""
+    """Raise for NaN, which click's ranges accept."""
     if math.isnan(value):
-        raise click.BadParameter("nan is no number.")
+        raise click.BadParameter("nan is not a number.")
     return value
 
 
@@ -230,9 +230,9 @@ COUNT, SEED = click.IntRange(1), click.IntRange(0, 2**32 - 1)
 
 
 def option(written: str, said: str, *, usual: Any = None, **how: Any) -> Callable[[Command], Command]:
-    """Make a flag of how it is written, such as ``"--out -o FILE"``, and what help says of it.
+    """Make a flag from its declaration, such as ``"--out -o FILE"``, and its help.
 
-    A last word in capitals stands for its value, before "..." for one of several; usual: shown in the help.
+    A last word in capitals is the metavar, with "..." for multiple values; usual: the default in the help.
     """
     *names, last = written.split()
     if last.startswith("-") or last.islower():
@@ -253,39 +253,38 @@ def switch(written: str, said: str) -> Callable[[Command], Command]:
 file_options = with_options(
     option("--format", "Format of DATA, which may be - for standard input; found by name and first lines.",
            type=click.Choice(["auto", *_FORMATS]), default="auto"),
-    option("--xml FILE", "Mulan: label names [name.xml beside name.arff]."),
+    option("--xml FILE", "Mulan: label names [name.xml next to name.arff]."),
     option("--n-labels", "Mulan, svmlight: number of labels.", type=COUNT),
     option("--labels-at", "Mulan with --n-labels: whether labels are the first or the last columns [end].",
            type=click.Choice(["start", "end"])),
     option("--n-features", "svmlight: number of features.", type=COUNT),
-    option("--zero-based/--one-based", "svmlight: where features count from [as in the model's training "
+    option("--zero-based/--one-based", "svmlight: first feature index, 0 or 1 [as in the model's training "
            "file; without a model 0 if there is a feature 0].", default=None),
 )  # fmt: skip
 
 label_column_options = with_options(
     option("--labels COLUMN", "Table: the column that lists the labels of a row."),
-    option("--label-separator TEXT", "Table: what stands between those labels."),
-    option("--empty-labels", "Table: what a blank cell says of labels: there are none, or nobody knows "
+    option("--label-separator TEXT", "Table: separator of these labels."),
+    option("--empty-labels", "Table: meaning of a blank cell: no labels, or unknown labels "
            "[in the column of --labels none, in those of --label-column unknown, or as the model was "
            "trained].", type=click.Choice(["none", "unknown"])),
     option("--label-column COLUMN...", "Table: a column of 0 and 1 for one label, several as 'tag_*' or "
            "first..last; repeat."),
     option("--id COLUMN", "Table: the column that names the rows."),
-    switch("--no-header", "Table: the first line is a row too, and columns are called 1, 2, 3 and so on."),
+    switch("--no-header", "Table: the first line is a row, and columns are named 1, 2, 3 and so on."),
 )  # fmt: skip
 
 column_options = with_options(
     *(option(f"--{kind} COLUMN...", f"Table: {what}.") for kind, what in _KINDS.items()),
-    option("--min-df NUMBER", "Table: in how many rows, or what share of them, a word must occur [1].",
+    option("--min-df NUMBER", "Table: least number or share of rows with a word [1].",
            callback=reading(_word_count)),
-    option("--ngrams", "Table: the longest run of words [1].", type=COUNT),
-    option("--missing-numeric", "Table: what to do with a missing number [mean].",
+    option("--ngrams", "Table: the longest n-grams of words [1].", type=COUNT),
+    option("--missing-numeric", "Table: how to impute a missing number [mean].",
            type=click.Choice(["error", "mean"])),
 )  # fmt: skip
 
 
 def _key(path: str) -> bytes:
-    """Read the key that files are signed with."""
     with open(path, "rb") as file:
         key = file.read(_LONGEST_KEY + 1)
     if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
@@ -302,16 +301,16 @@ signing_option = option(
     callback=reading(_key),
 )  # fmt: skip
 signed_option = option(
-    "--key FILE", "Refuse a model that was not saved with --key and a file of the same bytes.",
+    "--key FILE", "Reject a model that was not signed with the same --key.",
     callback=reading(_key),
 )  # fmt: skip
 answers_option = option(
-    "--answers FILE", "Take these answers about single labels for known: lines id,label,answer (.csv), as of "
+    "--answers FILE", "Add these answers about single labels: lines id,label,answer (.csv), as of "
     "labelweave queries and labelweave label.",
 )  # fmt: skip
 unknown_label_option = with_options(
-    option("--unknown-labels unknown", "What to do with labels of DATA that the model does not know: count "
-           "them as missed, pass over them, or refuse DATA [missed].",
+    option("--unknown-labels unknown", "What to do with labels of DATA that the model lacks: count "
+           "them as missed, ignore them, or raise an error [missed].",
            type=click.Choice(["missed", "ignore", "raise"])),
-    switch("--ignore-unknown-labels", "The same as --unknown-labels ignore."),
+    switch("--ignore-unknown-labels", "Same as --unknown-labels ignore."),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``labelweave inspect``: what a model file holds."""
+"""``labelweave inspect``: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ from labelweave.model_files.safe_file import replacing_file
 _PARTS = ("label", "covariance", "graph", "thresholds")
 _MOST_NAMES = 8
 _MOST_TIES = 10
-_MOST_WRITTEN = 2000  # labels of which JSON holds the covariance
+_MOST_WRITTEN = 2000  # largest number of labels whose covariance JSON holds
 _MOST_LONGEST = 10
 _FIRST_VALUES = 6
 _SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def run(flags: DataFlags) -> None:
-    """Print what a model file holds, or one part of it."""
-    refuse(excluded(vars(flags), [(_PARTS, _PARTS, "{} and {} show different things; give one of them.")]))
+    """Print the contents of a model file, or one part of it."""
+    refuse(excluded(vars(flags), [(_PARTS, _PARTS, "{} and {} show different parts; use one of them.")]))
     out, as_json, label = flags.out, flags.as_json, flags.label
     if out is not None and not (flags.covariance or flags.graph):
-        raise click.UsageError("--out goes with --covariance or --graph only.")
+        raise click.UsageError("--out needs --covariance or --graph.")
     loaded = open_model(flags.model, flags.key)
     if flags.covariance:
         _show_covariance(loaded, out, as_json)
@@ -82,7 +82,7 @@ def _show_thresholds(model: Model, as_json: bool) -> None:
     found = label_thresholds(model)
     if found is None:
         raise ValueError(
-            f"The model is {class_words(classifier_of(model))}, which decides by no thresholds of labels."
+            f"The model is {class_words(classifier_of(model))}, which does not use thresholds of labels."
         )
     if as_json:
         print_json({"number": found.number, "thresholds": {n: short(v) for n, v in found.by_label.items()}})
@@ -114,7 +114,7 @@ def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
 
 
 def _path_lines(rounds: list[dict[str, Any]]) -> list[str]:
-    """Write the rounds in which a graph was learned: objective, held-out loss if any, and cliques."""
+    """Return lines of the rounds of graph learning: objective, held-out loss if any, and cliques."""
     has_loss = any(entry["held_out_loss"] is not None for entry in rounds)
     lines = [f"round   objective  {'held-out  ' if has_loss else ''}added"]
     for entry in rounds:
@@ -144,23 +144,23 @@ def _show_covariance(model: Model, out: str | None, as_json: bool) -> None:
 
 
 def _draw(make_figure: Callable[[], Any], path: str) -> None:
-    """Draw into a file, which appears only once it is complete, even where there is a screen."""
+    """Plot into a file, which appears once it is complete, without a display."""
     suffix = Path(path).suffix.lower()
     if suffix not in _SUFFIXES:
-        raise ValueError(f"The name {path} does not say its format; end it in {', '.join(_SUFFIXES)}.")
+        raise ValueError(f"The name {path} does not determine a format; use one of {', '.join(_SUFFIXES)}.")
     from labelweave.app.display.figures import pyplot
 
     pyplot().switch_backend("Agg")
     with warnings.catch_warnings(), replacing_file(path) as file:
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # one line a character
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # one warning per character
         figure = make_figure()
         figure.savefig(file, format=suffix[1:], dpi=150)
     pyplot().close(figure)
-    note(f"the picture is in {path}.")
+    note(f"the plot is in {path}.")
 
 
 def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
-    """Say what speaks for and against a label, and with factors which labels are like it."""
+    """Return the largest weights for and against a label, and with factors the most similar labels."""
     classifier: Any = scorer_of(model)
     column, facts = _column(model, label), model_facts(model)
     intercept = float(classifier.intercept_[column]) + known_weights(classifier, column)[1]
@@ -174,8 +174,8 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
         if not hasattr(classifier, "coef_"):
             what = f"has the kernel {facts.kernel}" if not facts.combination else "combines several models"
             raise ValueError(
-                f"The model {what}, with which features have no weights to show; "
-                "--label goes with max-margin models of linear and cosine kernels, and with low-rank ones."
+                f"The model {what}, where features have no weights to show; --label is for max-margin "
+                "models of linear and cosine kernels, and low-rank models."
             )
         return found | _strongest(label_weights(classifier, column), names, count)
     geometry = FactorGeometry(classifier)
@@ -185,7 +185,6 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
 
 
 def _strongest(weights: Any, names: Any, count: int) -> dict[str, Any]:
-    """Name the features of the largest and of the smallest weights."""
     order, found = np.argsort(weights, kind="stable"), dict[str, Any]()
     for side, places, sign in (("for", order[::-1][:count], 1), ("against", order[:count], -1)):
         found[side] = [
@@ -197,7 +196,6 @@ def _strongest(weights: Any, names: Any, count: int) -> dict[str, Any]:
 
 
 def _column(model: Model, label: str) -> int:
-    """Find the row of the weights of a label."""
     names = names_of(model)
     if label not in names:
         close = ", ".join(repr(name) for name in names[:_MOST_NAMES])
@@ -205,7 +203,7 @@ def _column(model: Model, label: str) -> int:
         raise ValueError(f"The model has no label {label!r}; it has {len(names)}, such as {close}.{asked}")
     has_one_row = len(scorer_of(model).intercept_) < len(names)
     if has_one_row and label == names[0]:
-        raise ValueError(f"Of two classes the model has weights for the second, {names[1]!r}; ask for it.")
+        raise ValueError(f"With two classes only the second has weights; use {names[1]!r}.")
     return 0 if has_one_row else names.index(label)
 
 
@@ -249,7 +247,7 @@ def _factor_json(facts: ModelFacts, geometry: FactorGeometry) -> dict[str, Any]:
 def _factor_lines(factors: dict[str, Any]) -> dict[str, str]:
     longest = ", ".join(f"{entry['label']} {entry['length']:.3g}" for entry in factors["longest_labels"])
     values = factors["singular_values"]
-    singular = "not computed: the kernel of the support rows is not at hand, or too large"
+    singular = "not computed: the kernel of the support rows is not loaded, or too large"
     if values is not None:
         last = f", ..., {values[-1]:.4g}" if len(values) > _FIRST_VALUES else ""
         singular = ", ".join(f"{value:.4g}" for value in values[:_FIRST_VALUES]) + last
@@ -265,7 +263,7 @@ def _print_weights(facts: dict[str, Any]) -> None:
         lines = tie_lines(facts["ties"], len(facts["ties"]))
         say("\n".join(["\nties:" if lines else "\nties: none", *lines]))
     if "similar" in facts:
-        _print_list("labels most like it", [(entry["cosine"], entry["label"]) for entry in facts["similar"]])
+        _print_list("most similar labels", [(entry["cosine"], entry["label"]) for entry in facts["similar"]])
 
 
 def _print_list(title: str, entries: list[tuple[float, str]]) -> None:

@@ -1,4 +1,4 @@
-"""What a model is fitted to, labels or one class a row, and the model with the structures over them."""
+"""Targets of a fit, labels or one class per row, and the model with its label structures."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from labelweave.labels.written_labels import path_divider
 from labelweave.metrics.known_labels import classes_of_labels
 
 Pairs = tuple[tuple[str, str], ...]
-Columns = TableColumns | None  # what the columns of the training table were; None for other formats
+Columns = TableColumns | None  # the columns of the training table; None for other formats
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What a model is fitted to: labels (n, L), or one class a row, None where it is not known, or probable.
+    """The targets of a fit: labels (n, L), or one class per row, None where unknown, or probabilities.
 
-    rows: without those of no class where a model cannot use them.
+    rows: without rows of unknown class if the model cannot use them.
     """
 
     rows: LabeledData
@@ -54,9 +54,9 @@ class Targets:
 
 
 def in_taxonomy(request: FitRequest, rows: Any) -> tuple[FitRequest, Any]:
-    """Read the taxonomy of a file, and call the labels of rows in memory as it does; say which it lacks."""
+    """Read the taxonomy of a file, rename the labels of rows to match it, and print which it lacks."""
     if request.flags.data_taxonomy and not rows.parents:
-        raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
+        raise click.UsageError("--data-taxonomy: the data hold no taxonomy; use --taxonomy.")
     path, are_classes = request.tree_file, _wants_classes(request)
     if path is None:
         return request, rows
@@ -64,22 +64,22 @@ def in_taxonomy(request: FitRequest, rows: Any) -> tuple[FitRequest, Any]:
     outside = request.flags.outside
     is_apart = rows is None or rows.label_names is None or request.flags.label_descriptions
     if is_apart or (are_classes and outside is None and not all(name in given for name in rows.Y.words)):
-        return replace(request, tree=given), rows  # what reads classes refuses them
+        return replace(request, tree=given), rows  # the reader of classes raises for them
     found = given.matched(rows.Y, outside or "raise")
     if found.renamed:
         hint(
-            f"{len(found.renamed)} of {rows.Y.n_labels} labels are other names of terms in {path}, and taken "
-            f"for these: {listed([f'{old} is {new}' for old, new in found.renamed.items()])}."
+            f"{len(found.renamed)} of {rows.Y.n_labels} labels are synonyms of terms in {path}, renamed: "
+            f"{listed([f'{old} is {new}' for old, new in found.renamed.items()])}."
         )
     if found.outside:
-        done = "left out" if outside == "drop" else "kept as roots"
+        done = "dropped" if outside == "drop" else "kept as roots"
         n = rows.Y.n_labels
-        hint(f"{len(found.outside)} of {n} labels are not in {path}, and {done}: {listed(found.outside)}.")
+        hint(f"{len(found.outside)} of {n} labels are not in {path} and are {done}: {listed(found.outside)}.")
     return replace(request, tree=found.taxonomy), replace(rows, Y=found.labels)
 
 
 def with_obedience(request: FitRequest, targets: Targets) -> FitRequest:
-    """Let labels obey the hierarchy that they come with, where no flag says how, and say so."""
+    """Enforce the hierarchy of the labels if no flag decides this, and print it."""
     tree, flags = request.tree or targets.rows.taxonomy, request.flags
     if tree is None or targets.are_classes or flags.label_descriptions or "enforce" in request.decisions:
         return request
@@ -88,17 +88,17 @@ def with_obedience(request: FitRequest, targets: Targets) -> FitRequest:
     source = flags.taxonomy or request.data
     if n_below:
         hint(
-            f"{n_below} of {len(targets.names)} labels lie below others in the hierarchy of {source}: rows "
-            "are completed by it, and predictions obey it (--enforce max; with none they need not)."
+            f"{n_below} of {len(targets.names)} labels lie below others in the hierarchy of {source}: it "
+            "completes rows, and predictions obey it (--enforce max; use none to turn this off)."
         )
         return replace(request, flags=DataFlags(**vars(flags) | {"enforce": {"enforce": "max"}}))
     if flags.taxonomy and not request.has("label_covariance") and not request.has("taxonomy"):
-        hint(f"no label lies below another in {source}, so that it says nothing to {request.model}.")
+        hint(f"no label lies below another in {source}, so it has no effect on {request.model}.")
     return request
 
 
 def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
-    """Say what to fit a model to; refuse one class a row where rows have several."""
+    """Return the targets of a fit; raise for one class per row if rows have several."""
     knows_trees = request.has("taxonomy")
     if not _wants_classes(request):
         return Targets(rows, rows.Y, rows.Y.words)
@@ -123,13 +123,13 @@ def _wants_classes(request: FitRequest) -> bool:
     if wanted is None:
         wanted = request.flags.class_paths or (request.has("taxonomy") and request.flags.data_taxonomy)
     if not wanted and request.value("decision") not in (None, "most_probable"):
-        said = f"--decision {request.value('decision')} chooses one class a row; give --one-class too."
+        said = f"--decision {request.value('decision')} chooses one class per row; add --one-class."
         raise click.UsageError(said)
     return bool(wanted)
 
 
 def _why_no_class(rows: LabeledData) -> str | None:
-    """Say why rows have no one class in the hierarchy of the data; None if they have."""
+    """Return the reason why rows do not have one class in the data's hierarchy, or None."""
     taxonomy = rows.taxonomy
     if taxonomy is not None and not taxonomy.is_tree:
         return "the hierarchy of the data has classes with several parents"
@@ -141,25 +141,24 @@ def _why_no_class(rows: LabeledData) -> str | None:
 
 
 def hint_at_classes(targets: Targets, request: FitRequest) -> None:
-    """Tell who asks for probabilities of single labels that they may be those of one class a row."""
+    """Print a hint at --one-class if the model has probabilities of labels and rows have at most one."""
     if request.model != "kernel-logistic" or request.one_class is not None or targets.are_classes:
         return
     if len(targets.names) > 1 and int(np.diff(targets.y.positives.indptr).max(initial=0)) == 1:
         hint(
-            "no row has more than one label; with --one-class the labels are classes, of which every row has "
-            "one, and probabilities sum to one (--many-labels silences this)."
+            "no row has more than one label; with --one-class the labels are classes, one per row, "
+            "and probabilities sum to one (--many-labels silences this)."
         )
 
 
 def model_of_targets(request: FitRequest, targets: Targets, columns: Columns) -> Any:
-    """Make the model that was asked for, in those that decide on its scores."""
     if request.flags.label_descriptions:
         return _model_of_texts(request, targets)
     is_one_label = targets.are_classes and len(targets.names) == 2 and request.model == "max-margin"
     if is_one_label and request.relates_labels:
         raise click.UsageError(
-            "Two classes are one label to a max-margin model, which leaves nothing to relate; leave out the "
-            "flags about relations, or give --model kernel-logistic."
+            "A max-margin model reads two classes as one label, so there are no labels to relate; leave out "
+            "the flags about relations, or use --model kernel-logistic."
         )
     scaling = request.value("scaling")
     more = {} if scaling is None else {"scaling": scaling}
@@ -170,9 +169,9 @@ def model_with_relations(
     request: FitRequest, names: Sequence[str], columns: Columns, more: dict[str, Any],
     rows: LabeledData | None = None,
 ) -> Any:  # fmt: skip
-    """Make a model with the structures over its labels that flags name.
+    """Make a model with the label structures of flags.
 
-    more: further keywords of its constructor; rows: where they are in memory.
+    more: further keywords of its constructor; rows: if they are in memory.
     """
     relations, graph = request.flags, request.flags.graph
     given = request.tree if relations.taxonomy else None
@@ -195,16 +194,16 @@ def model_with_relations(
 
 
 def _tree_of_paths(names: Sequence[str], separator: str | None) -> Taxonomy:
-    """Make a taxonomy of classes that are paths; say what was found to divide them, unless it is a slash."""
+    """Make a taxonomy from classes that are paths; print the detected separator, unless it is a slash."""
     tree = Taxonomy.from_paths(names, separator)
     below = next((name for name in names if name in tree.parents), None)
     if below is None:
         hint(
-            f"warning: no class is a path, such as {names[0][:40]!r}, so all stand side by side; "
-            "--path-separator says what stands between the names of a path."
+            f"warning: no class is a path, such as {names[0][:40]!r}, so the taxonomy is flat; "
+            "--path-separator sets the separator of the names in a path."
         )
     elif separator is None and (sign := path_divider(names).findall(below)[0].strip()) != "/":
-        hint(f"classes are paths, such as {below[:40]!r}, divided at {sign!r}; --path-separator decides.")
+        hint(f"classes are paths, such as {below[:40]!r}, split at {sign!r}; --path-separator sets another.")
     return tree
 
 
@@ -215,7 +214,7 @@ def is_graph_file(request: FitRequest) -> bool:
 def _covariance(
     names: Sequence[str], request: FitRequest, columns: Columns, given: Taxonomy | None, parents: Pairs
 ) -> LabelCovariance:
-    """Make the covariance that flags ask for, in an order of labels.
+    """Return the requested covariance, in an order of labels.
 
     given: the taxonomy of a file; parents: of the data.
     """
@@ -229,7 +228,7 @@ def _covariance(
     if relations.covariance_from:
         return LabelCovariance.from_labels(_other_labels(request, relations.covariance_from, columns, names))
     tree = Taxonomy(parents)
-    inside = np.isin(names, tree.nodes)  # a label in no pair is a tree of its own
+    inside = np.isin(names, tree.nodes)  # a label in no pair is a separate tree
     membership = tree.membership([name for name, known in zip(names, inside, strict=True) if known])
     places = np.flatnonzero(inside)
     spread = np.zeros((len(inside), len(places)))
@@ -238,13 +237,13 @@ def _covariance(
 
 
 def _other_labels(request: FitRequest, path: str, columns: Columns, names: Sequence[str]) -> LabelMatrix:
-    """Read labels of another file in an order; flags about DATA's format hold for files of that format."""
+    """Read the labels of another file in an order; flags of DATA's format apply to files of that format."""
     format = detect_format(path)
     if format == "table":
         if columns is None:
             raise click.UsageError(
-                f"--covariance-from {path} is a table and {request.data} is none, so that nothing says where "
-                "its labels are; give a file of another format."
+                f"--covariance-from {path} is a table but {request.data} is not, so its label columns are "
+                "unknown; use a file of another format."
             )
         nothing: dict[str, Any] = dict.fromkeys(KINDS, ())
         only_labels = replace(columns, **nothing, drop=None, id=None)
@@ -266,7 +265,7 @@ def _other_labels(request: FitRequest, path: str, columns: Columns, names: Seque
 
 
 def _model_of_texts(request: FitRequest, targets: Targets) -> Any:
-    """Make the classifier around a model, or around the usual one where no flag is of a model."""
+    """Make the classifier of label texts around a model, by default the usual one."""
     relations, rows = request.flags, targets.rows
     given = read_descriptions(str(relations.label_descriptions))
     known, more = set(targets.names), [name for name in given if name not in targets.names]
@@ -274,17 +273,15 @@ def _model_of_texts(request: FitRequest, targets: Targets) -> Any:
     silent = len(known - set(given))
     notes = list[str]()
     if silent:
-        notes.append(
-            f"{silent} of {len(known)} labels have no description; their names are all that is known."
-        )
+        notes.append(f"{silent} of {len(known)} labels have no description; only their names are used.")
     if more:
         notes.append(
-            f"{len(more)} described labels, such as {more[0][:40]!r}, are in no row; texts tell of them."
+            f"{len(more)} described labels, such as {more[0][:40]!r}, are in no row; only texts predict them."
         )
     if features is None:
         notes.append(
-            f"{request.data} has no names of features, so that words of rows are not known; labels only vary "
-            "together as their texts say."
+            f"{request.data} has no feature names, so rows have no words to match; texts only determine the "
+            "covariance of labels."
         )
     for words in notes:
         hint(words)

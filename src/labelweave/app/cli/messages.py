@@ -1,4 +1,4 @@
-"""Where the command line writes: one-line notes on stderr, tables on stdout; and what files it may write."""
+"""Output of the command line: one-line notes on stderr, tables on stdout; and checks of output paths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 KEY_FILE = "labelweave.key"
-"""Where a context of click has the path of the file of --key."""
+"""Key of the --key file's path in click's context."""
 _RENAMED = {"n_jobs": "jobs", "random_state": "seed", "outside": "outside_taxonomy"}
 _CALLED = {
     "zero_based": "--zero-based or --one-based",
@@ -31,7 +31,7 @@ _CALLED = {
     "label_mean": "--label-descriptions",
 }
 Exclusion = tuple[Sequence[str], Sequence[str], str]
-"""Some flags, others that exclude them, and why; in it {} stand for the one of each that is given."""
+"""Flags, flags that exclude them, and the message, in which {} are replaced by the two flags."""
 _WIDTH = 79
 _QUIET_SECONDS = 2.0
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -39,17 +39,17 @@ _shown_paths: dict[str, str] = {}
 
 
 def visible(text: str) -> str:
-    """Write out what a terminal would obey or hide: escapes, control characters, turns of direction."""
+    """Escape control characters, and marks that change the direction of text, for terminals."""
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def one_line(text: str) -> str:
-    """Write out what would end a line or move in it too, so that no name looks like a line of its own."""
+    """Also escape line breaks and tabs, so that no name can forge a line."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Write JSON that a terminal can show."""
+    """Return JSON that is safe for a terminal."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -66,19 +66,19 @@ def note(message: str) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether the command that runs was given --quiet."""
+    """Whether the running command has --quiet."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.params.get("quiet"))
 
 
 def hint(message: str) -> None:
-    """Write one line to stderr, unless --quiet is given."""
+    """Write one line to stderr, unless --quiet is set."""
     if not is_quiet():
         note(message)
 
 
 class Waiting:
-    """Say what is being done, every other second at most; nothing with --quiet."""
+    """Print the current step, at most every other second; nothing with --quiet."""
 
     def __init__(self) -> None:
         self.started = self.last = time.monotonic()
@@ -100,14 +100,14 @@ def print_lines(lines: Mapping[str, str], indent: int, *, err: bool = False) -> 
 
 
 def console(stderr: bool = False) -> Console:
-    """Make a console that takes names as they are: ``role::program`` is no emoji, ``[x]`` no markup."""
+    """Make a console that prints names verbatim: ``role::program`` is no emoji, ``[x]`` no markup."""
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def metric_table(columns: Mapping[str, Mapping[str, Any]], caption: str | None = None) -> Table:
-    """Lay out metrics, one row each; the numbers, or words, of a column by metric."""
+    """Return a table of metrics, one row each; columns map metrics to numbers or words."""
     from rich import box
     from rich.table import Table
 
@@ -124,7 +124,7 @@ def metric_table(columns: Mapping[str, Mapping[str, Any]], caption: str | None =
 
 
 def print_json(value: Any) -> None:
-    """Write a value to stdout as JSON; what is no finite number becomes null."""
+    """Write a value to stdout as JSON, with null for numbers that are not finite."""
     plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
     click.echo(json_text(plain, indent=2))
 
@@ -140,9 +140,9 @@ def short(value: Any) -> float:
 
 
 def in_flags(error: BaseException, flags: Mapping[str, str] | None = None) -> str:
-    """Say what the library says, with flags in place of the parameters that it names.
+    """Return the library's message, with flags instead of parameters.
 
-    flags: those of parameters that are called otherwise.
+    flags: those that differ from the parameter's name.
     """
     said, known = error.args[0] if error.args else "", _CALLED | dict(flags or {})
 
@@ -155,7 +155,7 @@ def in_flags(error: BaseException, flags: Mapping[str, str] | None = None) -> st
 
 
 def _as_given(value: str) -> str:
-    """Write a value of Python as the command line takes it."""
+    """Write a Python value as the command line takes it."""
     with suppress(ValueError, SyntaxError):
         read = literal_eval(value)
         return ",".join(map(str, read)) if isinstance(read, list | tuple) else quote(str(read))
@@ -169,7 +169,7 @@ def alternatives(words: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Ask for the known word that is most like one that is not; nothing where none is like it."""
+    """Suggest the most similar known word; empty without a similar one."""
     return "".join(f" Did you mean {close!r}?" for close in get_close_matches(word, list(known), 1))
 
 
@@ -178,18 +178,18 @@ def flag_of(name: str) -> str:
 
 
 def refuse(reasons: Iterable[str]) -> None:
-    """Raise click.UsageError for the first reason that there is."""
+    """Raise click.UsageError with the first of the reasons, if any."""
     for reason in reasons:
         raise click.UsageError(reason)
 
 
 def is_given(value: Any) -> bool:
-    """Whether the value of a flag says that it is there; 0 does."""
+    """Whether a flag is set; 0 counts as set."""
     return value is not None and value is not False and value != ()
 
 
 def excluded(options: Mapping[str, Any], rules: Iterable[Exclusion]) -> Iterator[str]:
-    """Say which flags that are given exclude each other."""
+    """Yield messages about flags that exclude each other."""
     for ones, others, said in rules:
         first, second = ([name for name in some if is_given(options.get(name))] for some in (ones, others))
         pairs = ((one, other) for one in first for other in second if one != other)
@@ -197,20 +197,20 @@ def excluded(options: Mapping[str, Any], rules: Iterable[Exclusion]) -> Iterator
 
 
 def refuse_input_as_output(out: str, *inputs: Any) -> None:
-    """Refuse to write over a file that is read, that of --key too; of inputs the texts are paths."""
+    """Raise for an output that is an input or the --key file; strings in ``inputs`` are paths."""
     context = click.get_current_context(silent=True)
     key = None if context is None else context.meta.get(KEY_FILE)
     paths = (Path(path) for path in (*inputs, key) if isinstance(path, str))
     if Path(out).exists() and any(path.exists() and path.samefile(out) for path in paths):
-        raise click.UsageError(f"{out} is a file to read; give another name to write to.")
+        raise click.UsageError(f"{out} is an input file; use another name for the output.")
 
 
 def require_writable(out: str | None, *inputs: Any) -> None:
-    """Refuse a place where no file can go before a long fit, not after it; stdout (None or -) is one."""
+    """Raise, before a long fit, if no file can be written there; stdout (None or -) is always valid."""
     if out in (None, "-"):
         return
     refuse_input_as_output(out, *inputs)
     if Path(out).is_dir():
-        raise click.UsageError(f"--out {out} is a directory; give the name of a file.")
+        raise click.UsageError(f"--out {out} is a directory; use the name of a file.")
     if not Path(out).resolve().parent.is_dir():
-        raise click.UsageError(f"--out {out} lies in a directory that does not exist; make it first.")
+        raise click.UsageError(f"--out {out} is in a directory that does not exist; create it first.")

@@ -1,7 +1,7 @@
-"""The models that ``labelweave fit`` knows, and the flags that are parameters of their constructors.
+"""The models of ``labelweave fit``, and the flags that are parameters of their constructors.
 
-What the constructors say is in ``model_flags.json``, which ``scripts/write_model_flags.py`` writes: importing
-them takes seconds.  Which values a model takes is for its constructor to say.
+``scripts/write_model_flags.py`` stores the parameters in ``model_flags.json``, since importing constructors
+takes seconds.  Constructors validate the values.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ MODELS = {
     "label-tree": "labelweave.estimators:LabelTreeClassifier",
     "binary-relevance": "labelweave.estimators:BinaryRelevance",
 }
-PARTS = {  # parameters that take an object, and the class of it, whose parameters are flags too
+PARTS = {  # parameters that take an object, and its class, whose parameters are also flags
     "kernel": "labelweave.kernels:PolynomialKernel",
     "hyperparameters": "labelweave.estimators:HyperparameterSearch",
     "rank": "labelweave.estimators:RankSearch",
     "graph": "labelweave.estimators:GraphGrowth",
 }
-LISTED = {"rank": "ranks", "regularization": "regularizations"}  # what is given, and what is tried
+LISTED = {"rank": "ranks", "regularization": "regularizations"}  # a single value, and a list to choose from
 _SEE_OTHER = re.compile(r"\b(?:as in|as of|see) [A-Z]")
-_MOST_PREFIXED = 3  # models that the help of a flag names
+_MOST_PREFIXED = 3  # largest number of models named in the help of a flag
 _SIGNS = 2
 _TYPES = {"int": click.INT, "float": click.FLOAT}
 
 
 class Parameter(NamedTuple):
-    """What the constructor of one model says of a flag.
+    """A flag's parameter in the constructor of one model.
 
     kind: "value", "switch", "text" or "list".
-    words, numbers: what it takes; numbers are "int", "float" or both.
-    parts: the parameters of the model whose objects take it; none where the model does.
+    words, numbers: valid values; numbers are "int", "float" or both.
+    parts: the model's parameters whose objects have it; none where the model itself does.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Parameter(NamedTuple):
 
     @property
     def is_choice(self) -> bool:
-        """Whether it makes rank and penalty a choice by cross-validation."""
+        """Whether it makes the fit choose rank and penalty by cross-validation."""
         return self.parts == ["rank"]
 
 
@@ -68,7 +68,7 @@ _NONE = Parameter("", "value", None, [], [], [], "")
 
 
 class ModelTable(NamedTuple):
-    """Every flag with the models that have it; other parameters, objects of Python, with theirs."""
+    """Every flag with the models that have it; other parameters, which take Python objects, with theirs."""
 
     flags: dict[str, dict[str, Parameter]]
     objects: dict[str, list[str]]
@@ -77,11 +77,11 @@ class ModelTable(NamedTuple):
         return {flag: owners[model] for flag, owners in self.flags.items() if model in owners}
 
     def choices(self, model: str) -> list[str]:
-        """Name the flags by which a model is chosen by cross-validation."""
+        """Return the flags that choose a model by cross-validation."""
         return [flag for flag, parameter in self.of(model).items() if parameter.is_choice]
 
     def keywords(self, model: str, given: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-        """Write flags in the words of the constructor.
+        """Convert flags to keywords of the constructor.
 
         found: further keywords.
         """
@@ -109,13 +109,11 @@ class ModelTable(NamedTuple):
 
 
 def _weights_of_signs(flag: str, value: Any) -> Any:
-    """Read two weights of classes as those of absent and of present labels."""
+    """Parse two weights of classes, of absent and of present labels."""
     if flag != "class_weight" or isinstance(value, str):
         return value
     if len(value) != _SIGNS:
-        raise click.UsageError(
-            f"--class-weight has {len(value)} number(s); give balanced, or ABSENT,PRESENT."
-        )
+        raise click.UsageError(f"--class-weight has {len(value)} number(s); use balanced, or ABSENT,PRESENT.")
     return dict(enumerate(value))
 
 
@@ -144,12 +142,12 @@ def models_on_clusters() -> list[str]:
 
 
 class ModelFlag(click.Option):
-    """A flag with the models that have it; its help is what most of them say, or the one that is chosen."""
+    """A flag with the models that have it; its help is the most common one, or that of the chosen model."""
 
     owners: dict[str, Parameter]
 
     def help_of(self, model: str | None) -> str:
-        """Say what the flag is, what it is without it, and of which models if these are few."""
+        """Return the help of the flag, with its defaults, and its models if they are few."""
         owners = self.owners if model is None else {model: self.owners[model]}
         own, counts = {one.says for one in owners.values()}, Counter(one.says for one in self.owners.values())
         text = max(counts, key=lambda said: (not _SEE_OTHER.search(said), said in own, counts[said]))
@@ -207,7 +205,7 @@ def _written(value: Any) -> str:
 
 
 def _list(words: list[str], numbers: list[str]) -> Callable[[str], Any]:
-    """Make what reads values with commas between; a single word or count stands for itself."""
+    """Return a parser of comma-separated values; a single word or count stands for itself."""
 
     def read(text: str) -> Any:
         values = [plain_value(part.strip()) for part in text.split(",")]
@@ -218,7 +216,7 @@ def _list(words: list[str], numbers: list[str]) -> Callable[[str], Any]:
 
 
 def _value(words: list[str], numbers: list[str]) -> Callable[[str], Any]:
-    """Make what reads a word or a number."""
+    """Return a parser of a word or a number."""
 
     def read(text: str) -> Any:
         value = text if text in words else plain_value(text)

@@ -1,4 +1,4 @@
-"""Open a model, read rows in the form it takes, and ask it for scores, probabilities and classes."""
+"""Open a model, read rows as it takes them, and compute scores, probabilities and classes."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ _MOST_ROWS_AT_ONCE = 10_000
 
 
 def open_model(path: str, key: bytes | None) -> Model:
-    """Load a model file, signed with the key if one is given; ValueError if it holds something else."""
+    """Load a model file, signed with the key if there is one; raise ValueError if it holds something else."""
     model = labelweave.load(path, key=key)
     if not isinstance(model[-1] if isinstance(model, Pipeline) else model, TableModel | Classifier):
-        raise ValueError(f"{path} holds a {type(model).__name__}; give the file of a classifier.")
+        raise ValueError(f"{path} holds a {type(model).__name__}; use the file of a classifier.")
     return model
 
 
 def classifier_of(model: Model) -> Classifier:
-    """Find the classifier in a model, which decides."""
+    """Return the outermost classifier in a model, which makes decisions."""
     last = model[-1] if isinstance(model, Pipeline) else model
     found: Classifier = last.classifier_ if isinstance(last, TableModel) else last
     return found
 
 
 def scorer_of(model: Model) -> LabelClassifier:
-    """Find the classifier in a model that scores, inside those that decide."""
+    """Return the innermost classifier in a model, which computes scores."""
     found = layers.innermost(classifier_of(model))
     scorer: LabelClassifier = layers.innermost(found[-1]) if isinstance(found, Pipeline) else found
     return scorer
@@ -75,14 +75,14 @@ def names_of(model: Model) -> list[str]:
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Some rows, in the form the classifier takes, and what they are called."""
+    """Some rows, as the classifier takes them, and their names."""
 
     X: Any
     ids: list[Any]
 
 
 def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]:
-    """Read rows to predict, a table in chunks; those without names are numbered from zero."""
+    """Read rows to predict, tables in blocks; rows without names are numbered from zero."""
     size, first = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(names_of(model)))), 0
     table = _Table.of(model, path, source)
     chunks: Iterable[LabeledData] = (
@@ -100,9 +100,9 @@ def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]
 
 @dataclass(frozen=True)
 class _Table:
-    """What the columns of a table are to a model, and to the pipeline that it is or decides on.
+    """The columns of a table for a model, and for the pipeline that it is or contains.
 
-    path: of the table, beside which there may be a file of vectors.
+    path: of the table, which a file of vectors may accompany.
     """
 
     path: PathLike
@@ -111,7 +111,7 @@ class _Table:
 
     @classmethod
     def of(cls, model: Model, path: str, source: DataFlags) -> Self | None:
-        """Ask the model, unless flags say else; None where its rows are those of a matrix."""
+        """Return the columns of the model, unless flags override them; None if it takes a matrix."""
         pipeline, format = pipeline_in(model), source.format_of(path)
         is_piped = pipeline is not None and takes_table(pipeline)
         if format != "table" and hasattr(pipeline, "feature_names_in_"):
@@ -119,13 +119,15 @@ class _Table:
         if not is_piped and not isinstance(model, TableModel):
             return None
         if format not in ("table", "mulan"):  # of which one may have been read as a table
-            raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
+            raise ValueError(f"The model was fitted to a table but {path} is read as {format}; use a table.")
         given = source.columns()
         if is_piped:
             piped = PipelineColumns.of(pipeline, path, given)
             return cls(path, piped.roles, piped)
         if given.text:
-            raise click.UsageError("--text is for pipelines of texts, and this model knows its columns.")
+            raise click.UsageError(
+                "--text is for pipelines of texts, and this model has columns; leave it out."
+            )
         known = model.columns_
         no_header = known.no_header or given.no_header
         named = known.id if known.id is not None and has_column(path, known.id, no_header) else None
@@ -141,16 +143,16 @@ class _Table:
         return cls(_with_vectors(path, columns, source.vectors), columns)
 
     def rows(self, data: LabeledData) -> LabeledData:
-        """Bring rows that were read with the columns into the form that the model takes."""
+        """Convert rows that were read with these columns to the input of the model."""
         return data if self.piped is None else replace(data, X=self.piped.rows(data.X))
 
 
 def _with_vectors(path: str, columns: TableColumns, files: Sequence[str] | None) -> PathLike:
-    """Put a file of vectors beside a table that lacks a column of them that the model takes."""
+    """Add a file of vectors to a table that lacks the model's column of vectors."""
     known = columns.vectors or ()
     absent = [name for name in known if not has_column(path, name, columns.no_header)]
     if absent and not files:
-        said = f"{path} has no column {absent[0]!r} of vectors; give a file of them with --vectors FILE."
+        said = f"{path} has no column {absent[0]!r} of vectors; add a file of vectors with --vectors FILE."
         raise click.UsageError(said)
     if not files:
         return path
@@ -163,15 +165,15 @@ def _with_vectors(path: str, columns: TableColumns, files: Sequence[str] | None)
 def _read_matrix(
     model: Pipeline | Classifier, path: str, source: DataFlags, *, has_labels: bool = True
 ) -> LabeledData:
-    """Read rows of another format than tables, with their labels if they are said to have any."""
+    """Read rows of other formats than tables, with labels if the format has them."""
     format, keywords = source.format_of(path), source.matrix_keywords()
     names = getattr(model, "feature_names_in_", None)
     if format == "table":
-        raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
+        raise ValueError(f"{path} is a table, but the model was not fitted to one; fit a model to one first.")
     if format in NUMBERED:
-        keywords.pop("n_labels", None)  # the model knows which there are
+        keywords.pop("n_labels", None)  # the model determines it
         keywords |= _numbers_of_model(model) if has_labels else {}
-    if format == "svmlight":  # such a file does not say how wide it is
+    if format == "svmlight":  # the file does not store its width
         keywords.setdefault("n_features", model.n_features_in_)
         first = getattr(scorer_of(model), "first_feature_", None)
         keywords |= {} if first is None or "zero_based" in keywords else {"zero_based": first == 0}
@@ -184,39 +186,39 @@ def _read_matrix(
         wanted = f"the {model.n_features_in_} of the model"
         raise DataFileError(path, None, f"{data.X.shape[1]} features", wanted)
     if isinstance(keywords.get("label_names"), range) and data.Y.names is not None:
-        names = names_of(model)  # numbers are their places
+        names = names_of(model)  # names stand for column numbers
         named = LabelMatrix.from_any(data.Y, [*names, *data.Y.names[len(names) :]])
         return replace(data, Y=named)
     return data
 
 
 def _numbers_of_model(model: Model) -> dict[str, Any]:
-    """Give the labels of a model to the reader of a file that calls them by numbers, or else their places."""
+    """Return the model's labels, for the reader of a file that numbers labels, or else their positions."""
     names = names_of(model)
     are_numbers = label_numbers(names) is not None or set(names) <= {"-1", "1"}
     return {"label_names": names if are_numbers else range(len(names))}
 
 
 def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
-    """Read rows with their labels, for a comparison with the model; say which labels are passed over."""
+    """Read rows with their labels, for an evaluation; print which labels are ignored."""
     table = _Table.of(model, path, source)
     if table is None:
         rows = _read_matrix(model, path, source)
     elif table.columns.labels is None:
-        raise click.UsageError("Name the column of the labels with --labels or --label-column.")
+        raise click.UsageError("The table needs --labels or --label-column, the columns of its labels.")
     else:
         rows = table.rows(_read_labeled_table(model, table.path, table.columns, source))
     counts = _unknown_counts(model, rows) if source.unknown_labels == "ignore" else {}
     if counts:
         note(
-            f"passed over {_counted(len(counts), 'label')} that the model does not know, with "
+            f"ignored {_counted(len(counts), 'label')} that the model lacks, with "
             f"{_counted(sum(counts.values()), 'positive')}: {listed_counts(counts)}."
         )
     return rows
 
 
 def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
-    """Read rows with what is known of their labels: nothing where no column is of labels."""
+    """Read rows with their known labels; all are unknown without label columns."""
     table = _Table.of(model, path, source)
     if table is not None:
         columns, there = table.columns, column_names(path, table.columns.no_header)
@@ -240,7 +242,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _unknown_counts(model: Model, rows: LabeledData) -> dict[str, int]:
-    """Count the rows that have each label, or class, that the model does not know."""
+    """Count the rows of each label, or class, that the model lacks."""
     known, tree = set(names_of(model)), taxonomy_of(scorer_of(model))
     truth = truth_of(model, rows)
     if isinstance(truth, LabelMatrix):
@@ -255,10 +257,10 @@ def _unknown_counts(model: Model, rows: LabeledData) -> dict[str, int]:
 def _read_labeled_table(
     model: Model, path: PathLike, columns: TableColumns, source: DataFlags
 ) -> LabeledData:
-    if has_one_class_a_row(model):  # classes may be inner nodes, which are no labels
+    if has_one_class_a_row(model):  # classes may be inner nodes, which are not labels
         return read_table_columns(path, columns)
     names = names_of(model)
-    unknown: Any = "error" if source.unknown_labels == "raise" else "add"  # for whoever compares
+    unknown: Any = "error" if source.unknown_labels == "raise" else "add"  # the evaluation handles them
     if columns.labels is None or isinstance(columns.labels, str):
         return read_table_columns(path, columns, label_names=names, unknown_labels=unknown)
     return _read_label_columns(model, path, columns, names, unknown)
@@ -267,7 +269,7 @@ def _read_labeled_table(
 def _read_label_columns(
     model: Model, path: PathLike, columns: TableColumns, names: list[str], unknown: Any
 ) -> LabeledData:
-    """Read a column a label; labels that no column of the training table told of may have one or not."""
+    """Read one column per label; labels that the training table had no column for may be missing."""
     there, listed, classifier = (
         column_names(path, columns.no_header),
         columns.labels or (),
@@ -275,7 +277,7 @@ def _read_label_columns(
     )
     untold = {str(classifier.classes_[label]) for label in classifier._form.unobserved}
     told = model.columns_.labels if isinstance(model, TableModel) else None
-    if told is not None and not isinstance(told, str):  # others are known by answers
+    if told is not None and not isinstance(told, str):  # other labels come from answers
         untold |= set(names_of(model)) - set(told)
     needed = [name for name in names if name not in untold or name in there]
     late = [name for name in needed if name in untold and name not in listed]
@@ -288,7 +290,7 @@ def _read_label_columns(
 
 
 def truth_of(model: Model, rows: LabeledData) -> Any:
-    """Select the true labels; or the classes, where the data hold a taxonomy and the model has one a row."""
+    """Return the true labels, or the classes if the data hold a taxonomy and the model has one per row."""
     return rows.classes if has_one_class_a_row(model) and rows.parents is not None else rows.Y
 
 
@@ -297,7 +299,7 @@ def has_one_class_a_row(model: Model) -> bool:
 
 
 def features_of(model: Model, X: Any) -> Any:
-    """Turn rows in the form the model takes into features of its classifier."""
+    """Convert rows as the model takes them to features of its classifier."""
     X = as_taken(model, X)
     if isinstance(model, Pipeline):
         return model[:-1].transform(X) if len(model) > 1 else X

@@ -1,4 +1,4 @@
-"""Rows of a data file as a pipeline of scikit-learn takes them: a frame of columns, texts, or a matrix."""
+"""Rows of a data file as input of a scikit-learn pipeline: a DataFrame, texts, or a matrix."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from labelweave.datasets import TableColumns
 from labelweave.datasets.table_files import raw_tables
 from labelweave.decisions.layers import innermost
 
-_VECTORIZERS = (CountVectorizer, HashingVectorizer)  # of text; TfidfVectorizer is one of the first
+_VECTORIZERS = (CountVectorizer, HashingVectorizer)  # TfidfVectorizer is a CountVectorizer
 
 
 def pipeline_in(model: Any) -> Pipeline | None:
-    """Find the pipeline that a model is or decides on, if there is one."""
     found = innermost(model)
     return found if isinstance(found, Pipeline) else None
 
 
 def takes_table(pipeline: Pipeline) -> bool:
-    """Whether a pipeline was fitted to a frame or to texts; else it takes a matrix."""
+    """Whether a pipeline was fitted to a DataFrame or to texts, not to a matrix."""
     return hasattr(pipeline, "feature_names_in_") or _reads_texts(pipeline)
 
 
 @dataclass(frozen=True)
 class PipelineColumns:
-    """What the columns of a table are to a pipeline.
+    """The columns of a table for a pipeline.
 
-    names: the columns of the frame it takes, or the one of texts.
-    blank: columns of categories in which a blank cell is NaN, as pandas reads it.
+    names: the columns of its DataFrame, or its column of texts.
+    blank: columns of categories in which blank cells are NaN, as in pandas.
     """
 
     roles: TableColumns
@@ -42,12 +41,12 @@ class PipelineColumns:
 
     @classmethod
     def of(cls, pipeline: Pipeline, path: str, given: TableColumns) -> PipelineColumns:
-        """Read them off the steps; of texts the column is named by a flag, or the only one that is left."""
+        """Infer them from the steps; a flag names the column of texts, unless only one is left."""
         if _reads_texts(pipeline):
             roles = given if given.text else given.resolved(next(raw_tables(path, no_header=given.no_header)))
             if len(roles.text or ()) != 1:
                 raise ValueError(
-                    f"The model takes texts, and {path} has {len(roles.text or ())} columns that look like "
+                    f"The model takes texts, but {path} has {len(roles.text or ())} columns that look like "
                     "texts; name one with --text."
                 )
             roles = replace(roles, categorical=None, numeric=None, vectors=None, drop=None)
@@ -65,7 +64,7 @@ class PipelineColumns:
         return cls(roles, names, blank)
 
     def rows(self, frame: Any) -> Any:
-        """Select the columns of the pipeline from a frame that was read with the roles."""
+        """Select the pipeline's columns from a DataFrame that was read with the roles."""
         frame = frame[self.names].copy()
         for name in self.blank:
             frame[name] = frame[name].astype(object).where(frame[name] != "", np.nan)
@@ -73,7 +72,7 @@ class PipelineColumns:
 
 
 def as_taken(model: Any, X: Any) -> Any:
-    """Bring rows into the form of a model's pipeline: texts of the one column, a matrix with names."""
+    """Convert rows to the input of a model's pipeline: texts of the one column, a matrix with names."""
     pipeline = pipeline_in(model)
     if pipeline is None:
         return X
@@ -87,7 +86,7 @@ def as_taken(model: Any, X: Any) -> Any:
 
 
 def _first_step(step: Any) -> Any:
-    """Go to the first step of pipelines that does something."""
+    """Return the first step of a pipeline that is not a passthrough."""
     while isinstance(step, Pipeline):
         step = next((one for _, one in step.steps if one is not None and one != "passthrough"), None)
     return step
@@ -101,7 +100,7 @@ def _reads_texts(pipeline: Pipeline) -> bool:
 
 
 def _words(step: Any, names: list[str]) -> dict[str, str]:
-    """Say which of the columns that a step takes are "text", "category" or "number"."""
+    """Return which of a step's columns are "text", "category" or "number"."""
     step = _first_step(step)
     if isinstance(step, FeatureUnion):
         return _joined(names, [(one, names) for _, one in step.transformer_list])
@@ -115,7 +114,7 @@ def _words(step: Any, names: list[str]) -> dict[str, str]:
         fills = getattr(step, "statistics_", None)
         values = [None] * len(names) if fills is None else [fills] * len(names)
     are_words = [found is not None and found.dtype.kind in "OUS" for found in values]
-    kinds = [  # a blank cell is one of the categories, or NaN
+    kinds = [  # a blank cell is a category, or NaN
         "number" if not is_word else "text" if "" in found.tolist() else "category"
         for found, is_word in zip(values, are_words, strict=True)
     ]
@@ -123,7 +122,7 @@ def _words(step: Any, names: list[str]) -> dict[str, str]:
 
 
 def _joined(names: list[str], parts: list[tuple[Any, list[str]]]) -> dict[str, str]:
-    """Let words be words where any of several steps takes them so."""
+    """Combine the roles of columns over several steps; text takes precedence."""
     found = dict.fromkeys(names, "number")
     for step, columns in parts:
         found |= {name: kind for name, kind in _words(step, columns).items() if kind != "number"}
@@ -131,7 +130,7 @@ def _joined(names: list[str], parts: list[tuple[Any, list[str]]]) -> dict[str, s
 
 
 def _chosen(columns: Any, names: list[str]) -> list[str]:
-    """Name the columns that a ColumnTransformer gives to a step; by name a range has its end too."""
+    """Return the names of a ColumnTransformer's columns; ranges by name include their end."""
     if isinstance(columns, slice):
         first, last = columns.start, columns.stop
         first = names.index(first) if isinstance(first, str) else first

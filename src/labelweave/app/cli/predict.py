@@ -1,4 +1,4 @@
-"""``labelweave predict``: rows in, labels, classes or probabilities out, block by block."""
+"""``labelweave predict``: labels, classes or probabilities of rows, in blocks."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from labelweave.inference.hierarchy import Terms, chosen_terms
 
 
 class Answers(NamedTuple):
-    """A form of answers: the columns of the table, and what is said of each row, its name under "id".
+    """A format of predictions: the columns of the table, and the record of each row, its name under "id".
 
-    are_sets: whether these are just the label sets that the model predicts.
+    are_sets: whether these are exactly the predicted label sets.
     """
 
     columns: Columns
@@ -51,8 +51,8 @@ def run(flags: DataFlags) -> None:
         twice = next((name for name in answers.columns.fixed if name in answers.columns.labels), None)
         if twice is not None:
             raise click.UsageError(
-                f"The model has a label {twice!r}, which would be the second column of that name in a table; "
-                "give --output-format jsonl."
+                f"The model has a label {twice!r}, which would be a second column of this name in a table; "
+                "use --output-format jsonl."
             )
     blocks = row_blocks(loaded, flags.data, flags)
     promise = guarantee_words(classifier)
@@ -70,28 +70,28 @@ def _refused_wishes(classifier: Any, flags: DataFlags) -> Iterator[str]:
     printed = listing or ("probabilities" if "probabilities" in given else None)
     threshold, reject_below = flags.threshold or 0.0, flags.reject_below or 0.0
     is_share = not _gives_probabilities(classifier, flags) or 0 <= threshold <= 1
-    otherwise = "leave it out for the label sets that the model predicts."
+    otherwise = "leave it out for the predicted label sets."
     wrong = (
-        (wish, with_probabilities(classifier) is None, f"needs probabilities, which a {kind} does not give; "
-         "fit one with --model kernel-logistic, or with --calibrate."),
-        ("reject_below", math.isnan(reject_below), "is nan; give a number from 0 to 1."),
-        ("reject_below", not one_class, "is for one class a row, but this model predicts many labels a row."),
-        ("reject_below", listing, f"leaves one class a row or none, but --{listing} lists several."),
-        ("threshold", math.isnan(threshold), f"is nan; give a number, or {otherwise}"),
-        ("threshold", not is_share, f"is {threshold:g}, but it is compared with probabilities here; give a "
+        (wish, with_probabilities(classifier) is None, f"needs probabilities, which a {kind} lacks; "
+         "fit a model with --model kernel-logistic, or with --calibrate."),
+        ("reject_below", math.isnan(reject_below), "is nan; use a number from 0 to 1."),
+        ("reject_below", not one_class, "is for one class per row, but this model has many labels per row."),
+        ("reject_below", listing, f"prints at most one class per row, but --{listing} lists several."),
+        ("threshold", math.isnan(threshold), f"is nan; use a number, or {otherwise}"),
+        ("threshold", not is_share, f"is {threshold:g}, but it is compared with probabilities here; use a "
          f"number from 0 to 1, or {otherwise}"),
-        ("terms", taxonomy_of(classifier) is None, "needs a hierarchy, which this model has none of; fit one "
+        ("terms", taxonomy_of(classifier) is None, "needs a hierarchy, which this model lacks; fit one "
          "with --enforce max."),
-        ("terms", one_class, "is of label sets, but this model predicts one class a row."),
-        ("certificates", "terms" in given, "are of whole label sets, and --terms prints others."),
-        ("terms", flags.terms == "closed" and "top" in given, "closed adds labels to those that --top "
-         "leaves; give --threshold in its place."),
-        ("probabilities", "terms" in given and listing is None, "prints all labels; give --threshold 0.5 "
-         "too, and --terms is of those above."),
-        ("certificates", not isinstance(classifier, LabelGraphClassifier), "are of label-graph models, and "
+        ("terms", one_class, "is for label sets, but this model predicts one class per row."),
+        ("certificates", "terms" in given, "are for whole label sets, but --terms prints others."),
+        ("terms", flags.terms == "closed" and "top" in given, "closed adds ancestors to the labels of --top; "
+         "use --threshold instead."),
+        ("probabilities", "terms" in given and listing is None, "prints all labels, but --terms selects "
+         "some; add --threshold 0.5."),
+        ("certificates", not isinstance(classifier, LabelGraphClassifier), "are for label-graph models, but "
          f"this is a {kind}."),
-        ("certificates", one_class, "are of label sets, and this model predicts one class a row."),
-        ("certificates", printed, f"are of whole label sets, and --{printed} prints others."),
+        ("certificates", one_class, "are for label sets, but this model predicts one class per row."),
+        ("certificates", printed, f"are for whole label sets, but --{printed} prints others."),
     )  # fmt: skip
     return (f"{flag_of(flag)} {why}" for flag, is_wrong, why in wrong if flag in given and is_wrong)
 
@@ -112,7 +112,7 @@ def _answers(classifier: Any, flags: DataFlags) -> Answers:
         lists = partial(_label_lists, classifier, top, threshold, number, terms)
         are_sets = top is None and threshold is None and terms == "predicted"
         is_search = top is not None and threshold is None and terms == "predicted" and number == "score"
-        if is_search and not one_class:  # which a model of very many labels finds without scoring them all
+        if is_search and not one_class:  # without scoring all of very many labels
             lists = partial(_best_labels, classifier, top)
         return Answers(Columns(["id", "label", number], []), lists, are_sets)
     if wants:
@@ -124,7 +124,7 @@ def _answers(classifier: Any, flags: DataFlags) -> Answers:
 
 
 def _numbers(classifier: Any, number: str, block: RowBlock) -> Array:
-    """Compute scores or probabilities (n, L), of two classes a row of both."""
+    """Compute scores or probabilities (n, L), or (n, 2) for two classes."""
     if number == "probability":
         source: Any = with_probabilities(classifier)
         return np.asarray(source.predict_proba(block.X))
@@ -133,7 +133,7 @@ def _numbers(classifier: Any, number: str, block: RowBlock) -> Array:
 
 
 def _listed(classifier: Any, name: Any, labels: Any, number: str, values: Any) -> Record:
-    """Write the labels of a row with their scores or probabilities, in an order."""
+    """Return the labels of a row with their scores or probabilities, in this order."""
     names = classifier.label_names_
     pairs = zip(labels, values, strict=True)
     return {"id": name, "labels": [{"label": str(names[k]), number: short(value)} for k, value in pairs]}
@@ -142,11 +142,11 @@ def _listed(classifier: Any, name: Any, labels: Any, number: str, values: Any) -
 def _label_lists(
     classifier: Any, top: int | None, threshold: float | None, number: str, terms: Terms, block: RowBlock
 ) -> Iterator[Record]:
-    """List the best labels of every row, best first with ties to the lower number.
+    """List the best labels of every row, best first; ties are broken by the lower number.
 
-    top: the most labels a row; without it and a threshold just those that are predicted.
-    threshold: what their scores or probabilities must exceed.
-    terms: which of them, or with what is above them.
+    top: the largest number of labels per row; without it and a threshold, the predicted labels.
+    threshold: a lower bound of scores or probabilities.
+    terms: the most specific of these labels, or these with their ancestors.
     """
     numbers = _numbers(classifier, number, block)
     are_candidates = np.ones(numbers.shape, bool) if threshold is None else numbers > threshold
@@ -197,7 +197,7 @@ def _all_probabilities(classifier: Any, reject_below: float | None, block: RowBl
 def _classes(
     classifier: Any, block: RowBlock, values: Array, reject_below: float | None
 ) -> tuple[PerRow, PerRow]:
-    """Find the number of every row's class, and its name; None where it is not probable enough."""
+    """Return the number and name of every row's class; None where the model abstains."""
     chosen = chosen_classes(classifier, values, lambda: classifier.predict(block.X))
     words = classifier.label_names_[chosen].astype(object)
     if reject_below is not None:

@@ -1,7 +1,7 @@
-"""The program ``labelweave``: its commands, and how its errors look.
+"""The program ``labelweave``: its commands, and the format of its errors.
 
-What a command does is imported when its flags are understood, so that ``--help`` is quick.
-Whatever is wrong with arguments or files is one line on stderr and exit code 2.
+Commands are imported once their flags are parsed, to keep ``--help`` fast.  Invalid arguments or files print
+one line on stderr and exit with status 2.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BAD_INPUT = 2
 
 
 class _Program(click.Group):
-    """A group that imports a command when it is called, and says errors in one line."""
+    """A group that imports a command when it is called, and prints errors on one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -59,7 +59,7 @@ class _Program(click.Group):
             note("interrupted; nothing was written.")
             code = _INTERRUPTED
         except _Terminated:
-            note("terminated; no file is half written.")
+            note("terminated; no file is incomplete.")
             code = _TERMINATED
         except click.ClickException as error:
             note(_with_hint(error))
@@ -71,20 +71,20 @@ class _Program(click.Group):
 
 
 class _Closed(io.TextIOBase):
-    """Standard output where it is closed: nothing is lost in silence."""
+    """Closed standard output, where every write raises."""
 
     def write(self, text: str) -> int:
-        raise click.UsageError("Standard output is closed, and the results go there.")
+        raise click.UsageError("Standard output is closed; the results need it, or --out.")
 
 
 class _Terminated(BaseException):
-    """SIGTERM came."""
+    """SIGTERM arrived."""
 
 
 @contextmanager
 def _unwound_at_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the program as an error does, so that unfinished files are removed."""
-    if threading.current_thread() is not threading.main_thread():  # others can have no handlers
+    """Raise on SIGTERM, so that unfinished files are removed."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can have handlers
         yield
         return
 
@@ -100,13 +100,13 @@ def _unwound_at_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    """Show warnings meant for users as one line, and no others."""
+    """Show warnings for users on one line, and no others."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
-        # data files are checked against the model by name here
+        # the command line itself checks feature names
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        said = set[str]()  # a file may be looked at more than once
+        said = set[str]()  # a file may be read more than once
 
         def show(message: Any, *_: Any, **__: Any) -> None:
             sentence = _sentence(message)

@@ -1,4 +1,4 @@
-"""What files say about labels: covariances, signatures of classes, graphs, and descriptions."""
+"""Readers of files about labels: covariances, signatures of classes, graphs, and descriptions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DESCRIPTION_HEADERS = [[name, *more] for name in _NAME_WORDS for more in ([], *
 
 
 def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
-    """Read a matrix over the labels, and bring it into their order.
+    """Read a matrix over the labels, in their order.
 
     path: a ``.npy`` file in the order of the labels; or a ``.csv`` or ``.tsv`` file whose first line and
         first column name them, in any order.
@@ -59,7 +59,7 @@ def _npy(path: str) -> Array:
 
 
 def _lines_by_label(path: str, names: list[str]) -> Iterator[tuple[int, str, dict[str, str]]]:
-    """Read the lines of a table: number, first cell, and the others by the names of the first line."""
+    """Yield the lines of a table: number, first cell, and the others by the names in the first line."""
     (_, header), *lines = [*lines_of_cells(path, DELIMITERS)] or [(1, [""])]
     columns = Counter(header[1:])
     for name in names:
@@ -82,9 +82,9 @@ def _number(path: str, line: int, cell: str) -> float:
 
 
 def read_signatures(path: str, label_names: Sequence[str]) -> LabelCovariance:
-    """Read the labels of classes, and let labels vary together as they do over these.
+    """Read the labels of classes, and return the covariance of labels over these.
 
-    path: a class a line: its name, then 0/1 or -1/1 for every label that the first line names, in any order.
+    path: one line per class: its name, then 0/1 or -1/1 for every label in the first line, in any order.
         A column ``prior`` weighs the classes.
     """
     names = [str(name) for name in label_names]
@@ -99,7 +99,7 @@ def read_signatures(path: str, label_names: Sequence[str]) -> LabelCovariance:
         found = "a prior of 0 for every class" if prior else "no class"
         raise DataFileError(path, None, found, "at least one class, of a prior above 0")
     if {0.0, -1.0} <= {sign for row in signs for sign in row}:
-        raise DataFileError(path, None, "both 0 and -1", "0 and 1 throughout, or -1 and 1")
+        raise DataFileError(path, None, "both 0 and -1", "only 0 and 1, or only -1 and 1")
     return LabelCovariance.from_signatures(LabelMatrix.from_any(np.array(signs), names), prior)
 
 
@@ -112,7 +112,7 @@ def _sign(path: str, line: int, label: str, cell: str) -> float:
 def read_graph(path: str, label_names: Sequence[Any]) -> list[tuple[int, ...]]:
     """Read the edges or larger cliques of a graph.
 
-    path: an edge a line: the names of two labels or more.  A first line ``source,target`` is passed over.
+    path: one edge per line: the names of two or more labels.  A first line ``source,target`` is skipped.
     """
     place = {str(name): number for number, name in enumerate(label_names)}
     found: dict[tuple[int, ...], int] = {}
@@ -133,25 +133,25 @@ def read_graph(path: str, label_names: Sequence[Any]) -> list[tuple[int, ...]]:
             raise DataFileError(path, line, f"the edge of line {found[clique]} again", "every edge once")
         found[clique] = line
     if not found:
-        raise DataFileError(path, None, "no edge", "lines label,label; or give --graph none")
+        raise DataFileError(path, None, "no edge", "lines label,label; or use --graph none")
     return list(found)
 
 
 def read_descriptions(path: str) -> dict[str, str]:
-    """Read the descriptions of labels: a record each, its name and, if there is one, its description.
+    """Read the descriptions of labels: one record each, a name and optionally a description.
 
-    Commas, or what else comes first in the first line, part them.  A first line ``name,description`` or the
-    like is passed over.
+    The delimiter is a comma, or another one detected in the first line.  A first line ``name,description`` or
+    similar is skipped.
     """
     found: dict[str, str] = {}
     for line, cells in lines_of_cells(path, DELIMITERS):
         if line == 1 and [cell.lower() for cell in cells] in _DESCRIPTION_HEADERS:
             continue
         if len(cells) > 2:
-            expected = "a name and a description, in quotes if it has what parts cells"
+            expected = "a name and a description, quoted if it contains the delimiter"
             raise DataFileError(path, line, f"{len(cells)} cells", expected)
         if not cells or not cells[0]:
-            raise DataFileError(path, line, "no name of a label", "lines name,description")
+            raise DataFileError(path, line, "an empty label name", "lines name,description")
         if cells[0] in found:
             raise DataFileError(path, line, f"the label {cells[0][:40]!r} again", "every label once")
         found[cells[0]] = cells[1] if len(cells) > 1 else ""

@@ -1,4 +1,4 @@
-"""What the columns of a table are taken for: which name labels, how their cells are cut, and all in words."""
+"""Roles of a table's columns: label columns, delimiters in their cells, and a description."""
 
 from __future__ import annotations
 
@@ -23,40 +23,39 @@ _ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false", "True", "Fals
 
 
 def require_labels(table: RawTable, given: TableColumns) -> None:
-    """Refuse a table of which nothing says what the labels are."""
     if given.labels is None:
         raise click.UsageError(
-            "A table needs --labels or --label-column to say what its labels are: --labels COLUMN for a "
-            "column of classes or of lists of labels, --label-column COLUMN for each column of 0 and 1. Its "
+            "A table needs --labels COLUMN for a column of classes or of lists of labels, or "
+            "--label-column COLUMN for each column of 0 and 1. Its "
             f"columns are {', '.join(map(repr, list(table.columns)[:_SHOWN_COLUMNS]))}."
         )
 
 
 def cut_where_listed(
-    table: RawTable, given: TableColumns, otherwise: str = "--one-class takes each for a class, "
+    table: RawTable, given: TableColumns, otherwise: str = "--one-class reads each as a class, "
 ) -> TableColumns:
-    """Find what separates labels where cells look like lists of them, and nothing says how to cut them.
+    """Detect the delimiter of cells that look like lists of labels, unless flags set it.
 
-    otherwise: what else decides of cells that are no lists.
+    otherwise: hint about cells that are not lists.
     """
     columns, found = with_layout(table, given)
     words = found.words(f"the cells of column {given.labels!r}")
     if words is None:
         return columns
-    decides = f"{otherwise}--label-separator cuts otherwise"
+    decides = f"{otherwise}--label-separator sets another delimiter"
     if found.separator == PLACES:
         decides = f"--label-names names them, {decides}"
     elif found.doubt is not None and WEIGHTS in found.doubt:
         decides = "probabilities go in a column a label, --label-column; --label-separator cuts cells"
     elif found.separator is None:
         paths = "--class-paths makes a taxonomy of them, " if found.is_path else ""
-        decides = f"{paths}--label-separator {found.doubt!r} cuts them"
+        decides = f"{paths}--label-separator {found.doubt!r} splits them"
     hint(f"{words}; {decides}.")
     return columns
 
 
 def are_lists(cells: Any) -> bool:
-    """Say whether cells of a column are lists, or the texts of some."""
+    """Whether cells of a column are lists, or texts of lists."""
     if is_text_lists(cells):
         return True
     texts = cells.unique().to_pylist() if is_text(cells) else as_list(cells)
@@ -75,17 +74,17 @@ class ColumnWords(NamedTuple):
         print_lines(self.roles, _INDENT, err=True)
         if self.like_labels:
             note(
-                f"the columns {_listed(self.like_labels)} hold 0 and 1 only and are taken for features; if "
-                "they are labels, give each as --label-column, or several as 'tag_*' or first..last."
+                f"the columns {_listed(self.like_labels)} hold only 0 and 1 and are read as features; if "
+                "they are labels, pass each as --label-column, or several as 'tag_*' or first..last."
             )
 
 
 def column_words(
     table: RawTable, given: TableColumns, columns: TableColumns, groups: str | None = None
 ) -> ColumnWords:
-    """Say what the columns of a table are taken for, and which features look like labels as well.
+    """Describe the roles of a table's columns, and which features look like labels.
 
-    given: what the flags say; columns: what became of that; groups: the column that names groups of rows.
+    given: the flags; columns: the resulting roles; groups: the column that names groups of rows.
     """
     labels = (columns.labels,) if isinstance(columns.labels, str) else columns.labels or ()
     kinds = {kind: getattr(columns, kind) or () for kind in KINDS}
@@ -101,10 +100,10 @@ def column_words(
         "labels": _listed(labels),
         **{kind: _listed(names) for kind, names in kinds.items()},
         "vectors": _listed([f"{name} ({length} numbers)" for name, length in lengths.items()]),
-        "missing": f"{_listed(gaps)} (the mean is taken)" if gaps else "",
+        "missing": f"{_listed(gaps)} (imputed with the mean)" if gaps else "",
         "names of rows": columns.id or "",
-        "groups": f"{groups}, whose rows are in one fold" if groups else "",
-        "left out": _listed(left_out),
+        "groups": f"{groups}, kept in one fold each" if groups else "",
+        "ignored": _listed(left_out),
     }
     guesses = not isinstance(columns.labels, str) and not given.are_resolved
     features = (*kinds["categorical"], *kinds["numeric"]) if guesses else ()
@@ -113,7 +112,7 @@ def column_words(
 
 
 def _listed(names: Sequence[str]) -> str:
-    """List names, not all of very many."""
+    """Return names as a list, shortened if there are very many."""
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
 

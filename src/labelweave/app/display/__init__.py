@@ -1,4 +1,4 @@
-"""Pictures of data and fitted models, in the form of scikit-learn's displays."""
+"""Plots of data and fitted models, as scikit-learn displays."""
 
 from labelweave.app.display.calibration_curve_display import CalibrationCurveDisplay
 from labelweave.app.display.combination_display import CombinationDisplay

@@ -1,4 +1,4 @@
-"""Reliability of label probabilities: what was announced against what was observed."""
+"""Reliability diagrams of label probabilities: predicted against observed."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from labelweave.metrics.probabilities import CALIBRATION_FROM, calibration_bins
 
 _SIZE = (5.2, 5.2)  # inches
 _MARKERS = "osD^vPX<>"
-_FEW = 10  # entries; a bin of fewer tells little and has a hollow marker
-_BAND_BOTTOM, _BAND_HEIGHT = -0.3, 0.2  # where the numbers of entries are drawn
-_MOST_WRITTEN = 12  # bins up to which they are written too
+_FEW = 10  # entries; bins with fewer are unreliable and have a hollow marker
+_BAND_BOTTOM, _BAND_HEIGHT = -0.3, 0.2  # band for the numbers of entries
+_MOST_WRITTEN = 12  # largest number of bins with written numbers
 
 
 @dataclass(frozen=True)
 class CalibrationCurve:
     """Bins of probability, of one label or of several together.
 
-    name: what the legend calls the curve.
+    name: the curve's name in the legend.
     counts (bins,): observed entries of each bin of equal width.
     predicted (bins,): their mean probability, NaN in an empty bin.
-    observed (bins,): the share of positive ones, NaN in an empty bin.
+    observed (bins,): the share of positive entries, NaN in an empty bin.
     """
 
     name: str
@@ -51,33 +51,33 @@ class CalibrationCurve:
 def calibration_curve(
     name: str, labels: LabelMatrix, table: Floats, n_bins: int, least: float
 ) -> CalibrationCurve:
-    """Sort observed entries (n, L) above a probability into bins by it, all labels together."""
+    """Bin observed entries (n, L) by their probability, if it is above ``least``; all labels together."""
     if not labels.observed_counts().any():
-        raise ValueError(f"{name} has no observed entry to compare with; choose labels that have some.")
+        raise ValueError(f"{name} has no observed entry to compare with; choose other labels.")
     error = expected_calibration_error(labels, table, n_bins=n_bins, least=least)
     counts, probabilities, positives = calibration_bins(labels, table, n_bins, least).sum(axis=1)
     if not counts.any():
         raise ValueError(
-            f"{name} has no observed entry of a probability above {least:g}; give a lower least."
+            f"{name} has no observed entry with a probability above {least:g}; use a lower least."
         )
     filled = np.where(counts > 0, counts, np.nan)
     return CalibrationCurve(name, counts, probabilities / filled, positives / filled, float(error))
 
 
 class CalibrationCurveDisplay(Display):
-    """The observed share of positive entries against the mean probability, in bins of equal width.
+    """Reliability diagram: the share of positive entries against the mean probability, in equal bins.
 
-    Unobserved entries are in no bin, and by default nor are those of probabilities up to 0.05, nearly all of
-    which are safely negative where labels are many.  Bars below the curves show the numbers of entries, on a
-    logarithmic scale; markers of bins with fewer than 10 are hollow.  The curves are ``lines_``, in the axes
+    Unobserved entries are omitted, and by default also entries of probabilities up to 0.05, almost all of
+    which are true negatives if there are many labels.  Bars below the curves show the numbers of entries, on
+    a logarithmic scale; bins with fewer than 10 have hollow markers.  The curves are ``lines_``, in the axes
     ``ax_`` of ``figure_``.
 
     Parameters
     ----------
     curves : sequence of CalibrationCurve
-        One for all labels together, or one a label.
+        One for all labels together, or one per label.
     least : float, default=0.0
-        What the probabilities of their entries are above.
+        Lower bound of the probabilities of their entries.
 
     See Also
     --------
@@ -98,12 +98,12 @@ class CalibrationCurveDisplay(Display):
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Draw the curves of a fitted model with ``predict_proba``, else TypeError, on some rows.
+        """Plot the curves of a fitted model on some rows; TypeError if it has no ``predict_proba``.
 
         For model, rows and errors see :meth:`LabelQualityDisplay.from_estimator`; the options are those of
         :meth:`from_predictions`.
         """
-        fitted_model(estimator, " to be checked; wrap it in a CalibratedLabelClassifier")
+        fitted_model(estimator, " to compare; wrap it in a CalibratedLabelClassifier")
         truth = model_truth(estimator, y)
         return cls.from_predictions(truth, label_probabilities(estimator, X, truth.n_labels), **options)
 
@@ -113,18 +113,18 @@ class CalibrationCurveDisplay(Display):
         cls, Y_true: Any, probabilities: Any, *, labels: Any = None, n_bins: int = 10,
         least: float = CALIBRATION_FROM, label_names: Names | None = None, **options: Any,
     ) -> Self:  # fmt: skip
-        """Draw the curves of given probabilities.
+        """Plot the curves of given probabilities.
 
-        For true labels, their choice, names and errors see :meth:`ThresholdCurveDisplay.from_predictions`.
+        For true labels, their selection, names and errors see :meth:`ThresholdCurveDisplay.from_predictions`.
 
         Parameters
         ----------
         probabilities : DataFrame, sparse matrix or array-like of shape (n, L)
-            Of the labels, each from 0 to 1.
+            Probabilities of the labels, from 0 to 1.
         n_bins : int, default=10
             The number of bins.
         least : float, default=0.05
-            Only entries of a higher probability are shown and counted in the error; 0 shows all.
+            Only entries of a higher probability are shown and included in the error; 0 shows all.
         **options : dict
             Further options: see :meth:`plot`.
         """
@@ -134,14 +134,14 @@ class CalibrationCurveDisplay(Display):
 
     @checked
     def plot(self, ax: Any = None, *, name: str | None = None, counts: bool = True, **options: Any) -> Self:
-        """Draw the curves; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
+        """Plot the curves; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
         name : str or None, default=None
-            What the legend calls a single curve, such as the name of the model.
+            Name of a single curve in the legend, such as the name of the model.
         counts : bool, default=True
-            Whether to draw the numbers of entries below.
+            Whether to plot the numbers of entries below.
         **options : dict
             Such as ``color``: see :meth:`matplotlib.axes.Axes.plot`.
         """
@@ -174,7 +174,7 @@ class CalibrationCurveDisplay(Display):
         return line
 
     def _draw_counts(self) -> None:
-        """Draw bars in a band below 0, with their numbers where there is one curve."""
+        """Plot bars in a band below 0, with their numbers if there is one curve."""
         from matplotlib.transforms import blended_transform_factory
 
         most = max(curve.counts.max() for curve in self.curves)
@@ -196,6 +196,6 @@ class CalibrationCurveDisplay(Display):
 
 
 def _short_count(count: float) -> str:
-    """Write a number in at most four characters, up to millions."""
+    """Return a number as at most four characters, up to millions."""
     unit, sign = (1e6, "M") if count >= 1e6 else (1e3, "k") if count >= 1e3 else (1.0, "")
     return f"{count / unit:.{int(unit > 1 and count < 10 * unit)}f}{sign}"

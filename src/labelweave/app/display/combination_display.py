@@ -1,4 +1,4 @@
-"""What an automatic model tried: the left-out loss of every member, and of the combination."""
+"""Members of an ensemble: the out-of-fold loss of each, and of their combination."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from labelweave.decisions.layers import innermost
 
 _WIDTH, _HEIGHT_A_BAR, _HEIGHT_OF_REST = 6.4, 0.42, 1.1  # inches
 _MEMBER, _UNUSED, _COMBINATION = "#14538f", "#a9bdd2", "#c0392b"
-_ROOM = 1.02  # of the axis, beside the longest bar with its words
-_MOST_WORDS = 0.45  # share of the axis that words beside the bars may take
-_GAP = 8.0  # pixels between bars and words
+_ROOM = 1.02  # of the axis, after the longest bar with its text
+_MOST_WORDS = 0.45  # largest share of the axis for texts after the bars
+_GAP = 8.0  # pixels between bars and texts
 
 
 class CombinationDisplay(Display):
-    """A bar a member of an automatic model: its left-out loss, and its weight; the combination last.
+    """Bar chart of the members of an ensemble: their out-of-fold losses and weights; the combination is last.
 
-    The loss is the squared error of left-out probabilities as a share of the labels' variance: 1 is what the
-    labels' means have.  Members of weight 0 are pale.  The bars, of the members from the top, then the
-    combination, are ``bars_``, in the axes ``ax_`` of ``figure_``.
+    The loss is the squared error of out-of-fold probabilities, relative to predicting each label's mean
+    (1.0). Members of weight 0 are pale.  The bars, of the members from the top, then of the combination, are
+    ``bars_``, in the axes ``ax_`` of ``figure_``.
 
     Parameters
     ----------
     members : sequence of dict
-        What was tried, as ``members_`` of :class:`labelweave.AutoLabelClassifier` has it.
+        The members, as in ``members_`` of :class:`labelweave.AutoLabelClassifier`.
     combined_loss : float
-        The left-out loss of the combination.
+        The out-of-fold loss of the combination.
 
     Examples
     --------
@@ -47,12 +47,12 @@ class CombinationDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw what a fitted model tried; for errors see :meth:`LabelQualityDisplay.from_estimator`.
+        """Plot the members of a fitted model; for errors see :meth:`LabelQualityDisplay.from_estimator`.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
-            A fitted :class:`labelweave.AutoLabelClassifier`, alone, in a table model or inside what decides.
+            A fitted :class:`labelweave.AutoLabelClassifier`, alone, in a table model or in a meta-classifier.
         **options : dict
             Further options: see :meth:`plot`.
         """
@@ -60,13 +60,13 @@ class CombinationDisplay(Display):
         found: Any = innermost(getattr(model, "classifier_", model))
         if not isinstance(found, AutoLabelClassifier):
             raise TypeError(
-                f"{type(found).__name__} is no combination of models, so there are no members to draw; give "
+                f"{type(found).__name__} is not an ensemble, so it has no members to plot; pass "
                 "an AutoLabelClassifier."
             )
         return cls(found.members_, found.left_out_loss_).plot(**options)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture; see :meth:`LabelQualityDisplay.plot`."""
+        """Plot the bars; see :meth:`LabelQualityDisplay.plot`."""
         self._begin(ax, _WIDTH, _HEIGHT_OF_REST + _HEIGHT_A_BAR * (len(self.members) + 1))
         names = [str(member["name"]) for member in self.members]
         weights = [float(member["weight"]) for member in self.members]
@@ -82,13 +82,13 @@ class CombinationDisplay(Display):
             f"{losses[-1]:.3f}",
         ]
         texts = self.ax_.bar_label(self.bars_, words, padding=4, fontsize="small")
-        self.ax_.set_xlabel("Left-out loss")
+        self.ax_.set_xlabel("Out-of-fold loss")
         self.ax_.spines[["top", "right"]].set_visible(False)
         self._make_room(texts, max(losses))
         return self
 
     def _make_room(self, texts: Sequence[Any], longest: float) -> None:
-        """End the axis where the words beside the bars do; where bars would be short, say losses alone."""
+        """End the axis at the texts after the bars; if bars become short, write only losses."""
         settle_layout(self.ax_)
         if self._share(texts) > _MOST_WORDS:
             for text in texts:

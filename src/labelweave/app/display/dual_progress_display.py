@@ -1,4 +1,4 @@
-"""How fits went: the objective, its lower bound and the gap between them against time or rounds."""
+"""Convergence of fits: the objective, its lower bound and the duality gap against time or rounds."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from labelweave.app.display.given_labels import fitted_model, last_step
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Floats
 
-_UPPER = ("primal", "objective")  # what solvers call the value they lower
+_UPPER = ("primal", "objective")  # names of the objective in traces
 _ROUNDS = ("iteration", "round")
 _SIZE = (4.8, 3.8)  # inches, of a panel
-_FEW_POINTS = 40  # lines of so few points have them marked
-_WIDE = 30.0  # times; durations that differ by more are on a logarithmic axis
-_REACH = 1.5  # times the third quartile of the distances from the last objective: what the picture shows
+_FEW_POINTS = 40  # shorter lines have markers
+_WIDE = 30.0  # ratio of durations from which the axis is logarithmic
+_REACH = 1.5  # times the third quartile of distances from the last objective: the visible range
 
 
 @dataclass(frozen=True)
 class Progress:
     """The records of one fit.
 
-    name: what the legend calls it.
-    primal (m,): the objective, to be lowered.
+    name: its name in the legend.
+    primal (m,): the objective, which is minimized.
     dual (m,): its lower bound, NaN where the solver has none.
-    gap (m,): the relative duality gap or, without a dual, by how much the last round lowered the objective,
-        as a share of it.
+    gap (m,): the relative duality gap or, without a dual, the decrease of the objective in the last round,
+        relative to the objective.
     Shapes: rounds (m,), seconds (m,).
     """
 
@@ -48,23 +48,23 @@ class Progress:
         return self.seconds if against == "time" else self.rounds
 
     def unit(self, is_share: bool) -> float:
-        """Return what objectives are divided by: for shares the size of the last one."""
+        """Return the unit of objectives: for shares the size of the last one."""
         return float(abs(self.primal[-1])) or 1.0 if is_share else 1.0
 
 
 def read_trace(name: str, trace: Sequence[Any]) -> Progress:
-    """Read records with a round, a time, an objective and, if there are, a dual value and a gap."""
+    """Read records with a round, a time, an objective and, optionally, a dual value and a gap."""
     if not isinstance(trace, Iterable):
-        raise TypeError(f"The trace of {name} is {shown(trace)}; give the trace_ of a fitted model.")
+        raise TypeError(f"The trace of {name} is {shown(trace)}; pass the trace_ of a fitted model.")
     records = list(trace)
     if not records:
         raise ValueError(
-            f"The trace of {name} is empty, so there is no progress to draw; give a model that is fitted in "
+            f"The trace of {name} is empty, so there is no progress to plot; pass a model that is fitted in "
             "rounds."
         )
     if not any(hasattr(records[0], field) for field in _UPPER):
         raise TypeError(
-            f"The trace of {name} has records of type {type(records[0]).__name__} without an objective; give "
+            f"The trace of {name} has records of type {type(records[0]).__name__} without an objective; pass "
             "the trace_ of a fitted model."
         )
     rounds, primal = _column(records, *_ROUNDS), _column(records, *_UPPER)
@@ -73,19 +73,19 @@ def read_trace(name: str, trace: Sequence[Any]) -> Progress:
 
 
 def trace_of(name: str, estimator: Any) -> Progress:
-    """Read the trace of a fitted model, or of the one that it wraps."""
+    """Read the trace of a fitted model, or of the model inside it."""
     model = fitted_model(estimator)
     for holder in (model, last_step(getattr(model, "estimator_", None))):
         if hasattr(holder, "trace_"):
             return read_trace(name, holder.trace_)
     raise TypeError(
-        f"{type(model).__name__} has no trace_ to draw; give one of the library's models that are fitted in "
+        f"{type(model).__name__} has no trace_ to plot; pass one of the library's models that are fitted in "
         "rounds."
     )
 
 
 def named_models(models: Any) -> dict[str, Any]:
-    """Name models by the keys of a mapping, else by their classes, a second one of a class with a number."""
+    """Name models by the keys of a mapping, else by their classes, with numbers if classes repeat."""
     if isinstance(models, Mapping):
         return {str(name): model for name, model in models.items()}
     named = dict[str, Any]()
@@ -97,7 +97,7 @@ def named_models(models: Any) -> dict[str, Any]:
 
 
 def _column(records: Sequence[Any], *fields: str) -> Floats:
-    """Take the first of some fields of which the records have values, else NaN."""
+    """Return the first of the fields with values in the records, else NaN."""
     column: Floats = np.full(len(records), np.nan)
     for field in fields:
         if np.isnan(column).all() and hasattr(records[0], field):
@@ -106,11 +106,11 @@ def _column(records: Sequence[Any], *fields: str) -> Floats:
 
 
 class DualProgressDisplay(Display):
-    """Objective, dual and gap of one or several fits, from their traces.
+    """Objective, dual and duality gap of one or several fits, from their traces.
 
     The optimum lies between the objective (primal, a solid line) and the dual (dashed).  The gap is (primal -
-    dual) / abs(primal).  A model without a dual shows its objective and, dotted in place of the gap, by how
-    much each round lowered it.  All lines are ``lines_``, in the axes ``ax_`` of ``figure_``.
+    dual) / abs(primal).  A model without a dual shows its objective and, dotted instead of the gap, the
+    decrease per round.  All lines are ``lines_``, in the axes ``ax_`` of ``figure_``.
 
     Parameters
     ----------
@@ -135,12 +135,12 @@ class DualProgressDisplay(Display):
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw the progress of fitted models; for errors see :meth:`LabelQualityDisplay.from_estimator`.
+        """Plot the progress of fitted models; for errors see :meth:`LabelQualityDisplay.from_estimator`.
 
         Parameters
         ----------
         estimator : estimator, sequence of estimators, or mapping of str to estimator
-            Fitted, with a ``trace_``; a mapping's keys name them.
+            Fitted, with a ``trace_``; the keys of a mapping are their names.
         **options : dict
             Further options: see :meth:`plot`.
         """
@@ -150,7 +150,7 @@ class DualProgressDisplay(Display):
     @classmethod
     @checked
     def from_traces(cls, traces: Mapping[str, Sequence[Any]] | Sequence[Any], **options: Any) -> Self:
-        """Draw traces; TypeError if records lack an objective, ValueError if there are none.
+        """Plot traces; TypeError if records lack an objective, ValueError if there are none.
 
         Parameters
         ----------
@@ -167,22 +167,22 @@ class DualProgressDisplay(Display):
         self, ax: Any = None, *, panels: Sequence[Literal["objective", "gap"]] | str = ("objective", "gap"),
         against: Literal["time", "rounds"] = "time", relative: bool | None = None, **line_options: Any,
     ) -> Self:  # fmt: skip
-        """Draw a panel for the objective and one for the gap; ``ax`` see :meth:`LabelQualityDisplay.plot`.
+        """Plot one panel for the objective and one for the gap; ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
         panels : sequence of {"objective", "gap"}, default=("objective", "gap")
-            What to draw.
+            The panels to plot.
         against : {"time", "rounds"}, default="time"
             The horizontal axis: seconds, or rounds of the solver.
         relative : bool or None, default=None
-            Whether objectives and duals are divided by the last objective of their fit.  None does so where
-            there are several fits, whose objectives are of different sizes.
+            Whether to divide objectives and duals by the last objective of their fit.  None does so for
+            several fits, since their objectives differ in scale.
         **line_options : dict
             Such as ``linewidth``: see :meth:`matplotlib.axes.Axes.plot`.
         """
         if not self.fits:
-            raise ValueError("There are no fits to draw; give at least one fitted model, or a trace.")
+            raise ValueError("There are no fits to plot; pass at least one fitted model, or a trace.")
         chosen = read_choices("panel", panels, ("objective", "gap"))
         if against not in ("time", "rounds"):
             raise ValueError(f"against is {against!r}; it must be 'time' or 'rounds'.")
@@ -213,7 +213,7 @@ class DualProgressDisplay(Display):
             return
         names = ["Gap", fit.name]
         if not fit.has_dual:
-            names = ["Decrease in a round", f"{fit.name} (decrease in a round)"]
+            names = ["Decrease per round", f"{fit.name} (decrease per round)"]
             options = {**options, "linestyle": ":"}
         self._line(ax, places[shown], fit.gap[shown], names[len(self.fits) > 1], options)
 
@@ -241,7 +241,7 @@ class DualProgressDisplay(Display):
 
 
 def _limits(fits: Sequence[Progress], is_share: bool) -> tuple[float, float]:
-    """Keep far first values, such as the objective at zero weights, from flattening the rest."""
+    """Exclude distant first values, such as the objective at zero weights, which would flatten the rest."""
     low, high = np.inf, -np.inf
     for fit in fits:
         unit = fit.unit(is_share)

@@ -15,24 +15,24 @@ from labelweave.foundation.array_types import Array
 from labelweave.metrics import error_reject_curve
 
 _SIZE = (5.6, 4.2)  # inches
-_LINE_STYLES = ("-", "--", "-.", ":")  # curves differ in print without colours too
-_FEW_POINTS = 15  # curves of so few points have them marked
+_LINE_STYLES = ("-", "--", "-.", ":")  # curves must also differ in print without colors
+_FEW_POINTS = 15  # shorter curves have markers
 
 
 class ErrorRejectDisplay(Display):
-    """The error on predicted rows against the fraction of rows that are rejected.
+    """Error-reject curve: the error on predicted rows against the fraction of rejected rows.
 
-    A row is rejected if its largest probability is among the smallest.  For several curves pass the axes of
-    the first one as ``ax``.  The curve is ``line_``, in the axes ``ax_`` of ``figure_``.
+    Rows of the smallest maximal probabilities are rejected first.  For several curves pass the axes of the
+    first one as ``ax``.  The curve is ``line_``, in the axes ``ax_`` of ``figure_``.
 
     Parameters
     ----------
     rejected_fraction : array-like of shape (points,)
-        The share of rejected rows, rising from 0.
+        The share of rejected rows, increasing from 0.
     error : array-like of shape (points,)
         The share of wrong predictions among the other rows.
     name : str or None, default=None
-        What the legend calls the curve.
+        Name of the curve in the legend.
 
     See Also
     --------
@@ -57,18 +57,18 @@ class ErrorRejectDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any
     ) -> Self:
-        """Draw the curve of a fitted model with ``predict_proba``, else TypeError, on some rows with classes.
+        """Plot the curve of a fitted model with ``predict_proba``, else TypeError, on some rows with classes.
 
         For model, rows and errors see :meth:`LabelQualityDisplay.from_estimator`.
 
         Parameters
         ----------
         name : str or None, default=None
-            What the legend calls the curve, by default the name of the model's class.
+            Name of the curve in the legend, by default the name of the model's class.
         **options : dict
             Further options, ``classes`` excepted: see :meth:`from_predictions`.
         """
-        model = fitted_model(estimator, ", by which rows are rejected; give a model that has")
+        model = fitted_model(estimator, " to reject rows by; pass a model that has")
         name = type(model).__name__ if name is None else name
         probabilities = estimator.predict_proba(X)
         return cls.from_predictions(y, probabilities, classes=estimator.classes_, name=name, **options)
@@ -79,7 +79,7 @@ class ErrorRejectDisplay(Display):
         cls, y_true: Any, probabilities: Any, *, classes: Sequence[Any] | Array | None = None,
         sample_weight: Any = None, name: str | None = None, **options: Any,
     ) -> Self:  # fmt: skip
-        """Draw the curve of given probabilities.
+        """Plot the curve of given probabilities.
 
         Parameters
         ----------
@@ -88,18 +88,18 @@ class ErrorRejectDisplay(Display):
         probabilities : DataFrame or array-like of shape (n, C)
             Probabilities of the classes; every row sums to 1.
         classes : sequence of length C or None, default=None
-            The class of each column, by default a frame's columns, else 0, 1, ...
+            The class of each column, by default a DataFrame's columns, else 0, 1, ...
         sample_weight : array-like of shape (n,) or None, default=None
-            One weight a row, by default ones.
+            One weight per row, by default ones.
         name : str or None, default=None
-            What the legend calls the curve; without a name it is not in the legend.
+            Name of the curve in the legend; without a name it is not in the legend.
         **options : dict
             Further options: see :meth:`plot`.
 
         Raises
         ------
         ValueError
-            If shapes disagree, a row is no distribution, a truth is no class or nothing was observed.
+            If shapes disagree, a row is not a distribution, a true class is unknown or nothing was observed.
         """
         curve = error_reject_curve(y_true, probabilities, classes, sample_weight=sample_weight)
         return cls(*curve, name).plot(**options)
@@ -108,15 +108,15 @@ class ErrorRejectDisplay(Display):
     def plot(
         self, ax: Any = None, *, name: str | None = None, max_rejected: float = 0.5, **options: Any
     ) -> Self:
-        """Draw the curve; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
+        """Plot the curve; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
         name : str or None, default=None
-            What the legend calls the curve, by default the display's name.
+            Name of the curve in the legend, by default the display's name.
         max_rejected : float, default=0.5
-            The rejected fraction at which the picture ends, above 0 and at most 1;
-            close to 1 the error is one of few rows.
+            The rejected fraction at which the plot ends, above 0 and at most 1;
+            close to 1 only few rows determine the error.
         **options : dict
             Such as ``color`` and ``linestyle``: see :meth:`matplotlib.axes.Axes.plot`.
         """
@@ -136,7 +136,7 @@ class ErrorRejectDisplay(Display):
         return self
 
     def _shown(self, max_rejected: float) -> tuple[Array, Array]:
-        """Cut the curve off, at a point between two of its own if need be."""
+        """Truncate the curve, by interpolation between two points if necessary."""
         kept = self.rejected_fraction <= max_rejected
         fractions, errors = self.rejected_fraction[kept], self.error[kept]
         if kept.all() or fractions[-1] == max_rejected:
@@ -150,7 +150,7 @@ class ErrorRejectDisplay(Display):
         self.ax_.set(xlabel="Rejected rows", ylabel="Error on predicted rows")
         for axis in (self.ax_.xaxis, self.ax_.yaxis):
             axis.set_major_formatter(PercentFormatter(xmax=1.0))
-        # limits without margins, which yet give way to what is drawn later
+        # limits without margins, which later plots may still extend
         self.line_.sticky_edges.x.extend([0.0, max_rejected])
         self.line_.sticky_edges.y.append(0.0)
         self.ax_.update_datalim([(0.0, 0.0), (max_rejected, 0.0)])

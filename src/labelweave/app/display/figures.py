@@ -1,4 +1,4 @@
-"""Axes and panels of a size, legends where there is room, short texts, and names beside points."""
+"""Axes and panels of fixed size, legends in free space, short texts, and names next to points."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from labelweave.foundation.arguments import shown
 from labelweave.foundation.array_types import Array
 
 _ROOM = 8.0  # pixels between a legend and curves
-_MOST_ROOM = 0.6  # share of the axes; a legend that is larger lies over curves after all
+_MOST_ROOM = 0.6  # of the axes; larger legends cover curves
 _LONGEST_NAME = 32
-_SMALL_LETTER = 4.8  # points, the usual width of a letter of a small font
-_FEWEST_LETTERS = 24  # a line
-_WIDE_LETTER = 1.75  # of Chinese, Japanese and Korean, and of pictures
-_DISTANCES = (5.0, 16.0, 30.0, 48.0)  # points from a point to its name, the near ones tried first
+_SMALL_LETTER = 4.8  # points, the average width of a letter in a small font
+_FEWEST_LETTERS = 24  # per line
+_WIDE_LETTER = 1.75  # width of Chinese, Japanese and Korean characters, and of emoji
+_DISTANCES = (5.0, 16.0, 30.0, 48.0)  # points from a point to its name, nearest first
 _DIRECTIONS = ((1, 0), (-1, 0), (0.7, 0.7), (0.7, -0.7), (-0.7, 0.7), (-0.7, -0.7), (0, 1), (0, -1))
 _FONT_SIZE = 7.0
 _POINT_SIZE = 2.0  # points from a point's middle to its edge
-_WITH_LINE = 10.0  # names farther off than this have a line to their point
+_WITH_LINE = 10.0  # names at a larger distance have a line to their point
 
 
 def pyplot() -> Any:
-    """Import matplotlib.pyplot, or say how to install it."""
+    """Import matplotlib.pyplot, or raise with how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("Pictures need matplotlib: install labelweave[app].") from None
+        raise ImportError("Plots need matplotlib: install labelweave[app].") from None
     return plt
 
 
@@ -49,23 +49,22 @@ def checked_axes(ax: Any) -> Any:
     from matplotlib.axes import Axes
 
     if not isinstance(ax, Axes):
-        raise ValueError(f"ax is {shown(ax)}; give matplotlib's axes, or None for a new figure.")
+        raise ValueError(f"ax is {shown(ax)}; pass matplotlib axes, or None for a new figure.")
     return ax
 
 
 def settle_layout(ax: Any) -> None:
-    """Lay a figure out, so that the size of its axes is known."""
+    """Lay out a figure, so that the size of its axes is final."""
     ax.figure.canvas.figure.draw_without_rendering()
 
 
 def size_in_points(ax: Any) -> tuple[float, float]:
-    """Measure the width and height of axes in points, 72 an inch."""
+    """Return the width and height of axes in points, 72 per inch."""
     frame = ax.get_window_extent()
     return frame.width * 72 / ax.figure.dpi, frame.height * 72 / ax.figure.dpi
 
 
 def read_choices(kind: str, chosen: str | Iterable[str], known: Iterable[str]) -> list[str]:
-    """Read one or several of the names that are known, at least one."""
     names = [chosen] if isinstance(chosen, str) else list(chosen)
     for name in names or [""]:
         if name not in known:
@@ -75,9 +74,9 @@ def read_choices(kind: str, chosen: str | Iterable[str], known: Iterable[str]) -
 
 
 class Display:
-    """A picture in the form of scikit-learn's: drawn by the ``from_`` methods, and again by ``plot``.
+    """A plot like scikit-learn's displays: plotted by the ``from_`` methods, and again by ``plot``.
 
-    ax_: the axes that it is drawn in, an ndarray of them for several panels.
+    ax_: its axes, an ndarray of axes for several panels.
     figure_: their figure.
     """
 
@@ -85,19 +84,19 @@ class Display:
     figure_: Any
 
     def _begin(self, ax: Any, width: float, height: float) -> None:
-        """Take the axes that were given, or make some of a size in inches."""
+        """Use the given axes, or create axes of a size in inches."""
         self.ax_ = axes_of_size(width, height) if ax is None else checked_axes(ax)
         self.figure_ = self.ax_.figure
 
     def _begin_panels(self, ax: Any, count: int, width: float, height: float) -> list[Any]:
-        """Take the axes that were given, one a panel, or make some of a size side by side."""
+        """Use the given axes, one per panel, or create axes of a size side by side."""
         if ax is None:
             axes = list(np.ravel(_figure(width * count, height).subplots(1, count)))
         else:
             axes = [checked_axes(one) for one in np.ravel(np.asarray(ax, dtype=object))]
         if len(axes) != count:
             raise ValueError(
-                f"{len(axes)} axes were given for {count} panels; give one axes a panel, or choose panels."
+                f"{len(axes)} axes were given for {count} panels; pass one axes per panel, or choose panels."
             )
         self.figure_ = axes[0].figure
         self.ax_ = axes[0] if count == 1 else np.asarray(axes, dtype=object)
@@ -105,7 +104,7 @@ class Display:
 
 
 def place_legend(ax: Any, lines: Sequence[Any], **options: Any) -> Any:
-    """Explain curves where none of the lines runs; where there is no such place, make room above them."""
+    """Place a legend where it covers no line; without such a place, add space above the lines."""
     legend = ax.legend(**{"loc": "best", "fontsize": "small", "title_fontsize": "small", **options})
     legend.set_in_layout(False)  # a wide legend must not squeeze small axes
     settle_layout(ax)
@@ -120,42 +119,42 @@ def place_legend(ax: Any, lines: Sequence[Any], **options: Any) -> Any:
 
 
 def _make_room(ax: Any, share: float) -> None:
-    """Raise the upper limit so that what is below takes the rest."""
+    """Raise the upper limit so that the current range takes the rest."""
     low, high = ax.get_ylim()
     scale = ax.yaxis.get_transform()
     start, end = scale.transform([low, high])
     raised = scale.inverted().transform([start + (end - start) / (1.0 - share)])[0]
-    ax.set_ylim(low, raised, auto=None)  # what is drawn later may still ask for other limits
+    ax.set_ylim(low, raised, auto=None)  # later plots may still extend the limits
 
 
 def shortened(name: object, longest: int = _LONGEST_NAME) -> str:
-    """Write a name as text, and only its beginning if it is long."""
+    """Return a name as text, shortened if it is long."""
     text = str(name)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def short_text(name: object, longest: int = _LONGEST_NAME) -> str:
-    """Shorten a name, and keep matplotlib from reading formulas in it."""
-    return shortened(name, longest).replace("$", r"\$")  # a dollar sign would begin a formula
+    """Shorten a name, and escape it for matplotlib."""
+    return shortened(name, longest).replace("$", r"\$")  # a dollar sign would start a formula
 
 
 def letters_across(text: str) -> float:
-    """Measure a text in letters of the usual width."""
+    """Return the width of a text, in average letters."""
     return sum(_WIDE_LETTER if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in text)
 
 
 def legend_text(name: object, note: str = "", longest: int = _LONGEST_NAME) -> str:
     text = short_text(name, longest) + (f": {note}" if note else "")
-    return f" {text}" if text.startswith("_") else text  # an underscore in front would hide the entry
+    return f" {text}" if text.startswith("_") else text  # a leading underscore would hide the entry
 
 
 def wrapped_text(text: str, width: float) -> str:
-    """Break a remark in small letters into lines."""
+    """Wrap a note in small letters."""
     return "\n".join(textwrap.wrap(text, max(_FEWEST_LETTERS, int(width / _SMALL_LETTER))))
 
 
 def name_points(ax: Any, x: Array, y: Array, names: Sequence[Any], *, most: int, avoid: Array) -> list[int]:
-    """Write at most so many names beside points, the first ones first, where they lie on nothing to avoid."""
+    """Write up to ``most`` names next to points, in order, where they overlap nothing to avoid."""
     from matplotlib.transforms import Bbox
 
     settle_layout(ax)
@@ -166,7 +165,7 @@ def name_points(ax: Any, x: Array, y: Array, names: Sequence[Any], *, most: int,
 
 
 def _is_placed(ax: Any, place: tuple[float, float, Any], frame: Any, taken: list[Any]) -> bool:
-    """Write one name at the first of many offsets where it is free and inside the axes."""
+    """Write one name at the first of several offsets where it is free and inside the axes."""
     from matplotlib.text import Text
 
     x, y, name = place
@@ -182,7 +181,7 @@ def _is_placed(ax: Any, place: tuple[float, float, Any], frame: Any, taken: list
             text.set_position((distance * right, distance * up))
             text.set_horizontalalignment("left" if right > 0 else "right" if right < 0 else "center")
             text.set_verticalalignment("bottom" if up > 0 else "top" if up < 0 else "center")
-            text.get_window_extent()  # puts the text to its offset
+            text.get_window_extent()  # moves the text to its offset
             box = Text.get_window_extent(text)  # without its line to the point, which may cross other names
             is_inside = frame.contains(*box.min) and frame.contains(*box.max)
             if is_inside and not any(box.overlaps(other) for other in taken):
@@ -194,12 +193,12 @@ def _is_placed(ax: Any, place: tuple[float, float, Any], frame: Any, taken: list
 
 
 def spread(places: Array, gap: float, low: float, high: float) -> Array:
-    """Move ascending places apart, each as little as can be, so that lines of text at them can be read.
+    """Move ascending places apart with minimal changes, so that lines of text at them do not overlap.
 
-    The least squares of the moves under the wish ``moved[i + 1] - moved[i] >= gap`` are an isotonic
-    regression of ``places[i] - i gap``.
+    The least-squares moves subject to ``moved[i + 1] - moved[i] >= gap`` are an isotonic regression of
+    ``places[i] - i gap``.
 
-    low, high: where the first may be and the last; all fit between them.
+    low, high: bounds of the first place and the last; all fit between them.
     Returns (k,): the places to write at.
     Shapes: places (k,).
     """

@@ -1,4 +1,4 @@
-"""What displays are given: true labels, predictions and scores, always with a name for every label."""
+"""Inputs of displays: true labels, predictions and scores, always with a name for every label."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Names: TypeAlias = Sequence[str] | Array
 
 
 def last_step(estimator: Any) -> Any:
-    """Return the model itself, where it stands at the end of a Pipeline."""
+    """Return the model, or the last step of a Pipeline."""
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
 def fitted_model(estimator: Any, probabilities_for: str | None = None) -> Any:
-    """Return the model itself; NotFittedError if it is not fitted, TypeError if probabilities are needed."""
+    """Return the model; NotFittedError if it is not fitted, TypeError if it lacks required probabilities."""
     model = last_step(estimator)
     check_is_fitted(model)
     if probabilities_for is not None and not hasattr(estimator, "predict_proba"):
         raise TypeError(
-            f"{type(model).__name__} has no predict_proba{probabilities_for}, or draw probabilities with "
+            f"{type(model).__name__} has no predict_proba{probabilities_for}, or plot probabilities with "
             "from_predictions."
         )
     return model
@@ -42,7 +42,7 @@ def fitted_model(estimator: Any, probabilities_for: str | None = None) -> Any:
 def named_labels(
     Y: Any, other: Any = None, names: Sequence[Any] | Array | None = None, *, keeps_doubts: bool = False
 ) -> LabelMatrix:
-    """Read true labels; names that are not given are those of a frame or model beside them, or numbers."""
+    """Read true labels; default names are those of a DataFrame or model, or numbers."""
     labels = read_targets(Y, keeps_doubts=keeps_doubts)
     if names is None and labels.names is None:
         found = _names_of(other) or []
@@ -51,46 +51,45 @@ def named_labels(
 
 
 def one_name_a_label(names: Sequence[Any] | Array, n_labels: int, kind: str) -> PerLabel:
-    """Read names of the labels of a graph or covariance; ValueError if they are not one a label."""
+    """Read label names for a graph or covariance; ValueError if there is not one per label."""
     found = names_list(names)
     if len(found) != n_labels:
         raise ValueError(
-            f"{len(found)} label names were given for a {kind} over {n_labels} labels; give one name a label."
+            f"{len(found)} label names were given for a {kind} of {n_labels} labels; pass one name per label."
         )
     return np.asarray(found, dtype=np.str_)
 
 
 def names_list(names: Any) -> list[str]:
-    """Read label names as text; ValueError if they are no list."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
-        raise ValueError(f"The label names are {shown(names)}; give a list of names, one a label.")
+        raise ValueError(f"The label names are {shown(names)}; pass a list of names, one per label.")
     return [str(name) for name in names]
 
 
 def model_truth(estimator: Any, y: Any) -> LabelMatrix:
-    """Read the truth of rows in columns with names: labels, or classes, of two classes the second one."""
+    """Read true labels as named columns; classes become labels, of two classes the second one."""
     model = fitted_model(estimator)
     if not has_many_labels(y):
         return one_hot(read_values(y, "y"), estimator.classes_, "y")
     labels = named_labels(y, model, keeps_doubts=True)
     known, names = _names_of(model), labels.words
-    # other names altogether are another naming habit, not another order
+    # entirely different names are another naming scheme, not another order
     if known is not None and set(known) == set(names) and known != names:
         raise ValueError(
             f"Y has its labels in another order than the {type(model).__name__}: column 0 is "
-            f"{names[0]!r} where the model has {known[0]!r}; give them in the model's order."
+            f"{names[0]!r} where the model has {known[0]!r}; pass them in the model's order."
         )
     return labels
 
 
 def one_hot(values: PerRow, classes: Sequence[Any] | Array, given: str) -> LabelMatrix:
-    """Write classes as labels of their names; a row without a class is not observed."""
+    """Convert classes to labels with their names; a row without a class is unobserved."""
     codes = class_codes(values, classes)
     unknown = np.flatnonzero(codes == NOT_A_CLASS)
     if len(unknown):
         raise ValueError(
             f"{given} at row {unknown[0]} is {values[unknown[0]]!r}, which is none of the {len(classes)} "
-            f"classes ({len(unknown)} rows are so); give one of them, or NaN where it was not observed."
+            f"classes ({len(unknown)} such rows); use one of them, or NaN where it was not observed."
         )
     seen, names = codes != UNOBSERVED, [str(name) for name in classes]
     shape, rows = (len(codes), len(names)), np.flatnonzero(seen)
@@ -101,7 +100,7 @@ def one_hot(values: PerRow, classes: Sequence[Any] | Array, given: str) -> Label
 
 
 def predicted_labels(estimator: Any, X: Any, truth: LabelMatrix) -> Any:
-    """Predict the labels of rows, in columns also where the model predicts classes."""
+    """Predict the labels of rows; predicted classes become columns."""
     found = estimator.predict(X)
     if sp.issparse(found) or np.ndim(found) == 2:
         return found
@@ -111,7 +110,7 @@ def predicted_labels(estimator: Any, X: Any, truth: LabelMatrix) -> Any:
 
 
 def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
-    """Read scores or probabilities as one dense table (n, L)."""
+    """Read scores or probabilities as a dense table (n, L)."""
     if not sp.issparse(scores) and labels.n_labels == 1 and numbers_of(scores, "scores").ndim == 1:
         scores = np.reshape(scores, (-1, 1))
     table = read_scores(scores, labels)
@@ -121,7 +120,7 @@ def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
 def parts_to_draw(
     labels: LabelMatrix, table: Floats, chosen: Any
 ) -> list[tuple[str, LabelMatrix, Floats, Array]]:
-    """List what has a curve: its name, truth, scores and labels; all labels together if none is chosen."""
+    """Return the name, truth, scores and labels of each curve; all labels together by default."""
     if chosen is None:
         name = f"all {labels.n_labels} labels" if labels.n_labels > 1 else labels.words[0]
         return [(name, labels, table, np.arange(labels.n_labels))]
@@ -130,14 +129,14 @@ def parts_to_draw(
 
 
 def chosen_labels(labels: LabelMatrix, chosen: Any) -> Array:
-    """Find the numbers of labels that are given by name or number."""
+    """Return the numbers of labels, from names or numbers."""
     if isinstance(chosen, (str, int, np.integer)):
         chosen = [chosen]
     if not isinstance(chosen, Iterable) or getattr(chosen, "ndim", 1) != 1:
-        raise ValueError(f"labels is {shown(chosen)}; give names or numbers of labels, or None for all.")
+        raise ValueError(f"labels is {shown(chosen)}; pass names or numbers of labels, or None for all.")
     asked = list(chosen)
     if not asked:
-        raise ValueError("No label was chosen; name at least one, or give None for all together.")
+        raise ValueError("No label was chosen; choose at least one, or pass None for all together.")
     names, places = labels.words, dict[Any, int]()
     for k, name in enumerate(names):
         places |= {k: k, name: k}
@@ -146,7 +145,7 @@ def chosen_labels(labels: LabelMatrix, chosen: Any) -> Array:
     if -1 in numbers:
         raise ValueError(
             f"There is no label {asked[numbers.index(-1)]!r} among the {len(names)} labels (the first is "
-            f"{names[0]!r}); give their names, or numbers from 0 to {len(names) - 1}."
+            f"{names[0]!r}); use their names, or numbers from 0 to {len(names) - 1}."
         )
     return np.asarray(numbers, dtype=np.intp)
 

@@ -1,4 +1,4 @@
-"""A graph of labels as names and lines: which cliques are shown, and where they stand."""
+"""Layout of a label graph: the cliques to show, and the places of names and lines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LONGEST_NAME = 24  # letters
 WIDEST_LINE = 5.0  # points
 _NARROWEST_LINE = 0.7
 _USUAL_LINE = 1.5
-_MOST_LISTED = 12  # labels without ties that are named
-_ASPECT = 1.5  # of the whole picture, width to height
+_MOST_LISTED = 12  # labels without edges that are named
+_ASPECT = 1.5  # of the whole plot, width to height
 _BETWEEN = 26.0  # points between components
 _ROOM = np.array([12.0, 12.0])  # points between two names, sideways and upwards
 _REACH = np.array([1.6, 3.0])  # the length of an edge, in widths and heights of names
@@ -26,21 +26,21 @@ _MOST_PUSHES = 500
 _TURNS = 12
 _LETTER = np.array([0.58, 1.35])  # width of a letter and height of a line, in font sizes
 _PADDING = np.array([8.0, 6.0])
-_FONTS = ((30, 10.0), (60, 8.5))  # up to so many names this size
+_FONTS = ((30, 10.0), (60, 8.5))  # font sizes up to these numbers of names
 _SMALL_FONT = 7.5
 _LEAST_FONT = 5.5
 _SMALLEST = np.array([340.0, 220.0])
-_MOST_CUT = 0.8  # share of cliques that are tried next where all have no room
+_MOST_CUT = 0.8  # largest share of cliques in the next attempt, if not all fit
 
 
 def names_of(graph: CliqueGraph, label_names: Names | None) -> PerLabel:
-    """Name the labels of a graph: as given, else by the names it carries, else by numbers."""
+    """Return the names of a graph's labels: the given ones, else those of the graph, else numbers."""
     names = graph.shown_labels() if label_names is None else label_names
     return one_name_a_label(names, graph.n_labels, "graph")
 
 
 def strongest(graph: CliqueGraph, count: int) -> CliqueGraph:
-    """Keep the strongest cliques, strong ones first, or the first ones where strengths are not known."""
+    """Return the strongest cliques, in order, or the first ones if strengths are unknown."""
     strengths = np.zeros(graph.n_cliques) if graph.weights is None else graph.weights
     kept = np.argsort(-strengths, kind="stable")[:count]
     weights, signs = (None if part is None else part[kept] for part in (graph.weights, graph.signs))
@@ -49,17 +49,17 @@ def strongest(graph: CliqueGraph, count: int) -> CliqueGraph:
 
 
 def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: PerLabel) -> str:
-    """Say which cliques and labels are not in a picture, if any."""
+    """Describe the cliques and labels that a plot omits, if any."""
     notes, is_whole = [], shown.n_cliques == graph.n_cliques
     if not is_whole:
         how = "first" if graph.weights is None else "strongest"
         notes.append(f"the {how} {shown.n_cliques} of {graph.n_cliques} cliques")
     absent = np.setdiff1d(np.arange(graph.n_labels), np.concatenate(shown.cliques))
     if 0 < len(absent) <= _MOST_LISTED and is_whole:
-        notes.append(f"without ties: {', '.join(short_text(name, LONGEST_NAME) for name in names[absent])}")
+        notes.append(f"without edges: {', '.join(short_text(name, LONGEST_NAME) for name in names[absent])}")
     elif len(absent):
-        which = "without ties" if is_whole else "with weaker ties, or none,"
-        notes.append(f"{len(absent)} of {graph.n_labels} labels {which} left out")
+        which = "without edges" if is_whole else "with weaker edges, or none,"
+        notes.append(f"{len(absent)} of {graph.n_labels} labels {which} omitted")
     return "; ".join(notes)
 
 
@@ -71,14 +71,14 @@ def line_widths(graph: CliqueGraph) -> npt.NDArray[np.float64]:
 
 
 def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> tuple[Floats, Floats]:
-    """Find places for names of some sizes, all in an edge, that fill at least some width and height.
+    """Place names of these sizes, each in an edge, in an area of at least this width and height.
 
-    Returns the middles (nodes, 2) of the names, in points, and the width and height that they take.
+    Returns the centers (nodes, 2) of the names, in points, and the width and height of the area.
     """
     try:
         import networkx
     except ImportError:
-        raise ImportError("Pictures of label graphs need networkx: install labelweave[app].") from None
+        raise ImportError("Plots of label graphs need networkx: install labelweave[app].") from None
     graph = networkx.Graph()
     graph.add_nodes_from(range(len(boxes)))
     graph.add_edges_from(edges)
@@ -90,13 +90,12 @@ def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> t
 
 
 def _component(networkx: Any, graph: Any, nodes: list[int], boxes: Floats) -> Floats:
-    """Return the places of one component's nodes."""
-    ring = networkx.circular_layout(graph)  # the same start in every run
+    ring = networkx.circular_layout(graph)  # deterministic start
     found = networkx.kamada_kawai_layout(graph, pos=ring)
     places = np.array([found[node] for node in nodes])
     ends = np.searchsorted(nodes, list(graph.edges))
     places /= np.linalg.norm(places[ends[:, 0]] - places[ends[:, 1]], axis=1).mean()
-    crowd = max(1.0, np.sqrt(len(ends) / len(nodes)))  # many lines need room between names
+    crowd = max(1.0, np.sqrt(len(ends) / len(nodes)))  # many lines need space between names
     reach = crowd * _REACH * boxes[nodes].mean(axis=0)
     angles = np.linspace(0.0, np.pi, _TURNS, endpoint=False)
     turns = [np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
@@ -105,15 +104,15 @@ def _component(networkx: Any, graph: Any, nodes: list[int], boxes: Floats) -> Fl
 
 
 def _area(places: Floats, boxes: Floats) -> float:
-    """Measure the rectangle that holds all names; rounding does not choose between equal ones."""
+    """Return the area of the bounding box of all names, rounded, so that ties do not depend on rounding."""
     low, high = (places - boxes / 2).min(axis=0), (places + boxes / 2).max(axis=0)
     return round(float((high - low + _BETWEEN).prod()), 3)
 
 
 def _pushed_apart(places: Floats, boxes: Floats) -> Floats:
-    """Move overlapping names apart, along the direction in which they overlap less."""
+    """Move overlapping names apart, along the axis of less overlap."""
     least = (boxes[:, None] + boxes[None]) / 2 + _ROOM
-    places = places + 1e-3 * np.arange(len(places))[:, None]  # no two in one place
+    places = places + 1e-3 * np.arange(len(places))[:, None]  # no two at the same place
     for _ in range(_MOST_PUSHES):
         between = places[:, None] - places[None]
         overlap = least - np.abs(between)
@@ -130,7 +129,7 @@ def _pushed_apart(places: Floats, boxes: Floats) -> Floats:
 
 
 def _in_rows(parts: list[list[int]], placed: list[Floats], boxes: Floats) -> tuple[Floats, Floats]:
-    """Put components side by side, in rows about as wide as makes a picture of the wanted shape."""
+    """Place components side by side, in rows that result in the target aspect ratio of the plot."""
     halves = [boxes[nodes] / 2 for nodes in parts]
     lows = np.array([(p - half).min(axis=0) for p, half in zip(placed, halves, strict=True)])
     highs = np.array([(p + half).max(axis=0) for p, half in zip(placed, halves, strict=True)])
@@ -163,14 +162,14 @@ def _corners(sizes: Floats, width: float) -> Floats:
 
 
 class GraphDrawing(NamedTuple):
-    """A graph with places for what is drawn of it.
+    """A graph with the layout of its plot.
 
-    graph: the cliques that are drawn.
-    texts: their names as they are written.
+    graph: the cliques to plot.
+    texts: their names as written.
     boxes (nodes, 2): widths and heights of the names, in points.
-    lines: pairs of nodes, and the clique that each belongs to; the first nodes are the labels.
-    places (nodes, 2): their middles, in points from the lower left corner.
-    size (2,): the width and height that they take.
+    lines: pairs of nodes, and the clique of each; the first nodes are the labels.
+    places (nodes, 2): their centers, in points from the lower left corner.
+    size (2,): the width and height of the plot.
     font: the size of the names.
     """
 
@@ -195,13 +194,13 @@ def graph_drawing(graph: CliqueGraph, names: Any) -> GraphDrawing:
 
 
 def fitting_drawing(graph: CliqueGraph, names: Any, room: Floats) -> GraphDrawing:
-    """Find places for as many of the strongest cliques, which come first, as can be read in some room."""
+    """Lay out as many of the strongest cliques, which come first, as are readable in the given area."""
     while True:
         drawing = graph_drawing(graph, names)
         font = drawing.font * min(1.0, float((room / drawing.size).min()))
         if font >= _LEAST_FONT or graph.n_cliques == 1:
             return drawing._replace(font=max(font, _LEAST_FONT))
-        share = min(_MOST_CUT, (font / _LEAST_FONT) ** 2)  # the area that a drawing takes grows with it
+        share = min(_MOST_CUT, (font / _LEAST_FONT) ** 2)  # the area of a plot is proportional to it
         graph = strongest(graph, max(1, int(share * graph.n_cliques)))
 
 

@@ -1,4 +1,4 @@
-"""Where the nodes of a taxonomy stand, a column a level, and what is written in and beside them."""
+"""Layout of a taxonomy as an icicle plot, one column per level, with texts inside and next to nodes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from labelweave.app.display.figures import short_text, size_in_points, spread
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.labels import Taxonomy
 
-_LINE_HEIGHT = 6.4  # points; thinner lines of text cannot be read
+_LINE_HEIGHT = 6.4  # points, the smallest readable line of text
 _FONT_SIZES = (5.5, 9.0)
 _PADDING = 4.0  # points inside a cell
 _BESIDE_SIZE = 6.5  # points
 _MOST_BESIDE, _FEWEST_BESIDE = 28, 3  # letters of a name
 _BESIDE_WIDTH = 140.0  # points
-_BESIDE_SHARE = 0.42  # of the width, at the most
+_BESIDE_SHARE = 0.42  # of the width, at most
 _BESIDE_LINE = 9.0  # points
 _DARK = 0.45
 
 
 @dataclass(frozen=True)
 class Icicle:
-    """Where the nodes stand.
+    """Places of the nodes.
 
     top, bottom (k,): their vertical extents, downwards; the whole height is 1.
-    is_end (k,): which have no children here.
+    is_end (k,): whether they have no children here.
     Shapes: nodes (k,), columns (k,).
     """
 
@@ -44,25 +44,25 @@ class Icicle:
         return int(self.columns.max()) + 1
 
     def corners(self) -> Floats:
-        """List the corners of the nodes' rectangles, shape (k, 4, 2); a column is 1 wide."""
+        """Return the corners of the nodes' rectangles, shape (k, 4, 2); a column is 1 wide."""
         x = self.columns[:, None] + np.array([0.0, 1.0, 1.0, 0.0])
         y = np.stack([self.top, self.top, self.bottom, self.bottom], axis=1)
         return np.stack([x, y], axis=2)
 
     def upper(self, n_columns: int) -> Icicle:
-        """Keep the upper levels alone, their nodes where they stand here."""
+        """Keep only the upper levels, with unchanged places."""
         kept = self.columns < n_columns
         is_end = self.is_end | (self.columns == n_columns - 1)
         return Icicle(self.nodes[kept], self.columns[kept], self.top[kept], self.bottom[kept], is_end[kept])
 
 
 def icicle_of(taxonomy: Taxonomy, leaf_sizes: Floats | None = None) -> Icicle:
-    """Lay a tree out with leaves of some sizes; without a single root above all, which has all rows."""
+    """Lay out a tree with leaves of these sizes; omit a single root, which has all rows."""
     is_leaf = taxonomy.is_leaf(taxonomy.nodes)
     sizes = np.ones(len(taxonomy)) if leaf_sizes is None else leaf_sizes
     edges = np.concatenate([[0.0], np.cumsum(np.where(is_leaf, sizes, 0.0))])
     whole = edges[-1] if edges[-1] > 0 else 1.0
-    # in the depth-first order those below a node follow it
+    # in depth-first order descendants follow their node
     below = np.asarray(taxonomy.membership(taxonomy.nodes).sum(axis=0), dtype=np.intp).ravel()
     depths, ends = taxonomy.depth(taxonomy.nodes), np.arange(len(taxonomy)) + below
     shown = np.arange(len(taxonomy))
@@ -73,9 +73,9 @@ def icicle_of(taxonomy: Taxonomy, leaf_sizes: Floats | None = None) -> Icicle:
 
 
 def rarest_parents(taxonomy: Taxonomy, rows: Array) -> Taxonomy:
-    """Leave a graph's nodes under one parent each, the one with the fewest rows, of which theirs are most.
+    """Keep one parent per node of a graph, the one with the fewest rows, of which theirs are most.
 
-    rows (nodes,): in the order of ``taxonomy.nodes``, which that of the tree may differ from.
+    rows (nodes,): in the order of ``taxonomy.nodes``; the tree may have another order.
     """
     if taxonomy.is_tree:
         return taxonomy
@@ -89,7 +89,7 @@ def rarest_parents(taxonomy: Taxonomy, rows: Array) -> Taxonomy:
 
 
 def tail_names(taxonomy: Taxonomy) -> list[str]:
-    """Shorten the names of nodes that begin with their parent's name and a separator, such as paths."""
+    """Drop from the names of nodes, such as paths, their parent's name and a separator."""
     found = []
     for name, parent in zip(taxonomy.nodes, taxonomy.parents_of(taxonomy.nodes), strict=True):
         rest = name[len(parent) :] if parent is not None and name.startswith(parent) else ""
@@ -99,10 +99,10 @@ def tail_names(taxonomy: Taxonomy) -> list[str]:
 
 @dataclass(frozen=True)
 class NodeTexts:
-    """What is written about the nodes of an icicle.
+    """Texts of the nodes of an icicle plot.
 
     names: their names, in the order of ``layout.nodes``.
-    short_names: what names them in a column right of their parents.
+    short_names: names for a column right of their parents.
     Shapes: rows (k,), wrong (k,).
     """
 
@@ -114,7 +114,6 @@ class NodeTexts:
     wrong: Floats
 
     def heights(self) -> Floats:
-        """Measure the cells in points."""
         return (self.layout.bottom - self.layout.top) * size_in_points(self.ax)[1]
 
     def write_inside(self, colors: Array) -> None:
@@ -136,7 +135,7 @@ class NodeTexts:
         text.remove()
 
     def _candidates(self, k: int) -> Iterator[tuple[str, int]]:
-        """List texts and their rotations, the best first."""
+        """Yield texts and their rotations, the best first."""
         name, share, rows = self.short_names[k], self._share(k), f"{self.rows[k]:,.0f}"
         of_rows = f"{share} of {rows}" if share else "no rows"
         yield f"{short_text(name)}  {of_rows}", 0
@@ -183,7 +182,7 @@ class NodeTexts:
 
 
 def _end_of(name: str, longest: int) -> str:
-    """Shorten a name from the front: paths end with what tells them apart."""
+    """Shorten a name at the front, since the ends of paths differ."""
     return short_text(name if len(name) <= longest else "…" + name[1 - longest :])
 
 

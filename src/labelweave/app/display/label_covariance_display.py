@@ -1,4 +1,4 @@
-"""A heat map of a label covariance, related labels beside each other."""
+"""Heat map of a label covariance, with related labels next to each other."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from labelweave.labels import LabelCovariance
 
 Quantity: TypeAlias = Literal["correlation", "covariance"]
 
-_POINTS_A_NAME = 6.5  # the least height of a line of text that can be read
+_POINTS_A_NAME = 6.5  # the smallest readable height of a line of text
 _FONT_SIZES = (5.0, 10.0)
 _NAMES_ON_BOTH_SIDES = 60
 _CELLS_WITH_LINES = 40
-_LEAST_SQUARE = 1.8  # points; smaller ones cannot be seen
+_LEAST_SQUARE = 1.8  # points; smaller ones are invisible
 _LETTER = 0.6  # width in font sizes
-_VALUE_LETTERS = 5.5  # "−0.17" and a little room
+_VALUE_LETTERS = 5.5  # "−0.17" and some space
 _VALUE_FONTS = (4.5, 8.5)
-_WEAK = 0.25  # correlations that are all below this get a scale of their own
-_MOST_WRITTEN = 12  # labels up to which the numbers are written into the cells
+_WEAK = 0.25  # if all correlations are below, the color scale adapts to them
+_MOST_WRITTEN = 12  # largest number of labels for numbers in the cells
 _ROWS_AT_ONCE = 500
-_MOST_TO_SEARCH = 20_000  # labels; their pairs are all looked at
-_MOST_TO_FLIP = 500  # labels up to which the branches are turned so that neighbours agree: slow beyond
-_DECIMALS = 9  # rounding must not choose among equal pairs
-_MOSTLY = 0.5  # the median size of correlations of labels that are mostly in common
+_MOST_TO_SEARCH = 20_000  # labels whose pairs are all compared
+_MOST_TO_FLIP = 500  # largest number of labels for optimal leaf ordering, which is slow
+_DECIMALS = 9  # rounding must not decide between equal pairs
+_MOSTLY = 0.5  # median absolute correlation from which labels have a dominant common factor
 _MOST_STEPS = 100
 _SETTLED = 1e-8
 _MEDIAN_STEPS = 3
 _ENOUGH_FOR_MEDIANS = 20  # labels
-_LEAST_LOADING = 0.1  # labels that share less than this tell nothing of what others share
-_LEAST_OWN = 1e-6  # variance; a label that has no more of its own is uncorrelated with others
+_LEAST_LOADING = 0.1  # labels with a smaller loading on the common factor do not inform that of others
+_LEAST_OWN = 1e-6  # variance; a label with less of its own counts as uncorrelated with others
 
 
 def _cell_size(ax: Any, n_labels: int) -> float:
-    """Return the side of a label's cell in points, or a little more before the figure is laid out."""
+    """Return the side of a label's cell in points, or slightly more before the figure is laid out."""
     return max(1.0, min(size_in_points(ax))) / max(1, n_labels)
 
 
 def draw_heat_map(ax: Any, matrix: Array, limit: float, cmap: Any, together: int = 1) -> Any:
-    """Colour the cells, up to some limit; where several labels share a square it has its strongest value."""
+    """Color the cells, up to a limit; a square of several labels has their strongest value."""
     squares = matrix if together == 1 else _strongest(matrix, together)
     end = len(squares) * together - 0.5
     image = ax.imshow(
@@ -66,7 +66,7 @@ def draw_heat_map(ax: Any, matrix: Array, limit: float, cmap: Any, together: int
 
 
 def _strongest(matrix: Array, together: int) -> Array:
-    """Return the entry of the largest size in every square block, those of a label with itself left out."""
+    """Return the entry of the largest absolute value in every square block, without the diagonal."""
     count = math.ceil(len(matrix) / together)
     padded = np.pad(matrix, (0, count * together - len(matrix)))
     np.fill_diagonal(padded, 0.0)
@@ -76,7 +76,7 @@ def _strongest(matrix: Array, together: int) -> Array:
 
 
 def write_values(ax: Any, matrix: Array, limit: float) -> None:
-    """Write the values into the cells, as large as they have room, white on strong colours."""
+    """Write the values into the cells, as large as they fit, white on dark colors."""
     size = float(np.clip(_cell_size(ax, len(matrix)) / (_VALUE_LETTERS * _LETTER), *_VALUE_FONTS))
     options = {"ha": "center", "va": "center", "fontsize": size}
     for (row, column), value in np.ndenumerate(matrix):
@@ -86,11 +86,11 @@ def write_values(ax: Any, matrix: Array, limit: float) -> None:
 
 
 def name_rows_and_columns(ax: Any, names: Sequence[str] | Array, owned: bool) -> None:
-    """Name as many rows as can be read, and columns too if they are few; lay an own figure out for it."""
+    """Name as many rows as are readable, and columns if they are few; lay out a new figure for it."""
     short = [short_text(name) for name in names]
     _set_names(ax, short)
     if owned or ax.figure.canvas.figure.get_layout_engine() is not None:
-        # names take room from the cells: only then is known how many fit
+        # names shrink the cells, which determines how many fit
         settle_layout(ax)
         _set_names(ax, short)
 
@@ -108,21 +108,21 @@ def _set_names(ax: Any, names: list[str]) -> None:
 
 
 class LabelCovarianceDisplay(Display):
-    """A heat map of the correlations, or covariances, between labels.
+    """Heat map of the correlations, or covariances, between labels.
 
-    Where labels are so many that single cells could not be seen, several share a square, which has the colour
-    of its strongest value.  The coloured cells are ``image_``, in the axes ``ax_`` of ``figure_``.
+    If there are too many labels for visible cells, several share a square, which has the color of its
+    strongest value.  The colored cells are ``image_``, in the axes ``ax_`` of ``figure_``.
 
     Parameters
     ----------
     matrix : ndarray of shape (k, k)
-        The values, rows and columns in the order of the picture.
+        The values, rows and columns in the order of the plot.
     label_names : sequence of str
-        The names of the labels, in that order.
+        The names of the labels, in this order.
     quantity : {"correlation", "covariance"}, default="correlation"
-        What the values are.
+        The kind of the values.
     note : str, default=""
-        A remark to stand below the picture.
+        A note below the plot.
 
     Examples
     --------
@@ -149,41 +149,41 @@ class LabelCovarianceDisplay(Display):
         centered: bool | None = None, order: Literal["cluster", "given"] = "cluster",
         max_labels: int = 1000, **options: Any,
     ) -> Self:  # fmt: skip
-        """Draw a covariance.
+        """Plot a covariance.
 
         Parameters
         ----------
         covariance : LabelCovariance
             The covariance.
         label_names : sequence of str or None, default=None
-            One name a label; by default those it carries, else the labels' numbers.
+            One name per label; by default those of the covariance, else the labels' numbers.
         correlations : bool, default=True
             Whether to show correlations, which are comparable between labels, or covariances.
         centered : bool or None, default=None
-            Whether to take away what all labels share, which leaves about the correlations of 0/1 labels
-            with their means taken away.  None does so only for more than 12 labels whose correlations are
-            mostly beyond one half, such as those of rare labels, and says so below the picture.
+            Whether to remove the common factor of all labels, which leaves about the correlations of centered
+            0/1 labels.  None does so only for more than 12 labels whose correlations are mostly above one
+            half, such as those of rare labels, and notes it below the plot.
         order : {"cluster", "given"}, default="cluster"
-            Whether related labels are put together, or all kept in their order.
+            Whether to cluster related labels, or to keep their order.
         max_labels : int, default=1000
-            The most labels to show; of more, those with the strongest correlations.
+            The largest number of labels to show; of more, those with the strongest correlations.
         **options : dict
             Further options: see :meth:`plot`.
 
         Raises
         ------
         ValueError
-            If there are no labels, the names are not one a label, covariances are to be centred, or the
-            order or number of labels is not allowed.
+            If there are no labels, there is not one name per label, covariances are to be centered, or the
+            order or number of labels is invalid.
         """
         if covariance.n_labels == 0:
-            raise ValueError("The covariance is over no labels; there is nothing to draw.")
+            raise ValueError("The covariance has no labels to plot.")
         if order not in ("cluster", "given"):
             raise ValueError(f"order is {order!r}; it must be 'cluster' or 'given'.")
         if max_labels < 1:
             raise ValueError(f"max_labels is {max_labels}; it must be at least 1.")
         if centered and not correlations:
-            raise ValueError("centered=True takes correlations; leave correlations=False out.")
+            raise ValueError("centered=True needs correlations; leave correlations=False out.")
         names = covariance.label_names if label_names is None else label_names
         names = one_name_a_label(
             range(covariance.n_labels) if names is None else names, covariance.n_labels, "covariance"
@@ -198,7 +198,7 @@ class LabelCovarianceDisplay(Display):
             centered = len(related) > _MOST_WRITTEN and is_mostly_common(related)
         if correlations and centered and len(related) > 1:
             typical = np.median(related[np.triu_indices(len(related), 1)])
-            notes.append(f"without what all labels share: correlations around {typical:+.2f}")
+            notes.append(f"without the common factor: correlations around {typical:+.2f}")
             related = beyond_common_share(related)
         places = cluster_order(related) if order == "cluster" else np.arange(len(shown))
         matrix = related if correlations else part.to_dense()
@@ -209,7 +209,7 @@ class LabelCovarianceDisplay(Display):
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw the ``label_covariance_`` of a fitted model, TypeError if it has none.
+        """Plot the ``label_covariance_`` of a fitted model; TypeError if it has none.
 
         For the model see :meth:`LabelQualityDisplay.from_estimator`; the options are those of
         :meth:`from_covariance`.
@@ -218,8 +218,8 @@ class LabelCovarianceDisplay(Display):
         covariance = getattr(model, "label_covariance_", None)
         if not isinstance(covariance, LabelCovariance):
             raise TypeError(
-                f"{type(model).__name__} has no label_covariance_ to draw; give a fitted model that has one, "
-                "or draw a covariance with from_covariance."
+                f"{type(model).__name__} has no label_covariance_ to plot; pass a fitted model that has one, "
+                "or plot a covariance with from_covariance."
             )
         names = model.label_names_
         if len(names) == covariance.n_labels:  # two classes are one label
@@ -230,17 +230,17 @@ class LabelCovarianceDisplay(Display):
     def plot(
         self, ax: Any = None, *, cmap: Any = "RdBu_r", limit: float | None = None, colorbar: bool = True
     ) -> Self:
-        """Draw the picture; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
+        """Plot the heat map; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
         cmap : str or Colormap, default="RdBu_r"
-            Colours from the most negative value to the most positive one.
+            Colors from the most negative value to the most positive one.
         limit : float or None, default=None
-            The value with the strongest colour; 0 is always in the middle.  By default
+            The value with the strongest color; 0 is always in the middle.  By default
             1 for correlations, less if all are weak, and the largest covariance.
         colorbar : bool, default=True
-            Whether to explain the colours.
+            Whether to show a color bar.
         """
         owned = ax is None
         side = min(max(4.5, 3.0 + 0.11 * len(self.matrix)), 10.0)  # inches
@@ -284,14 +284,14 @@ def cluster_order(correlations: Array) -> Array:
 
 
 def most_related(covariance: LabelCovariance, count: int) -> Array:
-    """Choose the labels with the largest sum of squared correlations with others."""
+    """Return the labels with the largest sum of squared correlations with others."""
     n_labels = covariance.n_labels
     if covariance.is_diagonal:
         return np.arange(count)
     if n_labels > _MOST_TO_SEARCH:
         raise ValueError(
-            f"The covariance is over {n_labels} labels, too many to find the {count} most related ones; "
-            "choose labels with covariance.columns(labels) and draw these."
+            f"The covariance has {n_labels} labels, too many to find the {count} most related ones; "
+            "choose labels with covariance.columns(labels) and plot these."
         )
     variances, every = np.maximum(covariance.diagonal(), 0.0), np.arange(n_labels)
     precisions = np.divide(1.0, variances, out=np.zeros(n_labels), where=variances > 0)
@@ -303,13 +303,13 @@ def most_related(covariance: LabelCovariance, count: int) -> Array:
 
 
 def is_mostly_common(correlations: Array) -> bool:
-    """Say whether the median size of correlations of different labels is above one half."""
+    """Whether the median absolute correlation of different labels is above one half."""
     between = correlations[np.triu_indices(len(correlations), 1)]
     return bool(len(between) and np.median(np.abs(between)) > _MOSTLY)
 
 
 def beyond_common_share(correlations: Array) -> Array:
-    """Take away what all labels share: correlations given the common factor."""
+    """Remove the common factor of all labels: return correlations given this factor."""
     shared = _loadings(np.asarray(correlations, dtype=np.float64))
     own = 1.0 - shared**2
     scales = np.divide(1.0, np.sqrt(own), out=np.zeros_like(own), where=own > _LEAST_OWN)
@@ -319,7 +319,7 @@ def beyond_common_share(correlations: Array) -> Array:
 
 
 def _loadings(correlations: Array) -> Array:
-    """Fit the off-diagonal entries by the products of one number a label."""
+    """Fit the off-diagonal entries by products of one number per label."""
     between = correlations.copy()
     np.fill_diagonal(between, 0.0)
     sums = between.sum(axis=1)
@@ -328,7 +328,7 @@ def _loadings(correlations: Array) -> Array:
         others = shared @ shared - shared**2
         wanted = np.divide(between @ shared, others, out=np.zeros_like(shared), where=others > 0)
         step = np.clip(wanted, -1.0, 1.0) - shared
-        shared = shared + step / 2  # whole steps swing to and fro
+        shared = shared + step / 2  # full steps oscillate
         if np.abs(step).max(initial=0.0) < _SETTLED:
             break
     return _by_medians(correlations, shared)

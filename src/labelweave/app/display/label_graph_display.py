@@ -1,4 +1,4 @@
-"""Pictures of label graphs: who is tied to whom, how strongly, with which sign; and graphs that grow."""
+"""Plots of label graphs: edges with their strengths and signs; and the growth of learned graphs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from labelweave.labels.clique_graph import CliqueGraph
 
 _MARGINS = np.array([24.0, 64.0])  # points around the graph: sideways, and for legend and note
 _LEGEND_ENTRY = 130.0
-# colour, line and words of a sign; lines differ in print without colours too
+# color, line and words of a sign; lines must also differ in print without colors
 _KINDS: dict[int, tuple[str, Any, str]] = {
     1: ("#14538f", "solid", "together"),
     -1: ("#c0392b", (0, (4, 2)), "apart"),
@@ -41,32 +41,32 @@ _KINDS: dict[int, tuple[str, Any, str]] = {
 }
 _HEIGHT = 4.6  # inches
 _LEAST_WIDTH, _WIDTH_A_ROUND, _MOST_WIDTH = 5.6, 0.34, 12.0
-_MOST_NAMED = 26  # rounds whose cliques are named
+_MOST_NAMED = 26  # largest number of rounds whose cliques are named
 _LONGEST_NAME = 18
 _OBJECTIVE, _LOSS = "#14538f", "#c0392b"
 _LOSS_NAMES = {"hamming": "Hamming loss", "subset": "subset 0/1 loss", "f1": "F1 loss"}
 
 
 class LabelGraphDisplay(Display):
-    """Labels as names and their cliques as lines, wide for strong ones.
+    """Labels as names and their cliques as lines, wider for stronger ones.
 
-    A clique of more than two labels is a point with a line to each of them.
+    A clique of more than two labels is a point with a line to each label.
 
     Parameters
     ----------
     graph : CliqueGraph
-        The graph to draw, with the cliques in the order of their strength.
+        The graph to plot, with the cliques in the order of their strength.
     label_names : sequence of str
-        One name a label.
+        One name per label.
     note : str, default=""
-        A remark to stand below the picture.
+        A note below the plot.
 
     Attributes
     ----------
     ax_, figure_, lines_ : matplotlib.axes.Axes, Figure and list of Line2D
-        Where the picture is, and the lines of the cliques.
+        The plot's axes and figure, and the lines of the cliques.
     texts_ : dict of int to matplotlib.text.Text
-        The name of every label that is drawn.
+        The name of every plotted label.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class LabelGraphDisplay(Display):
     >>> graph = CliqueGraph(4, [(0, 1), (1, 2)], ["sea", "beach", "city", "road"], [2.0, 1.0], [1, -1])
     >>> display = LabelGraphDisplay.from_graph(graph)
     >>> display.note
-    'without ties: road'
+    'without edges: road'
     """
 
     def __init__(self, graph: CliqueGraph, label_names: Names, note: str = "") -> None:
@@ -87,28 +87,28 @@ class LabelGraphDisplay(Display):
     def from_graph(
         cls, graph: CliqueGraph, label_names: Names | None = None, *, max_cliques: int = 50, **options: Any
     ) -> Self:
-        """Draw a graph.
+        """Plot a graph.
 
         Parameters
         ----------
         graph : CliqueGraph
             The graph.
         label_names : sequence of str or None, default=None
-            One name a label; by default those it carries, else the labels' numbers.
+            One name per label; by default those of the graph, else the labels' numbers.
         max_cliques : int, default=50
-            The most cliques to show; of more, the strongest, or the first where strengths are not known.
+            The largest number of cliques to show: the strongest, or the first if strengths are unknown.
         **options : dict
             Further options: see :meth:`plot`.
 
         Raises
         ------
         ValueError
-            If there are no cliques to draw, or the names are not one a label.
+            If there are no cliques to plot, or there is not one name per label.
         """
         if max_cliques < 1:
             raise ValueError(f"max_cliques is {max_cliques}; it must be at least 1.")
         if not graph.n_cliques:
-            raise ValueError("The graph has no cliques; there is nothing to draw.")
+            raise ValueError("The graph has no cliques to plot.")
         names = names_of(graph, label_names)
         shown = strongest(graph, max_cliques)
         display = cls(shown, names, what_is_left_out(graph, shown, names))
@@ -118,7 +118,7 @@ class LabelGraphDisplay(Display):
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw the ``label_graph_`` of a fitted model, TypeError if it has none.
+        """Plot the ``label_graph_`` of a fitted model; TypeError if it has none.
 
         For the model see :meth:`LabelQualityDisplay.from_estimator`; the options are those of
         :meth:`from_graph`.
@@ -127,21 +127,21 @@ class LabelGraphDisplay(Display):
         graph = getattr(model, "label_graph_", None)
         if not isinstance(graph, CliqueGraph):
             raise TypeError(
-                f"{type(model).__name__} has no label_graph_ to draw; give a LabelGraphClassifier, or draw a "
+                f"{type(model).__name__} has no label_graph_ to plot; pass a LabelGraphClassifier, or plot a "
                 "graph with from_graph."
             )
         return cls.from_graph(graph, **options)
 
     @checked
     def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
-        """Draw the picture; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
+        """Plot the graph; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
-        Axes that are too small for all names show the strongest cliques alone, and say so.
+        Axes that are too small for all names show only the strongest cliques, with a note.
 
         Parameters
         ----------
         legend : bool, default=True
-            Whether to explain lines and widths.
+            Whether to add a legend of lines and widths.
         """
         if ax is None:
             drawing = graph_drawing(self.graph, self.label_names)
@@ -179,7 +179,7 @@ class LabelGraphDisplay(Display):
     def _write_names(self, drawing: GraphDrawing) -> None:
         box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": "#999999", "linewidth": 0.7}
         options = {"ha": "center", "va": "center", "fontsize": drawing.font, "bbox": box, "zorder": 3}
-        options["in_layout"] = False  # they are inside the axes, whose size they must not change
+        options["in_layout"] = False  # they are inside the axes and must not change their size
         self.texts_ = {
             label: self.ax_.text(*place, short_text(text, LONGEST_NAME), **options)
             for label, place, text in zip(drawing.labels, drawing.places, drawing.texts, strict=False)
@@ -207,24 +207,24 @@ class LabelGraphDisplay(Display):
 class LabelGraphPathDisplay(Display):
     """The objective and the held-out loss against the number of cliques.
 
-    Where the rounds are few the axis says which cliques each of them added; a vertical line is where the
-    model stopped.
+    If there are few rounds, the axis names the cliques that each of them added; a vertical line marks the
+    fitted model.
 
     Parameters
     ----------
     rounds : sequence of GraphRecord
         The rounds, the first one without cliques.
     label_names : sequence of str
-        One name a label.
+        One name per label.
     n_kept : int
-        The cliques that the model has.
+        The number of cliques of the model.
     loss : str, default="Hamming loss"
-        What the held-out loss is.
+        The name of the held-out loss.
 
     Attributes
     ----------
     ax_, loss_ax_, figure_ : matplotlib.axes.Axes, Axes or None, and Figure
-        The axes of the objective, and those of the loss over them; None where no rows were held out.
+        The axes of the objective, and those of the loss over them; None if no rows were held out.
     objective_line_, loss_line_ : matplotlib.lines.Line2D or None
         The two curves.
 
@@ -248,7 +248,7 @@ class LabelGraphPathDisplay(Display):
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw how the graph of a fitted model was learned, TypeError if it was not.
+        """Plot how the graph of a fitted model was learned; TypeError if it was not learned.
 
         For the model see :meth:`LabelQualityDisplay.from_estimator`; the options are those of :meth:`plot`.
         """
@@ -256,7 +256,7 @@ class LabelGraphPathDisplay(Display):
         rounds = getattr(model, "graph_trace_", None)
         if not rounds:
             raise TypeError(
-                f"This {type(model).__name__} has no learned graph, so there are no rounds to draw; fit a "
+                f"This {type(model).__name__} has no learned graph, so there are no rounds to plot; fit a "
                 'LabelGraphClassifier(graph="learn").'
             )
         graph = model.label_graph_
@@ -265,7 +265,7 @@ class LabelGraphPathDisplay(Display):
 
     @checked
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture; see :meth:`LabelQualityDisplay.plot`."""
+        """Plot the curves; see :meth:`LabelQualityDisplay.plot`."""
         width = min(_MOST_WIDTH, max(_LEAST_WIDTH, 2.5 + _WIDTH_A_ROUND * len(self.rounds)))
         self._begin(ax, width, _HEIGHT)
         known: set[tuple[int, ...]] = set()
@@ -292,7 +292,7 @@ class LabelGraphPathDisplay(Display):
             return
         texts = [f"{self._words(record)}  {count}" for record, count in zip(self.rounds, counts, strict=True)]
         self.ax_.set_xticks(counts, texts, rotation=90, fontsize="small")
-        self.ax_.set_xlabel("Cliques, and the one that each round added")
+        self.ax_.set_xlabel("Cliques, and the one added in each round")
 
     def _words(self, record: Any) -> str:
         labels = record.cliques[0] if record.cliques else ()

@@ -1,4 +1,4 @@
-"""How well every label does, against how frequent it is."""
+"""The quality of every label against its frequency."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _METRICS: dict[str, tuple[str, Callable[..., Any]]] = {
     "recall": ("Recall", recall_score),
     "f1": ("F1", f1_score),
 }
-_ALL_NAMED = 12  # labels up to which every one is named
+_ALL_NAMED = 12  # largest number of labels that are all named
 _ENOUGH_FOR_MEDIANS = 20  # labels
 _LONGEST_JOINED = 24  # characters
-_FEW_POINTS = 100  # names are kept off so many
+_FEW_POINTS = 100  # names avoid up to this many points
 
 
 def running_quartiles(frequency: Floats, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Compute quartiles of the labels within a factor of 1.5 of each of 60 frequencies, of 5 at the least."""
+    """Compute quartiles over labels within a factor of 1.5 of each of 60 frequencies, at least 5 labels."""
     places = np.unique(np.geomspace(frequency[0], frequency[-1], _PLACES))
     centers = np.searchsorted(frequency, places)
     most = max(0, len(values) - _SMALLEST_WINDOW)
@@ -48,26 +48,26 @@ def running_quartiles(frequency: Floats, values: Floats) -> tuple[Floats, Floats
 class LabelQualityDisplay(Display):
     """Precision, recall and F1 of every label against its number of positive rows.
 
-    Unobserved entries are not counted.  From 20 labels on, a line shows the running median and a band the
-    middle half of the labels of like frequency; the labels farthest below the median, in standard errors, are
-    named.
+    Unobserved entries are not counted.  With 20 labels or more, a line shows the running median and a band
+    the middle half of the labels of similar frequency; the labels farthest below the median, in standard
+    errors, are named.
 
     Parameters
     ----------
     frequency : array-like of shape (L,)
         Positive rows of each label.
     precision, recall, f1 : array-like of shape (L,)
-        The measures, NaN where they are not defined.
+        The metrics, NaN where they are undefined.
     label_names : sequence of str
-        One name a label.
+        One name per label.
     quantity : str, default="Positive rows"
-        What the horizontal axis shows.
+        Name of the horizontal axis.
 
     Attributes
     ----------
     named_ : list of list of str
-        What is written beside points of each panel: a label's name; of points that lie on each other all
-        names, or one and how many more.
+        The texts next to points of each panel: a label's name; for overlapping points all names, or one and
+        the number of others.
 
     Examples
     --------
@@ -91,18 +91,18 @@ class LabelQualityDisplay(Display):
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, frequency: Any = None, **options: Any) -> Self:
-        """Draw how well a fitted model predicts the labels of some rows.
+        """Plot how well a fitted model predicts the labels of some rows.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted.  For all displays, if it does not have what they draw, there is a TypeError.
+            A fitted model.  All displays raise TypeError if it lacks what they plot.
         X : {array-like, sparse matrix, DataFrame} of n rows
             The rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
             Their labels, NaN where not observed, or classes.
         frequency : array-like of shape (L,) or None, default=None
-            Positive rows of each label where the model was trained, by default those of ``y``.
+            Number of positive training rows per label, by default the counts in ``y``.
         **options : dict
             Further options: see :meth:`plot`.
 
@@ -111,7 +111,7 @@ class LabelQualityDisplay(Display):
         NotFittedError
             If the model is not fitted.
         ValueError
-            If there are no scores as asked for, or the labels cannot be read.
+            If the requested scores are missing, or the labels cannot be read.
         """
         truth = model_truth(estimator, y)
         predicted = predicted_labels(estimator, X, truth)
@@ -123,7 +123,7 @@ class LabelQualityDisplay(Display):
         cls, Y_true: Any, Y_pred: Any, *, frequency: Any = None, label_names: Names | None = None,
         **options: Any,
     ) -> Self:  # fmt: skip
-        """Draw how good given predictions are.
+        """Plot the quality of given predictions.
 
         Parameters
         ----------
@@ -132,16 +132,16 @@ class LabelQualityDisplay(Display):
         Y_pred : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
             Predicted labels, 0/1 or -1/1.
         frequency : array-like of shape (L,) or None, default=None
-            Positive rows of each label where the model was trained, by default those of ``Y_true``.
+            Number of positive training rows per label, by default the counts in ``Y_true``.
         label_names : sequence of str or None, default=None
-            One name a label, by default those of ``Y_true`` or the columns of ``Y_pred``.
+            One name per label, by default those of ``Y_true`` or the columns of ``Y_pred``.
         **options : dict
             Further options: see :meth:`plot`.
 
         Raises
         ------
         ValueError
-            If shapes disagree, nothing was observed, or a frequency is not a number from 0 on.
+            If shapes disagree, nothing was observed, or a frequency is not a number of 0 or more.
         """
         truth = named_labels(Y_true, Y_pred, label_names)
         counts = truth.positive_counts()
@@ -149,7 +149,7 @@ class LabelQualityDisplay(Display):
             key: np.asarray(metric(truth, Y_pred, average=None, zero_division=np.nan), dtype=np.float64)
             for key, (_, metric) in _METRICS.items()
         }
-        values["f1"] = np.where(counts > 0, values["f1"], np.nan)  # F1 needs a positive to be found
+        values["f1"] = np.where(counts > 0, values["f1"], np.nan)  # F1 is undefined without positives
         quantity = "Positive rows" if frequency is None else "Positive rows in training"
         known = counts if frequency is None else _read_frequency(frequency, truth.n_labels)
         return cls(known, **values, label_names=truth.words, quantity=quantity).plot(**options)
@@ -159,16 +159,16 @@ class LabelQualityDisplay(Display):
         self, ax: Any = None, *, measures: Measures | str = ("precision", "recall", "f1"), n_named: int = 10,
         **point_options: Any,
     ) -> Self:  # fmt: skip
-        """Draw a panel a measure.
+        """Plot one panel per metric.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, array-like of them or None, default=None
-            Where to draw, one a panel; by default a new figure of a size that suits what is drawn.
+            The axes to plot into, one per panel; by default a new figure of suitable size.
         measures : sequence of {"precision", "recall", "f1"}, default=("precision", "recall", "f1")
-            What to draw.
+            The metrics to plot.
         n_named : int, default=10
-            The most labels to name in a panel, if there are more than 12.
+            The largest number of labels to name in a panel, if there are more than 12.
         **point_options : dict
             Such as ``color``: see :meth:`matplotlib.axes.Axes.scatter`.
 
@@ -182,7 +182,7 @@ class LabelQualityDisplay(Display):
         ImportError
             If matplotlib is not installed, or for label graphs networkx.
         ValueError
-            If a measure is something else, or axes are not one a measure.
+            If a measure is unknown, or there is not one axes per measure.
         """
         chosen = read_choices("measure", measures, _METRICS)
         panels = list(zip(self._begin_panels(ax, len(chosen), *_SIZE), chosen, strict=True))
@@ -192,7 +192,7 @@ class LabelQualityDisplay(Display):
         return self
 
     def _shown(self, measure: str) -> Array:
-        """Number the labels that have this measure, rare ones first."""
+        """Return the indices of the labels with this metric, rare ones first."""
         values = getattr(self, measure)
         shown = np.flatnonzero(np.isfinite(values) & (self.frequency > 0))
         return shown[np.argsort(self.frequency[shown], kind="stable")]
@@ -212,7 +212,7 @@ class LabelQualityDisplay(Display):
         left_out = len(values) - len(shown)
         if left_out:
             reason = "no positive rows" if measure != "precision" else "not predicted, or no positive rows"
-            ax.set_title(f"{left_out} of {len(values)} labels left out: {reason}", fontsize="small")
+            ax.set_title(f"{left_out} of {len(values)} labels omitted: {reason}", fontsize="small")
 
     def _name(self, ax: Any, measure: str, n_named: int) -> list[str]:
         shown, values = self._shown(measure), getattr(self, measure)
@@ -227,7 +227,7 @@ class LabelQualityDisplay(Display):
         return [texts[k] for k in written]
 
     def _weakest_first(self, shown: Array, values: Floats) -> Array:
-        """Order by how far below the labels of like frequency one is, in standard errors; a few by value."""
+        """Order by the distance below labels of like frequency, in standard errors; few labels by value."""
         if len(shown) < _ENOUGH_FOR_MEDIANS:
             return shown[np.argsort(values[shown], kind="stable")]
         places, _, middle, _ = running_quartiles(self.frequency[shown], values[shown])
@@ -236,7 +236,7 @@ class LabelQualityDisplay(Display):
 
 
 def _same_places(points: Floats) -> list[list[int]]:
-    """Put points that lie on each other together, in the order of the first ones."""
+    """Group overlapping points, in the order of the first ones."""
     groups = dict[tuple[float, ...], list[int]]()
     for number, point in enumerate(points.tolist()):
         groups.setdefault(tuple(point), []).append(number)
@@ -244,14 +244,14 @@ def _same_places(points: Floats) -> list[list[int]]:
 
 
 def _joined(names: list[str]) -> str:
-    """Write the names of points that lie on each other: all of them if that is short."""
+    """Join the names of overlapping points: all of them if that is short."""
     together = ", ".join(names)
     is_short = len(names) == 1 or len(together) <= _LONGEST_JOINED
     return together if is_short else f"{names[0]} +{len(names) - 1}"
 
 
 def _set_log_axis(ax: Any) -> None:
-    """Write whole numbers, more of them where the axis spans little."""
+    """Use plain numbers as ticks, with more ticks on a short axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     ax.set_xscale("log")
@@ -266,6 +266,6 @@ def _read_frequency(frequency: Any, n_labels: int) -> Floats:
     counts = numbers_of(frequency, "frequency").astype(np.float64)
     if counts.shape != (n_labels,) or not (np.isfinite(counts) & (counts >= 0)).all():
         raise ValueError(
-            f"frequency has shape {counts.shape} for {n_labels} labels; give one number a label, 0 or more."
+            f"frequency has shape {counts.shape} for {n_labels} labels; pass one number per label, 0 or more."
         )
     return counts

@@ -1,4 +1,4 @@
-"""The classes predicted of one row, with all that is above them and what came next."""
+"""The predicted classes of one row, with their ancestors and the next most probable classes."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _MOST_NODES = 60
 _BOX_WIDTH, _BOX_HEIGHT = 0.8, 0.74  # of a column and a line
 _COLUMN, _LINE = 1.9, 0.42  # inches
 _LETTERS = 22  # of a name in a box
-_DARK = 0.7  # from this probability letters are white
+_DARK = 0.7  # probability from which letters are white
 _EDGE, _DIM = "0.35", "0.7"
-_STRONGEST = 0.75  # of the colours, so that letters can be read
+_STRONGEST = 0.75  # of the color map, so that letters are readable
 
 
 class PredictionPathDisplay(Display):
-    """The nodes predicted of one row, from left to right, with their probabilities.
+    """The predicted nodes of one row, from left to right, with their probabilities.
 
-    A box a node, darker where it is more probable; those that are not predicted have a dashed frame.  Lines
-    go from a node to those right below it.
+    Each node is a box, darker if it is more probable; nodes that are not predicted have a dashed frame.
+    Lines connect a node to its children.
 
     Parameters
     ----------
     taxonomy : Taxonomy
         The hierarchy.
     probabilities : dict of str to float
-        The probability of each node that is drawn.
+        The probability of each plotted node.
     predicted : set of str
-        Those that are predicted.
+        The predicted nodes.
 
     See Also
     --------
@@ -60,7 +60,7 @@ class PredictionPathDisplay(Display):
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, X: Any, *, taxonomy: Any = None, **options: Any) -> Self:
-        """Draw what a fitted model with ``predict_proba``, else TypeError, predicts of a row.
+        """Plot the prediction of a fitted model for a row; TypeError if it has no ``predict_proba``.
 
         For model and errors see :meth:`LabelQualityDisplay.from_estimator`; the options are those of
         :meth:`from_predictions`.
@@ -70,17 +70,17 @@ class PredictionPathDisplay(Display):
         X : {array-like, sparse matrix, DataFrame} of one row
             The row.
         taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads, or None, default=None
-            The hierarchy, by default the one that the model was fitted with.
+            The hierarchy, by default that of the model.
         """
         model = fitted_model(estimator)
         graph = taxonomy_of_model(model, taxonomy)
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(
-                f"The {type(model).__name__} has no probabilities; put CalibratedLabelClassifier around it."
+                f"The {type(model).__name__} has no probabilities; wrap it in CalibratedLabelClassifier."
             )
         table = np.asarray(estimator.predict_proba(X))
         if len(table) != 1:
-            raise ValueError(f"X has {len(table)} rows; give the one row whose prediction is to be drawn.")
+            raise ValueError(f"X has {len(table)} rows; pass one row to plot its prediction.")
         names = [str(name) for name in estimator.classes_]
         return cls.from_predictions(graph, estimator.predict(X), table, names, **options)
 
@@ -90,20 +90,20 @@ class PredictionPathDisplay(Display):
         cls, taxonomy: Any, y_pred: Any, probabilities: Any, label_names: Any, *, others: int = 4,
         **options: Any,
     ) -> Self:  # fmt: skip
-        """Draw a given prediction.
+        """Plot a given prediction.
 
         Parameters
         ----------
         taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads
             The hierarchy.
         y_pred : str, or array-like of shape (1,), (L,) or (1, L)
-            A class, or 1 for labels that are predicted and 0 for others.
+            A class, or 1 for predicted labels and 0 for others.
         probabilities : array-like of shape (L,) or (1, L)
             The probabilities of the classes or labels.
         label_names : sequence of L str
             Their names, each of a node.
         others : int, default=4
-            How many classes that are not predicted are drawn too, the most probable ones.
+            How many of the most probable classes that are not predicted to plot too.
         **options : dict
             Further options: see :meth:`plot`.
 
@@ -116,27 +116,27 @@ class PredictionPathDisplay(Display):
         names = names_list(label_names)
         checked_names(names, len(shares))
         if others < 0:
-            raise ValueError(f"others is {others}; give 0 or the number of further classes to draw.")
+            raise ValueError(f"others is {others}; pass 0 or the number of further classes to plot.")
         if not np.isfinite(shares).all():
-            raise ValueError("The probabilities are not all finite; give finite ones.")
+            raise ValueError("The probabilities are not all finite; pass finite ones.")
         under = graph.membership(names).toarray() > 0
         found, chosen = _read_prediction(y_pred, names)
-        if found is None:  # of labels the most probable one below stands for a node without a label
+        if found is None:  # a node without a label has the probability of its most probable descendant
             values = np.where(under, shares[:, None], 0.0).max(axis=0)
             values[graph._numbers(names)] = shares
-        else:  # of classes, of which there is one, they add up
+        else:  # probabilities of classes add up, since a row has one class
             values = shares @ under
         predicted = under[chosen].any(axis=0)
         drawn = {graph.nodes[k]: float(values[k]) for k in _shown(under, chosen, shares, others)}
         return cls(graph, drawn, {graph.nodes[k] for k in np.flatnonzero(predicted)}).plot(**options)
 
     def plot(self, ax: Any = None, *, cmap: Any = "Blues") -> Self:
-        """Draw the picture; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
+        """Plot the nodes; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
         cmap : str or Colormap, default="Blues"
-            Colours from probability 0 to 1.
+            Colors from probability 0 to 1.
         """
         from matplotlib import colormaps
         from matplotlib.patches import Rectangle
@@ -169,7 +169,7 @@ class PredictionPathDisplay(Display):
         return self
 
     def _places(self) -> dict[str, tuple[int, float]]:
-        """Find the column and line of every node: of its longest way from a root, near what is below it."""
+        """Return the column and line of every node: its largest depth, and a line near its descendants."""
         nodes = [name for name in self.taxonomy.nodes if name in self.probabilities]
         column: dict[str, int] = {}
         below: dict[str, list[str]] = {name: [] for name in nodes}
@@ -181,7 +181,7 @@ class PredictionPathDisplay(Display):
         line: dict[str, float] = {}
 
         def place(name: str) -> float:
-            """Put leaves below one another, and other nodes in the middle of those below them."""
+            """Place leaves below one another, and other nodes in the middle of their descendants."""
             if name not in line:
                 own = [place(down) for down in below[name]]
                 line[name] = float(np.mean(own)) if own else float(sum(not below[other] for other in line))
@@ -198,20 +198,20 @@ class PredictionPathDisplay(Display):
 
 
 def _read_prediction(y_pred: Any, names: list[str]) -> tuple[str | None, np.ndarray]:
-    """Read a class, or a set of labels; return its name or None, and the places of what is predicted."""
+    """Read a class, or a set of labels; return its name or None, and the indices of predicted nodes."""
     dense = getattr(y_pred, "to_dense", getattr(y_pred, "toarray", lambda: y_pred))
     values = np.asarray(dense(), dtype=object).ravel()
     if len(values) == 1 and str(values[0]) in names and len(names) > 1:
         return str(values[0]), np.array([names.index(str(values[0]))])
     if len(values) != len(names):
         raise ValueError(
-            f"y_pred has {len(values)} values for {len(names)} names; give one of them, or 0 or 1 for each."
+            f"y_pred has {len(values)} values for {len(names)} names; pass one of them, or 0 or 1 for each."
         )
     return None, np.flatnonzero(values.astype(np.float64) > 0)
 
 
 def _shown(under: np.ndarray, chosen: np.ndarray, shares: np.ndarray, others: int) -> np.ndarray:
-    """Choose the nodes that are drawn: what is predicted, the most probable first, others, and all above."""
+    """Return the nodes to plot: the most probable predicted ones, others, and all their ancestors."""
     rest = np.setdiff1d(np.argsort(-shares, kind="stable"), chosen, assume_unique=True)
     found = np.zeros(under.shape[1], np.bool_)
     for label in [*chosen[np.argsort(-shares[chosen], kind="stable")], *rest[:others]]:

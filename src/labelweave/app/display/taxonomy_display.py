@@ -24,14 +24,14 @@ _HEIGHTS = (2.4, 10.0)
 _COLUMN_WIDTH = 1.9
 _WIDTHS = (5.0, 14.0)
 _LEAST_LIMIT = 0.1
-_NARROWEST_COLUMN, _COLUMN_OF_LARGE = 28.0, 90.0  # points; of a large tree names and numbers have room
-_SHARE_OF_TREE = 0.6  # of the width; the rest is for names beside it
+_NARROWEST_COLUMN, _COLUMN_OF_LARGE = 28.0, 90.0  # points; the second fits names and numbers of a large tree
+_SHARE_OF_TREE = 0.6  # of the width; the rest is for names next to it
 _FEWEST_LEVELS = 2
-_MOST_EQUAL_LEAVES = 150  # taller than a hair each
+_MOST_EQUAL_LEAVES = 150  # so that they stay visible
 
 
 def node_errors(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[Floats, Floats]:
-    """Count the rows with true labels at each node or below it, and those of them predicted elsewhere."""
+    """Count the rows with true labels at or below each node, and those of them predicted elsewhere."""
     read = _of_labels if has_many_labels(y_true) else _of_classes
     below, found = read(taxonomy, y_true, y_pred)
     rows = np.asarray(below.sum(axis=0), np.float64)
@@ -49,22 +49,22 @@ def _of_classes(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_ar
     seen = truths != None  # noqa: E711
     if not seen.any():
         raise ValueError(
-            f"y_true of {len(truths)} rows has no observed class, so there are no errors to show; give at "
+            f"y_true of {len(truths)} rows has no observed class, so there are no errors to show; pass at "
             "least one."
         )
     predictions = read_predicted(y_pred, len(truths))
-    predictions[~seen] = None  # they are compared with nothing
+    predictions[~seen] = None  # they are not compared
     true, predicted = as_nodes(truths, "y_true", taxonomy), as_nodes(predictions, "y_pred", taxonomy)
     return taxonomy.membership(true[seen]), taxonomy.membership(predicted[seen])
 
 
 class TaxonomyDisplay(Display):
-    """A hierarchy from left to right, every node coloured by the share of its rows predicted outside it.
+    """Icicle plot of a hierarchy, with every node colored by the share of its rows predicted outside it.
 
-    A row belongs to a node if its true label is the node or below it, and is wrong there if no predicted
-    label is.  Errors grow from left to right.  A node's text is its name, the share and the number of its
-    rows.  Where leaves are too thin for text, those with the most wrong rows are named on the right.  A node
-    of several parents stands under the one with the fewest rows.
+    A row belongs to a node if its true label is the node or a descendant, and is wrong there if no predicted
+    label is.  Errors grow from left to right.  A node's text is its name, the share and its number of rows.
+    If leaves are too thin for text, those with the most wrong rows are named on the right.  A node of several
+    parents is placed under the one with the fewest rows.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class TaxonomyDisplay(Display):
 
     See Also
     --------
-    labelweave.metrics.taxonomic_loss : How far predictions are from the truth in the tree.
+    labelweave.metrics.taxonomic_loss : Distance of predictions from the truth in the tree.
 
     Examples
     --------
@@ -105,14 +105,14 @@ class TaxonomyDisplay(Display):
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, taxonomy: Any = None, **options: Any) -> Self:
-        """Draw the errors of a fitted model on some rows, whose classes or labels are nodes.
+        """Plot the errors of a fitted model on some rows, whose classes or labels are nodes.
 
         For model, rows and errors see :meth:`LabelQualityDisplay.from_estimator`.
 
         Parameters
         ----------
         taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads, or None, default=None
-            The tree, by default the one that the model was fitted with.
+            The tree, by default that of the model.
         **options : dict
             Further options: see :meth:`plot`.
         """
@@ -125,7 +125,7 @@ class TaxonomyDisplay(Display):
     @classmethod
     @checked
     def from_predictions(cls, taxonomy: Any, y_true: Any, y_pred: Any, **options: Any) -> Self:
-        """Draw the errors of given predictions.
+        """Plot the errors of given predictions.
 
         Parameters
         ----------
@@ -152,21 +152,21 @@ class TaxonomyDisplay(Display):
         max_levels: int | None = None, cmap: Any = "YlOrRd", limit: float | None = None,
         colorbar: bool = True,
     ) -> Self:  # fmt: skip
-        """Draw the picture; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
+        """Plot the tree; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
         leaf_height : {"auto", "equal", "rows"}, default="auto"
-            Whether all leaves are equally tall, or as tall as they have rows, so that frequent ones can be
-            read in a large tree; "auto" is "equal" up to 150 leaves.
+            Whether all leaves are equally tall, or proportional to their rows, which keeps frequent ones
+            readable in a large tree; "auto" is "equal" up to 150 leaves.
         max_levels : int or None, default=None
-            The most levels to show, by default as many as have room for text.
+            The largest number of levels to show, by default as many as fit with text.
         cmap : str or Colormap, default="YlOrRd"
-            Colours from no error to the largest.
+            Colors from no error to the largest.
         limit : float or None, default=None
-            The error with the strongest colour, by default the largest one and at least 0.1.
+            The error with the strongest color, by default the largest one and at least 0.1.
         colorbar : bool, default=True
-            Whether to explain the colours.
+            Whether to show a color bar.
         """
         if leaf_height not in ("auto", "equal", "rows"):
             raise ValueError(f"leaf_height is {leaf_height!r}; it must be 'auto', 'equal' or 'rows'.")
@@ -191,7 +191,7 @@ class TaxonomyDisplay(Display):
     def _shown_levels(self, n_levels: int, most: int | None, narrowest: float) -> int:
         if most is not None:
             if most < 1:
-                raise ValueError(f"max_levels is {most}; it must be at least 1, or None for what fits.")
+                raise ValueError(f"max_levels is {most}; it must be at least 1, or None for as many as fit.")
             return min(most, n_levels)
         settle_layout(self.ax_)
         fitting = int(_SHARE_OF_TREE * size_in_points(self.ax_)[0] / narrowest)
@@ -221,11 +221,11 @@ class TaxonomyDisplay(Display):
         rows, wrong = (part[layout.nodes] for part in counts)
         unseen = int((rows == 0).sum())
         levels = f"{layout.n_columns} of {n_levels} levels: " if layout.n_columns < n_levels else ""
-        absent = f"; {unseen} without rows (grey)" if unseen else ""
+        absent = f"; {unseen} without rows (gray)" if unseen else ""
         several = sum(len(above) > 1 for above in self.taxonomy.parents.values())
-        once = f"; {several} of several parents, under the rarest" if several else ""
+        once = f"; {several} with several parents, under the rarest" if several else ""
         self.ax_.set_title(f"{levels}{len(layout.nodes)} nodes{absent}{once}", fontsize="medium")
-        settle_layout(self.ax_)  # only then is known how large the axes are
+        settle_layout(self.ax_)  # determines the size of the axes
         names, short = ([source[k] for k in layout.nodes] for source in (tree.nodes, tail_names(tree)))
         texts = NodeTexts(self.ax_, layout, names, short, rows, wrong)
         heights = texts.heights()
@@ -242,8 +242,8 @@ def _size(layout: Icicle) -> tuple[float, float]:
 
 
 def taxonomy_of_model(model: Any, given: Any) -> Taxonomy:
-    """Find the hierarchy that a model was fitted with, inside a wrapper too, where none is given."""
+    """Return the hierarchy of a model, also inside a wrapper, unless one is given."""
     found = taxonomy_of(getattr(model, "classifier_", model)) if given is None else Taxonomy.from_any(given)
     if found is None:
-        raise TypeError(f"The {type(model).__name__} was fitted without a taxonomy; give one as taxonomy=...")
+        raise TypeError(f"The {type(model).__name__} was fitted without a taxonomy; pass taxonomy=...")
     return found

@@ -1,4 +1,4 @@
-"""F1, precision and recall against the threshold, with the one that was chosen."""
+"""F1, precision and recall against the threshold, with the chosen one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from labelweave.metrics.known_labels import label_scores
 Measures: TypeAlias = Sequence[Literal["f1", "precision", "recall"]]
 Response: TypeAlias = Literal["auto", "decision_function", "predict_proba"]
 
-_MOST_CUTS = 1000  # beyond so many positive entries a curve leaves cuts out
+_MOST_CUTS = 1000  # with more positive entries a curve skips cuts
 _EVEN_STEPS = 200
 _SIZE = (5.6, 4.2)  # inches
 _NAMES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
@@ -38,7 +38,7 @@ _LINE_STYLES = {"f1": "-", "precision": "--", "recall": ":"}
 
 
 def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) -> tuple[Array, Array | None]:
-    """Score rows as the model compares them with thresholds; these are None if on another scale."""
+    """Score rows as the model compares them with thresholds; thresholds are None if on another scale."""
     model = last_step(estimator)
     own = getattr(model, "thresholds_", getattr(model, "threshold_", None))
     has_probabilities = hasattr(model, "predict_proba")
@@ -46,14 +46,14 @@ def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) 
         response = "predict_proba"
     scores = label_scores(estimator, X, n_labels, response)
     if own is None:
-        if hasattr(model, "k_"):  # a number of labels decides
+        if hasattr(model, "k_"):  # it predicts a number of labels
             return scores, None
         return scores, np.full(n_labels, decision_level(model, response))
     thresholds = np.broadcast_to(np.asarray(own, dtype=np.float64), (n_labels,))
     if not np.isfinite(thresholds).all():
         raise ValueError(
-            f"A threshold of the {type(model).__name__} is infinite: it predicts a label always or never, "
-            "wherever the curve is; draw the scores of the estimator inside it with from_predictions."
+            f"A threshold of the {type(model).__name__} is infinite: it predicts a label always or never; "
+            "plot the scores of the estimator inside it with from_predictions."
         )
     if has_probabilities:
         return scores, thresholds if response == "predict_proba" else None
@@ -61,7 +61,7 @@ def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) 
 
 
 def _decides_by_rows(model: Any, y: Any) -> bool:
-    """Say whether no threshold decides, but the scores of a whole row: its best class, a hierarchy."""
+    """Whether not thresholds decide, but the scores of a whole row: its best class, a hierarchy."""
     form = getattr(model, "_form", None)
     if form is None:
         return not has_many_labels(y) and len(model.classes_) > 2
@@ -70,12 +70,12 @@ def _decides_by_rows(model: Any, y: Any) -> bool:
 
 @dataclass(frozen=True)
 class ThresholdCurve:
-    """What a threshold gives, of one label or of several together.
+    """Metrics by threshold, of one label or of several together.
 
-    name: what the legend calls the curve.
-    thresholds (m,): ascending; scores above are predicted.
-    precision, recall, f1 (m,): the measures; precision is NaN where nothing is predicted.
-    chosen: the threshold that the model uses, one of ``thresholds``.
+    name: the curve's name in the legend.
+    thresholds (m,): ascending; higher scores are predicted.
+    precision, recall, f1 (m,): the metrics; precision is NaN where nothing is predicted.
+    chosen: the model's threshold, one of ``thresholds``.
     """
 
     name: str
@@ -86,7 +86,7 @@ class ThresholdCurve:
     chosen: float | None
 
     def at_chosen(self, measure: str) -> float:
-        """Return a measure at the chosen threshold; NaN if none is chosen."""
+        """Return a metric at the chosen threshold; NaN without one."""
         if self.chosen is None:
             return float("nan")
         values = getattr(self, measure)
@@ -94,13 +94,13 @@ class ThresholdCurve:
 
 
 def threshold_curve(name: str, labels: LabelMatrix, scores: Floats, chosen: float | None) -> ThresholdCurve:
-    """Count observed entries above thresholds: all that matter up to 1000 positives, and a chosen one."""
+    """Count observed entries above thresholds: all relevant ones up to 1000 positives, and a chosen one."""
     rows = np.repeat(np.arange(len(labels)), np.diff(labels.positives.indptr))
     positives = scores[rows, labels.positives.indices]
     if not len(positives):
         raise ValueError(
             f"No observed entry of {name} is positive, so there is no F1 at any threshold; choose labels "
-            "that have some."
+            "with positive entries."
         )
     cuts = _cuts(positives, scores, chosen)
     hits, predicted = _above(cuts, positives), _above(cuts, scores[labels.to_signs() != 0])
@@ -110,13 +110,13 @@ def threshold_curve(name: str, labels: LabelMatrix, scores: Floats, chosen: floa
 
 
 def _cuts(positives: Floats, scores: Floats, chosen: float | None) -> Floats:
-    """Put thresholds right below positive scores, where F1 has its peaks, and at even steps."""
+    """Return thresholds right below positive scores, where F1 has its peaks, and at even steps."""
     found = np.unique(positives[np.isfinite(positives)])
     if len(found) > _MOST_CUTS:
         found = found[np.linspace(0, len(found) - 1, _MOST_CUTS).astype(np.intp)]
     finite = scores[np.isfinite(scores)]
     if not len(finite):
-        raise ValueError("scores are all infinite, so there is no threshold between them; give finite ones.")
+        raise ValueError("scores are all infinite, so there is no threshold between them; pass finite ones.")
     even = np.linspace(finite.min(), finite.max(), _EVEN_STEPS)
     return np.unique(np.concatenate([np.nextafter(found, -np.inf), even, [] if chosen is None else [chosen]]))
 
@@ -129,15 +129,15 @@ def _above(cuts: Floats, scores: Floats) -> Floats:
 class ThresholdCurveDisplay(Display):
     """F1, precision and recall of label sets against the threshold on the scores.
 
-    Unobserved entries are not counted.  The legend gives F1 at the threshold that the model uses and the best
-    one on these rows.  The curves are ``lines_``, in the axes ``ax_`` of ``figure_``.
+    Unobserved entries are not counted.  The legend shows F1 at the model's threshold and at the best one on
+    these rows.  The curves are ``lines_``, in the axes ``ax_`` of ``figure_``.
 
     Parameters
     ----------
     curves : sequence of ThresholdCurve
-        One for all labels together, or one a label.
+        One for all labels together, or one per label.
     quantity : str, default="Threshold"
-        What the horizontal axis shows.
+        Name of the horizontal axis.
 
     See Also
     --------
@@ -161,15 +161,15 @@ class ThresholdCurveDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, response_method: Response = "auto", **options: Any
     ) -> Self:
-        """Draw the curves of a fitted model on some rows.
+        """Plot the curves of a fitted model on some rows.
 
         For model, rows and errors see :meth:`LabelQualityDisplay.from_estimator`.
 
         Parameters
         ----------
         response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
-            The scores; "auto" takes those that the model's ``thresholds_`` are of: probabilities where it
-            has them.
+            The scores; "auto" uses those of the model's ``thresholds_``: probabilities if it has them, else
+            decision scores.
         **options : dict
             Further options, ``thresholds`` excepted: see :meth:`from_predictions`.
         """
@@ -184,46 +184,46 @@ class ThresholdCurveDisplay(Display):
         cls, Y_true: Any, scores: Any, *, labels: Any = None, thresholds: Any = None,
         label_names: Names | None = None, **options: Any,
     ) -> Self:  # fmt: skip
-        """Draw the curves of given scores.
+        """Plot the curves of given scores.
 
         Parameters
         ----------
         Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
             True labels, 0/1 or -1/1, NaN where not observed.
         scores : DataFrame, sparse matrix or array-like of shape (n, L)
-            The greater, the likelier the label.
+            Higher scores mean more likely labels.
         labels : sequence of str or int, or one of them, default=None
-            Names or numbers of the labels to draw; by default all are taken together.
+            Names or numbers of the labels to plot; by default all are combined.
         thresholds : float or array-like of shape (L,), default=None
-            The thresholds in use, to be marked.  All labels are taken together by their distance from
-            thresholds, if these differ.
+            The thresholds in use, to mark.  If they differ, labels are combined by the distance of scores
+            from thresholds.
         label_names : sequence of str or None, default=None
-            One name a label, by default those of ``Y_true`` or the columns of ``scores``.
+            One name per label, by default those of ``Y_true`` or the columns of ``scores``.
         **options : dict
             Further options: see :meth:`plot`.
 
         Raises
         ------
         ValueError
-            If shapes disagree, a label is not there, or nothing positive was observed.
+            If shapes disagree, a label is unknown, or nothing positive was observed.
         """
         truth = named_labels(Y_true, scores, label_names)
         table, given = score_table(scores, truth), _read_thresholds(thresholds, truth.n_labels)
         quantity = "Threshold"
         if labels is None and len(set(given)) > 1:
-            table, given, quantity = table - np.asarray(given), [0.0], f"{quantity}, from the label's own"
+            table, given, quantity = table - np.asarray(given), [0.0], f"{quantity}, minus the label's own"
         parts = parts_to_draw(truth, table, labels)
         curves = [threshold_curve(name, part, values, given[k[0]]) for name, part, values, k in parts]
         return cls(curves, quantity).plot(**options)
 
     @checked
     def plot(self, ax: Any = None, *, measures: Measures | str | None = None, **options: Any) -> Self:
-        """Draw the curves; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
+        """Plot the curves; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
         measures : sequence of {"f1", "precision", "recall"} or None, default=None
-            What to draw, by default all three of one curve, and F1 of several.
+            The metrics to plot, by default all three of one curve, and F1 of several.
         **options : dict
             Such as ``linewidth``: see :meth:`matplotlib.axes.Axes.plot`.
         """
@@ -266,7 +266,7 @@ def _at_threshold(curve: ThresholdCurve, measure: str) -> str:
 
 
 def _range_of_interest(curves: Sequence[ThresholdCurve]) -> tuple[float, float]:
-    """From where recall begins to fall to the highest score, and around the chosen thresholds."""
+    """The range from where recall decreases to the highest score, and around the chosen thresholds."""
     marks = [curve.chosen for curve in curves if curve.chosen is not None]
     falls = [curve.thresholds[curve.recall >= 0.99].max(initial=curve.thresholds[0]) for curve in curves]
     low, high = float(min([*falls, *marks])), float(max([*marks, *(c.thresholds[-1] for c in curves)]))
@@ -280,7 +280,7 @@ def _read_thresholds(thresholds: Any, n_labels: int) -> Sequence[float | None]:
     given = numbers_of(thresholds, "thresholds").astype(np.float64)
     if given.shape not in ((), (n_labels,)) or not np.isfinite(given).all():
         raise ValueError(
-            f"thresholds have shape {given.shape} for {n_labels} labels; give one finite number, or one a "
+            f"thresholds have shape {given.shape} for {n_labels} labels; pass one finite number, or one per "
             "label."
         )
     return [float(value) for value in np.broadcast_to(given, n_labels)]

@@ -1,4 +1,4 @@
-"""What is to be said of a fitted model, once: command line, report and notebooks speak from these records."""
+"""Facts about a fitted model, shared by the command line, reports and notebooks."""
 
 from labelweave.app.facts.lines import (
     certificate_words,

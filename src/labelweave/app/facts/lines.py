@@ -1,4 +1,4 @@
-"""The facts about a model in lines of a name and words: for ``labelweave inspect``, notebooks and reports."""
+"""Facts about a model as named lines, for ``labelweave inspect``, notebooks and reports."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _said(lines: Plain) -> Lines:
 
 
 def parameter_words(parameters: Plain, chosen: Iterable[str] | None = None) -> str:
-    """Write parameters as in a call, all or some."""
+    """Return all or some parameters as in a call."""
     return ", ".join(f"{name}={parameters[name]}" for name in (parameters if chosen is None else chosen))
 
 
 def decision_lines(facts: ModelFacts, settings: str = "none") -> Lines:
-    """Say what decides on the scores of a model, what is inside that, and what is guaranteed.
+    """Describe the meta-classifiers of a model, the classifiers inside them, and the guarantee.
 
-    settings: the parameters that are said of each: "none", "changed" or "all".
+    settings: the parameters to include: "none", "changed" or "all".
     """
     said = []
     for layer in facts.decisions:
@@ -47,7 +47,7 @@ def decision_lines(facts: ModelFacts, settings: str = "none") -> Lines:
 
 
 def origin_lines(facts: ModelFacts) -> Lines:
-    """Say what features are made from: steps of a pipeline, and columns of a table."""
+    """Describe the origin of features: steps of a pipeline, and columns of a table."""
     columns = {
         name: ", ".join(part) if isinstance(part, list) else repr(part)
         for name, part in (facts.columns or {}).items()
@@ -57,26 +57,26 @@ def origin_lines(facts: ModelFacts) -> Lines:
 
 
 def label_lines(facts: ModelFacts) -> Lines:
-    """Name the first labels or classes, and count the features."""
+    """Return the first labels or classes, and the number of features."""
     unobserved, features = facts.unobserved, facts.features
     lines = {
         "classes" if facts.one_class_a_row else "labels": f"{len(facts.labels)}: {_first(facts.labels)}",
         "unobserved": unobserved
-        and f"{len(unobserved)} by no training row: {_first(unobserved)}; scores order rows by what relates "
-        "these labels to others, and how often they are there is a guess",
+        and f"{len(unobserved)} without observed values: {_first(unobserved)}; their scores rely on "
+        "relations between labels, and their frequencies are uncertain",
         "features": features and f"{features}, {'with' if facts.feature_names else 'without'} names",
     }
     return _said(lines)
 
 
 def _first(names: list[str]) -> str:
-    """List the first names, in quotation marks where a comma would make one look like two."""
+    """Return the first names, in quotation marks if a name contains a comma."""
     shown = ", ".join(repr(name) if "," in name else name for name in names[:_MOST_NAMES])
     return shown + " ..." * (len(names) > _MOST_NAMES)
 
 
 def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
-    """Say what a model is like, with more lines on its factors if given, and how its fit went."""
+    """Describe a model and its fit, with further lines on its factors if given."""
     support = "" if facts.support_rows is None else f", {facts.support_rows} support rows"
     own = None if facts.thresholds is None else facts.thresholds.words
     lines: Plain = {
@@ -102,7 +102,7 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
 def _pruning_words(found: Section) -> str:
     return (
         f"{found.weights:,} of {found.weights_before:,} kept ({found.share_kept:.1%}); gap "
-        f"{found.gap_before:.1e} before, {found.gap:.1e} after, of a block at most {found.largest_gap:.1e}"
+        f"{found.gap_before:.1e} before, {found.gap:.1e} after, at most {found.largest_gap:.1e} per block"
     )
 
 
@@ -111,7 +111,7 @@ def _end_lines(facts: ModelFacts) -> Lines:
     end = "converged" if fit.converged else (fit.status or "not converged").replace("_", " ")
     if fit.first_gap is not None and fit.gap is not None:
         course = f"; gap {fit.first_gap:.1e} at the first of {fit.checks} checks"
-        at = "" if pruning is None else f" at {pruning.gap_before:.1e}, then weights were left out"
+        at = "" if pruning is None else f" at {pruning.gap_before:.1e}, then weights were dropped"
         gap = {"gap": f"{fit.gap:.2e} ({end}{at})"}
     else:
         is_silent = fit.converged is None and fit.status != "interrupted"
@@ -126,24 +126,22 @@ def _end_lines(facts: ModelFacts) -> Lines:
 
 
 def certificate_words(facts: ModelFacts) -> str:
-    """Say in a sentence what bounds the objective."""
+    """Return the bound of the objective, as a sentence."""
     gap = facts.fit.gap
     if facts.combination is not None:
         return "none: ridge regressions are solved in closed form, and trees have no bound"
     if gap is None:
-        return "none: this method gives no bound of its objective"
+        return "none: this method has no bound of its objective"
     if np.isnan(gap):
         return "no bound with this penalty"
     others = "any" if facts.factors is None or "any rank" in (facts.fit.gap_summary or "") else "this"
     rivals = "its minimum" if facts.factors is None else f"that of factors of {others} rank"
     more = f"; {facts.fit.limit_summary}" if facts.fit.limit_summary else ""
-    return (
-        f"duality gap {gap:.1e}: the training objective is at most that share of itself above {rivals}{more}"
-    )
+    return f"duality gap {gap:.1e}: the training objective is at most this fraction above {rivals}{more}"
 
 
 def _learning_lines(learning: Section, has_prior: bool) -> Lines:
-    """Say what was learned; a model without a prior says nothing where that is nothing."""
+    """Describe learned hyper-parameters; empty for a model without a prior that learned nothing."""
     if not learning.evaluations:
         return {"prior": learning.values, "learning": learning.summary} if has_prior else {}
     words = f"{learning.summary} from {learning.first_loss:.4f} in {learning.seconds:.1f} s"
@@ -152,26 +150,26 @@ def _learning_lines(learning: Section, has_prior: bool) -> Lines:
 
 def _combination_lines(found: Section) -> Lines:
     least = min(one["left_out_loss"] for one in found.members)
-    worth = f"loss {found.loss:.4f} of the labels' variance, the best member alone {least:.4f}"
+    worth = f"loss {found.loss:.4f} relative to label means, the best member {least:.4f}"
     if found.uncoupled_loss > found.loss:
-        worth += f", without what labels say of each other {found.uncoupled_loss:.4f}"
+        worth += f", without label correlations {found.uncoupled_loss:.4f}"
     if found.value is not None:
         worth += f"; {found.metric} {found.value:.4f}, standard error {found.error:.4f}"
     names, seconds = found.plan["members"], sum(one["seconds"] for one in found.members)
     taken = f"{len(found.members)} of {len(names)} members in {seconds:.1f} s"
-    return {"left out": worth, "fit": f"{taken}; {found.plan['seconds']:.0f} s were foreseen for all"}
+    return {"out-of-fold": worth, "fit": f"{taken}; {found.plan['seconds']:.0f} s were planned for all"}
 
 
 def _member_lines(found: Section) -> Lines:
     return {
-        f"member {one['name']}": f"weight {one['weight']:.2f}, left-out loss {one['left_out_loss']:.4f}, "
+        f"member {one['name']}": f"weight {one['weight']:.2f}, out-of-fold loss {one['left_out_loss']:.4f}, "
         f"{one['seconds']:.1f} s: {one['words']}"
         for one in found.members
     }
 
 
 def facts_html(model: Any) -> str:
-    """Write the facts about a fitted classifier as an HTML table, every text escaped; nothing of others."""
+    """Return the facts about a fitted classifier as an escaped HTML table; empty for other objects."""
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -179,7 +177,7 @@ def facts_html(model: Any) -> str:
     facts = model_facts(model)
     lines = {"model": " around ".join(facts.names)} | decision_lines(facts)
     lines |= origin_lines(facts) | label_lines(facts)
-    if isinstance(innermost(model), LabelClassifier):  # of others little is known
+    if isinstance(innermost(model), LabelClassifier):  # other classifiers have few facts
         lines |= (_member_lines(facts.combination) if facts.combination else {}) | fact_lines(facts)
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in lines.items()

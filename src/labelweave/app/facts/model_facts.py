@@ -1,6 +1,6 @@
-"""The record of facts about a fitted model, and a small function a family of classifiers that fills it.
+"""The record of facts about a fitted model, with one small function per family of classifiers.
 
-Fields of the record are called as in the JSON of ``labelweave inspect``.
+Fields have the names of the JSON of ``labelweave inspect``.
 """
 
 from __future__ import annotations
@@ -34,57 +34,56 @@ from labelweave.estimators import (
 )
 from labelweave.labels import CliqueGraph, Taxonomy
 
-_THIN = 1e-3  # of the longest column: one that the trace norm takes away, in rounds that lower it by little
-_MOSTLY = 0.5  # of the labels that rows have
+_THIN = 1e-3  # of the longest column; the trace norm removes shorter ones in rounds of small decreases
+_MOSTLY = 0.5  # of the labels of rows
 _CHOICE_COLUMNS = ("rank", "regularization", "mean_test_score", "std_test_score")
 _COLUMNS = (*KINDS, "labels", "label_separator", "id")
 Plain = dict[str, Any]
-_UNTOLD = ("changed", "steps", "thresholds", "advice")  # in JSON, which has all parameters
+_UNTOLD = ("changed", "steps", "thresholds", "advice")  # not in JSON, which has all parameters
 OF_SOME = ("factors", "graph", "choice", "taxonomy", "prior", "hyperparameters", "learning", "combination")
 
 
 class Section(SimpleNamespace):
-    """Facts about one side of a model: numbers, words, lists, and further sections."""
+    """Facts about one aspect of a model: numbers, words, lists, and further sections."""
 
 
 def plain(value: Any) -> Any:
-    """Write sections as dictionaries."""
+    """Convert sections to dictionaries."""
     if isinstance(value, Section):
         return {name: plain(part) for name, part in vars(value).items()}
     return [plain(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 class ModelFacts(Section):
-    """What a fitted model is; what a family of models has no notion of is None.
+    """Facts about a fitted model; None where they do not apply to a family of models.
 
-    classifier: the class that scores.
-    parameters: numbers and words as they are, anything larger by its type and size.
-    changed: the names of those that are not as by default.
-    fit: how it went; its gap is a share of the objective, NaN where there is no bound.
-    steps: what the iterations of the fit are called.
-    thresholds: from which scores or probabilities on labels are predicted, in words.
-    decisions: what is around the classifier that scores, the outermost first.
-    graph: the cliques of a graph of labels, from the strongest on, and the rounds in which it grew.
-    choice: among ranks and regularizations, by cross-validation.
-    learning: of hyper-parameters; its values are what they are now, in words.
-    imputed: what stands for missing features, in words.
-    advice: what to do where a usual threshold finds few of the labels; None for a model from a file.
-    unobserved: the labels that no training row told of.
-    steps_before: the kinds of the steps of a pipeline that features go through first.
-    combination: models that were combined; losses are squared errors of left-out probabilities as shares of
-        the labels' variance, "uncoupled" before scores of other labels add to a label's, the value of the
-        metric is that of left-out rows.
+    classifier: the class that computes scores.
+    parameters: numbers and words as they are, larger objects by type and size.
+    changed: the names of those that differ from the defaults.
+    fit: the result of the fit; its gap is relative to the objective, NaN without a bound.
+    steps: the name of the fit's iterations.
+    thresholds: the scores or probabilities above which labels are predicted, in words.
+    decisions: the meta-classifiers, the outermost first.
+    graph: the cliques of a graph of labels, strongest first, and the rounds in which it grew.
+    choice: of rank and regularization, by cross-validation.
+    learning: of hyper-parameters; its values are the current ones, in words.
+    imputed: the imputation of missing features, in words.
+    advice: what to do if the default threshold finds few of the labels; None for a loaded model.
+    unobserved: the labels without observed values in training.
+    steps_before: the kinds of the first steps of a pipeline, which transform features.
+    combination: an ensemble; losses are squared errors of out-of-fold probabilities, relative to predicting
+        each label's mean, "uncoupled" without label correlations; the metric is an out-of-fold estimate.
     pruning: weights that are kept sparse, and the relative gaps before and after the others were dropped.
     """
 
     @property
     def names(self) -> list[str]:
-        """The classifiers that decide, from the outside, and the one that scores."""
+        """The meta-classifiers, from the outside, and the classifier that computes scores."""
         return [*(layer.classifier for layer in self.decisions), self.classifier]
 
     @property
     def threshold(self) -> str | None:
-        """From where on labels are predicted, if something else than the usual was asked for."""
+        """The threshold of predicted labels, if it is not the default."""
         is_said = self.thresholds is not None and self.thresholds.is_tuned and self.factors is None
         return str(self.thresholds.words) if is_said else None
 
@@ -99,9 +98,9 @@ class ModelFacts(Section):
 
 
 def model_facts(model: Any) -> ModelFacts:
-    """Describe a fitted classifier, what decides on its scores, and the table it was fitted to.
+    """Describe a fitted classifier, its meta-classifiers, and the table it was fitted to.
 
-    The classifier that scores may be any of scikit-learn's.
+    The classifier that computes scores may be any scikit-learn classifier.
     """
     outer, before = outer_classifier(model)
     inner = innermost(outer)
@@ -117,7 +116,7 @@ def model_facts(model: Any) -> ModelFacts:
     }
     own["taxonomy"] = None if tree is None else _taxonomy(tree, names, outer._form.kind == "labels")
     means = getattr(inner, "feature_means_", None)
-    words = "training means stand for missing features, of {} features"
+    words = "missing values of {} features are imputed with training means"
     return ModelFacts(
         **_class_and_parameters(inner),
         one_class_a_row=outer._form.kind != "labels",
@@ -145,7 +144,7 @@ def _class_and_parameters(model: Any) -> Plain:
 
 
 def outer_classifier(model: Any) -> tuple[Any, list[Any]]:
-    """Return the classifier that decides, and the steps of a pipeline before it."""
+    """Return the outermost classifier, and the steps of a pipeline before it."""
     before = list(model[:-1]) if isinstance(model, Pipeline) else []
     last = model[-1] if isinstance(model, Pipeline) else model
     return last.classifier_ if isinstance(last, TableModel) else last, before
@@ -161,10 +160,10 @@ def _pruning(model: Any) -> Section | None:
 
 
 def feature_names(model: Any) -> Any:
-    """Return the names of the features of a classifier, or of what a table or steps become; None without."""
+    """Return the feature names of a classifier, or of the output of a table or steps; None without names."""
     if isinstance(innermost(model), Pipeline):
         model = innermost(model)
-        with suppress(AttributeError, ValueError, NotFittedError):  # of steps that do not name what they make
+        with suppress(AttributeError, ValueError, NotFittedError):  # steps without names of their output
             return np.asarray(model[:-1].get_feature_names_out(), dtype=object) if len(model) > 1 else None
         return None
     return getattr(model, "feature_names_" if isinstance(model, TableModel) else "feature_names_in_", None)
@@ -178,22 +177,22 @@ def _columns(model: TableModel) -> Plain:
 
 
 def _kernel(model: Any) -> str:
-    """Write the kernel with its numbers; "precomputed" where X was the kernel."""
+    """Return the kernel with its numbers; "precomputed" if X was the kernel."""
     fitted = getattr(model, "kernel_", None)
     found = getattr(model, "kernel", "linear") if fitted is None else fitted
     return _kernels([kernel_words(kernel) for kernel in (found if isinstance(found, list) else [found])])
 
 
 def _kernels(words: list[str]) -> str:
-    """Write the first of several kernels, which differ in their numbers or in what they are."""
+    """Return the first of several kernels that differ in their numbers or kinds."""
     several = len(words) > 1 and words[0] != "precomputed"
     return f"{len(words)} kernels, the first {words[0]}" if several else words[0]
 
 
 def label_thresholds(model: Any) -> Section | None:
-    """Say from which probability, or score as ``predict`` prints it, labels are predicted; None without.
+    """Return the probabilities, or scores of ``predict``, above which labels are predicted; None without.
 
-    Returns the ``number`` that is compared, "probability" or "score", and its thresholds ``by_label``.
+    Returns the ``number`` to compare, "probability" or "score", and its thresholds ``by_label``.
     """
     outer, _ = outer_classifier(model)
     found = shown_thresholds(outer) if outer._form.kind == "labels" else None
@@ -210,22 +209,22 @@ def _thresholds(model: Any) -> Section | None:
     if found is None:
         return None
     low, high = float(np.min(found)), float(np.max(found))
-    words = f"{low:.4g}" if low == high else f"one a label, from {low:.4g} to {high:.4g}"
+    words = f"{low:.4g}" if low == high else f"one per label, from {low:.4g} to {high:.4g}"
     is_probability = isinstance(model, (KernelLogisticClassifier, AutoLabelClassifier))
     is_tuned = isinstance(model, AutoLabelClassifier) or getattr(model, "threshold", "auto") != "auto"
     return Section(words=f"probability {words}" if is_probability else words, is_tuned=is_tuned)
 
 
 def _advice(outer: Any, inner: Any) -> str | None:
-    """Tell of thresholds where scores are compared with a usual one, and most labels of rows are rare."""
+    """Advise on thresholds if scores are compared with the default one, and most labels of rows are rare."""
     is_usual = outer is inner and getattr(inner, "threshold", "auto") == "auto"
     share = getattr(inner, "_rare_share", 0.0)
     if not is_usual or outer._form.kind != "labels" or hasattr(inner, "predict_proba") or share < _MOSTLY:
         return None
     return (
-        f"{share:.0%} of the labels that training rows have are those of fewer than one row in ten, of which "
-        "the usual threshold tends to find too few on new rows; TunedThresholdClassifier(model), or "
-        "--tune-threshold micro_f1, chooses a threshold a label on held-out rows"
+        f"{share:.0%} of the labels that training rows have are rarer than one row in ten; the default "
+        "threshold tends to miss these on new rows; TunedThresholdClassifier(model), or "
+        "--tune-threshold micro_f1, tunes one threshold per label on held-out rows"
     )
 
 
@@ -249,29 +248,29 @@ def _fit(model: Any) -> Section:
 
 def _gap_words(model: Any) -> str:
     if math.isnan(model.duality_gap_):
-        if model.penalty != "ridge":
-            return "not known, since the objective is at the level of rounding"
+        if model.penalty == "trace_norm":
+            return "unknown, since the objective is at the level of rounding"
         return f"no bound with the penalty {model.penalty}"
     rivals = "any rank" if model.penalty != "ridge" else "this rank"
     return f"{model.duality_gap_:.2e} at most, to factors of {rivals}"
 
 
 def _limit_words(model: Any) -> str | None:
-    """Say what the gap does not: that the rank binds; None where it does not, or nobody knows."""
-    if model.penalty == "ridge" or model.status_ != "settled" or math.isnan(model.duality_gap_):
+    """Explain that the rank binds, beyond the gap; None where it does not, or is unknown."""
+    if model.penalty != "trace_norm" or model.status_ != "settled" or math.isnan(model.duality_gap_):
         return None
     n_labels, rank = model.label_factors_.shape
     lengths = np.linalg.norm(model.label_factors_, axis=0)
     if rank == n_labels or lengths.min() <= _THIN * lengths.max():
         return None
     return (
-        f"the factors have settled at rank {rank}, and the gap is of the problem without a limit on the "
+        f"the factors converged at rank {rank}, and the gap is that of the problem without a limit on "
         "rank: a higher rank would reach a lower objective"
     )
 
 
 def _own(model: Any) -> Plain:
-    """Return the facts that only some families have, as fields of :class:`ModelFacts`."""
+    """Return the facts of particular families, as fields of :class:`ModelFacts`."""
     if isinstance(model, KernelLogisticClassifier):
         return _kernel_logistic(model)
     if isinstance(model, AutoLabelClassifier):
@@ -315,13 +314,13 @@ def _short_numbers(words: str) -> str:
 
 
 def _factors(model: Any) -> Section:
-    """Say which rank a model has, and which was asked for if that is another one."""
+    """Return the rank of a model, and the requested one if it differs."""
     rank, asked = int(model.label_factors_.shape[1]), getattr(model, "rank", None)
-    words = f"{rank} (asked for {asked}; no product of factors has more)"
+    words = f"{rank} (requested {asked}; no product of factors has more)"
     if hasattr(model, "best_rank_"):
         words = f"{rank} (chosen by cross-validation)"
     elif isinstance(asked, float):
-        words = f"{rank} (asked for {asked:g} of the labels)"
+        words = f"{rank} (requested {asked:g} of the labels)"
     elif asked == rank:
         words = str(rank)
     return Section(rank=rank, rank_summary=words)
@@ -385,7 +384,7 @@ def _graph(model: Any) -> Section:
 
 
 def clique_facts(graph: CliqueGraph, chosen: Iterable[int]) -> list[Section]:
-    """Name some cliques of a graph with their weights and signs, the strongest first."""
+    """Return some cliques of a graph with their weights and signs, the strongest first."""
     names = graph.shown_labels()
     weights = np.zeros(graph.n_cliques) if graph.weights is None else graph.weights
     signs = np.zeros(graph.n_cliques, int) if graph.signs is None else graph.signs

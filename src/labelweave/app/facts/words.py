@@ -1,4 +1,4 @@
-"""Kernels, taxonomies and parameters in words."""
+"""Descriptions of kernels, taxonomies and parameters."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from labelweave.labels import LabelCovariance, LabelText, Taxonomy
 
 _MOST_VALUES = 6
 _KERNEL_ROWS_AT_ONCE = 512
-_DECIMALS = 9  # rounding must not choose among equal labels
-_MOST_LABELS = 2000  # of which all pairs are looked at
-_MOST_SUPPORT_ROWS = 5000  # whose kernel is computed to say what is in a model
+_DECIMALS = 9  # rounding must not decide between equal labels
+_MOST_LABELS = 2000  # whose pairs are all compared
+_MOST_SUPPORT_ROWS = 5000  # whose kernel is computed for the description
 
 
 def class_words(model: Any) -> str:
@@ -32,7 +32,7 @@ def class_words(model: Any) -> str:
 
 
 def kernel_words(kernel: Any) -> str:
-    """Write a kernel as one would in Python, with all its parameters, numbers with six digits."""
+    """Return a kernel as Python code, with all its parameters, numbers with six digits."""
     if not isinstance(kernel, Kernel):
         return kernel if isinstance(kernel, str) else getattr(kernel, "__name__", type(kernel).__name__)
     if isinstance(kernel, SumKernel):
@@ -56,7 +56,7 @@ def _number(value: Any) -> str:
 
 
 def number_words(values: dict[str, float]) -> str:
-    """Name hyper-parameters; where there are many, those of each kind from the least to the largest."""
+    """Return hyper-parameters with names; if there are many, the range of each kind."""
     if len(values) <= _MOST_VALUES:
         return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
     kinds: dict[str, list[float]] = {}
@@ -71,7 +71,7 @@ def number_words(values: dict[str, float]) -> str:
 
 
 def taxonomy_words(taxonomy: Taxonomy, names: list[str], kind: str) -> str:
-    """Say how large a taxonomy is, and at what depths labels or classes are."""
+    """Return the size of a taxonomy, and the depths of its labels or classes."""
     depths = taxonomy.depth(names)
     low, high = int(depths.min()), int(depths.max())
     where = f"at depth {low}" if low == high else f"at depths {low} to {high}"
@@ -103,7 +103,7 @@ def _is_same(value: Any, default: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers and words as they are, anything larger by its type and size."""
+    """Return numbers and words as they are, larger objects by type and size."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -127,13 +127,13 @@ class FactorGeometry:
 
     @property
     def names(self) -> list[str]:
-        """The rows of H: of two classes it has the second one's."""
+        """The rows of H: with two classes only the second one's."""
         names = [str(name) for name in self.model.label_names_]
         return names[len(names) - len(self.factors) :]
 
     @cached_property
     def _gram(self) -> Array | None:
-        """``W^T W``, in the kernel's space for a kernel; None where that takes too many kernel values."""
+        """``W^T W``, in the kernel's space for a kernel; None if it needs too many kernel values."""
         factors = self.model.feature_factors_
         if not hasattr(self.model, "support_"):
             return Workers().inner(factors, factors, np.float64)
@@ -147,7 +147,7 @@ class FactorGeometry:
 
     @cached_property
     def _columns(self) -> Array:
-        """The columns of Z on an orthonormal basis, a row each; rows of H where ``W^T W`` is not known."""
+        """The columns of Z in an orthonormal basis, one per row; rows of H where ``W^T W`` is unknown."""
         if self._gram is None:
             return np.asarray(self.factors, np.float64)
         values, vectors = np.linalg.eigh(self._gram)
@@ -159,7 +159,7 @@ class FactorGeometry:
 
     @property
     def singular_values(self) -> list[float] | None:
-        """The singular values of Z, falling; None where they need too many values of a kernel."""
+        """The singular values of Z, descending; None if they need too many kernel values."""
         if self._gram is None:
             return None
         squares = np.linalg.eigvalsh(Workers().inner(self._columns, self._columns))[::-1]
@@ -170,7 +170,7 @@ class FactorGeometry:
         return [(self.names[k], float(self.lengths[k])) for k in order]
 
     def similar(self, row: int, count: int) -> list[tuple[str, float]]:
-        """Name labels whose weights, not 0, point most nearly the same way as one's, with cosines."""
+        """Return the labels whose nonzero weights have the highest cosines with one label's."""
         if not self.lengths[row]:
             return []
         products = self._columns @ self._columns[row]
@@ -196,7 +196,7 @@ def prior_covariances(model: Any) -> list[LabelCovariance]:
 
 
 def covariance_of(classifier: Any) -> LabelCovariance:
-    """Return the named prior covariance of the labels, of several kernels their sum; ValueError if none."""
+    """Return the named prior covariance of the labels, summed over several kernels; ValueError if none."""
     inner = innermost(classifier)
     found = prior_covariances(inner)
     if not found:
@@ -206,7 +206,7 @@ def covariance_of(classifier: Any) -> LabelCovariance:
         if covariance.n_labels > _MOST_LABELS:
             raise ValueError(
                 f"The model has {len(found)} kernels over {covariance.n_labels} labels; their covariances "
-                f"are put together for at most {_MOST_LABELS} labels."
+                f"are summed for at most {_MOST_LABELS} labels."
             )
         covariance = LabelCovariance.dense(sum(term.to_dense() for term in found))
     if covariance.label_names is not None or len(names) != covariance.n_labels:  # two classes are one label

@@ -1,4 +1,4 @@
-"""A page to label on: the questions that are worth most, on this machine alone."""
+"""A labeling page with the most useful questions, served to this machine only."""
 
 from labelweave.app.label_page.server import label_app
 from labelweave.app.label_page.session import LabelSession

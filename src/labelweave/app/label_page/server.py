@@ -1,7 +1,7 @@
-"""The page's server, for this machine and who has the address: a token, own host names, small bodies.
+"""The server of the page, which accepts only local requests with a token, own host names and small bodies.
 
-The policy of the page forbids every request but those to this server, and every script and style but its
-own.  What is shown of the data goes to the page as JSON and into it as text.
+The page's content security policy allows only requests to this server, and its own scripts and styles.  Data
+is sent to the page as JSON and inserted as text.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _WORDS = {
-    403: "The address is not the one that labelweave printed.",
+    403: "The address is not the one printed by labelweave.",
     413: "The request is too long.",
-    415: "Only JSON is taken.",
-    421: "This server answers to 127.0.0.1 and localhost alone.",
+    415: "Only JSON is accepted.",
+    421: "This server only answers to 127.0.0.1 and localhost.",
 }
 
 
 def label_app(session: LabelSession, token: str, port: int, title: str) -> Any:
-    """Make the application that serves a session under ``/token/`` on a port of this machine.
+    """Return the application that serves a session under ``/token/`` on a local port.
 
-    Raises ImportError if Starlette is not there.
+    Raises ImportError if Starlette is not installed.
     """
     try:
         from starlette.applications import Starlette
         from starlette.routing import Route
     except ImportError:
-        said = "The page to label on needs Starlette and uvicorn: install labelweave[app]."
+        said = "The labeling page needs Starlette and uvicorn: install labelweave[app]."
         raise ImportError(said) from None
     routes = [
         Route(f"/{token}/", partial(_page, title)),
@@ -57,10 +57,10 @@ def label_app(session: LabelSession, token: str, port: int, title: str) -> Any:
 
 
 class _Guarded:
-    """An application that only hears requests of its own page.
+    """An application that only accepts requests of its own page.
 
-    A page of another site that had its name turned to this machine (DNS rebinding) sends its own host name;
-    one that posts from elsewhere sends its origin.
+    A page of another site whose name resolves to this machine (DNS rebinding) sends its own host name; a page
+    that posts from elsewhere sends its origin.
     """
 
     def __init__(self, app: Any, token: str, hosts: set[str]) -> None:
@@ -135,7 +135,7 @@ async def _answer(session: LabelSession, request: Any) -> Any:
     from starlette.exceptions import HTTPException
 
     body = b""
-    async for part in request.stream():  # whose length need not be said before
+    async for part in request.stream():  # whose length may be unknown in advance
         body += part
         if len(body) > MOST_BYTES:
             raise HTTPException(413, _WORDS[413], {"connection": "close"})
@@ -143,10 +143,10 @@ async def _answer(session: LabelSession, request: Any) -> Any:
         given = json.loads(body)
         row, label, said = (given[name] for name in ("row", "label", "said"))
         if not all(isinstance(part, str) for part in (row, label, said)):
-            raise ValueError("Row, label and answer are texts.")
+            raise ValueError("Row, label and answer must be texts.")
         await run_in_threadpool(session.answer, row, label, said)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        return _trouble(f"That is no answer: {error}", 400)
+        return _trouble(f"Invalid answer: {error}", 400)
     except OSError as error:
         return _trouble(f"The answer could not be written: {error.strerror}", 507)
     return await run_in_threadpool(_state, session, request)
@@ -156,5 +156,5 @@ def _undo(session: LabelSession, request: Any) -> Any:
     try:
         session.undo()
     except OSError as error:
-        return _trouble(f"What was taken back could not be written: {error.strerror}", 507)
+        return _trouble(f"The undone answer could not be written: {error.strerror}", 507)
     return _state(session, request)

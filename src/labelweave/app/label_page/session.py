@@ -1,7 +1,7 @@
-"""A session of labelling: what is known, what is asked next, and a model that is fitted behind it.
+"""A labeling session: known labels, the next questions, and a model fitted in the background.
 
-Answers are on the disk before they count.  One thread fits the model to what is known and chooses the next
-questions; the lock is held to read and change what is known, never while a model is fitted.
+Answers are on disk before they count.  One thread fits the model to the known labels and chooses the next
+questions; the lock is held to read and change known labels, never during a fit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from labelweave.app.active.answers import NO, NOTHING, UNKNOWN, YES, Answer, Ans
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.labels import LabelMatrix
 
-_BATCH = 20  # questions that are chosen at once
+_BATCH = 20  # questions per batch
 _MOST_KERNEL_ROWS = 3000
 _LONGEST_TEXT = 20_000
 _SAID = (YES, NO, UNKNOWN)
@@ -28,7 +28,7 @@ Entry = tuple[str, str]
 
 
 class Question(NamedTuple):
-    """An entry to ask about: the model's guess, None before there is a model, and why it is asked."""
+    """An entry to ask about: the model's probability, None before the first fit, and the reason to ask."""
 
     row: str
     label: str
@@ -37,13 +37,13 @@ class Question(NamedTuple):
 
 
 class LabelSession:
-    """Rows, what is known of their labels, and the questions about them.
+    """Rows, their known labels, and the questions about them.
 
     X (n, d): features, dense or CSR.
-    Y (n, L): what the data say.
-    path: the file of answers, which is made or gone on with.
+    Y (n, L): the labels in the data.
+    path: the file of answers, created or continued.
     ids, texts: of the rows; ids are numbers by default.
-    model: an unfitted classifier; by default one that suits the size.
+    model: an unfitted classifier; the default depends on the size.
     Raises DataFileError if answers are of other rows or labels.
     """
 
@@ -58,9 +58,9 @@ class LabelSession:
         self.model = _usual_model(X) if model is None else model
         self.file = AnswerFile(path)
         self.history = answers.read_answers(path)
-        merged(Y, self.places, self._said(), path)  # which refuses those of other data
+        merged(Y, self.places, self._said(), path)  # raises for answers of other data
         self.questions: list[Question] = []
-        self.asked: dict[Entry, str] = {}  # of the row that is shown
+        self.asked: dict[Entry, str] = {}  # of the visible row
         self.curve: list[tuple[int, float]] = []
         self.trouble: str | None = None
         self._lock, self._news, self._ends = threading.RLock(), threading.Event(), False
@@ -68,7 +68,7 @@ class LabelSession:
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> LabelSession:
-        """Choose the first questions, and begin to fit in the background."""
+        """Choose the first questions, and start to fit in the background."""
         self._refit()
         self._thread.start()
         return self
@@ -81,14 +81,14 @@ class LabelSession:
         self.file.close()
 
     def answer(self, row: str, label: str, said: str) -> None:
-        """Keep an answer: on the disk first, then for the next fit.
+        """Store an answer, first on disk, then for the next fit.
 
-        Raises ValueError if there is no such entry, or no such answer.
+        Raises ValueError if the entry or the answer is invalid.
         """
         if row not in self.places or label not in self.names:
             raise ValueError(f"There is no entry {row!r}, {label!r}.")
         if said not in _SAID:
-            raise ValueError(f"The answer is {said!r}; it needs to be one of {', '.join(_SAID)}.")
+            raise ValueError(f"The answer is {said!r}; it must be one of {', '.join(_SAID)}.")
         with self._lock:
             self._keep(Answer(row, label, said))
             if not any(one.row == row for one in self.questions):
@@ -98,7 +98,7 @@ class LabelSession:
             self._news.set()
 
     def undo(self) -> bool:
-        """Take the last answer that counts back, and ask again; say whether there was one."""
+        """Undo the last valid answer, and ask again; return whether there was one."""
         with self._lock:
             said = self._said()
             last = next((one for one in reversed(self.history) if (one.row, one.label) in said), None)
@@ -106,7 +106,7 @@ class LabelSession:
                 return False
             self._keep(Answer(last.row, last.label, NOTHING))
             self.asked.pop((last.row, last.label), None)
-            again = Question(last.row, last.label, None, "You took the answer back.")
+            again = Question(last.row, last.label, None, "You undid this answer.")
             self.questions = [again, *(one for one in self.questions if one[:2] != again[:2])]
             self._news.set()
             return True
@@ -119,7 +119,7 @@ class LabelSession:
         return last_answers(self.history)
 
     def state(self) -> dict[str, Any]:
-        """Return what the page shows, as numbers, texts, lists and dictionaries."""
+        """Return the content of the page, as numbers, texts, lists and dictionaries."""
         with self._lock:
             said = self._said()
             known = self.Y.observed_counts().sum() if not said else self._known(said).observed_counts().sum()
@@ -140,7 +140,7 @@ class LabelSession:
             }
 
     def _row(self, row: str) -> dict[str, Any]:
-        """Return a row with the entries that are asked about, those that wait first to last."""
+        """Return a row with the entries to ask about, those that wait first at the end."""
         waiting = [one for one in self.questions if one.row == row]
         answered = [{"label": label, "said": said} for (of, label), said in self.asked.items() if of == row]
         entries = [{"label": one.label, "guess": one.guess, "why": one.why} for one in waiting]
@@ -155,7 +155,7 @@ class LabelSession:
                 self._refit()
 
     def _refit(self) -> None:
-        """Fit the model to what is known, and choose the next questions."""
+        """Fit the model to the known labels, and choose the next questions."""
         with self._lock:
             said, count = self._said(), len(self.history)
         try:
@@ -163,18 +163,18 @@ class LabelSession:
                 warnings.simplefilter("ignore")
                 known = self._known(said)
                 model = self.model.fit(self.X, known) if _is_enough(known) else None
-                # what nobody could say counts as known, so that it is not asked again
+                # unknown answers count as known, to avoid asking again
                 closed = {entry: NO if one == UNKNOWN else one for entry, one in said.items()}
                 found = next_queries(model, self.X, _BATCH, self._known(closed))
                 level = None if model is None else _expected_f1(model, self.X, found.cut)
-        except Exception as error:  # whatever a model raises, the page goes on
+        except Exception as error:  # the page must survive any error of a model
             self.trouble = f"The model could not be fitted: {error}"
             self._fitted = count
             return
         with self._lock:
             self.trouble, self._fitted = None, count
             if level is not None:
-                # none of more answers, which were taken back
+                # fewer answers, after undoing some
                 self.curve = [*(point for point in self.curve if point[0] < len(said)), (len(said), level)]
             self._queue(self._questions(found, model is not None))
 
@@ -190,7 +190,7 @@ class LabelSession:
         return questions
 
     def _queue(self, fresh: list[Question]) -> None:
-        """Put fresh questions behind the row that is shown, those of one row together."""
+        """Append new questions after the visible row, grouped by row."""
         said = self._said()
         shown = self.questions[0].row if self.questions else None
         kept = [one for one in self.questions if one.row == shown]
@@ -204,15 +204,15 @@ class LabelSession:
 
 def _why(guess: float | None, cut: float, informs: int) -> str:
     rows = f"{informs} other row{'' if informs == 1 else 's'}"
-    tells = f"The answer says much about {rows}." if informs else "Few other rows are like this one."
+    tells = f"The answer informs {rows}." if informs else "Few other rows are like this one."
     if guess is None:
-        return f"Nothing is learned yet. {tells}"
+        return f"The model is not fitted yet. {tells}"
     side = "above" if guess >= cut else "below"
-    return f"Labels are predicted from {cut:.2f} on, and the guess is {side}. {tells}"
+    return f"Labels are predicted above {cut:.2f}, and the probability is {side}. {tells}"
 
 
 def _is_enough(known: LabelMatrix) -> bool:
-    """Say whether there is anything to learn from."""
+    """Whether a label has both positive and negative rows to learn from."""
     positive, seen = known.positive_counts(), known.observed_counts()
     return bool(((positive > 0) & (positive < seen)).any())
 
@@ -228,7 +228,7 @@ def _expected_f1(model: Any, X: Any, cut: float) -> float | None:
 
 
 def _usual_model(X: Any) -> Any:
-    """Choose a model that is fitted in a second, and goes on from its state."""
+    """Choose a model with warm starts that is fitted in a second."""
     if X.shape[0] > _MOST_KERNEL_ROWS:
         return MaxMarginClassifier(warm_start=True, scaling="unit" if sp.issparse(X) else "standard")
     words: Any = {"kernel": "linear", "scaling": "unit"} if sp.issparse(X) else {"scaling": "standard"}

@@ -1,4 +1,4 @@
-"""Labels that are wrong now and then: which ones, how often, and what they truly are."""
+"""Label noise: which labels are wrong, how often, and their true values."""
 
 from labelweave.app.noise.annotators import CombinedAnswers, combine_annotators
 from labelweave.app.noise.label_errors import LabelErrors, Reason, find_label_errors

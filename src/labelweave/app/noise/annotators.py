@@ -1,10 +1,10 @@
-"""Labels from several annotators who are wrong now and then, each in a way of their own.
+"""Labels from several annotators with individual error rates.
 
 Dawid and Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm", 1979, for
-labels that are there or not: annotator a says yes to a label that is there with probability
-``sensitivity[a]``, and no to one that is not with probability ``specificity[a]``; label l is there with
-probability ``prevalence[l]``.  Answers that were not given say nothing.  Expectation maximisation finds the
-greatest posterior density under beta priors.
+binary labels: annotator a answers yes for a present label with probability ``sensitivity[a]``, and no for an
+absent one with probability ``specificity[a]``; label l is present with probability ``prevalence[l]``.
+Missing answers are ignored.  Expectation maximization finds the maximum of the posterior density under beta
+priors.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Array, Floats, PerLabel, RowsByLabels
 from labelweave.labels import LabelMatrix
 
-_RIGHT = 0.8  # of the answers that the prior adds
+_RIGHT = 0.8  # share of right answers in the prior
 _CONVERGED = 1e-8
 
 
 @dataclass(frozen=True)
 class CombinedAnswers:
-    """What annotators say together.
+    """The combined answers of several annotators.
 
     Parameters
     ----------
     labels : LabelMatrix
-        The probabilities as targets of any model; unobserved where nobody answered.
+        The probabilities as targets of any model; unobserved without answers.
     probabilities : ndarray of float64, shape (n, L)
-        The probability that a label is there; NaN where nobody answered.
+        The probability that a label is present; NaN without answers.
     annotators : list of str
         Their names or numbers.
     sensitivity, specificity : ndarray of float64, shape (A,)
-        The shares of right answers of every annotator where labels are there, and where they are not.
+        The shares of right answers of every annotator on present and on absent labels.
     prevalence : ndarray of float64, shape (L,)
-        How often labels are there.
+        The frequency of present labels.
     n_iter : int
-        Rounds of expectation maximisation.
+        Rounds of expectation maximization.
     """
 
     labels: LabelMatrix
@@ -63,28 +63,28 @@ class CombinedAnswers:
 
 @checked
 def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 500) -> CombinedAnswers:
-    """Combine the labels of several annotators, who are trusted as far as they agree with each other.
+    """Combine the labels of several annotators, weighted by their agreement with each other.
 
     Parameters
     ----------
     answers : dict of str to labels, or list of labels
-        The labels of every annotator, of the same rows and labels: arrays of 0 and 1 with NaN where an
-        annotator did not answer, frames or LabelMatrix.  Where labels have names, these say which is which.
+        The labels of every annotator, of the same rows and labels: arrays of 0 and 1 with NaN without an
+        answer, DataFrames or LabelMatrix.  Labels with names are matched by name.
     smoothing : float, default=5.0
-        How many answers of each kind the prior adds to those of an annotator, four of five of them right,
-        and how many rows to those of a label, with the share of all labels.
+        Pseudo-counts: how many answers of each kind the prior adds per annotator, four of five of them
+        right, and how many rows per label, with the mean frequency of all labels.
     max_iter : int, default=500
         The largest number of rounds.
 
     Returns
     -------
     CombinedAnswers
-        Labels with their probabilities, and what annotators are worth.
+        Labels with their probabilities, and the error rates of annotators.
 
     Raises
     ------
     ValueError
-        If there is no annotator, rows, labels or their names differ, or numbers are out of range.
+        If there is no annotator, rows, labels or their names differ, or parameters are out of range.
 
     Examples
     --------
@@ -96,9 +96,9 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
            [0., 1.]])
     """
     if not 0 < smoothing < np.inf:
-        raise ValueError(f"smoothing is {smoothing}; give a number above 0.")
+        raise ValueError(f"smoothing is {smoothing}; use a number above 0.")
     if max_iter < 1:
-        raise ValueError(f"max_iter is {max_iter}; give 1 or more.")
+        raise ValueError(f"max_iter is {max_iter}; use 1 or more.")
     names, given = _read_answers(answers)
     model = _Model([one.to_signs() for one in given], float(smoothing))
     found = model.solve(max_iter)
@@ -109,7 +109,7 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
 
 
 class _Model:
-    """Answers as signs (n, L) an annotator, 0 where there is none, and what a round computes."""
+    """Answers as signs (n, L) per annotator, 0 where missing, and the EM steps."""
 
     def __init__(self, answers: list[Array], smoothing: float) -> None:
         self.answers, self.smoothing = answers, smoothing
@@ -153,31 +153,33 @@ class _Model:
 def _read_answers(answers: Any) -> tuple[list[str], list[LabelMatrix]]:
     if not isinstance(answers, Mapping | list | tuple) or not len(answers):
         raise ValueError(
-            f"answers is {shown(answers)}; give the labels of every annotator, in a list or by name."
+            f"answers is {shown(answers)}; pass the labels of every annotator, in a list or by name."
         )
     pairs = answers.items() if isinstance(answers, Mapping) else enumerate(answers)
     found: dict[str, LabelMatrix] = {}
     for name, one in pairs:
         if not has_many_labels(one):
-            raise ValueError(f"The answers of annotator {name!r} are one class a row; give a column a label.")
+            raise ValueError(
+                f"The answers of annotator {name!r} are one class per row; use a column per label."
+            )
         if str(name) in found:
-            raise ValueError(f"Two annotators are written {str(name)!r}; give them different names.")
+            raise ValueError(f"Two annotators are named {str(name)!r}; use different names.")
         found[str(name)] = LabelMatrix.from_any(one).likelier()
     names, given = list(found), list(found.values())
     named = next((name for name, one in found.items() if one.names is not None), names[0])
     for name, one in found.items():
         if one.shape != given[0].shape:
             raise ValueError(
-                f"The answers of annotator {name!r} have shape {one.shape}, and those of {names[0]!r} have "
-                f"{given[0].shape}; all need the same rows and labels, NaN where there is no answer."
+                f"The answers of annotator {name!r} have shape {one.shape}, but those of {names[0]!r} have "
+                f"{given[0].shape}; all need the same rows and labels, NaN without an answer."
             )
         theirs, ours = one.words, found[named].words
         if one.names is not None and theirs != ours:
             if set(theirs) != set(ours):
                 raise ValueError(
-                    f"The answers of annotator {name!r} name other labels than those of {named!r}."
+                    f"The answers of annotator {name!r} have other labels than those of {named!r}."
                 )
             found[name] = one.select_labels([theirs.index(word) for word in ours])
     if not given[0].shape[0] or not given[0].n_labels:
-        raise ValueError("The answers have no rows or no labels; give at least one of each.")
+        raise ValueError("The answers have no rows or no labels; pass at least one of each.")
     return names, list(found.values())

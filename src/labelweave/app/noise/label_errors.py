@@ -1,4 +1,4 @@
-"""Which labels of which rows are probably recorded wrongly, and what says so."""
+"""Labels that are probably recorded wrongly, with reasons."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from labelweave.labels.label_names import columns_by_name
 from labelweave.splits.splitters import folds_of
 
 _FOLDS = 5
-_MOST_LABELS = 1000  # of a matrix of labels by labels in every fold
+_MOST_LABELS = 1000  # for a matrix of labels by labels per fold
 _FEWEST_ROWS = 10
 
 
 class Reason(NamedTuple):
-    """What another label of the row says.
+    """The effect of another label of the row.
 
     Parameters
     ----------
     name : str
         The name of the other label.
     probability : float
-        The probability that the other label is there.
+        The probability that the other label is present.
     effect : float
-        What it adds to the expectation of the label in question, below 0 if it speaks against it.
+        Its contribution to the expected value of the label in question, negative if it contradicts it.
     """
 
     name: str
@@ -47,28 +47,28 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelErrors:
-    """Entries of a label matrix that are probably wrong, the likeliest first.
+    """Entries of a label matrix that are probably wrong, the most likely first.
 
     Parameters
     ----------
     rows, labels : ndarray of int, shape (m,)
         The places of the entries.
     recorded : ndarray of bool, shape (m,)
-        Whether the label is recorded as there.
+        Whether the label is recorded as present.
     probability : ndarray of float64, shape (m,)
         The probability that the entry is wrong.
     alone : ndarray of float64, shape (m,)
-        The same by the label's own scores, without the other labels of the row.
+        The probability by the label's own scores, without the other labels of the row.
     expected : float
-        How many observed entries are expected to be wrong in all: the sum of the probabilities.
+        The expected number of wrong entries among the observed ones: the sum of the probabilities.
     flip_rates : FlipRates
-        The rates that were given or estimated.
+        The given or estimated rates.
     probabilities : ndarray of float64, shape (n, L)
-        For every entry the probability that the label is there, given what was recorded.
+        The probability of every entry that the label is present, given the recorded labels.
     names : ndarray of str, shape (L,)
         The names of the labels.
     _findings : record
-        What rankings are made of.
+        Data for further rankings.
     """
 
     rows: Array
@@ -91,29 +91,29 @@ class LabelErrors:
         return "\n  ".join([f"LabelErrors({size})", *map(self.words, range(min(len(self), 10)))])
 
     def ranked(self, top: int) -> LabelErrors:
-        """Rank more entries, or fewer.
+        """Return the findings with more entries, or fewer.
 
         Parameters
         ----------
         top : int
-            How many entries to rank at most, 0 or more.
+            The largest number of entries to rank, 0 or more.
 
         Returns
         -------
         LabelErrors
-            The same findings with so many entries.
+            The same findings with this many entries.
         """
         if not (_is_whole(top) and top >= 0):
-            raise ValueError(f"top is {shown(top)}; give how many entries to rank, 0 or more.")
+            raise ValueError(f"top is {shown(top)}; use the number of entries to rank, 0 or more.")
         return self._findings.ranked(int(top))
 
     def words(self, place: int) -> str:
-        """Say in a line which entry it is and why it is thought to be wrong.
+        """Describe an entry in one line, with the reasons why it is probably wrong.
 
         Parameters
         ----------
         place : int
-            The place of the entry in the ranking, from 0 on.
+            The position of the entry in the ranking, from 0.
 
         Returns
         -------
@@ -121,7 +121,7 @@ class LabelErrors:
             The line.
         """
         reasons = ", ".join(
-            f"{one.name} {'there' if one.probability > 0.5 else 'absent'} ({one.effect:+.2g})"
+            f"{one.name} {'present' if one.probability > 0.5 else 'absent'} ({one.effect:+.2g})"
             for one in self.reasons(place)
         )
         recorded = "recorded" if self.recorded[place] else "not recorded"
@@ -132,24 +132,24 @@ class LabelErrors:
         )
 
     def reasons(self, place: int, most: int = 3) -> list[Reason]:
-        """Say which other labels of the row speak most against what was recorded.
+        """Return the other labels of the row that most contradict the recorded value.
 
         Parameters
         ----------
         place : int
-            The place of the entry in the ranking, from 0 on.
+            The position of the entry in the ranking, from 0.
         most : int, default=3
-            How many labels to name at most.
+            The largest number of labels to return.
 
         Returns
         -------
         list of Reason
-            Those that disagree, the strongest first; none where labels say nothing of each other.
+            Those that contradict it, the strongest first; none if labels are unrelated.
         """
         if not (_is_whole(place) and -len(self) <= place < len(self)):
-            raise ValueError(f"place is {place!r}; give a whole number below the {len(self)} entries.")
+            raise ValueError(f"place is {place!r}; use a whole number below the {len(self)} entries.")
         if not (_is_whole(most) and most >= 0):
-            raise ValueError(f"most is {most!r}; give a whole number, 0 or more.")
+            raise ValueError(f"most is {most!r}; use a whole number, 0 or more.")
         related = self._findings.related
         if related is None:
             return []
@@ -160,12 +160,12 @@ class LabelErrors:
         return [Reason(str(self.names[k]), float(known[k]), float(effects[k])) for k in found]
 
     def records(self, most_reasons: int = 3) -> list[dict[str, Any]]:
-        """List the entries as dictionaries, for frames and files.
+        """Return the entries as dictionaries, for DataFrames and files.
 
         Parameters
         ----------
         most_reasons : int, default=3
-            How many other labels to name with each.
+            The largest number of other labels to list with each.
 
         Returns
         -------
@@ -186,15 +186,16 @@ class LabelErrors:
 
     @checked
     def corrected(self, least: float = 0.5, how: Literal["hide", "flip", "soft"] = "hide") -> LabelMatrix:
-        """Return the labels without the entries that are probably wrong, or all by their probabilities.
+        """Return the labels without the entries that are probably wrong, or all as probabilities.
 
         Parameters
         ----------
         least : float, default=0.5
             Entries that are wrong with at least this probability are corrected.
         how : {"hide", "flip", "soft"}, default="hide"
-            Whether they become unobserved, or the opposite of what was recorded; or whether all entries, of
-            whatever ``least``, become the probabilities that labels are there, given what was recorded.
+            Whether such entries become unobserved, or the opposite of the recorded value; or whether all
+            entries, whatever ``least`` is, become the probabilities of present labels, given the recorded
+            ones.
 
         Returns
         -------
@@ -202,9 +203,9 @@ class LabelErrors:
             The labels of all rows.
         """
         if not 0 <= least <= 1:
-            raise ValueError(f"least is {least}; give a probability, from 0 to 1.")
+            raise ValueError(f"least is {least}; use a probability, from 0 to 1.")
         if how not in ("hide", "flip", "soft"):
-            raise ValueError(f"how is {how!r}; give 'hide', 'flip' or 'soft'.")
+            raise ValueError(f"how is {how!r}; use 'hide', 'flip' or 'soft'.")
         labels = self._findings.labels
         if how == "soft":
             known = np.where(np.isnan(self._findings.targets), np.nan, np.clip(self.probabilities, 0.0, 1.0))
@@ -221,49 +222,49 @@ def find_label_errors(
     X: Any, y: Any, *, scores: Any = None, flip_rates: Any = None, related: Any = True,
     random_state: int = 0, on_progress: Callable[[str], object] | None = None,
 ) -> LabelErrors:  # fmt: skip
-    """Find the entries of a label matrix that are probably wrong, by left-out scores and related labels.
+    """Find the entries of a label matrix that are probably wrong, by out-of-fold scores and related labels.
 
-    1.  Every row is scored by fits to other rows.
-    2.  A logistic curve a label between a floor and a ceiling says what labels truly are and how often they
-        are recorded wrongly (class-conditional noise, Natarajan et al. 2013), by likelihood.
-    3.  Ridge regressions explain what is left of every label by the other labels of the row, as recorded or
-        by their probabilities, whichever explains other folds better; no label explains itself.  Labels
-        that ``related`` names are asked first.
-    4.  Curves are fitted to scores and explanations together, and Bayes' rule gives the probability that an
-        entry is wrong, given what was recorded.
+    1.  Every row is scored out of fold.
+    2.  One logistic curve per label between a floor and a ceiling models the true labels and their flip rates
+        (class-conditional noise, Natarajan et al. 2013), by maximum likelihood.
+    3.  Ridge regressions predict the residuals of every label from the other labels of the row, as
+        recorded or by their probabilities, whichever predicts other folds better; no label predicts
+        itself.  Labels selected by ``related`` come first.
+    4.  Curves are fitted to scores and these predictions together, and Bayes' rule yields the
+        probability that an entry is wrong, given the recorded value.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, DataFrame} of shape (n, d), or None
-        The rows; None where ``scores`` are an array.
+        The rows; None if ``scores`` are an array.
     y : array-like of shape (n, L), sparse matrix, DataFrame, LabelMatrix or list of tags
-        The labels as recorded; entries that are not observed are not looked for.
+        The labels as recorded; unobserved entries are skipped.
     scores : classifier or array-like of shape (n, L), default=None
-        Any classifier of many labels, of which clones are fitted to five folds; or scores or probabilities
-        of all rows by fits that did not see them, such as scikit-learn's ``cross_val_predict`` gives.
-        By default an :class:`AutoLabelClassifier`, whose own left-out probabilities are taken.
+        Any multi-label classifier, whose clones are fitted to five folds; or out-of-fold scores or
+        probabilities of all rows, such as those of scikit-learn's ``cross_val_predict``.  By default an
+        :class:`AutoLabelClassifier`, with its own out-of-fold probabilities.
     flip_rates : FlipRates or (missed, false), default=None
         Known rates: of present labels recorded as absent, and of absent ones recorded as present.  Each is
-        one number, one a label, or None to be estimated; ``(None, 0)`` says that labels are only forgotten.
+        one number, one per label, or None to estimate it; ``(None, 0)`` means that labels are only missed.
     related : bool, LabelCovariance, Taxonomy, CliqueGraph or array-like of shape (L, L), default=True
-        Whether labels say something of each other; not above 1,000 labels or below 10 rows.  A structure says
-        which labels are asked first: those of large correlations, of either sign, or in the same clique.
-        Where what was recorded is not likelier by it, it changes nothing.
+        Whether labels inform each other; not above 1,000 labels or below 10 rows.  A structure selects the
+        labels to use first: those of large correlations, of either sign, or in the same clique.  It has no
+        effect if it does not make the recorded labels more likely.
     random_state : int, default=0
-        Draws the folds, and fixes the default model.
+        Seed of the folds and the default model.
     on_progress : callable or None, default=None
-        Called with a few words before every step.
+        Called with a short text before every step.
 
     Returns
     -------
     LabelErrors
-        As many entries as are expected to be wrong, ranked; ``ranked`` gives more or fewer.
+        The expected number of wrong entries, ranked; ``ranked`` returns more or fewer.
 
     Raises
     ------
     ValueError
-        If there is one class a row, rows or labels differ in number, scores are not finite, rates are no
-        shares, or the structure is of other labels.
+        If there is one class per row, rows or labels differ in number, scores are not finite, rates are
+        invalid, or the structure has other labels.
 
     Examples
     --------
@@ -276,21 +277,21 @@ def find_label_errors(
     """
     labels = _read_labels(y)
     if on_progress is not None and not callable(on_progress):
-        raise ValueError(f"on_progress is {shown(on_progress)}; give a function of one text, or None.")
+        raise ValueError(f"on_progress is {shown(on_progress)}; pass a function of one text, or None.")
     tell = (lambda words: None) if on_progress is None else on_progress
     if not 0 <= random_state < 2**32:
-        raise ValueError(f"random_state is {random_state}; give a whole number from 0 to 2**32 - 1.")
+        raise ValueError(f"random_state is {random_state}; use a whole number from 0 to 2**32 - 1.")
     rates = read_flip_rates(flip_rates, labels.words)
     strengths = None if isinstance(related, bool | np.bool_) else label_strengths(related, labels)
     folds = folds_of(labels, min(_FOLDS, len(labels)), random_state)
     table = _scores(X, labels, scores, random_state, folds, tell)
     targets = labels.to_dense()
-    tell("estimating how often labels are wrong")
+    tell("estimating flip rates")
     alone = fit_noisy_curves(targets, table, rates)
     found, relations = alone, None
     is_asked = strengths is not None or bool(related)
     if is_asked and 1 < labels.n_labels <= _MOST_LABELS and len(labels) >= _FEWEST_ROWS:
-        tell("asking related labels")
+        tell("relating labels")
         known = [np.where(np.isnan(targets), alone.truth, targets), alone.posterior(targets)]
         residuals, least = targets - alone.expected(), np.inf
         for structure in (None,) if strengths is None else (None, strengths):
@@ -305,7 +306,7 @@ def find_label_errors(
 
 
 class _Findings(NamedTuple):
-    """All that rankings of entries are made of."""
+    """The data for all rankings of entries."""
 
     labels: LabelMatrix
     targets: RowsByLabels
@@ -314,7 +315,7 @@ class _Findings(NamedTuple):
     related: RelatedLabels | None
 
     def ranked(self, top: int | None) -> LabelErrors:
-        """Rank so many entries; None for as many as are expected to be wrong."""
+        """Rank this many entries; None for the expected number of wrong ones."""
         targets, probabilities = self.targets, self.found.posterior(self.targets)
         wrong = np.where(np.isnan(targets), -1.0, np.abs(probabilities - targets)).ravel()
         expected, observed = float(wrong[wrong > 0].sum()), int(np.count_nonzero(wrong >= 0))
@@ -335,8 +336,8 @@ class _Findings(NamedTuple):
 def _read_labels(y: Any) -> LabelMatrix:
     if not has_many_labels(y):
         raise ValueError(
-            "y has one class a row, but errors are looked for in labels; give a table with a column of 0 "
-            "and 1 for each."
+            "y has one class per row, but label errors need many labels; pass a table with one column of 0 "
+            "and 1 per label."
         )
     labels = LabelMatrix.from_any(y).likelier()
     if len(labels) < 2 or not labels.n_labels:
@@ -346,11 +347,11 @@ def _read_labels(y: Any) -> LabelMatrix:
         )
     if len(labels) * labels.n_labels > LARGEST_TABLE:
         raise ValueError(
-            f"{len(labels)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, all "
-            "of which are written out; look at some rows or labels at a time."
+            f"{len(labels)} rows of {labels.n_labels} labels exceed {LARGEST_TABLE:.0e} entries; "
+            "pass fewer rows or labels at a time."
         )
     if not labels.observed_counts().any():
-        raise ValueError("y has no observed entry in which an error could be.")
+        raise ValueError("y has no observed entry to check.")
     return labels
 
 
@@ -361,7 +362,7 @@ def _scores(
     if scores is None or hasattr(scores, "fit"):
         if X is None:
             raise ValueError(
-                "X is None, and scores are no array; give rows, or scores of rows by fits to others."
+                "X is None, but scores are not an array; pass rows, or out-of-fold scores of rows."
             )
         model = AutoLabelClassifier(random_state=random_state) if scores is None else scores
         found = left_out_scores(model, X, labels, folds, tell)

@@ -1,4 +1,4 @@
-"""Scores of rows by fits that did not see them, from any classifier of many labels."""
+"""Out-of-fold scores of any multi-label classifier."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LEAST_PROBABILITY = 1e-4
 def left_out_scores(
     estimator: Any, X: Any, labels: LabelMatrix, folds: PerRow, tell: Callable[[str], object]
 ) -> RowsByLabels:
-    """Fit an estimator to all folds but one, for each, and score that one; an automatic model has its own.
+    """Fit an estimator to all folds but one, in turn, and score that one; an automatic model has its own.
 
-    Raises ValueError if X and labels differ in rows, or the estimator has no scores a label.
+    Raises ValueError if X and labels differ in rows, or the estimator lacks one score per label.
     Returns scores (n, L); probabilities as log-odds.
     """
     X = checked_csr(X, "X") if sp.issparse(X) else X
@@ -48,7 +48,7 @@ def left_out_scores(
 
 
 def as_log_odds(scores: RowsByLabels) -> RowsByLabels:
-    """Turn probabilities into log-odds; scores of which some are no probabilities are left as they are."""
+    """Convert probabilities to log-odds; keep scores if some are not probabilities."""
     if scores.size and (scores.min() < 0.0 or scores.max() > 1.0):
         return scores
     return np.asarray(np.log(scores + _LEAST_PROBABILITY) - np.log1p(_LEAST_PROBABILITY - scores))

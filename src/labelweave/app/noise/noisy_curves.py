@@ -1,14 +1,14 @@
-"""What labels truly are, by scores of left-out rows and by labels as they were recorded.
+"""Models of true labels from out-of-fold scores and recorded labels.
 
-A label is truly there with the probability t = 1 / (1 + exp(-(slope s + pull e + intercept))) of a score s
-and of what other labels say, e.  It is recorded by the flip rates of class-conditional noise (Natarajan et
-al., "Learning with noisy labels", 2013),
+A label is truly present with the probability t = 1 / (1 + exp(-(slope s + pull e + intercept))) of a score s
+and the evidence e from other labels.  It is recorded with the flip rates of class-conditional noise
+(Natarajan et al., "Learning with noisy labels", 2013),
 
-    P(recorded as there) = false + (1 - missed - false) t,
+    P(recorded as present) = false + (1 - missed - false) t,
 
-so that a curve of labels as recorded runs from a floor, ``false``, to a ceiling, ``1 - missed``.  All five
-numbers of all labels maximise the likelihood of the labels as recorded; those of a label lean on the mean of
-all labels by a normal prior, rates by their log-odds.
+so the curve of recorded labels runs from a floor, ``false``, to a ceiling, ``1 - missed``.  All five
+parameters of all labels maximize the likelihood of the recorded labels; a normal prior shrinks those of a
+label to the mean of all labels, rates by their log-odds.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from scipy.special import expit, logit
 from labelweave.foundation.array_types import Array, Floats, RowsByLabels
 from labelweave.labels.flip_rates import FlipRates
 
-_VARIANCES = np.array([0.25, 0.25, 2.25, 0.02, 0.02])[:, None]  # of the labels' numbers about their means
+_VARIANCES = np.array([0.25, 0.25, 2.25, 0.02, 0.02])[:, None]  # of the labels' parameters around their means
 _START, _PULL = 0.02, 0.1  # of rates, and of slopes by evidence
-_LOWEST, _HIGHEST = logit(1e-4), logit(0.499)  # of rates that are estimated
+_LOWEST, _HIGHEST = logit(1e-4), logit(0.499)  # bounds of estimated rates
 _MOST_STEPS = 200
 _TOLERANCE = 1e-8  # of the loss
-_MOST_AWAY = 30.0  # of standardised scores
+_MOST_AWAY = 30.0  # bound of standardized scores
 
 
 class NoisyCurves(NamedTuple):
-    """The curves of labels and what they say of every entry.
+    """The curves of labels and their predictions for every entry.
 
-    truth (n, L): the probability that a label is there, whatever was recorded.
-    numbers (5, L): slopes, intercepts and log-odds of rates.
+    truth (n, L): the probability that a label is present, ignoring its recorded value.
+    numbers (5, L): slopes, intercepts, weights of evidence and log-odds of rates.
     """
 
     rates: FlipRates
@@ -42,17 +42,17 @@ class NoisyCurves(NamedTuple):
     numbers: Floats
 
     def expected(self) -> RowsByLabels:
-        """Compute the probability that a label is recorded as there."""
+        """Return the probability that a label is recorded as present."""
         return np.asarray(self.rates.false + (1.0 - self.rates.missed - self.rates.false) * self.truth)
 
     def log_loss(self, targets: RowsByLabels) -> float:
-        """Compute the mean log loss of what was recorded; NaN in the targets is nothing recorded."""
+        """Return the mean log loss of the recorded labels; NaN targets are unobserved."""
         expected = self.expected()
         losses = -np.log(np.maximum(np.where(targets == 1, expected, 1.0 - expected), 1e-300))
         return float(losses[~np.isnan(targets)].mean())
 
     def posterior(self, targets: RowsByLabels) -> RowsByLabels:
-        """Compute the probability that a label is there, given what was recorded; NaN is nothing recorded."""
+        """Return the probability that a label is present, given its recorded value; NaN is unobserved."""
         missed, false, truth = self.rates.missed, self.rates.false, self.truth
         there = np.where(targets == 1, 1.0 - missed, missed) * truth
         absent = np.where(targets == 1, false, 1.0 - false) * (1.0 - truth)
@@ -70,8 +70,8 @@ def fit_noisy_curves(
     """Fit the curves of all labels together.
 
     targets (n, L): 1 and 0 as recorded, NaN where unobserved.
-    known: rates that are given, (L,) each; NaN where they are to be estimated.
-    evidence (n, L): what other labels say; None for nothing.
+    known: given rates, (L,) each; NaN to estimate them.
+    evidence (n, L): evidence from other labels; None without.
     start: the curves without evidence.
     """
     problem = _Problem(targets, _standardised(scores), _standardised(evidence), known)
@@ -82,7 +82,7 @@ def fit_noisy_curves(
 
 
 def _standardised(table: RowsByLabels | None) -> Array:
-    """Bring all entries together to mean 0 and spread 1, one line a label."""
+    """Standardize all entries together to mean 0 and deviation 1, one line per label."""
     if table is None:
         return np.zeros((0, 0))
     spread = float(table.std())
@@ -91,7 +91,7 @@ def _standardised(table: RowsByLabels | None) -> Array:
 
 
 class _Problem:
-    """The penalised log loss of five numbers a label, (5, L): rates by their log-odds."""
+    """The penalized log loss of five parameters per label, (5, L): rates by their log-odds."""
 
     def __init__(
         self, targets: RowsByLabels, scores: Array, evidence: Array, known: tuple[Array, Array]
@@ -112,7 +112,7 @@ class _Problem:
         return np.stack([np.ones_like(share), np.zeros_like(share), logit(share), level, level]) + self.pull()
 
     def pull(self) -> Floats:
-        """Return the change of a start that lets evidence in."""
+        """Return the change of a start that admits evidence."""
         change = np.zeros((5, len(self.scores)))
         change[1] = _PULL * self.is_free[1]
         return change

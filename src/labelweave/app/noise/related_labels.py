@@ -1,17 +1,17 @@
-"""What the other labels of a row say of a label: ridge regressions in which no label explains itself.
+"""Evidence from the other labels of a row: ridge regressions in which no label predicts itself.
 
-With r the difference between labels as recorded and as expected by their own scores, and Q what is known of
-the labels of a row, the matrix B minimises ``|r - (Q - mean) B|^2 + penalty |B|^2`` with zeros on its
-diagonal.  With A the centred Q, C = (A^T A + penalty)^-1 and B0 = C A^T r it is
+With r the residuals of recorded labels from their expectation by their own scores, and Q the known labels
+of a row, the matrix B minimizes ``|r - (Q - mean) B|^2 + penalty |B|^2`` with zeros on its diagonal.  With A
+the centered Q, C = (A^T A + penalty)^-1 and B0 = C A^T r it is
 
     B = B0 - C diag(diag(B0) / diag(C))
 
-(the zero diagonal of Steck, "Embarrassingly shallow autoencoders for sparse data", 2019).  Rows are explained
-by the matrix of the other folds; the penalty has the least squared error there.
+(the zero diagonal of Steck, "Embarrassingly shallow autoencoders for sparse data", 2019).  Rows use the
+matrix of the other folds; the penalty has the least squared error there.
 
-Where it is known how labels are related, strengths S_kl from 0 to 1, another regression of a label takes
-those alone that are related to it, the most related ones, entry B_kl with the penalty ``penalty / S_kl``; and
-the one on all labels explains what that leaves.  Either is left out where it does not lower the error.
+If strengths S_kl of relations between labels are given, from 0 to 1, a second regression of a label uses
+only the labels most related to it, entry B_kl with the penalty ``penalty / S_kl``; and the regression on all
+labels fits its residuals.  Either is omitted if it does not reduce the error.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _MOST_RELATED = 50
 
 
 class RelatedLabels(NamedTuple):
-    """What other labels add to the expectation of a label, by the matrix of other folds.
+    """Contributions of other labels to the expectation of a label, by the matrix of other folds.
 
-    known (n, L): the probabilities of labels by which others are explained.
+    known (n, L): the probabilities of labels that predict the others.
     Shapes: evidence (n, L), means (folds, L), matrices (folds, L, L), folds (n,).
     """
 
@@ -46,23 +46,23 @@ class RelatedLabels(NamedTuple):
     folds: PerRow
 
     def effects(self, row: int, label: int) -> Array:
-        """Return what each label of a row adds to the expectation of one, (L,)."""
+        """Return the contribution of each label of a row to the expectation of one, (L,)."""
         fold = self.folds[row]
         effects: Array = (self.known[row] - self.means[fold]) * self.matrices[fold][:, label]
         return effects
 
 
 def label_strengths(structure: Any, labels: LabelMatrix) -> Array:
-    """Say how related labels are known to be, from 0 to 1: shape (L, L), with zeros on the diagonal.
+    """Return the strengths of relations between labels, from 0 to 1: shape (L, L), with a zero diagonal.
 
-    structure: a covariance, of which correlations count, whatever their sign; a taxonomy or matrix, which
-        makes one; or a graph, whose cliques count.
+    structure: a covariance, by its absolute correlations; a taxonomy or matrix, converted to a covariance; or
+        a graph, by its cliques.
     """
     n_labels = labels.n_labels
     is_structure = isinstance(structure, CliqueGraph | LabelCovariance | Taxonomy)
     if not is_structure and (not hasattr(structure, "__len__") or isinstance(structure, str | dict)):
         raise ValueError(
-            f"related is {shown(structure)}; give True, False, or a covariance, taxonomy or graph of labels."
+            f"related is {shown(structure)}; use True, False, or a covariance, taxonomy or graph of labels."
         )
     names = labels.words
     if isinstance(structure, CliqueGraph):
@@ -77,10 +77,10 @@ def label_strengths(structure: Any, labels: LabelMatrix) -> Array:
 
 def _in_cliques(graph: CliqueGraph, names: list[str]) -> Array:
     if graph.n_labels != len(names):
-        raise ValueError(f"The graph is of {graph.n_labels} labels, but y has {len(names)}; they must agree.")
+        raise ValueError(f"The graph has {graph.n_labels} labels, but y has {len(names)}; they must agree.")
     theirs = [str(name) for name in graph.shown_labels()]
     if sorted(theirs) != sorted(names):
-        theirs = names  # by place
+        theirs = names  # by position
     found = np.zeros((len(names), len(names)))
     for clique in graph.cliques:
         places = [names.index(theirs[label]) for label in clique]
@@ -91,12 +91,12 @@ def _in_cliques(graph: CliqueGraph, names: list[str]) -> Array:
 def relate_labels(
     residuals: RowsByLabels, tables: list[RowsByLabels], folds: PerRow, strengths: Array | None = None
 ) -> RelatedLabels | None:
-    """Learn by which of several tables labels are explained best; None where none explains anything.
+    """Select the table that predicts labels best; return None if none predicts anything.
 
-    residuals (n, L): of labels as recorded from what is expected, NaN where unobserved.
-    tables: what may be known of labels, (n, L) each.
+    residuals (n, L): of recorded labels from their expectation, NaN where unobserved.
+    tables: the candidate tables of known labels, (n, L) each.
     folds (n,): from 0 on.
-    strengths (L, L): how related labels are known to be; None where nothing is known.
+    strengths (L, L): of relations between labels; None if unknown.
     """
     seen = ~np.isnan(residuals)
     residuals = np.where(seen, residuals, 0.0)
@@ -119,7 +119,7 @@ def relate_labels(
 
 
 def _explain(parts: list[_Part], ways: list[Callable[[float], Array]], seen: Array) -> float:
-    """Take the matrices of the penalty with the least error on other folds, or none; give that error."""
+    """Apply the matrices of the penalty with the least error on other folds, or none; return this error."""
     least, best = sum(part.error(np.zeros_like(part.gram), seen) for part in parts), None
     for penalty in _PENALTIES:
         matrices = [at(penalty) for at in ways]
@@ -134,7 +134,7 @@ def _explain(parts: list[_Part], ways: list[Callable[[float], Array]], seen: Arr
 class _Part:
     """The regression on the rows outside a fold.
 
-    matrix (L, L): what was taken so far; ``left`` and ``residuals`` are of what it leaves.
+    matrix (L, L): the sum so far; ``left`` and ``residuals`` refer to its residuals.
     """
 
     def __init__(
@@ -155,20 +155,20 @@ class _Part:
         self.residuals = self.residuals - self.rows @ matrix
 
     def of_all(self) -> Callable[[float], Array]:
-        """Return the matrix of all labels at a penalty."""
+        """Return a function from a penalty to the matrix of all labels."""
         values, vectors = sl.eigh(self.gram, check_finite=False)
 
         def at(penalty: float) -> Array:
             inverse = (vectors / (np.maximum(values, 0.0) + penalty)) @ vectors.T
             found = inverse @ self.moments
             found = found - inverse * (found.diagonal() / inverse.diagonal())
-            np.fill_diagonal(found, 0.0)  # up to rounding it is
+            np.fill_diagonal(found, 0.0)  # exact up to rounding
             return np.asarray(found)
 
         return at
 
     def among(self) -> Callable[[float], Array]:
-        """Return the matrix of related labels at a penalty."""
+        """Return a function from a penalty to the matrix of related labels."""
         assert self.strengths is not None, "something is known of labels"
         lines = [self._line(label, strengths) for label, strengths in enumerate(self.strengths.T)]
 

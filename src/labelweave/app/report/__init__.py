@@ -1,4 +1,4 @@
-"""One page about a fitted model: what it is, how well it does on some rows, what was learned, and why."""
+"""A one-page report of a fitted model: what it is, its quality on some rows, what it learned, and why."""
 
 from labelweave.app.report.report_file import ReportOptions, write_report
 

@@ -1,4 +1,4 @@
-"""Labels in a report: how well a model does on each and at each node above, and which go together."""
+"""Labels in a report: the metrics of each label and hierarchy node, and the correlations of labels."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from labelweave.metrics.label_sets import label_counts
 from labelweave.metrics.probabilities import CALIBRATION_FROM
 from labelweave.metrics.rankings import area_under_curve, per_line, transposed
 
-_MOST_LABELS = 2000  # of which all pairs are looked at
-_FEW_LABELS = 12  # whose correlations are shown as they are
+_MOST_LABELS = 2000  # whose pairs are all compared
+_FEW_LABELS = 12  # whose correlations are shown without centering
 _MOST_TIES = 12  # of each sign
 _MOST_EDGES = 40
 _MOST_NEIGHBORS = 5
 _WEAKEST = 0.005
-_DECIMALS = 9  # rounding must not choose among equal pairs
+_DECIMALS = 9  # rounding must not decide between equal pairs
 
 
 def count_words(count: float) -> str:
-    """Write a count, with a decimal where probabilities add up to it."""
+    """Return a count as text, with a decimal if it is a sum of probabilities."""
     return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.1f}"
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What is true, predicted, and both, and shares of these."""
+    """Counts of true labels, predicted labels, and both, and their ratios."""
 
     positive: Any
     predicted: Any
@@ -67,12 +67,12 @@ class Counts:
 
 @dataclass(frozen=True)
 class LabelNumbers(Counts):
-    """Counts of rows and shares, one a label; unobserved entries are in none.
+    """Counts of rows and ratios, one per label; unobserved entries are not counted.
 
     observed: rows where the label is observed.
-    auc: the share of pairs of a row with and one without the label that its score puts in order; NaN where
-        scores of the best labels alone are known.
-    calibration: the calibration error of its probabilities above 0.05, NaN where none is; None without
+    auc: the area under the ROC curve of its scores; NaN if only scores of the best labels are
+        available.
+    calibration: the calibration error of its probabilities above 0.05, NaN if there are none; None without
         probabilities.
     """
 
@@ -99,7 +99,7 @@ def label_numbers(outcomes: Outcomes, probabilities: RowsByLabels | None = None)
 
 
 def weakest_labels(numbers: LabelNumbers, count: int) -> list[int]:
-    """Find labels with rows and an F1 score below 1, low scores first, of equal ones the more frequent."""
+    """Return labels with rows and an F1 score below 1, low scores first, then more frequent labels."""
     order = np.lexsort((-numbers.positive, numbers.f1))
     weak = order[(numbers.positive[order] > 0) & (numbers.f1[order] < 1)]
     return [int(label) for label in weak[:count]]
@@ -107,7 +107,7 @@ def weakest_labels(numbers: LabelNumbers, count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class NodeNumbers(Counts):
-    """Counts at a node: of rows whose class is there or below it, or of entries of all labels there.
+    """Counts at a node: of rows whose class is the node or below it, or of entries of all labels there.
 
     is_leaf: whether it has no children.
     """
@@ -120,9 +120,9 @@ class NodeNumbers(Counts):
 def node_numbers(
     taxonomy: Taxonomy, measured: Measured, numbers: LabelNumbers, is_closed: bool = False
 ) -> list[NodeNumbers]:
-    """Count at the nodes.
+    """Return the counts of all nodes.
 
-    is_closed: whether labels have all that is above them, so that a node's rows are those of its label.
+    is_closed: whether labels include their ancestors, so that a node's rows are those of its label.
     """
     if measured.true_nodes is None or measured.predicted_nodes is None:
         names, parts = measured.outcomes.names, (numbers.positive, numbers.predicted, numbers.hits)
@@ -142,7 +142,7 @@ def node_numbers(
 
 
 class Tie(NamedTuple):
-    """Two labels, and the correlation or cosine that ties them."""
+    """Two labels, and their correlation or cosine."""
 
     first: str
     second: str
@@ -150,7 +150,7 @@ class Tie(NamedTuple):
 
 
 class LabelStructure:
-    """What a model, perhaps in a wrapper, holds about its labels."""
+    """The label structure of a model, also inside wrappers."""
 
     def __init__(self, classifier: Any) -> None:
         self.inner, facts = innermost(classifier), model_facts(classifier)
@@ -159,12 +159,12 @@ class LabelStructure:
         self.geometry = None if facts.factors is None else FactorGeometry(self.inner)
 
     @cached_property
-    def names(self) -> list[str]:  # which classifiers that are not ours do not have
+    def names(self) -> list[str]:  # other libraries' classifiers have none
         return [str(name) for name in self.inner.label_names_]
 
     @cached_property
     def covariance(self) -> LabelCovariance | None:
-        """The prior covariance of the labels; None where they are independent, too many, or there is none."""
+        """The prior covariance of the labels; None if they are independent, too many, or there is none."""
         if all(term.is_diagonal for term in prior_covariances(self.inner)):
             return None
         try:
@@ -183,16 +183,16 @@ class LabelStructure:
 
     @property
     def correlations(self) -> Array | None:
-        """The correlations of the labels, where there are any and not too many."""
+        """The correlations of the labels, if they exist and are not too many."""
         return self._correlations[0]
 
     @property
     def is_centered(self) -> bool:
-        """Whether what all labels share is taken out of the correlations, which would say nothing with it."""
+        """Whether the common factor of all labels is removed from the correlations, to show the rest."""
         return self._correlations[1]
 
     def ties(self) -> list[Tie]:
-        """List the strongest correlations of each sign, from the highest to the lowest."""
+        """Return the strongest correlations of each sign, in descending order."""
         if self.correlations is None:
             return []
         rows, columns = np.triu_indices(len(self.correlations), 1)
@@ -203,7 +203,7 @@ class LabelStructure:
         return [Tie(self.names[rows[k]], self.names[columns[k]], float(values[k])) for k in [*high, *low]]
 
     def neighbors(self, label: int) -> list[Tie]:
-        """Find at most five labels whose weights in a model of two factors point most nearly the same way."""
+        """Return at most five labels whose weights in a low-rank model have the highest cosines."""
         if self.geometry is None or len(self.geometry.factors) != len(self.names):
             return []
         found = self.geometry.similar(label, _MOST_NEIGHBORS)

@@ -1,4 +1,4 @@
-"""Metrics of a model on rows, their names, and the outcomes that explain them."""
+"""Metrics of a model on rows, their names, and the predictions that explain them."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ from labelweave.metrics.probabilities import CALIBRATION_FROM
 from labelweave.metrics.rankings import average_precision_score
 
 _WORDS = {
-    "accuracy": ("Accuracy", "share of rows whose class is right"),
-    "mean_reciprocal_rank": ("Mean reciprocal rank", "1 where the right class comes first, 1/2 where second"),
+    "accuracy": ("Accuracy", "share of rows with the right class"),
+    "mean_reciprocal_rank": ("Mean reciprocal rank", "2 where second/2 where second"),
     "log_loss": ("Log loss", "of the probabilities, in nats"),
     "calibration_error": (
         "Calibration error",
-        f"mean distance of probabilities above {CALIBRATION_FROM:g} from the share that comes true",
+        f"mean distance of probabilities above {CALIBRATION_FROM:g} from the observed share",
     ),
     "taxonomic_loss": ("Taxonomic loss", "levels of the tree between the right class and the predicted one"),
     "parent_accuracy": (
         "Parent accuracy",
         "share of rows whose class is right or a sibling of the right one",
     ),
-    "hamming_loss": ("Hamming loss", "share of the label table that is wrong"),
-    "subset_accuracy": ("Subset accuracy", "share of rows whose labels are all right"),
-    "micro_f1": ("Micro-F1", "of all labels together, so frequent ones count most"),
+    "hamming_loss": ("Hamming loss", "share of wrong entries in the label table"),
+    "subset_accuracy": ("Subset accuracy", "share of rows with all labels right"),
+    "micro_f1": ("Micro-F1", "over all labels together, so frequent ones count most"),
     "macro_f1": ("Macro-F1", "mean over labels, so rare ones count as much"),
     "example_f1": ("Example-F1", "mean over rows"),
     "au_prc": ("AU(PRC)", "area under the curve of precision and recall of all labels together"),
     "fmax": ("Fmax", "best F1 of mean precision and recall of rows over thresholds"),
-    "hierarchical_f1": ("Hierarchical F1", "of label sets with all labels above theirs"),
+    "hierarchical_f1": ("Hierarchical F1", "of label sets with their ancestors"),
     "auc_label": ("AUC of labels", "how well the scores of a label order the rows; 0.5 is chance"),
     "auc_example": ("AUC of rows", "how well the scores of a row order the labels"),
     "ranking_loss": ("Ranking loss", "share of pairs of a right and a wrong label in the wrong order"),
-    "coverage_error": ("Coverage error", "how far down the ranking the last right label is"),
+    "coverage_error": ("Coverage error", "rank of the last right label"),
     "false_negatives": ("False negatives", "mean share of a row's right labels that are not predicted"),
     "false_discoveries": ("False discoveries", "mean share of a row's predicted labels that are wrong"),
     "label_ranking_average_precision": ("Ranking precision", "share of right labels above each right label"),
@@ -83,17 +83,17 @@ def metric_line(key: str, value: float) -> SimpleNamespace:
 
 @dataclass(frozen=True)
 class Measured:
-    """How well a model does.
+    """The quality of a model.
 
-    metrics: as the command ``evaluate`` gives them.
-    notes: what was not counted, in sentences.
-    n_counted: rows that are measured, of which something is observed.
-    metrics_of: the metrics of some of these rows alone, by their places among them.
-    probabilities: those of the outcomes' rows and labels, where the model has them.
-    table: labels, scores and predicted sets of the rows that are counted, with those that are missed behind
-        those of the model; of one class a row.
-    true_nodes, predicted_nodes (m,): one class a row: the classes of all rows where one is known, inner nodes
-        of the taxonomy too.
+    metrics: as printed by the command ``evaluate``.
+    notes: sentences about what is not counted.
+    n_counted: number of evaluated rows, those with observed values.
+    metrics_of: a function from positions of these rows to the metrics of these alone.
+    probabilities: those of the outcomes' rows and labels, if the model has them.
+    table: labels, scores and predicted sets of the counted rows, with labels unknown to the model
+        last; not with one class per row.
+    true_nodes, predicted_nodes (m,): with one class per row, the classes of all rows with a known class or
+        inner node of the taxonomy.
     """
 
     outcomes: Outcomes
@@ -161,7 +161,7 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
 
 
 def _of_hierarchy(truth: LabelMatrix, scores: Any, sets: Any, tree: Taxonomy, **how: Any) -> dict[str, float]:
-    """Measure labels of a hierarchy as its field does; scores that are no shares have other thresholds."""
+    """Return the standard metrics of hierarchies; scores that are not shares have other thresholds."""
     is_share = scores.min(initial=0.0) >= 0 and scores.max(initial=0.0) <= 1
     levels = None if is_share else np.unique(np.quantile(scores, np.linspace(0, 1, 101)))
     return {
@@ -172,19 +172,19 @@ def _of_hierarchy(truth: LabelMatrix, scores: Any, sets: Any, tree: Taxonomy, **
 
 
 def _search_note(outcomes: Outcomes, n_labels: int) -> str:
-    """Say what was searched for, what of the truth that holds, and what is not measured."""
+    """Describe a search for the best labels, its recall, and the metrics that it excludes."""
     is_found = sp.csr_array(outcomes.scores, copy=True)
     is_found.data[:] = 1
     share = outcomes.truth.positives.multiply(is_found).sum() / max(1, outcomes.truth.positives.nnz)
     return (
-        f"The {SEARCHED} best labels of each row were searched for, and {share:.1%} of the rows' labels are "
-        "among them. What needs the ranks of all labels is not measured: AUC, ranking loss, coverage error "
+        f"Only the {SEARCHED} best labels of each row were scored; they contain {share:.1%} of true labels. "
+        "Metrics over the ranks of all labels are omitted: AUC, ranking loss, coverage error "
         f"and ranking precision; up to {MOST_SCORES // n_labels:,} rows have these."
     )
 
 
 def _calibration(truth: LabelMatrix, probabilities: Any, weights: Array | None) -> dict[str, float]:
-    """Measure probabilities that matter; nothing where none is above the level, or no entry is observed."""
+    """Return the calibration error; nothing without observed entries of probabilities above the level."""
     if not truth.observed_counts().any():
         return {}
     how: Any = {"least": CALIBRATION_FROM, "sample_weight": weights}
@@ -193,7 +193,7 @@ def _calibration(truth: LabelMatrix, probabilities: Any, weights: Array | None) 
 
 
 def _controlled_share(classifier: Any, outcomes: Outcomes, weights: Array | None) -> dict[str, float]:
-    """Measure what label sets with a guarantee bound: the mean over rows of a share, of nothing 0."""
+    """Return the controlled error of conformal label sets: the mean share over rows, 0 for empty sets."""
     if not isinstance(classifier, ConformalLabelClassifier):
         return {}
     mistakes, of = outcomes.missed, outcomes.truth.positives
@@ -208,7 +208,7 @@ def _controlled_share(classifier: Any, outcomes: Outcomes, weights: Array | None
 
 def _check_length(rows: ReportedRows, n_targets: int) -> None:
     if n_targets != len(rows):
-        raise ValueError(f"X has {len(rows)} rows but y has {n_targets}; give one row of labels a row of X.")
+        raise ValueError(f"X has {len(rows)} rows but y has {n_targets}; pass one row of y per row of X.")
 
 
 def _label_notes(truth: LabelMatrix, n_labels: int) -> list[str]:
@@ -220,13 +220,13 @@ def _label_notes(truth: LabelMatrix, n_labels: int) -> list[str]:
         share = truth.doubts.nnz / (len(truth) * truth.n_labels)
         notes.append(
             f"{share:.1%} of the entries of the label table are probabilities: label sets are counted by "
-            "them, rankings see the likelier labels."
+            "them, rankings use the more likely labels."
         )
     if truth.n_labels < n_labels:
         notes.append(f"{n_labels - truth.n_labels} of the model's {n_labels} labels are not in the data.")
     if empty:
         notes.append(
-            f"No row of the data has {empty} of the {truth.n_labels} labels; their recall is not known."
+            f"No row of the data has {empty} of the {truth.n_labels} labels; their recall is unknown."
         )
     return notes
 
@@ -234,7 +234,7 @@ def _label_notes(truth: LabelMatrix, n_labels: int) -> list[str]:
 def measure_classes(
     rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress, missed: Iterable[str] = ()
 ) -> Measured:
-    """Measure rows of one class; missed: classes of other rows that the model does not know."""
+    """Evaluate rows with one class each; missed: classes of other rows that the model lacks."""
     names, taxonomy = rows.label_names, taxonomy_of(rows.classifier)
     classes = known_classes(y, names, taxonomy, unknown)
     _check_length(rows, len(classes))
@@ -248,7 +248,7 @@ def measure_classes(
     true = classes[known]
     exact = np.flatnonzero(np.isin(true, names))
     above = [] if taxonomy is None else [name for name in taxonomy.nodes if taxonomy.under([name], names).nnz]
-    every = [*names, *sorted({*true.tolist(), *missed} - {*names, *above})]  # and the classes that are missed
+    every = [*names, *sorted({*true.tolist(), *missed} - {*names, *above})]  # and the missed classes
     taxonomy = None if taxonomy is None else taxonomy._with_roots(every)
     own, counted = widened(scores, _as_labels(true, every), False), np.flatnonzero(np.isin(true, every))
     if not len(exact):
@@ -262,7 +262,7 @@ def measure_classes(
     number = "probability" if has_probabilities else "score"
     predicted = _as_labels(predicted_names[exact], names).positives
     limits = shown_thresholds(rows.classifier) if rows.classifier._form.kind == "binary" else None
-    if limits is not None:  # of the second class; the first has the rest
+    if limits is not None:  # thresholds of the second class; the first has the complement
         limits = np.array([float(has_probabilities) - limits[-1], limits[-1]])
     outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number, limits)
 
@@ -284,7 +284,7 @@ def measure_classes(
 
 
 def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:
-    """Write classes as labels; of rows with a node above them nothing is observed."""
+    """Convert classes to labels; rows with an inner node are unobserved."""
     known = np.isin(classes, names)
     places = (np.flatnonzero(known), class_codes(classes[known], names))
     positives = sp.csr_array((np.ones(len(places[0]), np.int8), places), shape=(len(classes), len(names)))
@@ -293,13 +293,13 @@ def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:
 
 
 def class_notes(n_rows: int, n_known: int, n_exact: int) -> list[str]:
-    """Say of how many rows no class, or only a node above it, is known."""
+    """Describe how many rows have no known class, or only a known inner node."""
     notes = []
     if n_known < n_rows:
         notes.append(f"{n_rows - n_known} of {n_rows} rows have no known class and are not counted.")
     if n_exact < n_known:
         notes.append(
-            f"Of {n_known - n_exact} of {n_rows} rows only a group of classes is known; they count in the "
+            f"{n_known - n_exact} of {n_rows} rows have only a known group of classes; they count in the "
             "tree, the log loss and the taxonomic loss, not for single classes."
         )
     return notes

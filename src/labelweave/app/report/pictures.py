@@ -1,4 +1,4 @@
-"""What the pictures of the page need: places in pixels from the upper left corner, words and colours."""
+"""Data of the page's plots: positions in pixels from the upper left corner, texts and colors."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from labelweave.metrics.probabilities import CALIBRATION_FROM, calibration_bins
 
 _MOST_POINTS = 2000
 _MOST_SHOWN = 30
-_DECIMALS = 9  # rounding must not choose among equal labels
+_DECIMALS = 9  # rounding must not decide between equal labels
 _ENOUGH_FOR_MEDIAN = 50
 _GROUPS = 10
-_BALANCED = 2  # times as frequent as the rarest: fewer are about equally frequent
+_BALANCED = 2  # ratio of frequencies below which labels are about equally frequent
 _MOST_BARS, _BAR = 40, 22.0
 _LONGEST_NAME, _PHONE_LETTER = 24, 11.5  # phones have larger letters
 _WIDTH, _HEIGHT = 640.0, 280.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 12.0, 12.0, 52.0  # for words at the edges
-_WORDS = 200.0  # room beside the bars of members, on phones too
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 12.0, 12.0, 52.0  # margins for texts
+_WORDS = 200.0  # space after the bars of members, also on phones
 _MARGIN = 10.0
 _ENOUGH_TICKS = 2
 _SHORTEST_AXIS = 0.3  # in powers of ten
 _MOST_CLIQUES = 40
 _GRAPH_MARGIN = 8.0
-_PADDING = 6.0  # browsers' letters are a little wider than the layout's
+_PADDING = 6.0  # letters in browsers are slightly wider than in the layout
 _KINDS = {1: "for", -1: "against", 0: "either"}
 _TREE_WIDTH, _NARROWEST = 720.0, 90.0  # pixels, of a level
 _HEIGHT_A_LEAF = 16.0
@@ -42,17 +42,17 @@ _LEAST_HEIGHT, _MOST_HEIGHT = 96.0, 1600.0
 _LINE = 13.0  # the height of a name
 _LETTER = 7.6  # the width of a wide letter such as n
 _MOST_NODES = 3000
-_THINNEST, _HAIR = 2.0, 0.5  # leaves of equal heights, and cells that are drawn; pixels
-_FEW_NODES = 40  # one table shows them
+_THINNEST, _HAIR = 2.0, 0.5  # leaves of equal heights, and visible cells; pixels
+_FEW_NODES = 40  # one table can show them
 _MOST_DEPTH = 100  # of nested branches
-_BINS, _SIDE = 10, 240.0  # of the picture of probabilities
+_BINS, _SIDE = 10, 240.0  # of the plot of probabilities
 _SMALLEST, _LARGEST_POINT = 2.5, 9.0
 
 
 def frequency_picture(numbers: LabelNumbers, names: list[str]) -> Drawn | None:
     """Place labels by their rows, on a logarithmic axis, and F1 scores; None if fewer than two have rows.
 
-    Those that are about equally frequent, which would be one column of points, stand in the order of F1.
+    Labels of about equal frequency, which would be one column of points, are ordered by F1.
     """
     shown = np.flatnonzero(numbers.positive > 0)
     if len(shown) < 2:
@@ -74,7 +74,7 @@ def frequency_picture(numbers: LabelNumbers, names: list[str]) -> Drawn | None:
 
 
 def reliability_picture(truth: LabelMatrix, probabilities: RowsByLabels | None) -> Drawn | None:
-    """Place bins of the probabilities that matter by their mean and the share that came true; None without.
+    """Place bins of relevant probabilities by their mean and the observed share; None without probabilities.
 
     A point's area grows with the entries of its bin.
     """
@@ -97,12 +97,12 @@ def reliability_picture(truth: LabelMatrix, probabilities: RowsByLabels | None) 
 
 
 def evenly(count: int, most: int) -> Array:
-    """Choose at most so many of a count of things, at even steps."""
+    """Choose at most ``most`` of ``count`` things, at even steps."""
     return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.intp))
 
 
 def _bars(left: float, scale: float, bars: Iterable[tuple[str, str, str, float, str]], **more: Any) -> Drawn:
-    """Place a bar a line: its name on the left, its words, a kind, a value, and what it says at length."""
+    """Place one bar per line: its name on the left, its text, a kind, a value, and a longer text."""
     drawn = []
     for k, (name, words, kind, value, whole) in enumerate(bars):
         place = {"y": _TOP + k * _BAR, "width": round(scale * value, 1)}
@@ -112,7 +112,7 @@ def _bars(left: float, scale: float, bars: Iterable[tuple[str, str, str, float, 
 
 
 def _ranked_picture(shown: Array, numbers: LabelNumbers, names: list[str]) -> Drawn:
-    """Draw a bar a label from the lowest to the highest F1 score, its name along it where that has room."""
+    """Place one bar per label in ascending order of F1 score, with names where they fit."""
     kept, counts = shown[evenly(len(shown), _MOST_BARS)].tolist(), numbers.positive[shown]
     longest = max(letters_across(names[label]) for label in kept)
     left = float(_PHONE_LETTER * min(longest, _LONGEST_NAME) + 2 * _MARGIN)
@@ -126,7 +126,7 @@ def _ranked_picture(shown: Array, numbers: LabelNumbers, names: list[str]) -> Dr
 
 
 def combination_picture(found: Any) -> Drawn | None:
-    """Draw a bar a member of an automatic model, and one of the combination; None where there is none."""
+    """Place one bar per member of an automatic model, and one of the combination; None for other models."""
     if found is None:
         return None
     bars = []
@@ -152,7 +152,7 @@ def _down(f1: Array) -> list[float]:
 
 
 def _round_counts(low: int, high: int) -> list[int]:
-    """Return numbers for the axis: powers of ten, or finer ones where these are few."""
+    """Return ticks of the axis: powers of ten, or finer ones if these are few."""
     for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
         powers = range(int(math.log10(low)), int(math.log10(high)) + 1)
         chosen = [round(step * 10**power) for power in powers for step in steps]
@@ -170,9 +170,9 @@ def _running_median(x: list[float], y: list[float]) -> list[tuple[float, float]]
 
 
 def correlation_picture(correlations: LabelsByLabels, names: list[str]) -> Drawn:
-    """Choose the labels that are most related, put these beside each other, and place what is not 0.
+    """Place the correlations of the most related labels, clustered.
 
-    The strongest colour is that of the largest correlation between different labels.
+    The strongest color is that of the largest correlation between different labels.
     """
     related = (correlations**2).sum(axis=1).round(_DECIMALS)
     chosen = np.sort(np.argsort(-related, kind="stable")[:_MOST_SHOWN])
@@ -187,15 +187,15 @@ def correlation_picture(correlations: LabelsByLabels, names: list[str]) -> Drawn
 
 
 def graph_picture(graph: CliqueGraph, names: list[str]) -> Drawn | None:
-    """Place the strongest cliques; None where there are none, or networkx is not installed.
+    """Place the strongest cliques; None without cliques or networkx.
 
-    Cliques of more than two labels have a point of their own, a hub.
+    Cliques of more than two labels are points, hubs.
     """
     if not graph.n_cliques:
         return None
     try:
         drawing = graph_drawing(strongest(graph, _MOST_CLIQUES), names)
-    except ImportError:  # the table beside the picture says the same
+    except ImportError:  # the table next to the plot has the same content
         return None
     width, height = drawing.size + 2 * _GRAPH_MARGIN
     x, y = (drawing.places + _GRAPH_MARGIN).round(1).T
@@ -230,7 +230,7 @@ def _lines(drawing: GraphDrawing, places: list[tuple[float, float]], names: list
 
 
 def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> Drawn | None:
-    """Place the nodes, each under its rarest parent, the tallest of many; None where there are no levels."""
+    """Place the nodes, each under its rarest parent, the tallest of many; None without levels."""
     if max(node.depth for node in nodes) == 0:
         return None
     tree = rarest_parents(taxonomy, _rows_of(nodes))
@@ -258,9 +258,9 @@ def _rows_of(nodes: list[NodeNumbers]) -> Floats:
 
 
 class Branch(NamedTuple):
-    """A node with those below it.
+    """A node with its descendants.
 
-    others: its other parents, under which it does not stand.
+    others: its other parents.
     """
 
     node: NodeNumbers
@@ -275,7 +275,7 @@ def tree_branches(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> list[Branch]:
     tree = rarest_parents(taxonomy, _rows_of(nodes))
     of_name = {node.name: node for node in nodes}
     found: dict[str, Branch] = {}
-    for name in reversed(tree.nodes):  # those below first
+    for name in reversed(tree.nodes):  # descendants first
         below = sorted((found[child] for child in tree.children(name)), key=_most_missed)
         others = [up for up in taxonomy.parents.get(name, ()) if up not in tree.parents[name]]
         found[name] = Branch(of_name[name], below, others)
@@ -287,7 +287,7 @@ def _most_missed(branch: Branch) -> tuple[float, float, str]:
 
 
 def _cell(node: NodeNumbers, name: str, box: Array) -> Drawn:
-    """Place a node with its name, as far as it has room, and the share that was predicted elsewhere."""
+    """Place a node with its name, if it fits, and the share that was predicted elsewhere."""
     text, (x, y, width, height) = "", (round(float(part), 1) for part in box)
     if box[3] >= _LINE:
         letters = int(box[2] / _LETTER * len(name) / max(1.0, letters_across(name))) - 1

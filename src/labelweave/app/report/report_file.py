@@ -1,7 +1,7 @@
-"""From a fitted model and labelled rows to one HTML page with nothing outside it.
+"""From a fitted model and labeled rows to one self-contained HTML page.
 
-Jinja escapes every name, text and number.  The page's policy forbids all requests, and all scripts but its
-own, whose digest it names; without scripts only sorting and filtering are gone.
+Jinja escapes every name, text and number.  The page's content security policy forbids all requests, and all
+scripts but its own, given by digest; without scripts only sorting and filtering are lost.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from labelweave.model_files.safe_file import replacing_file
 @checked
 @dataclass(frozen=True)
 class ReportOptions:
-    """What a report says besides, and how much of it.
+    """The texts and the extent of a report.
 
     Parameters
     ----------
@@ -66,18 +66,18 @@ class ReportOptions:
     facts : mapping of str to str, default={}
         Further facts about model and data, such as the names of their files.
     weakest : int, default=20
-        The most weak labels to look into.
+        The largest number of weak labels to analyze.
     examples : int, default=6
-        The most rows to show with all their labels.
+        The largest number of rows to show with all their labels.
     unknown_labels : {"missed", "ignore", "raise"}, default="missed"
-        What to do with labels or classes that the model does not know; those that are missed are named.
+        How to treat labels or classes that the model lacks; missed ones are listed.
     sample_weight : array-like of shape (n,) or None, default=None
         Non-negative weights of the rows, in all metrics but those of single labels.
 
     Raises
     ------
     ValueError
-        If a number is negative, or ``unknown_labels`` something else.
+        If a number is negative, or ``unknown_labels`` is invalid.
     """
 
     title: str = "Model report"
@@ -92,7 +92,7 @@ class ReportOptions:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be 0 or more.")
         if self.unknown_labels not in ("missed", "ignore", "raise"):
-            raise ValueError(f"unknown_labels is {self.unknown_labels!r}; it is 'missed', 'ignore', 'raise'.")
+            raise ValueError(f"unknown_labels is {self.unknown_labels!r}; use 'missed', 'ignore' or 'raise'.")
 
 
 def rendered(content: Mapping[str, Any]) -> str:
@@ -115,7 +115,7 @@ def _environment() -> Environment:
     return environment
 
 
-_MOST_LINES = 10_000  # of the table of all labels
+_MOST_LINES = 10_000  # in the table of all labels
 _FREQUENT = 12
 
 
@@ -125,38 +125,38 @@ def write_report(
     row_names: Sequence[Any] | npt.NDArray[Any] | None = None, options: ReportOptions | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> None:  # fmt: skip
-    """Write one HTML file about a fitted model and how well it does on labelled rows.
+    """Write one HTML file about a fitted model and its quality on labeled rows.
 
-    The file needs no other one, no network and no scripts.  It begins with a verdict and the metrics, with
-    intervals and beside who always predicts the most frequent labels; says which labels are weak and why,
-    what the model holds about its labels, shows rows with what pushed their labels up or down (for scores
-    that are sums over features, exactly), and ends with what the model is, and its certificate.
+    The file is self-contained, without network access and scripts.  It starts with a verdict and the metrics,
+    with intervals and a baseline that always predicts the most frequent labels; explains weak labels and
+    label structures, shows rows with what raised or lowered their labels' scores (exactly, for scores that
+    are sums over features), and ends with the model, and its certificate.
 
     Parameters
     ----------
     model : classifier, TableModel or Pipeline
-        A fitted classifier of this library, one of its wrappers that decide, a model of table rows, or
-        scikit-learn's pipeline with one of these as its last step.
+        A fitted classifier of this library, a meta-classifier around one, a model of table rows, or a
+        scikit-learn pipeline with one of these as its last step.
     X : {array-like, sparse matrix, DataFrame, list of str} of n rows
-        What the model takes.
+        The input of the model.
     y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-        The labels, matched by name where they have names, NaN where not observed; or one class a row, None or
-        NaN where not known.  What is not known is never counted.
+        The labels, matched by name where they have names, NaN where not observed; or one class per row, None
+        or NaN where unknown.  Unobserved values are never counted.
     path : path-like
         The file, replaced only once the new one is complete.
     row_names : sequence of length n or None, default=None
-        What the rows are called; by default a frame's index, else numbers from 0.
+        The names of the rows; by default a DataFrame's index, else numbers from 0.
     options : ReportOptions or None, default=None
         Title, further facts, and how many weak labels and rows to show.
     on_progress : callable or None, default=None
-        Called with a few words whenever a part is done.
+        Called with a short text after every step.
 
     Raises
     ------
     TypeError
-        If the model is no fitted classifier of this library.
+        If the model is not a fitted classifier of this library.
     ValueError
-        If there are no rows or no labels, or they do not fit to the model.
+        If there are no rows or no labels, or they do not match the model.
 
     Examples
     --------
@@ -179,19 +179,19 @@ def write_report(
     truth = measured.outcomes.truth
     if not truth.positives.nnz:
         raise ValueError(
-            f"None of the {len(truth)} rows has a label; a report compares predictions with labels, so give "
-            "data that have some."
+            f"None of the {len(truth)} rows has a label; a report compares predictions with labels, so pass "
+            "data with labels."
         )
-    tell("looking into weak labels")
+    tell("analyzing weak labels")
     numbers = label_numbers(measured.outcomes, measured.probabilities)
     content = _performance(rows, measured, numbers, options) | _structure(rows, measured, numbers)
-    tell("looking for wrong labels")
+    tell("looking for label errors")
     content["suspects"] = suspects(rows, measured, content["structure"])
     tell("writing")
     facts = dict(options.facts) | _model_lines(model, content["structure"])
     html = rendered(content | {"title": options.title, "facts": facts})
     with replacing_file(path) as file:
-        file.write(html.encode(errors="backslashreplace"))  # names of files may have bytes that are no text
+        file.write(html.encode(errors="backslashreplace"))  # file names may contain bytes that are not text
 
 
 def _performance(
@@ -249,10 +249,10 @@ def _model_lines(model: Any, structure: LabelStructure) -> dict[str, str]:
     lines = {
         "model": " around ".join(facts.names),
         **decision_lines(facts, "changed"),
-        "other than by default": parameter_words(facts.parameters, facts.changed),
+        "changed parameters": parameter_words(facts.parameters, facts.changed),
         **origin_lines(facts),
         **label_lines(facts),
-        "a priori": "" if covariance is None else f"labels vary together ({covariance.kind})",
+        "a priori": "" if covariance is None else f"label covariance ({covariance.kind})",
         **fact_lines(facts),
         "certificate": certificate_words(facts),
         "written by": f"labelweave {labelweave.__version__}",

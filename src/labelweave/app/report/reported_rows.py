@@ -1,4 +1,4 @@
-"""The rows a report is about, as a person reads them, and what a model predicts on them beside the truth."""
+"""The rows of a report as users read them, and the model's predictions next to the truth."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from labelweave.foundation.arrays import checked_csr, numbers_of, panels
 from labelweave.foundation.frames import as_pandas
 from labelweave.labels import LabelMatrix
 
-SEARCHED = 64  # best labels of a row that are searched for
-MOST_SCORES = 16_000_000  # of all labels, beyond which they are
+SEARCHED = 64  # best labels to search for per row
+MOST_SCORES = 16_000_000  # with more scores, only the best labels are searched
 _FEW_LABELS, _ROWS_AT_ONCE = 1000, 1000
 _LONGEST_CELL = 600
-_MOST_COLUMNS = 12  # of a frame that goes into a pipeline
+_MOST_COLUMNS = 12  # of a pipeline's DataFrame
 
 
 @dataclass(frozen=True)
 class ReportedRows:
-    """A classifier of the library, perhaps in a wrapper that decides, rows (n, d) in its features, and names.
+    """A classifier of the library, perhaps in a meta-classifier, rows (n, d) in its features, and names.
 
     frame: the table that the features were made from.
-    columns: those of its columns that are shown.
-    text_columns: columns of text, of which features ``column:word`` were made.
-    weights (n,): what rows count in metrics; None where each counts once.
+    columns: its visible columns.
+    text_columns: text columns, with features ``column:word``.
+    weights (n,): sample weights of metrics; None for equal ones.
     """
 
     classifier: Any
@@ -60,23 +60,23 @@ class ReportedRows:
         return bool(self.classifier._form.kind != "labels")
 
     def cells(self, row: int) -> list[tuple[str, str]]:
-        """Return the columns that features were made from with their contents, long ones cut."""
+        """Return the columns that features were made from with their contents, shortened."""
         if self.frame is None:
             return []
         part = self.frame.iloc[[row]]
-        cells = [part[column] for column in self.columns]  # as one line, whole numbers would become fractions
+        cells = [part[column] for column in self.columns]  # selecting a row would convert integers to floats
         texts = ["" if cell.isna().iloc[0] else str(cell.iloc[0]) for cell in cells]
         cut = [text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} ..." for text in texts]
         return list(zip(self.columns, cut, strict=True))
 
 
 def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> ReportedRows:
-    """Turn what a user holds into rows of features, named by a frame's index or numbers if not as given."""
+    """Convert user input to rows of features, named as given, or by a DataFrame's index or numbers."""
     last, (classifier, _) = model[-1] if isinstance(model, Pipeline) else model, outer_classifier(model)
     if not all(hasattr(classifier, name) for name in ("label_names_", "_form", "decision_function")):
         raise TypeError(
-            f"A {type(last).__name__} was given; a report takes a fitted classifier of labelweave, one that "
-            "its TunedThresholdClassifier wraps, or a pipeline that ends in one."
+            f"A {type(last).__name__} was given; a report needs a fitted classifier of labelweave, one in "
+            "its TunedThresholdClassifier, or a pipeline that ends in one."
         )
     names = _row_names(X, row_names)
     if not names:
@@ -100,7 +100,7 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
 
 
 def _piped_rows(model: Pipeline, classifier: Any, X: Any, names: list[str]) -> ReportedRows:
-    """Take rows through the steps before the classifier; texts and frames are shown as they came."""
+    """Transform rows by the steps before the classifier; texts and DataFrames are shown as given."""
     own, features = feature_names(model), model[:-1].transform(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return ReportedRows(classifier, features, names, own, X, tuple(X.columns[:_MOST_COLUMNS]))
@@ -120,10 +120,10 @@ def _row_names(X: Any, row_names: Sequence[Any] | Array | None) -> list[str]:
         row_names = range(n_rows) if index is None or callable(index) else list(index)
     is_list = isinstance(row_names, Iterable) and not isinstance(row_names, (str, bytes))
     if not is_list or getattr(row_names, "ndim", 1) != 1:
-        raise ValueError(f"row_names is {shown(row_names)}; give a list of names, one a row.")
+        raise ValueError(f"row_names is {shown(row_names)}; pass a list of names, one per row.")
     names = [str(name) for name in row_names]
     if len(names) != n_rows:
-        raise ValueError(f"{len(names)} row names were given for {n_rows} rows; give one name a row.")
+        raise ValueError(f"{len(names)} row names were given for {n_rows} rows; pass one name per row.")
     return names
 
 
@@ -132,14 +132,14 @@ OnProgress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Truth and prediction of n rows and L labels, or of one class a row as labels.
+    """Truth and prediction of n rows and L labels, or of one class per row as labels.
 
     truth (n, L): named; unobserved entries are neither missed nor wrong.
-    scores: scores, or probabilities where the model has them; CSR of the best labels of each row where these
-        were searched for.
-    thresholds (L,): what the scores of predicted labels are above; None where that is not what predicts them.
+    scores: scores, or probabilities if the model has them; CSR of the best labels of each row if only
+        these were searched for.
+    thresholds (L,): lower bounds of predicted labels' scores; None if other rules predict.
     rows: the numbers of the rows in the data.
-    columns: the numbers of the labels in the model.
+    columns: the indices of the labels in the model.
     Shapes: predicted (n, L).
     """
 
@@ -157,11 +157,11 @@ class Outcomes:
 
     @property
     def is_searched(self) -> bool:
-        """Whether scores are known of the best labels alone."""
+        """Whether only the scores of the best labels are available."""
         return bool(sp.issparse(self.scores))
 
     def scores_of(self, labels: Any) -> Array:
-        """Return scores of labels, or of one; what was not found in a search is below all that was."""
+        """Return scores of labels, or of one; labels not found in a search score below all others."""
         table = self.scores[:, labels]
         if not self.is_searched:
             return np.asarray(table)
@@ -172,7 +172,7 @@ class Outcomes:
         return filled
 
     def highest_score(self, label: int) -> float:
-        """Return the highest score of a label where it is observed; NaN where a search found none there."""
+        """Return the highest score of a label where it is observed; NaN if a search found none."""
         observed, column = self.truth.observed, self.scores[:, [label]]
         column = column if observed is None else column[observed[:, [label]].nonzero()[0]]
         found = column.data if self.is_searched else column
@@ -198,27 +198,27 @@ class Outcomes:
 
     @cached_property
     def expected_missed(self) -> sp.csr_array:
-        """How much every entry counts as missed: 1, or the probability that it is positive."""
+        """The weight of every entry as missed: 1, or the probability that it is positive."""
         expected = self.truth.expected_positives.astype(np.float64)
         return sp.csr_array(expected - expected.multiply(self.predicted))
 
     @cached_property
     def expected_wrong(self) -> sp.csr_array:
-        """How much every entry counts as predicted wrongly: 1, or the probability that it is negative."""
+        """The weight of every entry as wrongly predicted: 1, or the probability that it is negative."""
         return sp.csr_array(self.counted - self.truth.expected_positives.multiply(self.predicted))
 
 
 def _ones(matrix: Any) -> sp.csr_array:
-    """Keep where a matrix is not 0, in whole numbers that can be added up."""
+    """Return the nonzero pattern of a matrix, as integers for sums."""
     found = sp.csr_array(matrix != 0).astype(np.int64)
     found.sort_indices()
     return found
 
 
 def all_labels(rows: ReportedRows, columns: Array, on_progress: OnProgress) -> Shown:
-    """Score and predict rows of many labels a block at a time, for some labels.
+    """Score and predict rows of many labels in blocks, for some labels.
 
-    Of a large table from a model that searches for labels, the numbers are those of the best labels of a row.
+    A large table from a model with label search has only the numbers of the best labels per row.
     """
     n_labels, searches = len(rows.label_names), getattr(rows.classifier, "_searches", lambda k: False)
     if n_labels > _FEW_LABELS and len(rows) * n_labels > MOST_SCORES and searches(SEARCHED):
@@ -250,7 +250,7 @@ def _searched_labels(rows: ReportedRows, columns: Array, on_progress: OnProgress
 
 
 def all_scores(rows: ReportedRows, response: str, on_progress: OnProgress) -> Array:
-    """Score the classes of rows with one each a block at a time: shape (n, k)."""
+    """Score the classes of rows with one class each, in blocks: shape (n, k)."""
     is_binary, blocks, done = rows.classifier._form.kind == "binary", list[Array](), 0
     n_columns = 2 if is_binary and response == "predict_proba" else 1 if is_binary else len(rows.label_names)
     for block in score_blocks(rows.classifier, rows.X, n_columns, response):

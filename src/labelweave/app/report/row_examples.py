@@ -1,4 +1,4 @@
-"""Rows to look at, and what each of their features adds to the score of a label."""
+"""Example rows, and the contributions of their features to the score of a label."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import filled
 from labelweave.foundation.array_types import Array
 
-_ROUNDING = 1e-5  # of models that keep weights in single precision
+_ROUNDING = 1e-5  # of models with weights in single precision
 _CERTAIN = 1e-12
 _PARTS = 5  # of each sign
 _MOST_LABELS = 6
@@ -35,24 +35,24 @@ _WORD = re.compile(r"(\w\w+)")
 
 
 class Contribution(NamedTuple):
-    """What one feature adds to a score: its value, as the kernel takes it, times the weight."""
+    """The contribution of one feature to a score: its value, as the kernel takes it, times the weight."""
 
     feature: int
     amount: float
 
 
 class Explanation(NamedTuple):
-    """How far a label is above its threshold, as a sum.
+    """The margin of a label over its threshold, as a sum.
 
     ``margin = intercept + sum of contributions + others + calibration - threshold``
 
-    margin: of probabilities in log-odds; positive where the label is predicted.
-    intercept: what is the same for all rows.
-    contributions: of all features that the row has, the largest absolute amounts first.
-    others: what comes from other labels, in a model that scores them together, and from members of a
-        combination that are not linear; otherwise 0.
-    calibration: log-odds of the probability less the score that it was made of; otherwise 0.
-    threshold: of log-odds or scores; 0 where no threshold decides.
+    margin: of probabilities in log-odds; positive if the label is predicted.
+    intercept: the part common to all rows.
+    contributions: of all nonzero features of the row, the largest absolute amounts first.
+    others: the part of other labels, in a model that scores them together, and of nonlinear members of a
+        combination; otherwise 0.
+    calibration: log-odds of the probability minus the score that it was computed from; otherwise 0.
+    threshold: of log-odds or scores; 0 if no threshold decides.
     """
 
     margin: float
@@ -64,7 +64,7 @@ class Explanation(NamedTuple):
 
 
 class LinearScores:
-    """The decisions of a fitted model, taken apart by the weights of the classifier that scores."""
+    """Decisions of a fitted model, decomposed by the weights of the scoring classifier."""
 
     def __init__(self, classifier: Any) -> None:
         self.classifier = innermost(classifier)
@@ -72,7 +72,7 @@ class LinearScores:
 
     @property
     def why_not(self) -> str | None:
-        """Why scores cannot be taken apart, in a sentence; None if they can."""
+        """The reason why scores cannot be decomposed, as a sentence; None if they can."""
         inner, kind = self.classifier, type(self.classifier).__name__
         if self._linear_sum is not None or self.members:
             return None
@@ -82,7 +82,7 @@ class LinearScores:
                 "features have no contributions that add up to a score."
             )
         if not (hasattr(inner, "feature_factors_") or hasattr(inner, "coef_")):
-            return f"{kind} keeps no weights of features, so their contributions are not available."
+            return f"{kind} stores no weights of features, so their contributions are not available."
         kernel, width = getattr(inner, "kernel_", None), inner.n_features_in_
         if isinstance(kernel, Kernel) and explicit_width(kernel, width) != width:
             return f"The weights of this {kind} are of its kernel's explicit features, such as leaves."
@@ -90,7 +90,7 @@ class LinearScores:
 
     @cached_property
     def members(self) -> dict[str, tuple[LinearScores, Array]]:
-        """The linear members of a combination, by name, and by what a score (L,) of each counts in it."""
+        """The linear members of a combination, by name, with the weights of their scores, (L,)."""
         scorer, found = getattr(self.classifier, "scorer_", None), dict[str, tuple[LinearScores, Array]]()
         if not isinstance(scorer, CombinedScorer):
             return found
@@ -106,12 +106,12 @@ class LinearScores:
 
     @property
     def others(self) -> str:
-        """What a score has beside the features' contributions and constants, in words."""
-        return "members that are not linear, and the other labels" if self.members else "the other labels"
+        """The parts of a score other than the features' contributions and constants, in words."""
+        return "nonlinear members, and the other labels" if self.members else "the other labels"
 
     @cached_property
     def _linear_sum(self) -> tuple[Kernel, list[tuple[KernelExpansion, Any]]] | None:
-        """The one kernel of a sum over training rows that is linear in its features, with these a term."""
+        """The single linear kernel of a sum over training rows, with its expansion per term."""
         scorer = getattr(self.classifier, "scorer_", None)
         if not isinstance(scorer, KernelScorer) or scorer.support_vectors is None or not scorer.terms:
             return None
@@ -127,13 +127,13 @@ class LinearScores:
         return None if kernel is None else (kernel, terms)
 
     def explain(self, row: Any, label: int, number: float, threshold: float | None) -> Explanation:
-        """Take the decision about a label of one row (1, d) apart.
+        """Decompose the decision about a label of one row (1, d).
 
-        number: the probability or score that the model gives.
-        threshold: of that; None where no threshold decides.
+        number: the model's probability or score.
+        threshold: of this number; None if no threshold decides.
         """
         column, sign = label, 1.0
-        if self.classifier._form.kind == "binary":  # the first class has the second's weights, turned
+        if self.classifier._form.kind == "binary":  # the first class has the second's weights, negated
             column, sign = 0, 1.0 if label == 1 else -1.0
         places, values = self._features(row)
         amounts = sign * values * self._weights(column, places)
@@ -159,7 +159,7 @@ class LinearScores:
         return Explanation(own + others + calibration - taken, intercept, parts, others, calibration, taken)
 
     def _features(self, row: Any) -> tuple[Array, Array]:
-        """Return the numbers and values of the features that a row has."""
+        """Return the indices and values of a row's nonzero features."""
         if (means := getattr(self.classifier, "feature_means_", None)) is not None:
             row = filled(row if sp.issparse(row) else np.asarray(row, np.float64), means)
         features = FeatureMatrix(row).astype(np.float64)
@@ -196,14 +196,14 @@ class LinearScores:
 
 
 class RowExamples:
-    """Rows as the page shows them."""
+    """Example rows for the page."""
 
     def __init__(self, rows: ReportedRows, outcomes: Outcomes) -> None:
         self.rows, self.outcomes = rows, outcomes
         self.linear, self._scored = LinearScores(rows.classifier), dict[int, Array]()
 
     def of_label(self, label: int) -> list[Shown]:
-        """Show the row where a label was missed by most, and the one where it was wrong by most."""
+        """Show the row where a label was missed by the largest margin, and the one where it was worst."""
         scores, found = self.outcomes.scores_of(label), []
         for errors, sign in ((self.outcomes.missed, 1.0), (self.outcomes.wrong, -1.0)):
             places = errors[:, [label]].nonzero()[0]
@@ -212,7 +212,7 @@ class RowExamples:
         return found
 
     def across(self, count: int) -> list[Shown]:
-        """Show rows from the one with most errors to one with fewest, at even steps."""
+        """Show rows from the one with most errors to the one with fewest, at even steps."""
         parts = (self.outcomes.missed, self.outcomes.wrong, self.outcomes.hits)
         missed, wrong, hits = (np.diff(part.indptr) for part in parts)
         order = np.lexsort((-hits, -(missed + wrong)))
@@ -229,7 +229,7 @@ class RowExamples:
         return self._scored[row]
 
     def _labels_of(self, row: int) -> list[int]:
-        """List labels of a row: errors first, then hits, by score."""
+        """Return labels of a row: errors first, then hits, by score."""
         parts = (self.outcomes.missed, self.outcomes.wrong, self.outcomes.hits)
         missed, wrong, hits = (part[[row]].indices for part in parts)
         labels = np.concatenate([missed, wrong, hits])
@@ -238,7 +238,7 @@ class RowExamples:
         return [int(label) for label in labels[order][:_MOST_LABELS]]
 
     def _example(self, row: int, labels: list[int]) -> Shown:
-        """Show a row: texts in pieces that pushed a single label or not, all labels, and why some."""
+        """Return a row's data: texts with highlighted words of a single label, labels, and explanations."""
         number, outcomes = int(self.outcomes.rows[row]), self.outcomes
         explained: list[Explanation | None] = [None] * len(labels)
         if self.linear.why_not is None:
@@ -265,7 +265,7 @@ class RowExamples:
         return [(self.outcomes.names[label], word if label in bad else "") for label in every]
 
     def _label(self, row: int, label: int, explained: Explanation | None) -> Shown:
-        """Judge a label of a row, with the sum that decided it where that can be taken apart."""
+        """Return a label of a row with its outcome, and the sum of its score if it can be decomposed."""
         words = {"found": self.outcomes.hits, "missed": self.outcomes.missed, "wrong": self.outcomes.wrong}
         limits = self.outcomes.thresholds
         return Shown(
@@ -278,9 +278,9 @@ class RowExamples:
         )
 
     def _parts(self, explained: Explanation) -> list[Shown]:
-        """Write a score as lines: the strongest features for and against, all others, and the constants.
+        """Return a score as lines: the strongest features for and against, all others, and the constants.
 
-        Their widths are in per cent of the longest.
+        Their widths are in percent of the longest.
         """
         shown = _strongest(explained)
         rest = [part.amount for part in explained.contributions if part.amount and part not in shown]
@@ -291,7 +291,7 @@ class RowExamples:
         lines += [("intercept", explained.intercept, False)]
         beyond = "the other classes" if self.rows.has_classes else "calibration"
         lines += [(beyond, explained.calibration, False)] if explained.calibration else []
-        lines += [("less the threshold", -explained.threshold, False)] if explained.threshold else []
+        lines += [("minus the threshold", -explained.threshold, False)] if explained.threshold else []
         longest = max(abs(amount) for _, amount, _ in lines) or 1.0
         return [
             Shown(name=name, amount=amount, width=100 * abs(amount) / longest, is_feature=is_feature)
@@ -307,7 +307,7 @@ class RowExamples:
         return name.removeprefix(f"{columns[0]}:") if len(columns) == 1 else name
 
     def _pieces(self, column: str, text: str, explained: Explanation | None) -> list[tuple[str, str]]:
-        """Cut a text at the words of features that pushed the label up or down."""
+        """Split a text at the words of features that raised or lowered the label's score."""
         names = self.rows.feature_names
         if column not in self.rows.text_columns or explained is None or names is None:
             return [(text, "")]
@@ -317,12 +317,12 @@ class RowExamples:
 
 
 def _log_odds(probability: float) -> float:
-    """Return finite log-odds, of probabilities that are 0 or 1 too."""
+    """Return finite log-odds, also of probabilities 0 and 1."""
     return float(logit(np.clip(probability, _CERTAIN, 1 - _CERTAIN)))
 
 
 def _strongest(explained: Explanation) -> list[Contribution]:
-    """Choose the features that push most: up, the strongest first, then down, the strongest last."""
+    """Return the strongest features: positive ones in descending order, then negative ones."""
     ordered = explained.contributions
     up = [part for part in ordered if part.amount > 0][:_PARTS]
     return up + [part for part in ordered if part.amount < 0][:_PARTS][::-1]

@@ -1,4 +1,4 @@
-"""Labels that a model does badly on, why, what stands where they were missed, and which may be wrong."""
+"""Weak labels of a model, the reasons, the labels predicted instead, and probable label errors."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _WELL_RANKED = 0.85
 _BADLY_RANKED = 0.7
 _WORTH_SAYING = 0.05
 _OFTEN = 0.25
-_MOST_ENTRIES = 2_000_000  # of rows by labels that are looked at
+_MOST_ENTRIES = 2_000_000  # rows times labels to check for label errors
 _FEWEST_ROWS, _MOST_SUSPECTS = 50, 12
-_LEAST = 0.5  # probability that an entry is wrong
+_LEAST = 0.5  # probability of error of listed entries
 
 
 class Companion(NamedTuple):
-    """Another label, and in how many of the rows it stands, of what is known by probabilities the mean."""
+    """Another label, and its number of rows, or expected number for probabilities."""
 
     name: str
     n_rows: float
 
 
 def companions(outcomes: Outcomes, labels: list[int]) -> list[SimpleNamespace]:
-    """Find the labels that stand beside errors.
+    """Return the labels that co-occur with errors.
 
-    ``instead``: where one was missed: what was predicted wrongly, the most frequent first; ``there``: where
-    it was predicted wrongly: what is true, those first that are there most often above what they usually are.
+    ``instead``: wrongly predicted where the label was missed, the most frequent first; ``there``: true where
+    it was predicted wrongly, those first that exceed their usual frequency most.
     """
     truth, names, wrong = outcomes.truth, outcomes.names, outcomes.expected_wrong
     positives = truth.expected_positives.astype(np.float64)
@@ -56,14 +56,14 @@ def companions(outcomes: Outcomes, labels: list[int]) -> list[SimpleNamespace]:
 
 
 def _best(counts: sp.csr_array, names: list[str], expected: Array, label: int) -> list[Companion]:
-    # equal ones by number, however a sparse product orders them
+    # ties by number, since the order of sparse products varies
     order = np.lexsort((counts.indices, expected[counts.indices] - counts.data))
     order = order[counts.indices[order] != label][:_MOST]
     return [Companion(names[counts.indices[k]], float(counts.data[k])) for k in order]
 
 
 def chief_confusions(outcomes: Outcomes) -> list[Companion | None]:
-    """Find for every label what is most often predicted wrongly where it was missed, if anything."""
+    """Return for every label the most frequent wrong prediction where it was missed, if any."""
     counts, names = sp.csr_array(outcomes.expected_missed.T @ outcomes.expected_wrong), outcomes.names
     rows = np.repeat(np.arange(len(names)), np.diff(counts.indptr))
     order = np.lexsort((counts.indices, -counts.data, rows))[counts.indptr[:-1][np.diff(counts.indptr) > 0]]
@@ -76,7 +76,7 @@ def chief_confusions(outcomes: Outcomes) -> list[Companion | None]:
 def weak_labels(
     outcomes: Outcomes, numbers: LabelNumbers, labels: list[int], has_classes: bool
 ) -> list[SimpleNamespace]:
-    """Look into weak labels: their numbers and names, what seems to be wrong, what stands beside errors."""
+    """Analyze weak labels: numbers and names, probable causes, co-occurring labels."""
     if not labels:
         return []
     best = [(np.nan, np.nan)] * len(labels) if has_classes else _best_f1(outcomes, labels)
@@ -92,7 +92,7 @@ def weak_labels(
 
 
 def _best_f1(outcomes: Outcomes, labels: list[int]) -> list[tuple[float, float]]:
-    """Find the threshold that would be best on these rows, and its F1 score."""
+    """Return the best threshold on these rows, and its F1 score."""
     truth, scores = outcomes.truth.select_labels(labels), outcomes.scores_of(labels)
     thresholds = choose_thresholds(truth, scores, "macro_f1").thresholds
     predicted = sp.csr_array((scores > thresholds).astype(np.int8))
@@ -106,12 +106,12 @@ def _counts(outcomes: Outcomes, numbers: LabelNumbers, label: int, has_classes: 
     said = []
     if counts[0] < _FEW_ROWS:
         rows = f"Only {positive} row{' has' if positive == '1' else 's have'} it here"
-        said.append(f"{rows}, so these numbers are rough.")
+        said.append(f"{rows}, so these numbers are imprecise.")
     if not counts[1]:
         said.append(_never_predicted(outcomes, label, has_classes))
     elif not numbers.hits[label]:
         said.append(
-            f"It is never found: all {positive} rows that have it are missed, {predicted} others get it."
+            f"It is never found: all {positive} rows with it are missed, {predicted} others are predicted."
         )
     elif counts[2] > counts[3]:
         said.append(f"Mostly it is missed: {missed} of the {positive} rows that have it.")
@@ -123,7 +123,7 @@ def _counts(outcomes: Outcomes, numbers: LabelNumbers, label: int, has_classes: 
 def _never_predicted(outcomes: Outcomes, label: int, has_classes: bool) -> str:
     highest = outcomes.highest_score(label)
     if np.isnan(highest):
-        return f"It is never predicted, and among the {SEARCHED} best labels of no row where it is known."
+        return f"It is never predicted, and never among the {SEARCHED} best labels of a row with known value."
     limit = None if outcomes.thresholds is None else outcomes.thresholds[label]
     needed = "" if has_classes or limit is None else f"; it is predicted above {_number(limit)}"
     return f"It is never predicted: its highest {outcomes.number} is {_number(highest)}{needed}."
@@ -132,10 +132,10 @@ def _never_predicted(outcomes: Outcomes, label: int, has_classes: bool) -> str:
 def _ranking(
     numbers: LabelNumbers, label: int, threshold: float, f1: float, limit: float | None
 ) -> list[str]:
-    """Say whether its scores or its threshold, the limit, are to blame."""
+    """Attribute errors to scores or to the threshold, the limit."""
     auc = numbers.auc[label]
     if auc < _BADLY_RANKED:
-        return [f"Its scores hardly tell its rows from others (AUC {auc:.2f}, 0.5 is chance)."]
+        return [f"Its scores hardly separate its rows from others (AUC {auc:.2f}, 0.5 is chance)."]
     if not f1 > numbers.f1[label] + _WORTH_SAYING:
         return []
     if np.isnan(auc):
@@ -150,7 +150,7 @@ def _confusions(numbers: LabelNumbers, label: int, beside: SimpleNamespace, has_
     if not beside.instead or beside.instead[0].n_rows < max(2, _OFTEN * missed):
         return []
     name, count = beside.instead[0]
-    how = "it is taken for" if has_classes else "where it is missed, the model wrongly says"
+    how = "it is confused with" if has_classes else "where it is missed, the model wrongly predicts"
     return [f"In {count_words(count)} of {count_words(missed)} rows {how} {name}."]
 
 
@@ -159,10 +159,10 @@ def _number(value: float) -> str:
 
 
 def suspects(rows: ReportedRows, measured: Measured, structure: LabelStructure) -> list[SimpleNamespace]:
-    """Return the entries that are more likely wrong than right, the likeliest first, and why.
+    """Return the entries that are more likely wrong than right, the most likely first, and why.
 
-    None are looked for where rows have one class, or are few, make more than two million entries, or have
-    scores of their best labels alone.
+    None are returned for one class per row, few rows, more than two million entries, or scores of only the
+    best labels.
     """
     outcomes, truth = measured.outcomes, measured.outcomes.truth
     if rows.has_classes or outcomes.is_searched or len(truth) < _FEWEST_ROWS:

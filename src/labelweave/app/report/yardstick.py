@@ -1,7 +1,7 @@
-"""What a model's numbers are worth: a baseline that looks at no features, intervals, a verdict in words.
+"""References for a model's metrics: a baseline without features, intervals, a verdict in words.
 
-Intervals are two standard errors to both sides, from 50 bootstrap draws of rows; of tables that are large
-from smaller draws of m of n rows, whose errors are scaled by sqrt(m / n) (Bickel, Götze and van Zwet,
+Intervals are two standard errors to both sides, from 50 bootstrap draws of rows; for large tables
+from smaller draws of m of n rows, with errors scaled by sqrt(m / n) (Bickel, Götze and van Zwet,
 "Resampling fewer than n observations", Statistica Sinica 7, 1997).
 """
 
@@ -33,21 +33,21 @@ _SMALL, _LARGE = 0.1, 10.0
 
 
 class Interval(NamedTuple):
-    """From where to where a measure lies with 95 % confidence."""
+    """The 95 % confidence interval of a metric."""
 
     low: float
     high: float
 
     @property
     def digits(self) -> int:
-        """The decimals that tell the ends apart."""
+        """The number of decimals that distinguish the ends."""
         return 4 if self.high < _SMALL else 3 if self.high < _LARGE else 1
 
 
 def baseline_metrics(measured: Measured, taxonomy: Taxonomy | None) -> dict[str, float]:
-    """Measure who always predicts the same: the most frequent labels, as many as a row has, or class.
+    """Return the metrics of constant predictions: the most frequent labels, as many as the mean, or class.
 
-    The frequencies are those of the rows themselves, which a baseline from training rows would not beat.
+    Frequencies are those of the rows themselves, an upper bound for a baseline from training rows.
     """
     truth, names = measured.outcomes.truth, measured.outcomes.names
     frequencies = ratios(truth.positive_counts(), truth.observed_counts(), 0.0)
@@ -71,7 +71,7 @@ def baseline_metrics(measured: Measured, taxonomy: Taxonomy | None) -> dict[str,
 
 
 def _same_in_all_rows(values: Array, labels: Array, n_rows: int) -> sp.csr_array:
-    """Return the values of some labels, as a sparse table whose rows are all the same."""
+    """Return the values of some labels, as a sparse table with identical rows."""
     labels = np.sort(labels)
     ends = len(labels) * np.arange(n_rows + 1)
     parts = np.tile(values[labels], n_rows), np.tile(labels, n_rows), ends
@@ -79,13 +79,12 @@ def _same_in_all_rows(values: Array, labels: Array, n_rows: int) -> sp.csr_array
 
 
 def intervals(measured: Measured) -> dict[str, Interval]:
-    """Draw rows again and again, and see how much the metrics move."""
     n_rows, rng = measured.n_counted, np.random.default_rng(0)
     if n_rows < 2:
         return {}
     size = min(n_rows, max(_LEAST_ROWS, _ENTRIES_A_DRAW // max(1, len(measured.outcomes.names))))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a draw may lack all rows of a label
+        warnings.simplefilter("ignore")  # a draw may miss all rows of a label
         draws = [measured.metrics_of(rng.integers(0, n_rows, size)) for _ in range(_DRAWS)]
     found = {}
     for key in measured.metrics:
@@ -108,20 +107,20 @@ def verdict(
     if not has_classes and positive and predicted:
         found_share, right_share = hits / positive, hits / predicted
         said.append(f"It finds {found_share:.0%} of the labels that rows have.")
-        said.append(f"Of those that it predicts {right_share:.0%} are right.")
+        said.append(f"Of its predicted labels {right_share:.0%} are right.")
     there = numbers.positive > 0
     some, never = int(there.sum()), int((there & (numbers.hits == 0)).sum())
     if never:
         kinds, are = "classes" if has_classes else "labels", "is" if never == 1 else "are"
-        said.append(f"Of the {some} {kinds} that some row has, {never} {are} never found.")
+        said.append(f"Of the {some} {kinds} in these rows, {never} {are} never found.")
     error = measured.metrics.get("calibration_error")
     if error is not None:
         said.append(
-            f"Its probabilities above {CALIBRATION_FROM:g} are off by {error:.2f} on average from the share "
-            "that comes true."
+            f"Its probabilities above {CALIBRATION_FROM:g} differ by {error:.2f} on average from the "
+            "observed share."
         )
     if measured.n_counted < _FEW_ROWS:
-        said.append(f"All this is from {measured.n_counted} rows, so it is rough.")
+        said.append(f"These numbers are from only {measured.n_counted} rows, so they are imprecise.")
     return said
 
 

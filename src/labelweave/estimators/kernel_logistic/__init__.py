@@ -1,4 +1,4 @@
-"""Kernel logistic classification, its hyper-parameters given or learned."""
+"""Kernel logistic classification, with given or learned hyper-parameters."""
 
 from labelweave.estimators.kernel_logistic.classifier import KernelLogisticClassifier
 

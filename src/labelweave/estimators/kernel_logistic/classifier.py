@@ -1,7 +1,7 @@
 """Kernel logistic classification with structured labels and learned hyper-parameters.
 
 Seeger, "Cross-validation optimization for large scale structured classification kernel
-methods", Journal of Machine Learning Research 9 (2008).  The optimisation problem is stated
+methods", Journal of Machine Learning Research 9 (2008).  The optimization problem is stated
 in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameters in
 :mod:`labelweave.problems.hyperparameters.cross_validation`.
 """
@@ -64,154 +64,153 @@ from labelweave.solvers import SolverResult
 
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
 _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
-# the end of a search, hyper-parameters, and dual variables to start from
+# the result of a search, hyper-parameters, and dual variables to start from
 Found = tuple[LearnedParameters | None, Array, Array | None]
-_EXACT_STEPS, _WIDTH_WORK = 10, 3.0  # of a usual fit; products of a pair of rows for a feature's gradient
+_EXACT_STEPS, _WIDTH_WORK = 10, 3.0  # of a typical fit; products per pair of rows for one feature's gradient
 _NOTHING: tuple[Array | None, Array | None] = (None, None)  # hyper-parameters and dual variables
 
 
 @storable("KernelLogisticClassifier")
 class KernelLogisticClassifier(KernelProbabilities):
-    """Probabilities of related classes or labels from a kernel model whose kernels are learned.
+    """Probabilistic kernel classifier for related classes or labels, with learned kernels.
 
-    It minimises (Seeger 2008, equation 1)
+    It minimizes (Seeger 2008, equation 1)
 
     ``-sum_i w_i log P(y_i | u(x_i)) + 1/2 |u|^2``
 
-    over score functions u, one a class, in the reproducing kernel space of the prior ``sum_g K_g ⊗ R_g``.  P
-    is the softmax for one class a row and a product of logistic functions for many labels; what was not
-    observed adds nothing.  The hyper-parameters of the prior minimise the cross-validated loss (section 4).
+    over score functions u, one per class, in the reproducing kernel space of the prior ``sum_g K_g ⊗ R_g``.
+    P is the softmax for one class per row and a product of logistic functions for many labels; unobserved
+    labels add nothing.  The hyper-parameters of the prior minimize the cross-validated loss (section 4).
 
     Parameters
     ----------
     kernel : {"rbf", "ard", "linear", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
             callable, default="rbf"
-        The kernel between rows; its continuous parameters are learned, from where it stands.  "ard" is the
-        RBF kernel with a width for every feature, learned with a log-normal prior around one width, which few
-        rows do not leave far.  With
-        "precomputed" X is the kernel of all training rows in fit, of new and training rows elsewhere.
+        The kernel between rows; its continuous parameters are learned, starting from the given ones.  "ard"
+        is the RBF kernel with one width per feature, learned with a log-normal prior around a common width.
+        With "precomputed", X is the kernel of all training rows in fit, of new and training rows elsewhere.
     gamma : None, {"scale", "auto"} or float, default=None
-        Width of the RBF, polynomial and Laplacian kernels to start from.  None is
-        1 / (2 sum of the features' variances) (section 6.2); "scale" and "auto" are scikit-learn's.
+        Initial width of the RBF, polynomial and Laplacian kernels.  None is 1 / (2 sum of the features'
+        variances) (section 6.2); "scale" and "auto" are those of scikit-learn.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     scale : float, default=10.0
-        The factor v of the kernel, the prior variance of scores, which plays the part of C elsewhere.
-        Learned, it starts from here; on rows that separate the labels it has no upper end, and stops at the
-        search's bound.
+        The factor v of the kernel, the prior variance of scores, which acts like C elsewhere.  If it is
+        learned, this is the initial value; on rows that separate the labels it grows to the search's
+        bound.
     intercept_variance : float or "learn", default=1.0
-        The prior variance of the intercepts, which are independent of each other; a number is kept, 0
-        is for none.  "learn" starts at 1, and stays there with ``hyperparameters="fixed"``.
+        The prior variance of the intercepts, which are independent; a number is kept, 0 fits none.
+        "learn" starts at 1, and stays there with ``hyperparameters="fixed"``.
     taxonomy : Taxonomy, nested dict, list of pairs or paths, graph or None, default=None
-        A tree whose leaves are the classes: every node has a function, and a class adds up those on its path
-        (section 3).  y may name inner nodes too, for rows of which no more is known.  With many labels a row
-        (several leaves, or whole paths) each label named by a node, an inner one or not, has a logistic loss
-        and this prior, and nodes may have several parents.
+        A tree whose leaves are the classes: every node has a function, and a class sums the functions on its
+        path (section 3).  y may name inner nodes, for rows of which the leaf is unknown.  With many labels
+        per row (several leaves, or whole paths), each label named by any node has a logistic loss and this
+        prior, and nodes may have several parents.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L), "learn", int, "identity" or \
             None, default=None
-        The prior covariance R between labels.  A given one is scaled, and otherwise kept; where it names the
-        same labels as y they are matched by name.  "learn" is for a learned one, a number for a learned one
-        of so many columns, ``B B^T`` (section 7.4.1).  None is for that of the taxonomy, or the identity;
-        with "identity" every class has its own functions also where there is a taxonomy, which then says how
-        these are tied, what inner nodes mean and what mistakes cost.
+        The prior covariance R between labels.  A given one is scaled, but otherwise kept; if it names the
+        same labels as y, they are matched by name.  "learn" learns one, and a number learns one of that many
+        columns, ``B B^T`` (section 7.4.1).  None is that of the taxonomy, or the identity; with "identity"
+        every class has its own functions even with a taxonomy, which then determines how these are tied,
+        what inner nodes mean and what errors cost.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
-        Weights of features, as the model scales them, that are known before the fit: the scores that they
-        give are the prior's mean.
+        Prior weights of features, as the model scales them; the scores of these weights are the prior's mean.
     tie : {"shared", "scale", "class", "level", "subtree"} or pair of these, default="shared"
-        What shares a scale and a kernel shape: all ("shared", the paper's mc-tied), all the shape ("scale",
-        mc-semi), nothing ("class", mc-sep), nodes of one depth ("level") or under one child of the root
-        ("subtree").  A pair ties scale and shape in two ways.
+        Which functions share a scale and a kernel shape: all ("shared", the paper's mc-tied), all the shape
+        ("scale", mc-semi), none ("class", mc-sep), nodes of one depth ("level") or under one child of the
+        root ("subtree").  A pair sets scale and shape separately.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
         How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     hyperparameters : {"learn", "fixed"} or HyperparameterSearch, default="learn"
-        Whether scales and kernel parameters are learned or kept, and how they are learned.
+        Whether to learn or keep scales and kernel parameters, and how to learn them.
     loss : {"logistic"} or EntryLoss, default="logistic"
-        The loss of a label, or of two classes that nothing ties: logistic, or one of your own
-        (:mod:`labelweave.extending`), such as a probit model's.  Probabilities are in proportion to
-        ``exp(-loss)``, and what :meth:`decision_function` gives is their log-odds.
+        The loss of a label, or of two untied classes: logistic, or a custom loss
+        (:mod:`labelweave.extending`), such as that of a probit model.  Probabilities are proportional to
+        ``exp(-loss)``, and :meth:`decision_function` returns their log-odds.
     decision : {"most_probable", "least_expected_loss", "best_parent"}, default="most_probable"
-        How ``predict`` chooses one class a row: the most probable, the one of least expected taxonomic
+        How ``predict`` chooses one class per row: the most probable, the one of least expected taxonomic
         loss, or the most probable under the parent of the greatest mass (section 6.1).  The last two need a
         taxonomy.
     threshold : "auto" or float, default="auto"
         Labels of a higher probability are predicted: 1/2 ("auto"), or a given one;
-        :class:`TunedThresholdClassifier` chooses those that are best for a measure.  Only "auto" where a row
-        has one of three classes or more.
+        :class:`TunedThresholdClassifier` optimizes thresholds for a metric.  Only "auto" is valid with one of
+        three or more classes per row.
     kernel_rank : int or None, default=None
-        Replace kernel matrices by incomplete Cholesky factors of so many columns, with the true diagonal
-        (section 7.4.3), also while hyper-parameters are learned; the model then keeps so many rows.
+        Replace kernel matrices by incomplete Cholesky factors of this many columns, with the true diagonal
+        (section 7.4.3), also while hyper-parameters are learned; the model then keeps this many rows.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the hyper-parameters and dual variables of the last one, where
-        their shapes are as they were, and else anew; the optimum is the same.
+        their shapes are the same; the optimum does not depend on it.
     checkpoint : path-like or None, default=None
-        A file, written at most every 30 s and removed at the end, from which the same call goes on with the
-        same bits after a fit that was killed; other data or parameters are refused.
+        A file, written at most every 30 s and removed at the end.  If the process is killed, rerun the same
+        call to resume with the same bits; other data or parameters raise an error.
     tol : float, default=1e-4
         The relative duality gap, (primal - dual) / abs(primal), to reach.
     max_iter : int, default=100
         The largest number of Newton steps.
     solver : {"auto", "function_gradients", "symmetrized_gradients", "exact"}, default="auto"
-        What solves Newton's systems: conjugate gradients in the kernel's function space ("auto" too), the
-        paper's symmetrised ones (equation 5, appendix B), or a Cholesky factor a class (appendix C), for some
-        thousand rows and labels that the prior does not tie.
+        Solver of Newton's systems: conjugate gradients in the kernel's function space ("auto" too), the
+        paper's symmetrized ones (equation 5, appendix B), or one Cholesky factor per class (appendix C), for
+        a few thousand rows and labels that the prior does not tie.
     n_jobs : int or None, default=None
         Threads.  The result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
-        Fixes the folds, the rows learned on and pivots.
+        Seed of the folds, the rows to learn on and pivots.
     verbose : bool or int, default=0
-        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
+        Whether to write progress to stderr, one line every two seconds; 2 for one line per step.
 
     Attributes
     ----------
     hyperparameters_ : dict of str to float
         Scales and kernel parameters by name.
     prior_ : ScorePrior
-        The prior with them: kernels and label covariances.
+        The prior with these hyper-parameters: kernels and label covariances.
     cross_validation_loss_ : float
-        The mean held-out loss of a row that was reached, with what priors of hyper-parameters add; NaN where
+        The mean cross-validated loss per row, plus the terms of priors over hyper-parameters; NaN where
         nothing was learned.
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
         Why the search for hyper-parameters ended.
     learning_trace_ : list of SearchRecord
-        Every evaluation of the cross-validation loss, stage by stage: first on a part of many rows, then with
-        many hyper-parameters as if they were tied.  Only values of one ``stage`` are comparable.
+        Every evaluation of the cross-validation loss, by stage: with many rows first on a part of them, and
+        with many hyper-parameters first with these tied.  Only values of one ``stage`` are comparable.
     dual_coef_ : ndarray of shape (m, L)
         The dual variables of the support rows, ``w (y - P)`` at the optimum.
     expansion_ : list of KernelExpansion
         The scores as sums of kernels to support rows.
     support_ : ndarray of shape (m,)
-        Which training rows these are.
+        Indices of the support rows among the training rows.
     support_vectors_ : ndarray or csr_array of shape (m, d)
-        Their features; not with a precomputed kernel.
+        Features of the support rows; not with a precomputed kernel.
     intercept_ : ndarray of shape (L,)
         The intercepts.
     thresholds_ : ndarray of shape (L,)
         Labels of a higher probability are predicted: ``predict_proba(X) > thresholds_``, of two classes the
-        second.  Not for one of three classes or more a row.
+        second.  Not set with one of three or more classes per row.
     taxonomy_ : Taxonomy or None
         The tree.
     kernel_products_ : float
-        Products with all kernel matrices that the final fit took.
+        Number of products with all kernel matrices in the final fit.
     classes_ : ndarray of shape (L,)
         The classes, label names or label numbers.
     scaling_ : FeatureScaling or None
-        What is done to the features.
+        The scaling of the features.
     n_features_in_ : int
-        Features seen in fit.
+        Number of features seen in fit.
     feature_names_in_ : ndarray of shape (d,)
-        Their names, when X was a frame.
+        Their names, for a DataFrame.
     converged_ : bool
-        Whether the objective is certified: all classes are known in full or not at all, and the gap is at
-        most ``tol``.
+        Whether the objective is certified: each class is either fully observed or unobserved, and the gap is
+        at most ``tol``.
     status_ : {"converged", "settled", "iteration_limit", "stalled", "interrupted"}
-        Why the fit ended; "settled" with rows known in part.
+        Why the fit ended; "settled" with partially observed rows.
     n_iter_ : int
-        Newton steps done.
+        Number of Newton steps.
     duality_gap_ : float
-        The relative duality gap: the minimum is at most this share of the objective below it; with rows known
-        in part, which are not convex, that at the present expectations of their classes: others may be lower.
+        The relative duality gap: the minimum is at most this share of the objective below it.  Partially
+        observed rows make the problem non-convex; the gap then holds at the current expectations of their
+        classes, and other optima may be lower.
     trace_ : list of TraceRecord
         Time, primal, dual, gap and share of active fits at every check of the gap.
 
@@ -268,7 +267,7 @@ class KernelLogisticClassifier(KernelProbabilities):
             features = FeatureMatrix(features.data.toarray())
         self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
         if self.taxonomy_ is not None and not has_many_labels(y):
-            self.taxonomy_.require_tree("KernelLogisticClassifier(taxonomy=...) for one class a row")
+            self.taxonomy_.require_tree("KernelLogisticClassifier(taxonomy=...) for one class per row")
         data = self._read_data(features, y, sample_weight, entry_weight)
         features = self._scale(features, data.table(), data.certain_weights())
         mean = self._mean(features, data.n_labels)
@@ -304,20 +303,20 @@ class KernelLogisticClassifier(KernelProbabilities):
         progress.close()
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
-        """Warn of widths of many features that are learned, and of exact solves of many rows."""
+        """Warn if learning the widths of many features, or exact solves of many rows, take long."""
         speed, (n_rows, n_features) = MULTIPLICATIONS * n_threads, data.features.shape
         if self._has_widths:
             warn_of_time(
                 f"Learning widths of {n_features} features in {searches} evaluations or fewer",
                 searches * _WIDTH_WORK * n_pairs * n_features / speed,
-                "give fewer `learning_rows`, a smaller `max_learning_iter`, or fewer features.",
+                "set fewer `learning_rows`, a smaller `max_learning_iter`, or fewer features.",
             )
         if self.solver == "exact":
             warn_of_time(
-                f"`solver='exact'` factorises {data.n_labels} matrices of {n_rows} rows in each of about "
+                f"`solver='exact'` factorizes {data.n_labels} matrices of {n_rows} rows in each of about "
                 f"{_EXACT_STEPS} steps, which",
                 _EXACT_STEPS * data.n_labels * float(n_rows) ** 3 / 3 / speed,
-                "use `solver='auto'`, which needs products with the kernel matrix only.",
+                "use `solver='auto'`, which needs only products with the kernel matrix.",
             )
 
     def _read_data(
@@ -334,7 +333,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._set_threshold()
         if not data.weights.any():
             raise ValueError(
-                "sample_weight leaves nothing to fit: no row whose label was observed has a positive weight."
+                "sample_weight leaves nothing to fit; give a row with an observed label a positive weight."
             )
         data = data.weighted(entry_weight, self._form)
         if self.class_weight is not None:
@@ -360,7 +359,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     ) -> SolverResult:
         learned, theta, start = found
         if learned is not None and learned.status == "interrupted":
-            # a fit that goes on will find other hyper-parameters, and no use for this one
+            # a resumed search reaches other hyper-parameters and has no use for this result
             task = replace(task, settings=replace(task.settings, journal=Journal()))
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
@@ -373,7 +372,7 @@ class KernelLogisticClassifier(KernelProbabilities):
 def _learning_blocks(
     search: HyperparameterSearch, data: LikelihoodData, cv: Any, seed: int
 ) -> list[LearningBlock]:
-    """Return the rows to learn on, and which of them each fold holds out; no blocks to learn nothing."""
+    """Return the rows to learn on, and the rows that each fold holds out; no blocks to learn nothing."""
     certain = data.certain()
     if len(certain) < 2 and search.learning_blocks == 1:
         return []

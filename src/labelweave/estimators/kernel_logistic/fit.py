@@ -1,4 +1,4 @@
-"""Rows as the kernel logistic model takes them, and its fits: of hyper-parameters, and with given ones."""
+"""Data of the kernel logistic model, and its fits with learned or given hyper-parameters."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 from labelweave.solvers.newton_system import FunctionGradients, LinearSolver
 
 _FIRST_ROWS = 1000
-_MANY = 3  # times that: rows enough for a first search on a part
+_MANY = 3  # times that: enough rows for a first search on a part
 
 
 @dataclass(frozen=True)
 class LikelihoodData:
-    """Rows and what is known of their labels.
+    """Rows and the observations of their labels.
 
     features: the rows; the kernel matrix itself where it was given.
     weights: the weights of the rows; 0 where nothing was observed.
-    partial (k,): rows whose class is known in part.
-    allowed (k, n_labels): the classes these may have.
-    entry_loss: that of a label; classes have the softmax loss.
-    known (n, L): scores known a priori, from which those of the fit are counted.
+    partial (k,): rows whose class is partially observed.
+    allowed (k, n_labels): the possible classes of these rows.
+    entry_loss: the loss per label; classes have the softmax loss.
+    known (n, L): prior scores, to which those of the fit are added.
     signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
-    shares (n, C): probabilities of classes, of which the codes are the likeliest.
-    given_weights (n,): the weights of the rows before those of classes; None where they are the same.
+    shares (n, C): probabilities of classes, of which the codes are the most likely.
+    given_weights (n,): the weights of the rows without those of classes; None where they are the same.
     Shapes: codes (n,).
     """
 
@@ -88,7 +88,7 @@ class LikelihoodData:
 
     @property
     def targets(self) -> Array:
-        """What a splitter of rows may stratify by, shape (n,) or (n, L); NaN where nothing was observed."""
+        """The targets for a stratified splitter, shape (n,) or (n, L); NaN where nothing was observed."""
         if self.codes is not None:
             return self.codes
         assert self.signs is not None, "rows have classes or labels"
@@ -98,13 +98,13 @@ class LikelihoodData:
         return signs if signs.all() else np.where(signs == 0, np.nan, signs)
 
     def table(self) -> RowsByLabels:
-        """Give the likelier labels or classes as numbers, (n, L), NaN where they were not observed."""
+        """Return the more likely labels or classes as numbers, (n, L), NaN where they were not observed."""
         if self.codes is None:
             return np.reshape(self.targets, (len(self.weights), -1))
         return (self.codes[:, None] == np.arange(self.n_labels)).astype(np.float64)
 
     def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
-        """Make the loss of several fits to the rows, of weights (n, fits)."""
+        """Return the loss of several fits to the rows, of weights (n, fits)."""
         loss = self._own_loss(weights, is_separate=not ties_labels)
         if self.known is None:
             return loss
@@ -121,8 +121,8 @@ class LikelihoodData:
     def with_loss(self, loss: str | EntryLoss) -> LikelihoodData:
         if self.signs is None and loss != "logistic":
             raise ValueError(
-                f"loss={loss!r} is one of labels, but y has one class a row, whose loss is the softmax; "
-                "leave loss, or give the classes as a table with a column each."
+                f"loss={loss!r} is for labels, but y has one class per row, whose loss is the softmax; "
+                "leave loss out, or pass the classes as a table with one column each."
             )
         return replace(self, entry_loss=loss)
 
@@ -131,8 +131,8 @@ class LikelihoodData:
             return self
         if self.signs is None or form.kind != "labels":
             raise ValueError(
-                "entry_weight is for many labels a row, but y has one class a row; use sample_weight, or "
-                "give the labels as a table."
+                "entry_weight is for many labels per row, but y has one class per row; use sample_weight, or "
+                "pass the labels as a table."
             )
         entries = read_entry_weights(entry_weight, self.label_matrix(), form.classes[-self.n_labels :])
         return replace(self, entry_weights=weights_of_entries(np.ones(len(self.signs)), entries))
@@ -140,9 +140,9 @@ class LikelihoodData:
     def weighted_by_class(
         self, labels: LabelMatrix, weights: PerRow, by_sign: SignFactors | None
     ) -> LikelihoodData:
-        """Weight rows anew, or the entries of the labels by their sign.
+        """Reweight rows, or the entries of the labels by their sign.
 
-        weights (n,): the weights of the rows; those of which nothing was observed keep 0.
+        weights (n,): the weights of the rows; unobserved rows keep 0.
         """
         if by_sign is not None and self.signs is None:  # two classes: rows have the expected weight
             second = np.nan_to_num(labels.to_dense()[:, 0], nan=0.5)
@@ -158,13 +158,13 @@ class LikelihoodData:
         )
 
     def source(self, kernel: Kernel | None) -> GramSource:
-        """Give the entries of the rows' kernel matrix; None for one that was given."""
+        """Return the source of the rows' kernel matrix; ``kernel`` is None for a precomputed one."""
         if kernel is None:
             return PrecomputedSource(np.asarray(self.features.data))
         return kernel_source(kernel, self.features)
 
     def label_matrix(self) -> LabelMatrix:
-        """Give the labels, or the second of two classes; those of rows that are not certain mean nothing."""
+        """Return the labels, or the second of two classes; ignore those of partially observed rows."""
         if self.signs is None and self.shares is not None:
             return LabelMatrix.from_probabilities(self.shares[:, 1:])
         if self.signs is None:
@@ -178,16 +178,15 @@ class LikelihoodData:
         )
 
     def certain_weights(self) -> PerRow:
-        """Give the weights of the rows whose labels are known in whole where observed; 0 for others."""
+        """Return the weights of the rows without partially observed class; 0 for other rows."""
         weights = self.weights if self.given_weights is None else self.given_weights
         return np.asarray(np.where(np.isin(np.arange(len(weights)), self.partial), 0.0, weights))
 
     def certain(self) -> Array:
-        """List these rows."""
         return np.flatnonzero(self.certain_weights() * self.weights)
 
     def rows(self, which: Array) -> LikelihoodData:
-        """Keep some rows, none of them known in part."""
+        """Select some rows, none of them partially observed."""
         features = self.features.rows(which)
         if self.is_precomputed:
             features = FeatureMatrix(np.ascontiguousarray(np.asarray(features.data)[:, which]))
@@ -210,10 +209,10 @@ def read_likelihood_data(
     """Read the labels of rows.
 
     taxonomy: the tree in which y may name inner nodes.
-    is_flat: whether nothing ties labels together: two classes are then one label.
+    is_flat: whether nothing ties labels; two classes are then one label.
     flip_rates: see :func:`labelweave.estimators.entry_weights.corrected_by`.
-    is_related: whether something else than rows tells of labels.
-    Raises ValueError if y makes no sense, or has not one row for each row of features.
+    is_related: whether labels have other sources than rows, such as prior means.
+    Raises ValueError if y is invalid, or does not have one row per row of features.
     """
     if has_many_labels(y):
         labels, form = read_targets(y, is_related=is_related)
@@ -240,11 +239,11 @@ def read_likelihood_data(
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How to fit.
+    """Settings of a fit.
 
-    learning_iterations: evaluations in the search for hyper-parameters; 0 to keep those that are given.
-    kernel_rank: columns of incomplete Cholesky factors that stand for kernel matrices.
-    on_check, on_search: get every record of the final fit and of the search; a true result ends it.
+    learning_iterations: evaluations in the search for hyper-parameters; 0 to keep the given ones.
+    kernel_rank: columns of the incomplete Cholesky factors that replace kernel matrices.
+    on_check, on_search: receive every record of the final fit and of the search; a true result ends it.
     """
 
     workers: Workers
@@ -273,7 +272,7 @@ class FittedLikelihood:
 
 @dataclass(frozen=True)
 class LikelihoodFit:
-    """One fit; ``closed_form`` makes the criterion of a search, in the place of the likelihood's."""
+    """One fit; ``closed_form`` builds the criterion of a search, instead of the likelihood's."""
 
     family: PriorFamily
     data: LikelihoodData
@@ -335,7 +334,7 @@ class LikelihoodFit:
         """Search for hyper-parameters, as a stage of the journal.
 
         last: hyper-parameters and dual variables of an earlier fit.
-        Gives the end, theta, and dual variables for a fit of all rows to start from, if there are any.
+        Returns the result, theta, and dual variables to start a fit of all rows from, if any.
         """
         settings = self.settings
         journal, known = settings.journal, settings.journal.known("search")
@@ -358,12 +357,11 @@ class LikelihoodFit:
         return learned, learned.theta, dual
 
     def _first_rows(self, blocks: list[LearningBlock]) -> list[LearningBlock] | None:
-        """Give a part of the first block, where there are many rows."""
         if sum(len(block.rows) for block in blocks) < _MANY * _FIRST_ROWS:
             return None
         order = np.random.default_rng(self.settings.seed).permutation(len(blocks[0].rows))
         part = blocks[0].part(np.sort(order[:_FIRST_ROWS]))
-        held = part.held_out.sum(axis=0)  # folds of a user's may hold out few rows, or train on few
+        held = part.held_out.sum(axis=0)  # user folds may hold out few rows, or train on few
         return [part] if ((held > 0) & (held < len(part.rows))).all() else None
 
     def _criterion(self, family: PriorFamily, blocks: list[LearningBlock]) -> MeanCriterion:
@@ -389,7 +387,7 @@ class LikelihoodFit:
         return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
 
     def _active_rows(self, part: LikelihoodData) -> Array | None:
-        """Choose the active rows of low-rank kernel matrices once, so that a search sees one function."""
+        """Choose the active rows of low-rank kernel matrices once, to keep the search's objective fixed."""
         rank, settings = self.settings.kernel_rank, self.settings
         if rank is None or rank >= len(part.weights):
             return None
@@ -399,7 +397,7 @@ class LikelihoodFit:
 
 
 def _mean_over_fits(dual: Array, held_out: Array) -> Array:
-    """Average every row's dual variables over the fits that trained on it, to shape (n, 1, L)."""
+    """Average the dual variables of every row over the fits that trained on it, to shape (n, 1, L)."""
     fits = held_out.shape[1]
     by_fit = dual.reshape(len(dual), fits, -1)
     trained = np.maximum(1, fits - held_out.sum(axis=1))

@@ -1,4 +1,4 @@
-"""From a classifier's parameters to the family of priors in which it looks."""
+"""The family of priors that a classifier's parameters select."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ Grouping = Literal["shared", "class", "level", "subtree"]
 TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
 _FIRST_INTERCEPT_VARIANCE = 1.0
-_ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may show
+_ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may have
 _TREE_TIES = ("level", "subtree")
 
 
 def prior_family(
     model: Any, features: FeatureMatrix, kernel: Kernel | None, n_labels: int, seed: int
 ) -> PriorFamily:
-    """Make the family that the parameters of a classifier say.
+    """Return the family of priors that a classifier's parameters select.
 
-    kernel: the kernel to start from; None for a kernel matrix that was given.
-    Raises ValueError if two label structures are given, or one that does not fit the labels.
+    kernel: the kernel to start from; None for a precomputed kernel matrix.
+    Raises ValueError if two label structures are given, or one that does not match the labels.
     """
     classes = [node_name(name) for name in model.classes_[-n_labels:]]
     family = _family_of_kernel(model, kernel, classes, seed)
@@ -54,28 +54,28 @@ def _of_intercepts(model: Any) -> float:
 
 
 def refuse_priors(model: Any) -> None:
-    """Refuse parameters of a classifier that give no one prior, whatever the data are."""
+    """Raise for parameters of a classifier that define no prior, whatever the data are."""
     _structure_of(model.tie, model.taxonomy, model.label_covariance)
     model._refuse_unlearned()
 
 
 def _structure_of(tie: Any, taxonomy: Any, label_covariance: Any) -> str | None:
-    """Name the label structure given, or None; ValueError for several, or one that does not suit the tie."""
+    """Return the name of the label structure, or None; raise for several, or one that forbids the tie."""
     structures = {"taxonomy": taxonomy, "label_covariance": label_covariance}
     given = [name for name, value in structures.items() if value is not None]
     if isinstance(label_covariance, str) and label_covariance == "identity":
         given = []
     if len(given) > 1:
         both = " and ".join(f"`{name}`" for name in given)
-        raise ParameterError(f"{both} are given; the labels have one structure, so give one of them.")
+        raise ParameterError(f"{both} are given, but labels have one structure; pass only one of them.")
     if given and given != ["taxonomy"] and tie != "shared":
         raise ParameterError(
-            f"`tie={tie!r}` does not go with `{given[0]}`, which shares one kernel; use `tie='shared'`."
+            f"`tie={tie!r}` is invalid with `{given[0]}`, which shares one kernel; use `tie='shared'`."
         )
     in_tree = next((part for part in _pair_of_ties(tie) if part in _TREE_TIES), None)
     if in_tree is not None and not given and taxonomy is None:
         raise ParameterError(
-            f"`tie={in_tree!r}` needs a `taxonomy`; give one, or `tie='shared'`, 'scale' or 'class'."
+            f"`tie={in_tree!r}` needs a `taxonomy`; pass one, or use `tie='shared'`, 'scale' or 'class'."
         )
     return next(iter(given), None)
 
@@ -99,7 +99,7 @@ def _coupling(model: Any, kernel: Kernel | None, names: list[str], seed: int) ->
     factors = labels if model.label_covariance == "learn" else int(model.label_covariance)
     if factors > labels:
         raise ParameterError(
-            f"`label_covariance` is {factors}, but there are {labels} labels; give at most as many columns."
+            f"`label_covariance` is {factors}, but there are {labels} labels; use at most as many columns."
         )
     if factors == labels:
         start = np.sqrt(float(model.scale)) * np.eye(labels)
@@ -127,8 +127,8 @@ def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
     pair = ("class", "shared") if tie == "scale" else (tie, tie) if isinstance(tie, str) else tuple(tie)
     if len(pair) != 2 or not all(part in _GROUPINGS for part in pair):
         raise ParameterError(
-            f"`tie={tie!r}`; give one of {', '.join(map(repr, TIES))}, or a pair of "
-            f"{', '.join(map(repr, _GROUPINGS))}, for the scales and for the shapes."
+            f"`tie={tie!r}` is invalid; use one of {', '.join(map(repr, TIES))}, or a pair of "
+            f"{', '.join(map(repr, _GROUPINGS))}, for scales and shapes."
         )
     return pair
 
@@ -147,7 +147,7 @@ def _tree_groups(tie: Grouping, tree: Taxonomy) -> NodeGroups:
 
 
 def paper_gamma(features: FeatureMatrix) -> float:
-    """Compute 1 / (2 sum of variances), or 1 for features that do not vary."""
+    """Return 1 / (2 sum of variances), or 1 for features that do not vary."""
     moments = features.summed(Moments.of)
     means, variances = moments.means, moments.variances
     scatter = float(np.where(np.abs(variances) > (_ROUNDING * means) ** 2, variances, 0.0).sum())

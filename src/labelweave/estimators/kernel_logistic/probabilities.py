@@ -1,4 +1,4 @@
-"""Predictions of classifiers whose scores are sums of kernels and give probabilities."""
+"""Predictions of kernel classifiers with probabilities."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _BELOW_ONE = np.nextafter(1.0, 0.0)
 @storable("LikelihoodScorer", SUPPORT | {"dual": Numbers("m _")})
 @dataclass(frozen=True)
 class LikelihoodScorer(KernelScorer):
-    """Sums of kernels, with the dual variables of the support rows, of shape (m, L), they are made of."""
+    """Sums of kernels over support rows, with the dual variables of these rows, of shape (m, L)."""
 
     dual: Array
 
@@ -58,7 +58,7 @@ class LikelihoodScorer(KernelScorer):
 @storable("LikelihoodWeights", OF_FEATURES)
 @dataclass(frozen=True)
 class LikelihoodWeights(LinearScorer):
-    """Weights of explicit features; of fits to rows elsewhere, which are not kept."""
+    """Weights of explicit features, from fits to partitioned rows, which are not kept."""
 
     holds_mean = False
 
@@ -66,12 +66,12 @@ class LikelihoodWeights(LinearScorer):
     def of(
         cls, prior: ScorePrior, gram: CoupledGram, dual: RowsByLabels, intercepts: PerLabel
     ) -> LikelihoodWeights:
-        """Turn dual variables (n, L) to weights; a ValueError if kernels differ."""
+        """Convert dual variables (n, L) to weights; raise ValueError if kernels differ."""
         first = prior.terms[0].kernel
         assert first is not None, "explicit features are of a kernel"
         if any(term.kernel != first and repr(term.kernel) != repr(first) for term in prior.terms):
             raise ValueError(
-                "Classes have explicit features of their own, but rows in partitions have one kernel; give "
+                "Classes have explicit features of their own, but partitioned rows share one kernel; use "
                 "tie='shared' or tie='scale'."
             )
         total: Any = 0.0
@@ -82,12 +82,12 @@ class LikelihoodWeights(LinearScorer):
 
 
 def has_weights(gram: CoupledGram) -> bool:
-    """Tell fits by explicit features of rows elsewhere, whose weights are kept in the place of the rows."""
+    """Whether the fit has explicit features of partitioned rows, and keeps weights instead of rows."""
     return type(gram.terms[0].gram) is FactorGram
 
 
 class KernelProbabilities(KernelClassifier):
-    """Base of such classifiers; a fit sets ``scorer_`` and ``taxonomy_``."""
+    """Base class of kernel classifiers with probabilities; a fit sets ``scorer_`` and ``taxonomy_``."""
 
     loss: str | EntryLoss
     taxonomy_: Taxonomy | None
@@ -116,7 +116,7 @@ class KernelProbabilities(KernelClassifier):
         scores = super()._raw_scores(features)
         if self._form.kind == "binary" and scores.shape[1] == 2:
             return scores[:, 1:] - scores[:, :1]
-        loss = getattr(self, "_fitted_loss", self.loss)  # a model from a file has the parameter alone
+        loss = getattr(self, "_fitted_loss", self.loss)  # a loaded model has only the parameter
         return scores if isinstance(loss, str) else loss.log_odds(scores)
 
     add_labels = add_labels
@@ -137,10 +137,10 @@ class KernelProbabilities(KernelClassifier):
             self.scorer_ = replace(scorer, dual=dual)
 
     def _decide(self, scores: Array) -> Any:
-        # of two classes the most probable one is also the best by the other rules
+        # with two classes all decision rules agree
         if self._form.kind != "multiclass" or self.decision == "most_probable":
             return super()._decide(scores)
-        self._check_decision()  # it may have been set after the fit
+        self._check_decision()  # the parameter may change after the fit
         assert self.taxonomy_ is not None, "checked"
         probabilities, names = softmax(scores, axis=1), [node_name(name) for name in self.classes_]
         if self.decision == "best_parent":
@@ -151,17 +151,17 @@ class KernelProbabilities(KernelClassifier):
     def _check_state(cls, state: dict[str, Any]) -> None:
         super()._check_state(state)
         if not state["fitted"]["thresholds_"].min() > 0:
-            raise ModelFileError("its thresholds are no probabilities above 0.")
+            raise ModelFileError("its thresholds are not probabilities above 0.")
         decision = state["parameters"].get("decision", "most_probable")
         if state["form"]["kind"] == "multiclass" and decision != "most_probable":
             taxonomy = state["fitted"]["taxonomy_"]
             if taxonomy is None:
-                raise ModelFileError(f"its decision {decision!r} needs a taxonomy, and it has none.")
+                raise ModelFileError(f"its decision {decision!r} needs a taxonomy, but it has none.")
             taxonomy.parents_of([node_name(name) for name in state["classes"]])
 
     @where_rows_are
     def predict_proba(self, X: Any) -> Array:
-        """Compute the probabilities of classes or labels.
+        """Return the probabilities of classes or labels.
 
         Parameters
         ----------
@@ -171,13 +171,13 @@ class KernelProbabilities(KernelClassifier):
         Returns
         -------
         ndarray of shape (n, C) or (n, L)
-            One distribution over the classes a row, or the probability of each label; they do not depend on
-            thresholds.
+            One distribution over the classes per row, or the probability of each label; thresholds do not
+            matter.
         """
         return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Compute the logarithms of the probabilities of classes or labels.
+        """Return the logarithms of the probabilities of classes or labels.
 
         Parameters
         ----------
@@ -200,31 +200,31 @@ class KernelProbabilities(KernelClassifier):
     def predict_or_reject(
         self, X: Any, *, confidence: float | None = None, fraction: float | None = None
     ) -> Array:
-        """Predict one class a row, or None where the model is not certain enough.
+        """Predict one class per row, or None where the model abstains.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The rows.
         confidence : float or None, default=None
-            Reject rows whose most probable class is less probable.
+            Abstain on rows whose most probable class is less probable.
         fraction : float or None, default=None
-            Reject this share of the rows, the least certain ones.
+            Abstain on this share of the rows, the least certain ones.
 
         Returns
         -------
         ndarray of object, shape (n,)
-            Classes, and None for rejected rows.
+            Classes, and None where the model abstains.
 
         Raises
         ------
         ValueError
-            If the model predicts many labels a row, or not exactly one of the limits is given.
+            If the model predicts many labels per row, or not exactly one of the limits is set.
         """
         check_is_fitted(self)
         if self._form.kind == "labels":
             raise ValueError(
-                "predict_or_reject is for one class a row, but this model predicts many labels a row."
+                "predict_or_reject is for one class per row, but this model predicts many labels per row."
             )
         predicted = np.asarray(self.predict(X)).astype(object)
         predicted[rejected(self.predict_proba(X), confidence=confidence, fraction=fraction)] = None
@@ -235,14 +235,14 @@ class KernelProbabilities(KernelClassifier):
             return
         if self._form.kind == "labels":
             raise ParameterError(
-                f"`decision={self.decision!r}` is for one class a row, but y has many labels a row."
+                f"`decision={self.decision!r}` is for one class per row, but y has many labels per row."
             )
         self._refuse_flat_decision(self.taxonomy_)
 
     def _refuse_flat_decision(self, taxonomy: Any) -> None:
         if self.decision != "most_probable" and taxonomy is None:
             raise ParameterError(
-                f"`decision={self.decision!r}` needs a `taxonomy`; give one, or `decision='most_probable'`."
+                f"`decision={self.decision!r}` needs a `taxonomy`, or `decision='most_probable'`."
             )
 
     def _starting_kernel(self, features: FeatureMatrix, seed: int) -> Kernel | None:

@@ -1,4 +1,4 @@
-"""Classifiers for ten thousand labels and more, by a tree over the labels."""
+"""Classifiers for ten thousand labels and more, with a tree over the labels."""
 
 from labelweave.estimators.label_tree.classifier import LabelTreeClassifier
 

@@ -1,4 +1,4 @@
-"""Classification with ten thousand labels and more, by a tree over the labels.
+"""Classification with ten thousand labels and more, with a tree over the labels.
 
 Prabhu, Kag, Harsola, Agrawal and Varma, "Parabel: partitioned label trees for extreme classification with
 application to dynamic search advertising", WWW 2018; Khandagale, Xiao and Babbar, "Bonsai", Machine Learning
@@ -49,22 +49,22 @@ from labelweave.model_files.schema import MEASURED, Field, Made, Named
 from labelweave.solvers import Status
 
 _TREES, _BEAM = 3, 10
-_MANY_LABELS = 200_000  # from which on one tree
+_MANY_LABELS = 200_000  # from here on one tree by default
 _NO_BUDGET = int(np.iinfo(np.int64).max)
-_ROWS_AT_ONCE = 2**14  # of which the nodes that were opened are kept
+_ROWS_AT_ONCE = 2**14  # whose visited nodes are kept in memory
 
 
 class ShortlistRecall(NamedTuple):
-    """What a beam in a label tree keeps and misses.
+    """Recall of a beam search in a label tree.
 
     reached : float
-        The share of the rows' labels at whose nodes the beam looks, in some tree; NaN without labels.
+        The share of the rows' labels whose leaf the beam visits in some tree; NaN without labels.
     kept : float
-        The share of the k best of all labels that the beam finds, in rows where they are proven.
+        The share of the k best of all labels that the beam finds, in rows where these are proven.
     proven : float
-        The share of rows where they are.
+        The share of rows whose k best labels are proven.
     opened : float
-        How many nodes the proof looked into, the mean over rows.
+        The mean number of nodes per row that the proof visited.
     """
 
     reached: float
@@ -75,98 +75,97 @@ class ShortlistRecall(NamedTuple):
 
 @storable("LabelTreeClassifier")
 class LabelTreeClassifier(LabelClassifier):
-    """Max-margin classifier for very many labels, found by a tree over them.
+    """Max-margin classifier for very many labels, with a tree over the labels.
 
-    Labels whose rows are alike stand near each other in a balanced tree.  At each node linear classifiers,
-    support vector machines, say to which branches, and in
-    the end to which labels, a row belongs; they learn from the rows that have a label below the node.  The
-    work for a row grows with the logarithm of the number of labels.  With ``leaf_size`` labels or fewer the
-    tree is a single node, and the model that of independent labels.
+    Labels with similar rows are near each other in a balanced tree.  Linear support vector machines at each
+    node choose the branches, and at the leaves the labels, of a row; they learn from the rows that have a
+    label below the node.  The work per row grows with the logarithm of the number of labels.  With
+    ``leaf_size`` labels or fewer the tree is a single node, and the model is that of independent labels.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses; larger fits the training data more closely.
+        Weight of the losses; larger values fit the training data more closely.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-        What a margin s of a row with sign y costs: ``C max(0, 1 - y s)**2``, or that of
+        Loss of a row with sign y and margin s: ``C max(0, 1 - y s)**2``, or that of
         :class:`MaxMarginClassifier`, ``2 C max(0, 1 - y s)``.
     tree : Taxonomy, {array-like, sparse matrix, DataFrame by label} of shape (L, k) or None, default=None
-        What the tree is made from.  None: labels are the sums of the features of their positive rows.  An
-        array has a vector a label, of which only directions count.  A taxonomy, a tree with a node a label,
-        is taken as it is.
+        What to build the tree from.  None: each label is the sum of the features of its positive rows.  An
+        array has one vector per label, of which only the direction counts.  A taxonomy, a tree with one node
+        per label, is used as it is.
     branching : int, default=128
-        The largest number of branches of a node, rounded down to a power of two.  Many make a shallow tree,
-        better and slower to fit than a deep one (Bonsai).
+        The largest number of branches of a node, rounded down to a power of two.  Larger values make a
+        shallow tree, which is more accurate and slower to fit (Bonsai).
     leaf_size : int, default=100
-        The largest number of labels of a node at the bottom.
+        The largest number of labels of a leaf node.
     n_trees : int or None, default=None
-        Trees from different starts, whose probabilities are averaged; one where a tree is a single node.
-        None: 3, and 1 for a taxonomy, with ``negatives="all"``, or of more than 200,000 labels, where each
-        takes gigabytes.
+        Number of trees from different starts, whose probabilities are averaged; one where a tree is a
+        single node.  None: 3, and 1 for a taxonomy, with ``negatives="all"``, or with more than 200,000
+        labels, where each tree takes gigabytes.
     beam : int or None, default=None
-        How many nodes of each level ``predict_top`` looks into.  None: as many as it takes until no other
-        label can be better, and 10 with several trees.  It may be changed after a fit.
+        How many nodes per level ``predict_top`` visits.  None: as many as it takes until no other label can
+        score higher, and 10 with several trees.  It may be changed after a fit.
     negatives : {"reached", "all"}, default="reached"
         The rows that labels learn from: those that reach their node, or all.  With "all" labels are
-        one-vs-rest classifiers with scores of their own, as in ``MaxMarginClassifier(prune=...)`` and as slow
-        to fit, and the tree is their index.
+        one-vs-rest classifiers with scores of their own, as slow to fit as
+        ``MaxMarginClassifier(prune=...)``, and the tree is their index.
     prune : {"off", "certified", "small"} or float, default="small"
-        Which weights are taken away; "certified" and "small" are those of :class:`MaxMarginClassifier`.  The
-        first with ``tol=0.01`` gives the smallest model of a proven gap, in two to three times the time.
+        Which weights to remove; "certified" and "small" are those of :class:`MaxMarginClassifier`.
+        "certified" with ``tol=0.01`` has the smallest model of a proven gap, in two to three times the time.
     fit_intercept : bool, default=True
-        Whether to add a constant feature 1, whose weight is penalised as others are.
+        Whether to add a constant feature 1, whose weight is penalized like others.
     class_weight : {"balanced"}, dict or None, default=None
-        Weights of classes, by which those of rows are multiplied, where a row has one class.
+        Weights of classes, which multiply the row weights, where each row has one class.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
         How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     checkpoint : path-like or None, default=None
-        A file, written at most every 30 s and removed at the end, from which the same call goes on with the
-        same bits after a fit that was killed; other data or parameters are refused.
+        A file, written at most every 30 s and removed at the end.  If the process is killed, rerun the same
+        call to resume with the same bits; other data or parameters raise an error.
     tol : float, default=0.1
-        The relative duality gap, (primal - dual) / abs(primal), of each block of 16 columns of a node; before
-        weights are taken away, but for ``prune="certified"``.
+        The relative duality gap, (primal - dual) / abs(primal), of each block of 16 columns of a node, before
+        weights are removed except with ``prune="certified"``.
     max_iter : int, default=1000
-        The largest number of rounds of a block.
+        The largest number of rounds per block.
     n_jobs : int or None, default=None
         Threads; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
-        Fixes where the clustering of labels starts, and the order in which rows are visited.
+        Seed of the clustering of labels and of the order in which rows are visited.
     verbose : bool or int, default=0
-        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
+        Whether to write progress to stderr, one line every two seconds; 2 for one line per step.
 
     Attributes
     ----------
     label_trees_ : tuple of LabelTree
-        The trees: ``ends`` and ``targets`` say which columns nodes have, and to what these lead.
+        The trees: ``ends`` and ``targets`` store which columns nodes have, and to what these lead.
     coef_ : csr_array of shape (L, d)
-        The weights of labels, where a score is linear in the features: one tree with a single node, or
+        The weights of labels, where scores are linear in the features: one tree with a single node, or
         ``negatives="all"``.
     intercept_ : ndarray of shape (L,)
         The intercepts of the labels' own classifiers, in the first tree.
     classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.  Two classes have one column of scores, so that L is 1 in
+        The label names, label numbers, or classes.  Two classes have one column of scores, so L is 1 in
         the other shapes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
-        Features seen in fit, and their names, when X was a frame.
+        Number and names of the features seen in fit; names only for a DataFrame.
     converged_ : bool
         Whether the objective is certified: the gap is at most ``tol``.
     status_ : {"converged", "settled", "iteration_limit", "interrupted"}
-        Why the fit ended; "settled" where weights dropped by their size cost more than ``tol``.
+        Why the fit ended; "settled" where removed small weights cost more than ``tol``.
     n_iter_ : int
-        Groups of blocks done.
+        Number of finished groups of blocks.
     duality_gap_ : float
-        The relative duality gap of all nodes together, for the weights that are kept.
+        The relative duality gap of all nodes together, at the weights that are kept.
     pruning_ : dict
-        What pruning cost, as in :class:`MaxMarginClassifier`.
+        The cost of pruning, as in :class:`MaxMarginClassifier`.
     trace_ : list of TraceRecord
         Time, primal, dual and gap after every group of blocks.
 
     Notes
     -----
-    A margin s of a column stands for the probability p(s) = 1 / (1 + exp(-3 s)).  The score of a label is
-    the s whose p(s) is the product of those on its path, so it is below every margin on it, and positive
-    where the product is above a half; ``predict`` gives exactly the labels of positive score, whatever
-    ``beam`` is.  Of several trees p(s) is the mean.
+    A margin s of a column is the probability p(s) = 1 / (1 + exp(-3 s)).  The score of a label is the s
+    whose p(s) is the product of the probabilities on its path, so it is below every margin on the path, and
+    positive where the product is above a half; ``predict`` returns exactly the labels of positive score,
+    whatever ``beam`` is.  With several trees p(s) is the mean.
 
     Examples
     --------
@@ -220,7 +219,7 @@ class LabelTreeClassifier(LabelClassifier):
         self._learn(self._rows(rows), arguments)
 
     def _rows(self, rows: SeenRows) -> TreeRows:
-        """Correct labels, and leave out rows of weight 0."""
+        """Correct labels, and drop rows of weight 0."""
         features, labels = rows.features, self._begin(rows)
         entries = sure_weights(labels, rows.entries)
         entries = sp.csr_array(entries) if sp.issparse(entries) else entries
@@ -281,7 +280,7 @@ class LabelTreeClassifier(LabelClassifier):
         self.pruning_ = fitted.pruning
 
     def _deciding_blocks(self, X: Any) -> Iterator[Any]:
-        """Score every column for ``predict``; of many labels give the predicted ones alone, as CSR."""
+        """Score every column for ``predict``; for many labels return only the predicted ones, as CSR."""
         is_one_node = all(tree.n_nodes == 1 for tree in self.label_trees_)
         if self._form.kind != "labels" or is_one_node:
             yield from self._score_blocks(X)
@@ -309,42 +308,40 @@ class LabelTreeClassifier(LabelClassifier):
     def predict_top(
         self, X: Any, k: int = 5, *, exact: bool = False, budget: int | None = None
     ) -> tuple[Array, Array] | FoundLabels:
-        """Find the k labels with the highest scores: of all labels, or below the nodes of a beam.
+        """Return the k labels with the highest scores, of all labels or below the nodes of a beam.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of n rows
             The rows.
         k : int, default=5
-            How many labels, at most the number there are.
+            Number of labels, at most the number of labels of the model.
         exact : bool, default=False
-            Whether to search until no other label can have a higher score, whatever ``beam`` is, and to say
-            for which rows that is proven: nodes are looked into in the order of bounds of their labels'
-            scores.
+            Whether to search until no other label can score higher, whatever ``beam`` is, and to return which
+            rows are proven.  Nodes are visited in the order of bounds on their labels' scores.
         budget : int or None, default=None
-            With ``exact=True`` the largest number of nodes for a row, which several trees share; None for
-            all.
+            With ``exact=True``, the largest number of nodes per row, over all trees; None for no limit.
 
         Returns
         -------
         labels : ndarray of int, shape (n, k)
-            Label numbers, best first; ties go to the lower number.
+            Label numbers, best first; ties are broken by the lower number.
         scores : ndarray of shape (n, k)
-            Their scores, as ``decision_function`` gives them.
+            Their scores, as ``decision_function`` returns them.
         proven : ndarray of bool, shape (n,)
-            With ``exact=True``: whether these are the k best of all labels, to the last bit those of
-            ``decision_function``.
+            With ``exact=True``: whether these are the k best of all labels, with scores equal to those of
+            ``decision_function`` bit for bit.
         opened : ndarray of int, shape (n,)
-            With ``exact=True``: how many nodes were looked into.
+            With ``exact=True``: how many nodes were visited.
 
         Raises
         ------
         ValueError
-            If k is not between 1 and the number of labels, or ``budget`` goes without ``exact=True``.
+            If k is not between 1 and the number of labels, or ``budget`` is set without ``exact=True``.
         """
         if not exact:
             if budget is not None:
-                raise ValueError(f"budget={budget!r} goes with exact=True; give both or none.")
+                raise ValueError(f"budget={budget!r} needs exact=True; set exact=True or leave budget out.")
             return super().predict_top(X, k)
         check_is_fitted(self)
         self._check_k(k)
@@ -365,30 +362,30 @@ class LabelTreeClassifier(LabelClassifier):
     def shortlist_recall(
         self, X: Any, y: Any = None, k: int = 5, *, beam: int = _BEAM, budget: int | None = None
     ) -> ShortlistRecall:
-        """Measure what a beam misses, on rows that were not fitted.
+        """Measure what a beam misses, on held-out rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of n rows
             The rows.
         y : array-like or None, default=None
-            Their labels, for the share of these that the beam reaches.
+            Their labels, for the share of them that the beam reaches.
         k : int, default=5
-            How many best labels are compared.
+            Number of best labels to compare.
         beam : int, default=10
-            How many nodes of each level are looked into.
+            Number of nodes per level to visit.
         budget : int or None, default=None
-            For the proofs, as in :meth:`predict_top`.
+            Limit of the proofs, as in :meth:`predict_top`.
 
         Returns
         -------
         ShortlistRecall
-            The shares of labels reached and best labels kept, and of rows for which these are proven.
+            The shares of labels reached and best labels kept, and of rows where these are proven.
 
         Raises
         ------
         ValueError
-            If the data make no sense.
+            If the data are invalid.
         """
         exact = self.predict_top(X, k, exact=True, budget=budget)
         features, beam = self._read_features(X, reset=False), _count_of_nodes("beam", beam)
@@ -433,11 +430,11 @@ class LabelTreeClassifier(LabelClassifier):
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()
         if not isinstance(self.tree, Taxonomy):
-            parameters["tree"] = None  # vectors of labels have no use after the fit
+            parameters["tree"] = None  # vectors of labels are not needed after the fit
         return parameters
 
 
 def _count_of_nodes(name: str, given: Any) -> int:
     if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
-        raise ValueError(f"{name} is {given!r}; it is a number of nodes from 1 on.")
+        raise ValueError(f"{name} is {given!r}; it must be a number of nodes, 1 or more.")
     return min(int(given), _NO_BUDGET)

@@ -1,4 +1,4 @@
-"""Which trees a fit makes, and the problem that their nodes pose."""
+"""The trees that a fit builds, and the optimization problem of their nodes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,14 @@ from labelweave.solvers.pruned_ascent import PrunedAscent
 
 LabelVectors: TypeAlias = ArrayLike | sp.csr_array
 
-_KEPT_SHARE, _BYTES_A_WEIGHT = 0.2, 12  # of texts; a weight's in its block and in its tree
-_SHORT_TOL = 1e-3  # from which on two bytes a weight are enough
-_SINGLE_TOL, _LARGEST_SINGLE = (
-    1e-4,
-    1e5,
-)  # single precision serves gaps above the first, weights below its share
+_KEPT_SHARE, _BYTES_A_WEIGHT = 0.2, 12  # of texts; of a weight in its block and its tree
+_SHORT_TOL = 1e-3  # from here on two bytes per weight are enough
+_SINGLE_TOL, _LARGEST_SINGLE = 1e-4, 1e5  # single precision needs a larger gap, smaller bounds
 
 
 @dataclass(frozen=True)
 class TreeFit:
-    """A solver's end: the trees with their weights, and what pruning cost."""
+    """The solver's result: the trees with their weights, and the cost of pruning."""
 
     result: SolverResult
     trees: tuple[WeightedTree, ...]
@@ -43,11 +40,11 @@ class TreeFit:
 
 
 class RowsOfTrees(Protocol):
-    """Rows to learn from, wherever they are."""
+    """Rows to learn from, in memory or not."""
 
     @property
     def marks(self) -> dict[str, Any]:
-        """What a digest of the rows is made of."""
+        """The values that identify the rows in a digest."""
 
     @property
     def n_labels(self) -> int:
@@ -56,14 +53,14 @@ class RowsOfTrees(Protocol):
     def problem(
         self, given: Taxonomy | LabelVectors | None, names: list[str], settings: TreeSettings
     ) -> ForestBlocks:
-        """Make the trees, see :func:`make_trees`, and state the problem of their nodes."""
+        """Build the trees, see :func:`make_trees`, and state the problem of their nodes."""
 
 
 @dataclass(frozen=True)
 class TreeRows:
     """Rows in memory, all of positive weight.
 
-    entries (n, L): those of entries, which rows' are multiplied with; sparse where others are 1, or None.
+    entries (n, L): entry weights, which multiply the row weights; sparse where others are 1, or None.
     """
 
     features: FeatureMatrix
@@ -90,7 +87,7 @@ class TreeRows:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """What a fit was asked for, see :class:`LabelTreeClassifier`.
+    """Settings of a fit, see :class:`LabelTreeClassifier`.
 
     upper: C for squared hinge losses, else 2 C.
     sees_all: whether labels learn from all rows; squared: whether hinge losses are squared.
@@ -127,15 +124,14 @@ class TreeSettings:
 def make_trees(
     given: Taxonomy | LabelVectors | None, rows: TreeRows, names: list[str], settings: TreeSettings
 ) -> list[LabelTree]:
-    """Make the trees: a given one, or of vectors, by default the sums of the features of positive rows.
+    """Return the trees: a given one, or trees built from vectors, by default weighted sums of positive rows.
 
-    A row counts in the sums by its weight.
-    Raises ValueError if vectors are not one a label, or the taxonomy is no tree over the labels.
+    Raises ValueError if there is not one vector per label, or the taxonomy is no tree over the labels.
     """
     if isinstance(given, Taxonomy):
         if settings.n_trees > 1:
             raise ValueError(
-                f"n_trees={settings.n_trees} needs trees from different starts, and tree is one taxonomy; "
+                f"n_trees={settings.n_trees} needs trees from different starts, but tree is one taxonomy; "
                 "use n_trees=1, or tree=None."
             )
         return [tree_of_taxonomy(given, names, settings.leaf_size)]
@@ -147,12 +143,10 @@ def make_trees(
         vectors = FeatureMatrix(rows_by_name(given, names, "tree")).data
         if vectors.shape[0] != rows.n_labels:
             raise ValueError(
-                f"tree has {vectors.shape[0]} rows but y has {rows.n_labels} labels; give a vector a label."
+                f"tree has {vectors.shape[0]} rows but y has {rows.n_labels} labels; pass one per label."
             )
     sizes = settings.leaf_size, settings.branching
-    n_trees = (
-        settings.n_trees if rows.n_labels > settings.leaf_size else 1
-    )  # of one node, which are all alike
+    n_trees = settings.n_trees if rows.n_labels > settings.leaf_size else 1  # single nodes are alike
     seeds = np.random.SeedSequence(settings.seed).generate_state(n_trees)
     return [cluster_labels(vectors, *sizes, int(seed), settings.workers) for seed in seeds]
 

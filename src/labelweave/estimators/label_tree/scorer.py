@@ -1,4 +1,4 @@
-"""Scores by one tree over labels, or the mean probabilities of several."""
+"""Scores of one tree over labels, or the mean probabilities of several."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from labelweave.labels.label_tree import LabelTree
 from labelweave.model_files import storable
 from labelweave.model_files.schema import FLAG, Items, Made, Numbers, count
 
-_LEAST = 1e-300  # a probability, so that logarithms are finite
-_ROUNDING = 1e-9  # of joint scores, by which one must be above the bound of all others
+_LEAST = 1e-300  # smallest probability, to keep logarithms finite
+_ROUNDING = 1e-9  # margin by which a joint score must exceed the bound of all others
 _NO_BUDGET = int(np.iinfo(np.int64).max)
-_FEWEST, _TIMES = 64, 4  # labels that are searched for at first, and how many times as many next
+_FEWEST, _TIMES = 64, 4  # number of labels searched first, and its factor per further search
 
 
 @storable(
@@ -34,8 +34,8 @@ _FEWEST, _TIMES = 64, 4  # labels that are searched for at first, and how many t
 class LabelTreeScorer(Scorer):
     """Weighted trees over the same labels.
 
-    trees: of each the score of a label is that of the path to it.
-    by_margin: whether the score of a label is its own margin, and the tree above it only finds it.
+    trees: in each the score of a label is that of the path to it.
+    by_margin: whether the score of a label is its own margin, and the tree only finds it.
     """
 
     trees: tuple[WeightedTree, ...]
@@ -52,10 +52,10 @@ class LabelTreeScorer(Scorer):
 
     @property
     def coef_(self) -> Any:
-        """The weights of the labels, CSR of shape (L, d), where scores are linear in them."""
+        """The weights of the labels, CSR of shape (L, d), where scores are linear in the features."""
         if not self.is_linear:
             raise AttributeError(
-                "Scores are those of paths, not weights times features; negatives='all' makes labels linear."
+                "Scores of paths have no weights per label; fit with negatives='all' for linear scores."
             )
         return self.trees[0].label_weights(self.n_features)
 
@@ -77,7 +77,7 @@ class LabelTreeScorer(Scorer):
         return _log_odds(on, off)
 
     def top(self, features: FeatureMatrix, k: int, beam: int) -> tuple[Array, Array]:
-        """Find the k best labels of each row below the best nodes, and their scores, two of shape (n, k)."""
+        """Return the k best labels of each row below the best nodes, and their scores, both (n, k)."""
         if len(self.trees) == 1:
             found = self.trees[0].by_beam(features, k, beam, by_margin=self.by_margin)[:2]
         else:
@@ -87,11 +87,11 @@ class LabelTreeScorer(Scorer):
         return _filled(*found, self.n_labels)
 
     def opened(self, number: int, features: FeatureMatrix, beam: int, most: int) -> Array:
-        """Give the nodes of a tree that a beam looks into, (n, most), -1 for none."""
+        """Return the nodes of a tree that a beam visits, (n, most), -1 for none."""
         return self.trees[number].by_beam(features, 1, beam, by_margin=self.by_margin, n_opened=most)[2]
 
     def proven_top(self, features: FeatureMatrix, k: int, budget: int) -> FoundLabels:
-        """Find the k best of all labels, as far as ``budget`` nodes a row prove them."""
+        """Return the k best of all labels, as far as ``budget`` nodes per row prove them."""
         if len(self.trees) == 1:
             found = self.trees[0].by_bound(features, k, budget, by_margin=self.by_margin)
         else:
@@ -100,10 +100,10 @@ class LabelTreeScorer(Scorer):
         return found._replace(labels=labels, scores=scores)
 
     def _joint_proven(self, features: FeatureMatrix, k: int, budget: int) -> FoundLabels:
-        """Find the k best of several trees, by more and more of the best of each.
+        """Return the k best of several trees, by widening the search in each.
 
-        That is the threshold algorithm of Fagin, Lotem and Naor (2003, section 4).  A budget is shared by the
-        trees, and then there is no second look.
+        This is the threshold algorithm of Fagin, Lotem and Naor (2003, section 4).  The trees share a
+        budget; with a budget there is no second search.
         """
         m, share = self._first(k), max(1, budget // len(self.trees))
         found = self._joint_best(features, k, m, share)
@@ -118,13 +118,13 @@ class LabelTreeScorer(Scorer):
         return found
 
     def _first(self, k: int) -> int:
-        """Say how many labels of each of several trees are looked at for the k best of all."""
+        """Return how many labels to search first in each of several trees, for the k best of all."""
         return min(self.n_labels, max(k, min(2 * k, _FEWEST)))
 
     def _joint_best(self, features: FeatureMatrix, k: int, m: int, budget: int) -> FoundLabels:
-        """Find the k best, by the mean of all trees, of the m best of each; -1 where there are not so many.
+        """Return the k best, by the mean of all trees, of the m best per tree; -1 where there are fewer.
 
-        Any other label has at most the probability of the m-th best in each tree, which may prove the k best.
+        Any other label is at most as probable as the m-th best in each tree, which may prove the k best.
         """
         parts = [tree.by_bound(features, m, budget, by_margin=False) for tree in self.trees]
         best, scores = self._best_of(features, [part[:2] for part in parts], k)
@@ -138,7 +138,7 @@ class LabelTreeScorer(Scorer):
     def _best_of(
         self, features: FeatureMatrix, parts: list[tuple[Array, Array]], k: int
     ) -> tuple[Array, Array]:
-        """Choose the k best of labels (n, m) a tree, -1 for none, by the mean of all trees; with scores."""
+        """Choose the k best of labels (n, m) per tree, -1 for none, by the mean of all trees; with scores."""
         labels = np.sort(np.concatenate([part[0] for part in parts], axis=1), axis=1)
         is_new = labels >= 0
         is_new[:, 1:] &= labels[:, 1:] != labels[:, :-1]
@@ -150,9 +150,9 @@ class LabelTreeScorer(Scorer):
         return best, found
 
     def _of_pairs(self, features: FeatureMatrix, rows: Array, labels: Array, known: list[Any]) -> Array:
-        """Score pairs of a row and a label, the rows rising, by the mean of all trees.
+        """Score pairs of a row and a label, sorted by row, by the mean of all trees.
 
-        known: for each tree labels (n, m) and their scores, or None.
+        known: per tree labels (n, m) and their scores, or None.
         """
         on, off = np.zeros(len(rows)), np.zeros(len(rows))
         for tree, part in zip(self.trees, known, strict=True):
@@ -160,7 +160,7 @@ class LabelTreeScorer(Scorer):
         return _log_odds(on, off)
 
     def positive(self, features: FeatureMatrix) -> tuple[Array, Array]:
-        """Find rows and labels of scores above 0: a mean probability passes 1/2 only where a tree's does."""
+        """Return rows and labels of positive score; a mean exceeds probability 1/2 only where a tree does."""
         parts = [self._positive_of(tree, features) for tree in self.trees]
         if len(parts) == 1:
             return parts[0]
@@ -183,7 +183,7 @@ class LabelTreeScorer(Scorer):
 
 
 def _add(on: Array, off: Array, scores: Array) -> None:
-    """Add the probabilities of scores and their complements; see ``joined`` in the loops."""
+    """Add the probabilities of scores, and their complements; see ``joined`` in the loops."""
     with np.errstate(over="ignore"):
         on += 1 / (1 + np.exp(-SHARPNESS * scores))
         off += 1 / (1 + np.exp(SHARPNESS * scores))
@@ -194,7 +194,7 @@ def _log_odds(on: Array, off: Array) -> Array:
 
 
 def _filled(labels: Array, scores: Array, n_labels: int) -> tuple[Array, Array]:
-    """Name other labels where fewer were found than asked for, with scores below those of all that were."""
+    """Fill in other labels where fewer were found than requested, scored below all found ones."""
     for row in np.flatnonzero(labels[:, -1] < 0):
         missing = labels[row] < 0
         others = np.setdiff1d(np.arange(n_labels), labels[row], assume_unique=False)

@@ -1,4 +1,4 @@
-"""One tree over labels with the weights of its columns, and walks of rows down it."""
+"""One tree over labels with the weights of its columns, and searches of it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Made, Numbers, places
 from labelweave.problems.tree_blocks import TreeWeights, column_type
 
-SHARPNESS = 3.0  # of the sigmoids that margins become; 2 to 10 rank alike, see docs/benchmarks.md
-_ROWS_AT_ONCE = 4096  # of which those at one node follow each other
-_FEW_ROWS = 64  # for which threads take longer to start than to work
+SHARPNESS = 3.0  # benchmarks.md/benchmarks.md
+_ROWS_AT_ONCE = 4096  # grouped by node within
+_FEW_ROWS = 64  # for fewer, starting threads takes longer than the work
 
 
 class FoundLabels(NamedTuple):
-    """The best labels of rows that a search found, and what it can say of them.
+    """The best labels of rows that a search found, and whether they are proven.
 
     labels, scores (n, k): best first; -1 and minus infinity where there are none.
     proven (n,): whether no other label has a higher score.
-    opened (n,): how many nodes were looked into.
+    opened (n,): how many nodes were visited.
     """
 
     labels: Array
@@ -113,7 +113,7 @@ class WeightedTree(StoredParameters):
         return self.intercepts[self.tree.columns_of_labels]
 
     def label_weights(self, n_features: int) -> Any:
-        """Give the weights of each label's own column, CSR of shape (L, d)."""
+        """Return the weights of each label's own column, CSR of shape (L, d)."""
         import scipy.sparse as sp
 
         counts = np.diff(self.starts)
@@ -125,7 +125,7 @@ class WeightedTree(StoredParameters):
         return sp.csr_array(entries, shape=(self.n_labels, n_features))
 
     def scores(self, features: FeatureMatrix, *, by_margin: bool) -> RowsByLabels:
-        """Score all labels; ``by_margin`` by their own margins alone."""
+        """Score all labels; with ``by_margin`` by their own margins alone."""
         from labelweave.foundation.loops.label_tree import score_tree
 
         table = np.empty((len(features), self.n_labels))
@@ -139,7 +139,7 @@ class WeightedTree(StoredParameters):
     def of_pairs(
         self, features: FeatureMatrix, rows: Array, labels: Array, known: tuple[Array, Array] | None = None
     ) -> Array:
-        """Score pairs of a row and a label, the rows rising; of ``known`` labels (n, m) scores are given."""
+        """Score pairs of a row and a label, sorted by row; ``known`` labels (n, m) come with scores."""
         from labelweave.foundation.loops.label_tree import score_labels
 
         scores, wanted = np.empty(len(rows)), self.tree.columns_of_labels[labels]
@@ -159,7 +159,7 @@ class WeightedTree(StoredParameters):
     ) -> tuple[Array, Array, Array]:
         """Search below the best nodes of each level; see ``search_by_beam``.
 
-        Returns labels and scores (n, k), best first, and the nodes looked into (n, n_opened), -1 for none.
+        Returns labels and scores (n, k), best first, and the visited nodes (n, n_opened), -1 for none.
         """
         from labelweave.foundation.loops.label_tree import search_by_beam
 
@@ -176,7 +176,7 @@ class WeightedTree(StoredParameters):
     def by_bound(
         self, features: FeatureMatrix, k: int, budget: int, *, by_margin: bool, above: float = -np.inf
     ) -> FoundLabels:
-        """Search for labels above a score until no other can be better, in ``budget`` nodes a row at most."""
+        """Search for labels above a score until no other can be better, within ``budget`` nodes per row."""
         from labelweave.foundation.loops.label_tree import search_by_bound, search_by_envelopes
 
         best, scores = _none_yet(len(features), k, above)
@@ -195,10 +195,10 @@ class WeightedTree(StoredParameters):
 
     @cached_property
     def _walked(self) -> tuple[tuple[Array, ...], int]:
-        """The arrays as loops take them, and the largest number of columns of a node.
+        """The arrays as the loops take them, and the largest number of columns of a node.
 
-        They are read-only as those from a file are, and of the types that a fit gives them, whatever
-        those of a file are, so that loops are compiled for few.
+        They are read-only and of the types that a fit makes, whatever the types in a file, so that loops are
+        compiled for few types.
         """
         widest = int(np.diff(self.tree.ends).max())
         is_kept = self.values.dtype.kind == "f" or self.values.dtype == np.int16
@@ -215,9 +215,9 @@ class WeightedTree(StoredParameters):
         return tuple(_read_only(array) for array in (*taken, *self._index())), widest
 
     def _index(self) -> tuple[Array, Array, Array]:
-        """Index features by the upper bits of their numbers, a node in no more places than it has features.
+        """Index features by the upper bits of their numbers, with no more entries per node than features.
 
-        Gives where the part of each node ends, how many lower bits are left out, and the index.
+        Returns where the part of each node ends, how many lower bits are dropped, and the index.
         """
         from labelweave.foundation.loops.label_tree import index_features
 
@@ -232,7 +232,7 @@ class WeightedTree(StoredParameters):
         return index_ends, shifts, index
 
     def _envelopes(self, n_features: int) -> tuple[Array, ...]:
-        """Bound the labels' weights of every node, feature after feature; see ``search_by_envelopes``."""
+        """Bound the labels' weights of every node, feature by feature; see ``search_by_envelopes``."""
         from labelweave.foundation.loops.label_tree import bound_nodes
 
         known: Any = self.__dict__.get("_bounds")
@@ -266,7 +266,7 @@ def _read_only(array: Array) -> Array:
 
 
 def _by_panels(features: FeatureMatrix, work: Callable[[slice, Any], None]) -> None:
-    """Work on panels of rows, as many a thread, on as many as the linear algebra library would take."""
+    """Work on panels of rows, several per thread, on as many threads as the linear algebra library uses."""
     n_rows = len(features)
     if n_rows <= _FEW_ROWS:
         work(slice(0, n_rows), features.sparse_rows(np.float64))

@@ -18,7 +18,7 @@ async function ask(name, content) {
   };
   const response = await fetch(name, options);
   const found = await response.json();
-  if (!response.ok) throw new Error(found.trouble || "The answer was not taken.");
+  if (!response.ok) throw new Error(found.trouble || "The answer was rejected.");
   return found;
 }
 
@@ -31,7 +31,7 @@ async function send(name, content) {
     render();
   } catch (error) {
     render();
-    const lost = error instanceof TypeError ? "The server does not answer; the last answer may not be kept." : error.message;
+    const lost = error instanceof TypeError ? "The server does not answer; the last answer may not be stored." : error.message;
     show(lost);
   } finally {
     isSending = false;

@@ -1,5 +1,5 @@
 "use strict";
-// Sorting and filtering; the page says everything without them.
+// Sorting and filtering; the page is complete without them.
 const valueOf = (row, column) => row.cells[column].textContent.trim();
 const asNumber = (text) => (text === "–" ? -Infinity : parseFloat(text.replace(/,/g, "")));
 
@@ -40,7 +40,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   table.parentElement.before(label);
 }
 
-// a link into a closed part opens it, and printing opens all
+// links open closed parts, and printing opens all of them
 function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (target instanceof HTMLDetailsElement) target.open = true;
