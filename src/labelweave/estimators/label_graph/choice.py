@@ -95,7 +95,7 @@ def warn_of_wide_graph(
         f"A fit with {graph.n_cliques} cliques that join {labels} of {graph.n_labels} labels goes through "
         f"{n_rows} rows some {_PASSES} times at least, which",
         _PASSES * n_rows * of_row / n_threads,
-        f"{sparser}, fewer labels or rows, or a smaller number as `inference`, which leaves labelings unproven.",
+        f"{sparser}, fewer labels or rows, or a smaller `inference`, which leaves labelings unproven.",
     )
     n_weights = (graph.n_labels + int(graph.table_starts[-1])) * n_features
     warn_of_memory(f"A graph of {graph.n_cliques} cliques", _COPIES * 8.0 * n_weights, f"{sparser}.")
