@@ -455,7 +455,7 @@ ANSWERS: dict[str, Callable[[ContractWorld, Any], Any]] = {
     "metrics.get_scorer": lambda world, found: found(
         world.model("CalibratedLabelClassifier"), world.X, world.Y
     ),
-    "next_queries": lambda world, found: found.gains,
+    "suggest_queries": lambda world, found: found.gains,
     "noise.LabelErrors.corrected": lambda world, found: found.to_signs(),
     "noise.LabelErrors.ranked": lambda world, found: found.probability,
     "noise.LabelErrors.reasons": lambda world, found: [one.effect for one in found],
@@ -571,7 +571,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
     },
     "Taxonomy": {"pairs": _of([("r", "a"), ("r", "b")], {("r", "a")}), "nodes": _of((), ["c"])},
     "Taxonomy.at_or_above": {"label_names": _SOME_NODES},
-    "Taxonomy.closed": {
+    "Taxonomy.with_ancestors": {
         "labels": lambda world: [pd.DataFrame([[1, 0, None, 0], [0, 0, 0, 1]], columns=_NODES)]
     },
     "Taxonomy.matched": {
@@ -865,7 +865,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
     # whole models
     "compare": {"estimators": _of(_LINEAR, [_LINEAR])},
     "load": {"path": _paths("m.lw"), "key": _of(None)},
-    "next_queries": {
+    "suggest_queries": {
         "model": lambda world: [world.model("MaxMarginClassifier"), None],
         "n": _of(2),
         "known": _unnamed_targets,

@@ -36,7 +36,7 @@ _OUTCOMES = ("same answer", "refused", "no matter", "failed")
 
 
 # functions that take long, that draw, and arguments that nothing looks into
-_LEFT_OUT = ("display.", "report.", "compare", "AutoLabelClassifier", "next_queries")
+_LEFT_OUT = ("display.", "report.", "compare", "AutoLabelClassifier", "suggest_queries")
 _NOT_READ = {
     ("splits.stratified_train_test_split", "X"),
     ("splits.IterativeStratifiedKFold.split", "X"),

@@ -1,4 +1,4 @@
-"""What labelled entries are worth, chosen by ``next_queries`` and at random: micro-F1 against their number.
+"""What labelled entries are worth, chosen by ``suggest_queries`` or at random: micro-F1 by their number.
 
 A draw is up to 1,000 training rows, of which 10 are labelled whole; the labels with five positives or more
 among these rows are learned.  Then a batch of entries is asked for, the model is fitted anew, and micro-F1 of
@@ -25,7 +25,7 @@ from sklearn.metrics import f1_score
 from benchmarks import frame
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import KernelLogisticClassifier, next_queries
+from labelweave import KernelLogisticClassifier, suggest_queries
 from labelweave.app.active.expected_error import micro_f1_cut
 
 PROBLEMS = ["scene", "yeast", "emotions", "enron", "bibtex", "debtags"]
@@ -110,7 +110,7 @@ def asked(
     strategy, count, seed = what
     n_labels = known.shape[1]
     if not strategy.endswith("rows"):
-        found = next_queries(model, X, count, known, strategy=strategy, random_state=seed)
+        found = suggest_queries(model, X, count, known, strategy=strategy, random_state=seed)
         return found.rows * n_labels + found.labels
     free = np.flatnonzero(np.isnan(known).any(axis=1))
     count = min(len(free), max(1, round(count / n_labels)))

@@ -47,8 +47,8 @@ def main(flags: Any) -> None:
         "predict_seconds": time.perf_counter() - begin,
         "plan": model.plan_,
         "members": model.members_,
-        "left_out_micro_f1": model.left_out_value_,
-        "standard_error": model.left_out_error_,
+        "left_out_micro_f1": model.oof_score_,
+        "standard_error": model.oof_standard_error_,
         "test_micro_f1": float(metrics.f1_score(Y_test, predicted, average="micro")),
     }
     tell(found, flags.out)

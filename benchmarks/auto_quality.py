@@ -136,8 +136,8 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
         truth = Y_test.positives.toarray().astype(int)
         runs.append(left_out_measures(model) if is_left_out else all_measures(model, X_test, truth))
         value, error = value_of_sets(Y_test, np.asarray(dense(model.predict(X_test))), "micro_f1")
-        models.append({"members": model.members_, "left_out_micro_f1": model.left_out_value_,
-                       "error": model.left_out_error_, "loss": model.left_out_loss_,
+        models.append({"members": model.members_, "left_out_micro_f1": model.oof_score_,
+                       "error": model.oof_standard_error_, "loss": model.oof_loss_,
                        "test_micro_f1": value, "test_error": error})  # fmt: skip
         if is_left_out:
             break
@@ -190,7 +190,7 @@ def main(options: Any) -> None:
             f"{name}: {found['seconds']:.0f} s, {found['processor_seconds']:.0f} of a processor", flush=True
         )
         for member in found["models"][0]["members"]:
-            words = "   {name:12s} weight {weight:.2f}  left-out loss {left_out_loss:.4f}  {seconds:.1f} s"
+            words = "   {name:12s} weight {weight:.2f}  left-out loss {oof_loss:.4f}  {seconds:.1f} s"
             print(words.format(**member))
         if not options.left_out:
             _trust(found["models"])

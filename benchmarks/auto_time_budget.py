@@ -41,7 +41,7 @@ def measure(name: str, n_jobs: int) -> list[dict[str, Any]]:
             known[plan] = {
                 "seconds": time.perf_counter() - begin,
                 "cpu_seconds": time.process_time() - cpu,
-                "left_out_loss": model.left_out_loss_,
+                "oof_loss": model.oof_loss_,
                 "micro_f1": float(metrics.f1_score(Y_test, model.predict(X_test), average="micro")),
                 "micro_auprc": float(
                     sk.average_precision_score(truth.ravel(), model.predict_proba(X_test).ravel())

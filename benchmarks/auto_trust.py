@@ -57,7 +57,7 @@ def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, fl
     sets = model.predict(X[test])
     sets = sets.toarray() if sp.issparse(sets) else np.asarray(sets)
     value, error = value_of_sets(LabelMatrix.from_any(Y[test]), sets, model.metric)
-    return value - model.left_out_value_, model.left_out_error_, error
+    return value - model.oof_score_, model.oof_standard_error_, error
 
 
 def draw_of_sources(seed: int) -> Iterator[tuple[str, float, float, float]]:
@@ -74,7 +74,7 @@ def draw_of_sources(seed: int) -> Iterator[tuple[str, float, float, float]]:
         chosen = model.with_metric(metric)
         sets = np.asarray(chosen.predict(X[~is_train]).toarray())
         value, error = value_of_sets(truth, sets, metric, None, groups)
-        yield metric, value - chosen.left_out_value_, chosen.left_out_error_, error
+        yield metric, value - chosen.oof_score_, chosen.oof_standard_error_, error
 
 
 def _show(words: str, draws: Any) -> None:

@@ -66,7 +66,7 @@ def accuracies(frame: pd.DataFrame, classes: Any, seed: int) -> dict[str, float]
         "forest": RandomForestClassifier(300, random_state=seed), "kernel machine": machine
     }.items():  # fmt: skip
         found[name] = model.fit(plain[rows], classes[rows]).score(plain[others], classes[others])
-    return found | {"told": float(one_call.classifier_.left_out_value_)}
+    return found | {"told": float(one_call.classifier_.oof_score_)}
 
 
 @command(csv=flag(help="other tables", nargs="+", metavar="FILE:COLUMN"), draws=5)

@@ -62,7 +62,7 @@ def told(model: Any, folder: Path, begun: float) -> dict[str, Any]:
         "seconds": seconds,
         "client_megabytes": 1e-6 * peak_memory_bytes(),
         "foreseen_seconds": model.plan_["seconds"],
-        "micro_f1": model.left_out_value_,
+        "micro_f1": model.oof_score_,
         "members": [(one["name"], one["seconds"]) for one in model.members_],
         "bits": hashlib.sha256(bits).hexdigest()[:16],
     }

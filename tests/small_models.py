@@ -92,7 +92,7 @@ def complete(name):
     X, Y = data(name)
     table = labels(name, np.nan_to_num(np.asarray(Y)))
     if name == "hierarchy":
-        table = labels(name, Taxonomy.from_any(EVERY[name].taxonomy).closed(table).to_dense())
+        table = labels(name, Taxonomy.from_any(EVERY[name].taxonomy).with_ancestors(table).to_dense())
     return X, table
 
 

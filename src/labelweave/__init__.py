@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         report,
         splits,
     )
-    from labelweave.app.active import next_queries
+    from labelweave.app.active import suggest_queries
     from labelweave.decisions import (
         CalibratedLabelClassifier,
         ConformalLabelClassifier,
@@ -93,12 +93,12 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
-    "next_queries",
     "noise",
     "report",
     "save",
     "set_config",
     "splits",
+    "suggest_queries",
 ]
 
 # imported when first used: the command line's help needs none of them
@@ -108,7 +108,7 @@ _HOMES = {
     "compare": "labelweave.decisions.comparison",
     "config_context": "labelweave.foundation.config",
     "load": "labelweave.decisions.stored_models",
-    "next_queries": "labelweave.app.active",
+    "suggest_queries": "labelweave.app.active",
     "save": "labelweave.model_files.pipelines",
     "set_config": "labelweave.foundation.config",
 }

@@ -45,7 +45,7 @@ def test_members_are_combined_to_something_better_than_chance(data, fitted):
     assert lw.metrics.f1_score(Y_test, fitted.predict(X_test)) > 0.7
     assert [member["name"] for member in fitted.members_] == fitted.plan_["members"]
     # weights have the least log loss, not the least of this loss
-    assert fitted.left_out_loss_ < 1.02 * min(member["left_out_loss"] for member in fitted.members_)
+    assert fitted.oof_loss_ < 1.02 * min(member["oof_loss"] for member in fitted.members_)
     assert sum(member["weight"] > 0 for member in fitted.members_) == len(fitted.scorer_.members)
     assert fitted.status_ == "complete"
 
@@ -53,17 +53,17 @@ def test_members_are_combined_to_something_better_than_chance(data, fitted):
 def test_it_says_what_it_is_worth(data, fitted):
     _, _, X_test, Y_test = data
     found = lw.metrics.f1_score(Y_test, fitted.predict(X_test))
-    assert 0 < fitted.left_out_error_ < 0.1
-    assert abs(found - fitted.left_out_value_) < 3 * np.hypot(fitted.left_out_error_, 0.04)
+    assert 0 < fitted.oof_standard_error_ < 0.1
+    assert abs(found - fitted.oof_score_) < 3 * np.hypot(fitted.oof_standard_error_, 0.04)
 
 
 def test_labels_without_reason_are_left_out_at_chance():
     random = np.random.default_rng(1)
     X, Y = random.normal(size=(120, 4)), (random.random((120, 3)) < 0.3).astype(int)
     model = small().fit(X, Y)
-    assert model.left_out_loss_ > 0.95
+    assert model.oof_loss_ > 0.95
     at_random = 2 * 0.3 / 1.3  # all labels predicted
-    assert model.left_out_value_ < at_random + 0.1
+    assert model.oof_score_ < at_random + 0.1
 
 
 def test_probabilities_thresholds_and_decisions_are_on_one_scale(data, fitted):
@@ -107,7 +107,7 @@ def test_another_metric_needs_no_fit(data, fitted, tmp_path):
     assert_array_equal(other.predict_proba(X_test), fitted.predict_proba(X_test))
     refitted = small(metric="hamming_loss").fit(X, Y)
     assert_array_equal(other.thresholds_, refitted.thresholds_)
-    assert other.left_out_value_ == refitted.left_out_value_
+    assert other.oof_score_ == refitted.oof_score_
     with pytest.raises(ValueError, match="metric='auc' is not known"):
         fitted.with_metric("auc")
     fitted.save(tmp_path / "model.lw")
@@ -142,7 +142,7 @@ def test_labels_above_a_half_are_predicted_where_few_rows_are_known_in_full(data
     model = small(metric="subset_accuracy", members=["rbf"]).fit(X, partly)
     assert_array_equal(model.thresholds_, np.full(4, 0.5))
     assert_array_equal(model.predict(X_test), (model.predict_proba(X_test) > 0.5).astype(int))
-    assert model.left_out_value_ > 0.5
+    assert model.oof_score_ > 0.5
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -151,7 +151,7 @@ def test_the_left_out_accuracy_of_classes_that_are_probabilities_is_expected(dat
     shares = np.full((len(X), n_classes), 0.55 / (n_classes - 1))
     shares[np.arange(len(X)), Y[:, 0] + (n_classes > 2) * Y[:, 1]] = 0.45
     model = small(members=["rbf"]).fit(X, lw.ClassProbabilities(shares))
-    assert 0.25 < model.left_out_value_ < 0.56
+    assert 0.25 < model.oof_score_ < 0.56
 
 
 def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
@@ -161,7 +161,7 @@ def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
     for metric in ("example_f1", "subset_accuracy"):
         sets, truth = left_out.decide(metric)[1], left_out.held.labels.to_dense()
         values.append(jaccard_score(truth, sets, average="samples", zero_division=1.0))
-    assert_allclose(model.left_out_value_, max(values))
+    assert_allclose(model.oof_score_, max(values))
 
 
 def test_a_fit_that_takes_much_memory_says_so_before():
@@ -242,7 +242,7 @@ def test_the_scale_of_weights_does_not_matter(data):
     X, Y, X_test, _ = data
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(Y))
     one, other = (small(members=["rbf"]).fit(X, Y, weights * scale) for scale in (1.0, 1 / weights.sum()))
-    assert other.left_out_loss_ == pytest.approx(one.left_out_loss_)
+    assert other.oof_loss_ == pytest.approx(one.oof_loss_)
     assert_allclose(other.predict_proba(X_test), one.predict_proba(X_test), atol=1e-8)
 
 
@@ -313,9 +313,9 @@ def test_a_single_row_is_refused():
 def test_classes_have_an_accuracy_on_left_out_rows(n_classes):
     X, y = make_classification(240, 6, n_informative=4, n_classes=n_classes, random_state=0)
     model = small(members=["rbf"]).fit(X[:120], np.array(["a", "b", "c"])[y[:120]])
-    assert abs(model.score(X[120:], np.array(["a", "b", "c"])[y[120:]]) - model.left_out_value_) < 0.12
-    share = model.left_out_value_
-    assert_allclose(model.left_out_error_, np.sqrt(share * (1 - share) / 119))
+    assert abs(model.score(X[120:], np.array(["a", "b", "c"])[y[120:]]) - model.oof_score_) < 0.12
+    share = model.oof_score_
+    assert_allclose(model.oof_standard_error_, np.sqrt(share * (1 - share) / 119))
     assert f"accuracy {share:.4f}" in model._repr_html_()
 
 
@@ -325,7 +325,7 @@ def test_it_explains_itself(data, fitted):
     facts = model_facts(fitted)
     found = facts.to_json()["combination"]
     assert [member["name"] for member in found["members"]] == ["rbf", "forest", "rbf+forest"]
-    assert found["value"] == fitted.left_out_value_
+    assert found["value"] == fitted.oof_score_
     html = fitted._repr_html_()
     for words in ("member rbf+forest", "out-of-fold loss", "micro_f1", "standard error"):
         assert words in html

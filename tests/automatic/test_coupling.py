@@ -71,8 +71,8 @@ def test_a_fit_keeps_what_labels_say_of_each_other(tmp_path):
     Y = (latent > [0.0, 0.1, -0.1, 0.2]).astype(int)
     Y[:, 3] = random.random(200) < 0.5
     model = AutoLabelClassifier(members=["rbf"]).fit(X[:120], Y[:120])
-    assert model.left_out_loss_ <= model.uncoupled_loss_
-    assert (model.scorer_.coupling is None) == (model.left_out_loss_ == model.uncoupled_loss_)
+    assert model.oof_loss_ <= model.uncoupled_loss_
+    assert (model.scorer_.coupling is None) == (model.oof_loss_ == model.uncoupled_loss_)
     is_said = "without label correlations" in fact_lines(model_facts(model))["out-of-fold"]
     assert is_said == (model.scorer_.coupling is not None)
     model.save(tmp_path / "model.lw")

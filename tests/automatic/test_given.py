@@ -53,8 +53,8 @@ def test_an_estimator_is_a_member(data, estimator, form):
     X, Y, X_test, Y_test = data
     model = auto("linear", estimator).fit(form(X), Y)
     assert [member["name"] for member in model.members_] == ["linear", type(estimator).__name__]
-    assert model.members_[1]["left_out_loss"] < 0.9
-    assert model.left_out_loss_ <= model.members_[0]["left_out_loss"] + 1e-9
+    assert model.members_[1]["oof_loss"] < 0.9
+    assert model.oof_loss_ <= model.members_[0]["oof_loss"] + 1e-9
     assert model.predict_proba(form(X_test)).shape == Y_test.shape
 
 

@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesS
 
 import labelweave as lw
 from labelweave.decisions.automatic.label_sets import value_of_sets
-from labelweave.problems.hyperparameters.left_out import LeftOutRidge, left_out_loss
+from labelweave.problems.hyperparameters.left_out import LeftOutRidge, oof_loss
 
 N_GROUPS, SIZE = 40, 6
 GROUPS = np.repeat(np.arange(N_GROUPS), SIZE)
@@ -37,9 +37,9 @@ def test_left_out_values_are_those_of_other_groups(data, members, metric):
     assert all(len(np.unique(folds[group == GROUPS])) == 1 for group in range(N_GROUPS))
     assert_array_equal(np.bincount(folds), np.full(5, len(X) // 5))
     chance = AT_CHANCE if metric == "micro_f1" else 0.6**4
-    assert model.left_out_value_ < chance + 3 * model.left_out_error_
+    assert model.oof_score_ < chance + 3 * model.oof_standard_error_
     if members != ["linear", "max-margin"]:
-        assert small(members=members, metric=metric).fit(X, Y).left_out_value_ > 0.95
+        assert small(members=members, metric=metric).fit(X, Y).oof_score_ > 0.95
 
 
 def test_nothing_is_chosen_by_rows_of_the_same_group(data):
@@ -54,7 +54,7 @@ def test_nothing_is_chosen_by_rows_of_the_same_group(data):
     ridge = LeftOutRidge(gram)
     losses = [np.square(targets - ridge.scores(targets, p, folds)).sum() for p in ridge.penalties]
     centred = targets - targets.mean(axis=0)
-    assert left_out_loss(gram, centred, folds) == pytest.approx(min(losses) / np.square(centred).sum())
+    assert oof_loss(gram, centred, folds) == pytest.approx(min(losses) / np.square(centred).sum())
 
 
 def test_names_of_groups_and_rows_of_no_weight(data):
@@ -69,7 +69,7 @@ def test_names_of_groups_and_rows_of_no_weight(data):
         small().fit(np.r_[X, X[:3]], np.r_[Y, Y[:3]], weights, groups=more),
     ]
     for other in others:
-        assert (other.left_out_value_, other.left_out_error_) == (own.left_out_value_, own.left_out_error_)
+        assert (other.oof_score_, other.oof_standard_error_) == (own.oof_score_, own.oof_standard_error_)
 
 
 @pytest.mark.parametrize(

@@ -219,12 +219,12 @@ def test_the_order_of_rows_and_of_labels_does_not_matter(name):
         assert_same_scores(name, found, X, scores(whole, X))
 
 
-def is_apart(name):
+def is_distributed(name):
     """Say whether a kind fits every label on its own."""
     return repeats(name) and has_labels(name) and not is_coupled(name) and not name.startswith("low rank")
 
 
-@kinds(is_apart)
+@kinds(is_distributed)
 def test_a_label_is_fitted_to_the_rows_in_which_it_is_observed(name):
     X, Y = data(name)
     whole = scores(fit(name, X, Y, **exact(name)), X)

@@ -38,7 +38,7 @@ chunks = partial(partitioned.chunks, sizes=SIZES)
 
 def assert_same(found, own, X):
     np.testing.assert_array_equal(found.predict_proba(X), own.predict_proba(X))
-    assert found.left_out_value_ == own.left_out_value_
+    assert found.oof_score_ == own.oof_score_
     assert [one["words"] for one in found.members_] == [one["words"] for one in own.members_]
 
 

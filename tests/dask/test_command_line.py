@@ -250,7 +250,7 @@ def test_the_one_call_is_that_of_all_rows_in_memory(run):
     assert there.classifier_.label_names_.tolist() == here.classifier_.label_names_.tolist()
     assert np.allclose(there.predict_proba(whole()), here.predict_proba(whole()), rtol=1e-9)
     assert there.classifier_.plan_ == here.classifier_.plan_
-    assert there.classifier_.left_out_value_ == pytest.approx(here.classifier_.left_out_value_)
+    assert there.classifier_.oof_score_ == pytest.approx(here.classifier_.oof_score_)
 
 
 def test_models_are_compared_on_folds_of_the_rows(run):

@@ -78,9 +78,9 @@ def two_groups():
     return R
 
 
-@pytest.mark.parametrize("is_apart", [True, False])
-def test_labels_that_nothing_couples_travel_apart(client, request, is_apart):
-    if is_apart:
+@pytest.mark.parametrize("is_distributed", [True, False])
+def test_labels_that_nothing_couples_travel_apart(client, request, is_distributed):
+    if is_distributed:
         request.getfixturevalue("apart")
     X, Y = table()
     settings = {"C": C, "label_covariance": two_groups()}
@@ -102,8 +102,8 @@ def test_a_block_of_labels_is_what_a_covariance_couples():
 
 @pytest.mark.parametrize("counts", [[3, 3], [2, 4, 1], [1] * 7])
 def test_a_turn_is_at_places_far_apart_and_a_round_visits_each_as_often_as_it_has_visits(counts):
-    turns = turns_of_round(0, 5, counts, travelling_margins.ABREAST)
-    assert all(1 <= len(set(turn)) == len(turn) <= travelling_margins.ABREAST for turn in turns)
+    turns = turns_of_round(0, 5, counts, travelling_margins.CONCURRENT_VISITS)
+    assert all(1 <= len(set(turn)) == len(turn) <= travelling_margins.CONCURRENT_VISITS for turn in turns)
     assert np.array_equal(np.bincount(np.concatenate(turns), minlength=len(counts)), counts)
 
 
@@ -120,7 +120,7 @@ def test_visits_at_the_same_time_give_the_weights_of_all_variables_and_a_larger_
         travelling_margins.TravellingLabels(OrderedRows(data.rows(rows), np.float64), np.arange(3))
         for rows in np.array_split(np.arange(64), 2)
     ]
-    traveller = replace(places[0].first_traveller(), caution=float(travelling_margins.ABREAST))
+    traveller = replace(places[0].first_traveller(), caution=float(travelling_margins.CONCURRENT_VISITS))
     seats, last = [place.first_seat() for place in places], 0.0
     for number in range(6):
         came = []
@@ -149,7 +149,7 @@ def test_caution_rises_where_a_full_round_met_no_smaller_gap():
     assert better.caution == begin.caution < worse.caution
     for _ in range(9):
         worse = travelling_margins.end_of_round(replace(worse, meeting=worse.met_gap + 1), **settings)
-    assert worse.caution == travelling_margins.ABREAST
+    assert worse.caution == travelling_margins.CONCURRENT_VISITS
 
 
 def test_too_many_coupled_labels_are_refused(client, apart, monkeypatch):

@@ -92,7 +92,7 @@ def test_labels_are_completed_before_the_fit():
     model = lw.HierarchicalClassifier(BinaryRelevance(), tree).fit(X, leaves)
     assert model.predict(np.eye(3)).to_numpy().tolist() == [[1, 1, 0], [1, 0, 1], [0, 0, 0]]
     scores = model.estimator_.decision_function(X)
-    same = BinaryRelevance().fit(X, tree.closed(leaves)).decision_function(X)
+    same = BinaryRelevance().fit(X, tree.with_ancestors(leaves)).decision_function(X)
     np.testing.assert_array_equal(scores, same)
 
 
@@ -197,7 +197,7 @@ def test_a_conditional_model_is_fitted_to_rows_that_have_what_is_above():
     X, y = _data(tree, n=50)
     inner = lw.KernelLogisticClassifier(kernel="linear", hyperparameters="fixed")
     model = lw.HierarchicalClassifier(inner, tree, conditional=True).fit(X, y)
-    closed = tree.closed(y).to_dense()
+    closed = tree.with_ancestors(y).to_dense()
     closed[closed[:, 0] == 0, 1:] = np.nan
     each = inner.fit(X, closed).predict_proba(X)
     each[:, 1:] *= each[:, [0]]

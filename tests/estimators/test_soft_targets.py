@@ -147,7 +147,7 @@ def test_an_automatic_model_takes_probabilities():
     X, P = _problem()
     soft = LabelMatrix.from_probabilities(P)
     model = AutoLabelClassifier(members=["linear", "max-margin"]).fit(X, soft)
-    assert np.isfinite(model.left_out_loss_)
+    assert np.isfinite(model.oof_loss_)
     assert model.predict_proba(X).shape == P.shape
     assert model.predict(X).shape == P.shape
 

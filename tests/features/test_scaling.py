@@ -8,7 +8,7 @@ from sklearn.preprocessing import QuantileTransformer, normalize
 
 import labelweave as lw
 from labelweave.features import FeatureMatrix, FeatureScaling
-from labelweave.problems.hyperparameters.left_out import left_out_loss
+from labelweave.problems.hyperparameters.left_out import oof_loss
 
 MODELS = [
     lw.MaxMarginClassifier(),
@@ -163,14 +163,14 @@ def test_left_out_loss_is_what_refits_without_each_row_give(table):
             total += np.square(gram[row, rest] @ solved[:-1] + solved[-1] - Y[row]).sum()
         losses.append(total)
     expected = min(losses) / np.square(Y - Y.mean(axis=0)).sum()
-    assert_allclose(left_out_loss(gram, Y), expected, rtol=1e-6)
+    assert_allclose(oof_loss(gram, Y), expected, rtol=1e-6)
 
 
 def test_missing_targets_add_no_loss():
     gram = np.eye(4)
     targets = np.array([[1.0], [-1.0], [np.nan], [np.nan]])
-    assert np.isfinite(left_out_loss(gram, targets))
-    assert left_out_loss(gram, np.full((4, 2), np.nan)) == 1.0
+    assert np.isfinite(oof_loss(gram, targets))
+    assert oof_loss(gram, np.full((4, 2), np.nan)) == 1.0
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)

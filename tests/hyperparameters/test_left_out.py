@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from labelweave.features import FeatureMatrix, RBFKernel
-from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge, left_out_loss
+from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge, oof_loss
 
 N = 24
 
@@ -131,5 +131,5 @@ def test_the_left_out_loss_is_that_of_refits_around_the_means_of_the_columns():
         np.square((centred - _refitted_scores(gram, centred, np.ones(N), penalty, np.arange(N)))[known]).sum()
         for penalty in LeftOutRidge(gram).penalties
     ]
-    assert left_out_loss(gram, targets) == pytest.approx(min(losses) / np.square(centred).sum())
-    assert left_out_loss(gram, np.ones((N, 2))) == 1.0
+    assert oof_loss(gram, targets) == pytest.approx(min(losses) / np.square(centred).sum())
+    assert oof_loss(gram, np.ones((N, 2))) == 1.0

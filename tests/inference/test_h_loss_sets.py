@@ -101,7 +101,9 @@ def test_probabilities_of_10_graphs_given_what_is_above_are_at_most_1(incomplete
     for seed in range(10):
         rng, graph = np.random.default_rng(seed), random_taxonomy(seed, 20, 2.0)
         table = rng.choice([0.0, 0.3, 0.5, 0.7, 1.0, np.nan], size=(30, len(graph)))
-        closed = graph.closed(LabelMatrix.from_probabilities(table, graph.nodes), incomplete=incomplete)
+        closed = graph.with_ancestors(
+            LabelMatrix.from_probabilities(table, graph.nodes), incomplete=incomplete
+        )
         kept = LabelOrder.of(graph, graph.nodes).conditional(closed)
         assert kept.doubts is not None
         assert kept.doubts.data.min() >= 0
@@ -123,7 +125,7 @@ def test_nothing_disobeys_over_10_000_graphs(part):
         graph = Taxonomy(pairs, nodes=[f"{k}{name}" for k, one in enumerate(parts) for name in one.nodes])
         names = [str(name) for name in rng.permutation(graph.nodes)[: len(graph) * 2 // 3]]
         Y = rng.choice([0.0, 1.0, np.nan], size=(3, len(names)), p=[0.6, 0.2, 0.2])
-        closed = graph.closed(LabelMatrix.from_any(Y, names), incomplete=bool(seed % 2)).to_dense()
+        closed = graph.with_ancestors(LabelMatrix.from_any(Y, names), incomplete=bool(seed % 2)).to_dense()
         scores = rng.random((3, len(names))) if seed % 3 else rng.integers(0, 3, (3, len(names))) / 2
         order = LabelOrder.of(graph, names)
         above = order.columns[order.parents], order.columns[order.owners]

@@ -171,9 +171,9 @@ def test_probabilities_come_back(table):
     columns = np.arange(table.shape[1])[::-1]
     np.testing.assert_array_equal(labels.select_labels(columns).to_dense(), table[:, columns])
     hard = np.where(np.isnan(table) | (table == 0.5), np.nan, table > 0.5)
-    np.testing.assert_array_equal(labels.likelier().to_dense(), hard)
+    np.testing.assert_array_equal(labels.most_likely().to_dense(), hard)
     assert (labels.doubts is None) == (not (np.nan_to_num(table) % 1).any())
-    graded = labels.to_graded_signs()
+    graded = labels.to_soft_signs()
     np.testing.assert_allclose(graded, np.nan_to_num(2 * table - 1), atol=1e-8)
     assert ((graded == 0) == np.isnan(table)).all()
 

@@ -40,7 +40,7 @@ def test_a_name_stands_for_a_node(taxonomy, name, node):
 
 def test_labels_by_other_names_are_completed_and_have_covariances():
     y = pd.DataFrame({"GO:1": [0, 0], "GO_19": [0, 1], "GO:5": [1, 0]})
-    assert GO.closed(y).to_dense().tolist() == [[1, 1, 1], [1, 1, 0]]
+    assert GO.with_ancestors(y).to_dense().tolist() == [[1, 1, 1], [1, 1, 0]]
     assert GO.membership(["GO:19"]).toarray().tolist() == [[1, 1, 0]]
     assert GO.restricted(["GO:5"])._node_of("GO:19") == "GO:3"
 

@@ -32,17 +32,17 @@ def test_closure_against_a_slow_one(graph, incomplete, seed, share):
     names = rng.permutation(graph.nodes)[: 1 + rng.integers(len(graph))]
     table = (rng.random((4, len(names))) < 0.3).astype(float)
     table[rng.random(table.shape) < share] = np.nan
-    closed = graph.closed(LabelMatrix.from_any(table, names), incomplete=incomplete)
+    closed = graph.with_ancestors(LabelMatrix.from_any(table, names), incomplete=incomplete)
     expected = [_slow(graph, names, dict(zip(names, row, strict=True)), incomplete) for row in table]
     np.testing.assert_array_equal(closed.to_dense(), expected)
-    again = graph.closed(closed, incomplete=incomplete)
+    again = graph.with_ancestors(closed, incomplete=incomplete)
     np.testing.assert_array_equal(again.to_dense(), expected)
 
 
 def test_labels_that_are_known_stay_complete_and_sparse():
     rng = np.random.default_rng(0)
     Y = LabelMatrix(sp.random_array((500, 6), density=0.2, rng=rng) > 0, None, _TREE.nodes)
-    closed = _TREE.closed(Y)
+    closed = _TREE.with_ancestors(Y)
     assert closed.observed is None
     assert (closed.positives > Y.positives).nnz > 0
     assert (closed.positives < Y.positives).nnz == 0
@@ -51,7 +51,9 @@ def test_labels_that_are_known_stay_complete_and_sparse():
 def test_a_class_with_hundreds_below_it_counts_once():
     names = ["top", *map(str, range(600))]
     tree = Taxonomy([("top", name) for name in names[1:]])
-    closed = tree.closed(LabelMatrix(np.eye(601, dtype=int)[1:].sum(axis=0, keepdims=True), None, names))
+    closed = tree.with_ancestors(
+        LabelMatrix(np.eye(601, dtype=int)[1:].sum(axis=0, keepdims=True), None, names)
+    )
     assert closed.positives.toarray().all()
 
 
@@ -59,17 +61,17 @@ def test_rows_are_closed_some_at_a_time(monkeypatch):
     rng = np.random.default_rng(0)
     table = rng.choice([0.0, 1.0, np.nan], size=(50, 6), p=[0.6, 0.1, 0.3])
     Y = LabelMatrix.from_any(table, _TREE.nodes)
-    whole = _TREE.closed(Y, incomplete=True).to_dense()
+    whole = _TREE.with_ancestors(Y, incomplete=True).to_dense()
     monkeypatch.setattr("labelweave.labels.taxonomy.node_matrices._ENTRIES_AT_ONCE", 20)
-    np.testing.assert_array_equal(_TREE.closed(Y, incomplete=True).to_dense(), whole)
-    assert _TREE.closed(Y[:0], incomplete=True).shape == (0, 6)
+    np.testing.assert_array_equal(_TREE.with_ancestors(Y, incomplete=True).to_dense(), whole)
+    assert _TREE.with_ancestors(Y[:0], incomplete=True).shape == (0, 6)
 
 
 def test_labels_without_names_or_with_other_names_are_refused():
     with pytest.raises(ValueError, match=r"labels have no names; name them: LabelMatrix\.from_any"):
-        _TREE.closed(LabelMatrix.from_any([[1, 0]]))
+        _TREE.with_ancestors(LabelMatrix.from_any([[1, 0]]))
     with pytest.raises(ValueError, match="label 'bee' is not in the taxonomy"):
-        _TREE.closed(LabelMatrix.from_any([[1]], ["bee"]))
+        _TREE.with_ancestors(LabelMatrix.from_any([[1]], ["bee"]))
 
 
 def test_pairs_beyond_memory_are_refused(monkeypatch):

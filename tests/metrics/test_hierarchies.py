@@ -113,7 +113,7 @@ def test_scorers():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     leaves = np.column_stack([X[:, 0] > 0, X[:, 1] > 0, X[:, 2] > 0]).astype(float)
-    Y = _TREE.closed(
+    Y = _TREE.with_ancestors(
         LabelMatrix.from_any(
             np.hstack([np.zeros((40, 2)), leaves]), ["animal", "dog", "poodle", "boxer", "cat"]
         )

@@ -63,8 +63,8 @@ def test_hierarchical_precision_and_recall_are_those_of_closed_sets():
     from labelweave.labels import Taxonomy
 
     tree = Taxonomy.from_nested({"a": ["b", "c"]})
-    Y = tree.closed(LabelMatrix.from_any([[0, 1, 0], [0, 0, 1]], tree.nodes))
-    predicted = tree.closed(LabelMatrix.from_any([[0, 0, 1], [1, 0, 0]], tree.nodes))
+    Y = tree.with_ancestors(LabelMatrix.from_any([[0, 1, 0], [0, 0, 1]], tree.nodes))
+    predicted = tree.with_ancestors(LabelMatrix.from_any([[0, 0, 1], [1, 0, 0]], tree.nodes))
     assert metrics.precision_score(Y, predicted.positives, average="micro") == pytest.approx(2 / 3)
     assert metrics.recall_score(Y, predicted.positives, average="micro") == pytest.approx(2 / 4)
 

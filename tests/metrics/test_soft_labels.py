@@ -35,9 +35,9 @@ def test_sets_are_counted_by_expectation():
 def test_rankings_and_whole_sets_see_the_likelier_labels():
     P, predicted, scores, _ = _case()
     labels = LabelMatrix.from_probabilities(P)
-    assert metrics.ranking_loss(labels, scores) == metrics.ranking_loss(labels.likelier(), scores)
+    assert metrics.ranking_loss(labels, scores) == metrics.ranking_loss(labels.most_likely(), scores)
     found = metrics.subset_accuracy(labels, predicted)
-    assert found == metrics.subset_accuracy(labels.likelier(), predicted)
+    assert found == metrics.subset_accuracy(labels.most_likely(), predicted)
 
 
 def test_log_loss_is_the_expected_one():

@@ -101,7 +101,7 @@ def test_searches_take_lists_of_tags_with_our_scorers_and_splitters():
 def test_the_truth_of_a_hierarchy_is_completed():
     tree = Taxonomy([("top", "a"), ("top", "b")], nodes=["c"])
     y = FRAME.assign(top=0)[["top", "a", "b", "c"]]
-    closed = tree.closed(y)
+    closed = tree.with_ancestors(y)
     for model in (
         HierarchicalClassifier(MaxMarginClassifier(), tree),
         TunedThresholdClassifier(HierarchicalClassifier(MaxMarginClassifier(), tree), "micro_f1"),

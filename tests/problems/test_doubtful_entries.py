@@ -25,7 +25,7 @@ def test_the_sparse_form_of_the_squared_loss_is_the_dense_one(negative_weight, s
     labels = LabelMatrix._of_targets(sp.csr_array(scale * table), None, None)
     weights = rng.random(9)
     quadratic = RowsLoss(labels, weights, "squared", negative_weight).entries(Workers(1))
-    signs = labels.to_graded_signs()
+    signs = labels.to_soft_signs()
     every = EntryTable(sp.csr_array(signs), True, weights, np.ones(5), negative_weight)
     dense = DenseEntries(GradedEntryLoss(SquaredEntryLoss()), every, Workers(1))
     for one, other in ((quadratic, dense), (quadratic.transposed, dense.transposed)):
@@ -47,7 +47,7 @@ def test_listed_signs_are_graded(has_missing):
         table[rng.random(table.shape) < 0.3] = np.nan
     labels = LabelMatrix.from_probabilities(table)
     listed = listed_signs(labels).toarray()
-    expected = labels.to_graded_signs()
+    expected = labels.to_soft_signs()
     if not has_missing:
         expected = np.where(table == 0, 0, expected)  # which are -1 where not listed
     np.testing.assert_allclose(listed, expected, atol=1e-12)

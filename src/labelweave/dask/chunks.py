@@ -12,7 +12,13 @@ from labelweave.dask.filed import Filed, keeps_files, key_of_task
 from labelweave.dask.rows import Sized, size_in_bytes
 from labelweave.foundation.array_types import Array
 from labelweave.problems.margin_dual import OrderedRows
-from labelweave.problems.travelling_margins import Piece, Seat, Traveller, TravellingBlock, TravellingLabels
+from labelweave.problems.travelling_margins import (
+    Piece,
+    RowState,
+    SharedState,
+    TravellingBlock,
+    TravellingLabels,
+)
 
 
 class Chunk(Sized):
@@ -79,9 +85,9 @@ class Partition:
         return chunk.rows
 
     def visit(
-        self, labels: Array, traveller: Traveller | None, seats: Sequence[Seat | None] | None, piece: Piece,
-        *, is_full: bool,
-    ) -> tuple[Traveller, tuple[Any, ...]]:  # fmt: skip
+        self, labels: Array, traveller: SharedState | None, seats: Sequence[RowState | None] | None,
+        piece: Piece, *, is_full: bool,
+    ) -> tuple[SharedState, tuple[Any, ...]]:  # fmt: skip
         """Let a block visit a piece of the rows.
 
         traveller, seats: after the previous visit, with one seat per chunk; None at the start.
@@ -101,7 +107,7 @@ class Partition:
         assert traveller is not None, "there is a chunk for every piece"
         return traveller, tuple(after)
 
-    def summed(self, method: str, labels: Array, seats: Sequence[Seat], *given: Any) -> Array:
+    def summed(self, method: str, labels: Array, seats: Sequence[RowState], *given: Any) -> Array:
         """Sum a method of a block over the chunks, each with its seat."""
         found: Any = 0
         for chunk, seat in zip(self.chunks, seats, strict=True):

@@ -45,7 +45,7 @@ from labelweave.foundation.loops import WIDTH
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.flip_rates import corrected_targets
 from labelweave.labels.tags import read_tags
-from labelweave.problems.travelling_margins import ABREAST, in_tree_order
+from labelweave.problems.travelling_margins import CONCURRENT_VISITS, in_tree_order
 from labelweave.solvers.dual_coordinate_ascent import RUN
 
 _BYTES_AN_ENTRY = 24  # of features, in both precisions and while they are joined
@@ -187,7 +187,9 @@ class ReadData:
             -(-rows // RUN) if len(place) == 1 else len(place)
             for rows, place in zip(n_rows, places, strict=True)
         ]
-        fewest = _FEWEST_VISITS * (ABREAST if is_coupled else 1)  # of which ABREAST at the same time
+        fewest = _FEWEST_VISITS * (
+            CONCURRENT_VISITS if is_coupled else 1
+        )  # of which CONCURRENT_VISITS at the same time
         wanted = np.clip(entries.sum() / _ENTRIES_A_VISIT, fewest, _MOST_VISITS)
         counts = np.maximum(1, np.rint(wanted * entries / entries.sum())).astype(int)
         return [int(count) for count in np.minimum(counts, most)]

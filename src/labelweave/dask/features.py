@@ -119,7 +119,7 @@ class PartitionedFeatures(FeatureMatrix):
     is_verbose: whether to write the progress of a factor of their kernel matrix to stderr.
     """
 
-    is_apart = True
+    is_distributed = True
 
     def __init__(self, client: Client, read: ReadData, *, is_verbose: bool = False) -> None:
         self.names, self._client, self._read = read.facts[0].names, client, read
@@ -196,7 +196,7 @@ class PartitionedFeatures(FeatureMatrix):
         whole = of_rows if not constant else lambda part: of_rows(_with_constant(part, constant))
         return self._parts.mapped(whole, np.asarray(which))
 
-    def here(self, which: npt.NDArray[Any] | None = None) -> FeatureMatrix:
+    def to_local(self, which: npt.NDArray[Any] | None = None) -> FeatureMatrix:
         which = np.arange(len(self)) if which is None else which
         features = self._parts.features_at(which).astype(self._dtype)
         return features.with_constant(self._constant) if self._constant else features

@@ -57,7 +57,7 @@ class Question(Sized):
     inference: dict[str, Any]
 
 
-class Seat(NamedTuple):
+class RowState(NamedTuple):
     """The part of a dual point for some rows, see ``DualMarginPoint``."""
 
     targets: RowsByLabels
@@ -67,7 +67,7 @@ class Seat(NamedTuple):
     gaps: Array
 
     @classmethod
-    def of(cls, point: DualMarginPoint, rows: slice) -> Seat:
+    def of(cls, point: DualMarginPoint, rows: slice) -> RowState:
         """Extract the part from a point of all rows."""
         return cls(*(getattr(point, name)[rows] for name in cls._fields))
 
@@ -77,7 +77,7 @@ class Seat(NamedTuple):
             getattr(point, name)[rows] = part
 
 
-class Traveller(NamedTuple):
+class SharedState(NamedTuple):
     """The state that travels from visit to visit.
 
     sums (d, L + states), round_shares: see ``DualMarginPoint``.
@@ -142,14 +142,14 @@ class HeldMargin(Held):
         return WorkerMargin(self.rows, *given, Workers())
 
 
-def _point(problem: StructuredMargin, seat: Seat, sums: Any, round_shares: Any) -> DualMarginPoint:
+def _point(problem: StructuredMargin, seat: RowState, sums: Any, round_shares: Any) -> DualMarginPoint:
     """Make a copy of a point to work on: tasks do not change their arguments."""
     arrays = {name: np.array(part) for name, part in seat._asdict().items()}
     shares = np.array(round_shares)
     return problem.point_at(np.array(sums), shares, **arrays)
 
 
-def _searched(held: HeldMargin, asked: Question, seat: Seat, begin: Traveller) -> WorstLabelings:
+def _searched(held: HeldMargin, asked: Question, seat: RowState, begin: SharedState) -> WorstLabelings:
     with Workers().running():
         problem = held.problem(asked)
         point = _point(problem, seat, begin.sums, begin.round_shares)
@@ -162,23 +162,23 @@ def _searched(held: HeldMargin, asked: Question, seat: Seat, begin: Traveller) -
 
 
 def _visited(
-    held: HeldMargin, asked: Question, seat: Seat | tuple[Seat, Traveller], traveller: Traveller,
+    held: HeldMargin, asked: Question, seat: RowState | tuple[RowState, SharedState], traveller: SharedState,
     found: WorstLabelings | None, visit: Visit, most_sweeps: int,
-) -> tuple[Seat, Traveller]:  # fmt: skip
+) -> tuple[RowState, SharedState]:  # fmt: skip
     """Let the weights visit some rows; their seat may come with the traveller of the visit before."""
-    seat = seat if isinstance(seat, Seat) else seat[0]
+    seat = seat if isinstance(seat, RowState) else seat[0]
     with Workers().running():
         problem, random = held.problem(asked).knowing(found), np.random.RandomState(0)
         random.set_state(traveller.stream)
         point = _point(problem, seat, traveller.sums, traveller.round_shares)
         met = pass_over(problem, point, random, most_sweeps, visit.rows(problem.n_rows))
         stream = random.get_state(legacy=False)
-        moved = Traveller(point.sums, point.round_shares, stream, traveller.met_gap + met)
-        return Seat.of(point, slice(None)), moved
+        moved = SharedState(point.sums, point.round_shares, stream, traveller.met_gap + met)
+        return RowState.of(point, slice(None)), moved
 
 
 def _of_point(
-    held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any], of_point: Any, *given: Any
+    held: HeldMargin, asked: Question, seat: RowState, weights: tuple[Any, Any], of_point: Any, *given: Any
 ) -> Array:
     """Call a function of a partition's problem and its point."""
     with Workers().running():
@@ -233,7 +233,7 @@ class PartitionedMargin(StructuredMargin):
         if len(counts) > 1:
             order = order_of_round(int(random.randint(_SEEDS)), 0, 0, counts)
             seeds = random.randint(_SEEDS, size=len(counts)).tolist()
-        begin = Traveller(point.sums, point.round_shares, random.get_state(legacy=False))
+        begin = SharedState(point.sums, point.round_shares, random.get_state(legacy=False))
         sent = self._sent(point, begin)
         *seats, end = self.data.parts.done(lambda: self._travelling(sent, order, seeds, most_sweeps))
         for seat, rows in zip(seats, self.data.parts.slices, strict=True):
@@ -245,7 +245,7 @@ class PartitionedMargin(StructuredMargin):
 
     def _sent(self, point: DualMarginPoint, weights: Any) -> Kept:
         """Send weights, and each partition's part of a point."""
-        seats = [Seat.of(point, rows) for rows in self.data.parts.slices]
+        seats = [RowState.of(point, rows) for rows in self.data.parts.slices]
         return Kept.of(self.data.parts.client, [weights, *seats])
 
     def _travelling(self, sent: Kept, order: list[int], seeds: list[int], most_sweeps: int) -> list[Future]:

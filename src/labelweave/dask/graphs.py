@@ -17,7 +17,7 @@ import numpy as np
 import dask
 from labelweave.dask import tasks
 from labelweave.foundation.array_types import Array
-from labelweave.problems.travelling_margins import ABREAST, brought_together
+from labelweave.problems.travelling_margins import CONCURRENT_VISITS, brought_together
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class BlockTasks:
         counts = [place.visits for place in self.places]
         done = [0] * len(counts)
         if self.is_coupled:
-            turns = turns_of_round(seed, number, counts, ABREAST)
+            turns = turns_of_round(seed, number, counts, CONCURRENT_VISITS)
             if traveller is None:
                 first = self.places[0].partition
                 traveller = self._task(f"begun-{name}", self.homes[0], tasks.begun, first, self.labels)

@@ -25,7 +25,7 @@ from labelweave.model_files import (
     read_model_file,
     write_model_file,
 )
-from labelweave.problems.travelling_margins import Seat, Traveller
+from labelweave.problems.travelling_margins import RowState, SharedState
 
 _KIND = "TravellingCheckpoint"
 
@@ -40,7 +40,7 @@ class Snapshot:
 
     rounds: int
     check_below: float
-    traveller: Traveller | None
+    traveller: SharedState | None
     seats: tuple[Seats, ...]
     end: FittedBlock | None = None
 
@@ -60,8 +60,8 @@ class Snapshot:
         return cls(
             rounds=plain["rounds"],
             check_below=np.inf if below is None else below,
-            traveller=None if traveller is None else Traveller.from_plain(traveller),
-            seats=tuple(tuple(map(Seat.from_plain, place)) for place in plain["seats"]),
+            traveller=None if traveller is None else SharedState.from_plain(traveller),
+            seats=tuple(tuple(map(RowState.from_plain, place)) for place in plain["seats"]),
             end=None if end is None else FittedBlock(**end),
         )
 

@@ -24,8 +24,8 @@ from labelweave.problems.margin_dual import OrderedRows
 from labelweave.problems.travelling_margins import (
     Piece,
     RowsBlock,
-    Seat,
-    Traveller,
+    RowState,
+    SharedState,
     block_objectives,
     end_of_round,
     in_tree_order,
@@ -33,7 +33,7 @@ from labelweave.problems.travelling_margins import (
 )
 from labelweave.solvers import DualCoordinateAscent
 
-Seats = tuple[Seat, ...]
+Seats = tuple[RowState, ...]
 """The seats of a block at a partition, one per chunk."""
 
 
@@ -187,7 +187,7 @@ class Visit(NamedTuple):
 
 def visit(
     partition: Partition, visit: Visit, block: int, labels: Array, common: Common, traveller: Any, seats: Any
-) -> tuple[Traveller, Seats]:
+) -> tuple[SharedState, Seats]:
     """Let a block of labels visit a partition.
 
     traveller, seats: after the previous visits, maybe as their pairs; None for a block that starts.
@@ -199,11 +199,11 @@ def visit(
     return partition.visit(labels, traveller, seats, piece, is_full=visit.is_full)
 
 
-def begun(partition: Partition, labels: Array) -> Traveller:
+def begun(partition: Partition, labels: Array) -> SharedState:
     return partition.chunks[0].block(labels).first_traveller()
 
 
-def round_ended(last: Any, labels: Array, common: Common, *, was_full: bool) -> Traveller:
+def round_ended(last: Any, labels: Array, common: Common, *, was_full: bool) -> SharedState:
     """Finish a round after a block has visited all rows; its last visit may come as the pair."""
     traveller = last[0] if isinstance(last, tuple) else last
     with Workers().running():
@@ -212,7 +212,7 @@ def round_ended(last: Any, labels: Array, common: Common, *, was_full: bool) -> 
         )
 
 
-def met_gap(traveller: Traveller) -> float:
+def met_gap(traveller: SharedState) -> float:
     """Return the gap that a block encountered in its last full round."""
     return traveller.met_gap
 
@@ -223,13 +223,13 @@ def summed(partition: Partition, labels: Array, method: str, *given: Any) -> Arr
     return partition.summed(method, labels, seats, *more)
 
 
-def values_in_use(traveller: Traveller, labels: Array, common: Common, *sums: Array) -> tuple[float, float]:
+def values_in_use(traveller: SharedState, labels: Array, common: Common, *sums: Array) -> tuple[float, float]:
     """Combine the primal and dual value of a block."""
     return _values(traveller, labels, common, in_tree_order(sums), traveller.moves.totals)
 
 
 def _values(
-    traveller: Traveller, labels: Array, common: Common, sums: Array, totals: Array
+    traveller: SharedState, labels: Array, common: Common, sums: Array, totals: Array
 ) -> tuple[float, float]:
     with Workers().running():
         covariance, intercept = common.of_block(labels), common.intercept
@@ -249,13 +249,13 @@ def exact_sums(partition: Partition, labels: Array, weights: Array, constants: A
     return found
 
 
-def exact_constants(traveller: Traveller, labels: Array, common: Common) -> Array:
+def exact_constants(traveller: SharedState, labels: Array, common: Common) -> Array:
     """Return the intercepts in float64: (slabs, WIDTH)."""
     return spread_by(common.of_block(labels), traveller.pulls)
 
 
 def settled(
-    weights: Array, constants: Array, traveller: Traveller, labels: Array, rounds: int, common: Common,
+    weights: Array, constants: Array, traveller: SharedState, labels: Array, rounds: int, common: Common,
     *sums: Array,
 ) -> FittedBlock:  # fmt: skip
     """Assemble a block with its certificate."""

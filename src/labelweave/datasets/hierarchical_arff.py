@@ -103,7 +103,7 @@ def _labels(
     index = {name: position for position, name in enumerate(names)}
     rows = [_nodes(path, number, cell, index) for number, cell in classes]
     try:
-        return Taxonomy(edges, names).closed(rows_of_labels(rows, names)), edges
+        return Taxonomy(edges, names).with_ancestors(rows_of_labels(rows, names)), edges
     except ValueError as error:
         raise DataFileError(path, attribute.line, "no taxonomy", f"one ({str(error).rstrip('.')})") from None
 

@@ -117,7 +117,7 @@ def refuse_doubts(data: LabeledData) -> None:
     if data.Y.doubts is not None:
         raise ValueError(
             "The data have labels that are probabilities, which this format cannot hold; write their "
-            "likelier values, Y.likelier()."
+            "likelier values, Y.most_likely()."
         )
 
 

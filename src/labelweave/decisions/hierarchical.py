@@ -29,11 +29,11 @@ from labelweave.model_files.schema import Field, Made
 class HierarchicalClassifier(DecisionClassifier):
     """Make any multi-label classifier consistent with a hierarchy, in which nodes may have several parents.
 
-    Before the fit labels are completed (:meth:`Taxonomy.closed`): a row with a class has its ancestors, and a
-    row observed not to have one has none of its descendants.  Scores, probabilities and label sets obey the
-    hierarchy: no label scores higher than its ancestors, and a label is predicted with all its ancestors.
-    Meta-classifiers around this one, such as :class:`TunedThresholdClassifier`, use completed labels and
-    consistent scores, and their predictions obey the hierarchy too.
+    Before the fit labels are completed (:meth:`Taxonomy.with_ancestors`): a row with a class has its
+    ancestors, and a row observed not to have one has none of its descendants.  Scores, probabilities and
+    label sets obey the hierarchy: no label scores higher than its ancestors, and a label is predicted with
+    all its ancestors. Meta-classifiers around this one, such as :class:`TunedThresholdClassifier`, use
+    completed labels and consistent scores, and their predictions obey the hierarchy too.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class HierarchicalClassifier(DecisionClassifier):
                 "tags, or LabelMatrix.from_any(y, names=...)."
             )
         inner = super()._completed(labels)
-        return Taxonomy.from_any(self.taxonomy).closed(inner, incomplete=bool(self.incomplete))
+        return Taxonomy.from_any(self.taxonomy).with_ancestors(inner, incomplete=bool(self.incomplete))
 
     @property
     def _hierarchy(self) -> Taxonomy:

@@ -48,7 +48,7 @@ def targets_for(estimator: Any, y: Any) -> Any:
     """
     if not isinstance(y, LabelMatrix) or hasattr(type(estimator), "label_names_"):
         return y
-    y = y.likelier()
+    y = y.most_likely()
     if y.has_missing:
         return y
     return y.positives.toarray() if y.shape[0] * y.shape[1] <= _MOST_PRECISE else y.positives

@@ -104,7 +104,7 @@ class PriorTask:
 
     def choose(self, most_rows: int, mean: float | None, *, covaries: bool) -> TextPrior:
         """Choose all strengths on at most this many out-of-fold rows; that of the mean only if it is None."""
-        rows, labels = np.sort(self._rows(most_rows)), self.data.labels.likelier()
+        rows, labels = np.sort(self._rows(most_rows)), self.data.labels.most_likely()
         columns = np.random.default_rng(self.seed).permutation(seen_labels(self.data))
         columns = np.sort(columns[:_MOST_LABELS])
         some, table = self.features.rows(rows).data, labels[rows].select_labels(columns).to_dense()
@@ -150,7 +150,7 @@ class PriorTask:
         if len(held) < _FEWEST_HELD:
             return prior
         table = self.features.data
-        truth = self.data.labels[held].likelier().to_dense()
+        truth = self.data.labels[held].most_likely().to_dense()
         losses = {}
         for factor in _SCALE_FACTORS:
             part = clone(estimator).set_params(scale=factor * prior.scale, tol=_SCALE_TOL)

@@ -15,7 +15,7 @@ from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.foundation.array_types import Array, PerRow, RowsByRows
 from labelweave.foundation.sklearn_compat import _check_sample_weight
 from labelweave.labels import LabelMatrix
-from labelweave.problems.hyperparameters.left_out import left_out_loss
+from labelweave.problems.hyperparameters.left_out import oof_loss
 
 _WEIGHTS = (0.0, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
 _MOST_ROWS, _MOST_LABELS, _FOLDS = 1000, 256, 5
@@ -47,7 +47,7 @@ def with_encoder_weight(
     names = None if groups is None else np.asarray(groups).astype(str)
     check_lengths(X.shape[0], X.shape[0] if names is None else len(names))
     folds = None if names is None else np.unique(names[rows], return_inverse=True)[1] % _FOLDS
-    losses = [left_out_loss(_kernel(parts, some, weight), targets, folds) for weight in _WEIGHTS]
+    losses = [oof_loss(_kernel(parts, some, weight), targets, folds) for weight in _WEIGHTS]
     return vectorizer._weigh(X, _WEIGHTS[int(np.argmin(losses))])
 
 

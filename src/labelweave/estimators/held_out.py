@@ -230,7 +230,7 @@ def _warn_of_close_fit(held: HeldOutScores, thresholds: PerLabel) -> None:
 
 
 def _micro_f1(rows: HeldOutScores, thresholds: PerLabel) -> float:
-    table = read_labeled_scores(rows.labels.likelier(), rows.scores, rows.weights)
+    table = read_labeled_scores(rows.labels.most_likely(), rows.scores, rows.weights)
     return count_sets(table, lambda block: block > thresholds).measure("micro_f1")
 
 

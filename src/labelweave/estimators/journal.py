@@ -89,7 +89,7 @@ class Journal:
         known: Any = self.known(stage)
         with self.going_on():
             if self.within + stage in self.read:
-                refuse_unlike(known, solver.like(problem, known))
+                refuse_unlike(known, solver.state_template(problem, known))
             return self._run(stage, known, solver, problem, start, noting)
 
     def _run(

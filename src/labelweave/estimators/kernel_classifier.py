@@ -224,7 +224,7 @@ class KernelClassifier(LabelClassifier):
     def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
         """Refuse a kernel of the user's that is not positive semi-definite; warn of one that is no use."""
         if not is_known_semidefinite(kernel):
-            check_positive_semidefinite(KernelSource(kernel, features.here()), seed)
+            check_positive_semidefinite(KernelSource(kernel, features.to_local()), seed)
         if isinstance(self.kernel, str) and not isinstance(self.gamma, Real):
             _warn_of_degenerate(kernel, features)
 
@@ -338,7 +338,7 @@ def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
     if len(features) < _FEWEST_ROWS or not isinstance(kernel, RBFKernel | ARDKernel | LaplacianKernel):
         return
     step = max(1, len(features) // _KERNEL_ROWS)
-    some = features.here(np.arange(len(features))[: step * _KERNEL_ROWS : step])
+    some = features.to_local(np.arange(len(features))[: step * _KERNEL_ROWS : step])
     values = kernel.block(some, some)[np.triu_indices(len(some), 1)]
     if values.min() > 1 - 1e-12:  # equal rows, which no width tells apart
         return

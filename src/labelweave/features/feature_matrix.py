@@ -27,13 +27,13 @@ class FeatureMatrix:
     names: feature names; by default a DataFrame's columns.
     largest: the largest allowed absolute value.
     data (n, d): the features, float32 or float64.
-    is_apart: whether the rows are on a cluster, where only sums over them are available; ``data`` is then a
-        :class:`~labelweave.features.factor_maps.FactorMap`.
+    is_distributed: whether the rows are on a cluster, where only sums over them are available.  ``data`` is
+        then a :class:`~labelweave.features.factor_maps.FactorMap`.
     Shapes: names (d,).
     Raises ValueError, with row and column, for an entry that is NaN, infinite, too large or not a number.
     """
 
-    is_apart = False
+    is_distributed = False
     kept: dict[Any, Any] | None = None  # cached results, for rows that are used repeatedly
 
     def __init__(self, X: Any, names: Sequence[str] | None = None, largest: float = _MOST) -> None:
@@ -101,7 +101,7 @@ class FeatureMatrix:
         starts = range(0, max(1, len(which)), size)
         return np.concatenate([of_rows(self.rows(which[start : start + size])) for start in starts])
 
-    def here(self, which: npt.NDArray[Any] | None = None) -> FeatureMatrix:
+    def to_local(self, which: npt.NDArray[Any] | None = None) -> FeatureMatrix:
         """Return rows in memory if they are elsewhere: some, in their order, or all."""
         return self if which is None else self.rows(which)
 

@@ -97,13 +97,13 @@ class LabeledScores:
         n_rows, n_labels = self.shape
         for columns in panels(n_labels, max(1, BLOCK_ENTRIES // max(1, n_rows))):
             chosen = np.arange(columns.start, columns.stop)
-            signs = np.ascontiguousarray(self.labels.select_labels(chosen).to_graded_signs().T)
+            signs = np.ascontiguousarray(self.labels.select_labels(chosen).to_soft_signs().T)
             yield ScoreLines(columns, _where_seen(signs, self.scores[:, columns].T), signs)
 
     def _made_row_blocks(self) -> Iterator[ScoreLines]:
         n_rows, n_labels = self.shape
         for rows in panels(n_rows, max(1, BLOCK_ENTRIES // max(1, n_labels))):
-            signs = self.labels[rows].to_graded_signs()
+            signs = self.labels[rows].to_soft_signs()
             yield ScoreLines(rows, _where_seen(signs, self.scores[rows]), signs)
 
     def row_positives(self) -> PerRow:

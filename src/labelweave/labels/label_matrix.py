@@ -334,7 +334,7 @@ class LabelMatrix:
         names = None if self.names is None else self.names[labels]
         return LabelMatrix(self.positives[:, labels], observed, names, doubts)
 
-    def likelier(self) -> LabelMatrix:
+    def most_likely(self) -> LabelMatrix:
         """Forget doubts; entries that are as likely as not are unobserved; see :meth:`masked`."""
         if self.doubts is None:
             return self
@@ -380,7 +380,7 @@ class LabelMatrix:
             return np.ascontiguousarray(self.observed.toarray())
         return np.asarray(2 * self.positives.toarray() - 1, dtype=np.int8)
 
-    def to_graded_signs(self) -> npt.NDArray[Any]:
+    def to_soft_signs(self) -> npt.NDArray[Any]:
         """Write out 2 q - 1 of targets q and, for what is unobserved, 0; see :meth:`to_signs`.
 
         What is as likely as not has the least number that a loss tells from 0.

@@ -39,7 +39,7 @@ def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False)
             f"Y_true of shape {targets.shape} has no observed entry, so there is nothing to score; "
             "pass at least one entry that is 0/1 or -1/1."
         )
-    return targets if keeps_doubts else targets.likelier()
+    return targets if keeps_doubts else targets.most_likely()
 
 
 def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:

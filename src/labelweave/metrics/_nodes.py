@@ -101,7 +101,7 @@ def all_nodes(labels: LabelMatrix, taxonomy: Taxonomy) -> tuple[LabelMatrix, Tax
     numbers = graph._numbers(names, "label")
     if len(graph) == len(numbers):
         place = np.argsort(numbers)
-        return graph.closed(labels.select_labels(place)), graph
+        return graph.with_ancestors(labels.select_labels(place)), graph
 
     def spread(entries: Any) -> Any:
         found = sp.coo_array(entries)
@@ -109,9 +109,9 @@ def all_nodes(labels: LabelMatrix, taxonomy: Taxonomy) -> tuple[LabelMatrix, Tax
         return sp.csr_array((found.data, (found.row, numbers[found.col])), shape=shape)
 
     if labels.observed is None:
-        return graph.closed(LabelMatrix(spread(labels.positives), None, graph.nodes)), graph
+        return graph.with_ancestors(LabelMatrix(spread(labels.positives), None, graph.nodes)), graph
     partly = LabelMatrix(spread(labels.positives), spread(labels.observed), graph.nodes)
-    return _negative_above(graph.closed(partly), graph, numbers), graph
+    return _negative_above(graph.with_ancestors(partly), graph, numbers), graph
 
 
 def _negative_above(labels: LabelMatrix, graph: Taxonomy, given: Array) -> LabelMatrix:

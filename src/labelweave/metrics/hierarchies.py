@@ -86,8 +86,9 @@ def hierarchical_f1_score(
     Parameters
     ----------
     Y_true : LabelMatrix or DataFrame of shape (n, L), or n lists of tags
-        True classes, named by nodes, NaN where not observed.  They are completed (:meth:`Taxonomy.closed`);
-        ancestors without a column are observed where the columns below them determine their value.
+        True classes, named by nodes, NaN where not observed.  They are completed
+        (:meth:`Taxonomy.with_ancestors`); ancestors without a column are observed where the columns below
+        them determine their value.
     Y_pred : DataFrame, sparse matrix, array-like of shape (n, L) or n lists of tags
         Predicted classes, without missing entries.
     taxonomy : Taxonomy

@@ -84,7 +84,7 @@ def _completed(labels: LabelMatrix, names: list[str], tree: Taxonomy) -> LabelMa
     called = {name: own.get(tree._node_of(name), name) for name in labels.words}
     there = {*names, *(name for name, n in zip(called, labels.positive_counts(), strict=True) if n)}
     labels = merged_labels(labels, {name: now for name, now in called.items() if {name, now} & there})
-    closed = tree._with_roots(labels.words).closed(labels)
+    closed = tree._with_roots(labels.words).with_ancestors(labels)
     more = np.count_nonzero(np.diff(closed.positives.indptr) > np.diff(labels.positives.indptr))
     if more:
         said = f"{more} of {len(labels)} rows lack ancestors of their labels in the hierarchy"

@@ -119,7 +119,7 @@ def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> floa
     table = _read_label_probabilities(probabilities, targets)
     losses, total = 0.0, 0.0
     for rows in row_blocks(table):
-        signs = targets[rows].to_graded_signs()
+        signs = targets[rows].to_soft_signs()
         seen = signs != 0
         if seen.any():
             entry_weights, values = np.repeat(weights[rows], seen.sum(axis=1)), table[rows][seen]
@@ -238,7 +238,7 @@ def calibration_bins(
     """
     sums = np.zeros((3, targets.n_labels, n_bins))
     for rows in blocks_of_width(*table.shape):
-        signs = targets[rows].to_graded_signs()
+        signs = targets[rows].to_soft_signs()
         block = table[rows].toarray() if sp.issparse(table) else table[rows]
         if least > 0:
             signs[block <= least] = 0

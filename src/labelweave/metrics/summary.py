@@ -83,7 +83,9 @@ def score_table(
     table = TableSums.of(targets, values, Y_pred, k, weights).table()
     if values is None:
         return table
-    area = average_auc(targets.likelier(), values, sample_weight=None if sample_weight is None else weights)
+    area = average_auc(
+        targets.most_likely(), values, sample_weight=None if sample_weight is None else weights
+    )
     found = list(table.items())
     found.insert(list(table).index("auc_example"), ("auc_label", area))
     return dict(found)
@@ -112,7 +114,7 @@ class TableSums:
         """
         if Y_pred is None and scores is not None:
             Y_pred = scores > 0 if not sp.issparse(scores) else (scores > 0).astype(np.int8)
-        predicted, likelier = read_predictions(Y_pred, targets), targets.likelier()
+        predicted, likelier = read_predictions(Y_pred, targets), targets.most_likely()
         sure = row_counts(likelier, predicted)
         by_row = {
             "subset_accuracy": np.where(sure.observed > 0, sure.wrong == 0, np.nan),

@@ -89,7 +89,7 @@ class RidgeSizes:
             return cls(source.n_rows, n_labels, None, None, trace)
         counts, width = explicit.row_counts(), explicit.shape[1] + (constant != 0)
         trace = float(explicit.squared_norms().sum()) + len(explicit) * constant**2
-        return cls(len(explicit), n_labels, width, counts, trace, by_features=explicit.is_apart)
+        return cls(len(explicit), n_labels, width, counts, trace, by_features=explicit.is_distributed)
 
     @property
     def side(self) -> int:
@@ -198,7 +198,7 @@ class ReducedRankRidge:
             made.expand = lambda coefficients: roots[:, None] * coefficients
             made.has_row_coefficients = True
             return made
-        if explicit.is_apart or explicit.shape[1] + (constant != 0) <= len(explicit):
+        if explicit.is_distributed or explicit.shape[1] + (constant != 0) <= len(explicit):
             sums = explicit.summed(partial(NormalEquations.of, constant, workers), roots, scaled)
             return cls(sums.normal, sums.right, squares, workers, by_rows=False, is_kept=is_kept)
         table = _with_constant(explicit, constant, roots)

@@ -10,12 +10,12 @@ left out of whole rounds instead.
 
 A block is up to ``WIDTH`` labels where these are independent.  Where a covariance R couples them it is all
 that it couples, in *slabs* of ``WIDTH``: one visit takes one row with all of them.  Such a block is at
-``ABREAST`` places at once: these visits begin at the same weights, and their moves are added.  A visit does
-not see what the others move, so it takes curvatures and its own moves of scores ``caution`` times as large
-(the local problems of CoCoA+, Ma et al., "Adding vs. averaging in distributed primal-dual optimization",
-ICML 2015, but of small pieces).  The sum never lowers the dual at a caution of ``ABREAST``; less is faster
-and mostly does too, so the caution begins low and rises when a full round met no smaller gap than the last.
-
+``CONCURRENT_VISITS`` places at once: these visits begin at the same weights, and their moves are added.  A
+visit does not see what the others move, so it takes curvatures and its own moves of scores ``caution`` times
+as large (the local problems of CoCoA+, Ma et al., "Adding vs. averaging in distributed primal-dual
+optimization", ICML 2015, but of small pieces).  The sum never lowers the dual at a caution of
+``CONCURRENT_VISITS``; less is faster and mostly does too, so the caution begins low and rises when a full
+round met no smaller gap than the last.
 A visit is a function of the rows, of the *traveller* (weights, intercepts and what moves these) and of the
 *seat* (the variables of these rows in this block); it gives a traveller and a seat and changes nothing in
 place.
@@ -57,7 +57,7 @@ from labelweave.problems.swept_margins import CoupledMargins, IndependentMargins
 from labelweave.solvers.dual_coordinate_ascent import IDLE_GAIN, RUN
 from labelweave.solvers.frame import State
 
-ABREAST = 2
+CONCURRENT_VISITS = 2
 """Places that a block of coupled labels is at at once: more gain less a round, which two workers pay for."""
 _CAUTION, _MORE_CAUTION = 1.25, 1.25  # at the begin, and times that where the gap does not shrink
 _LONGEST = 0.5  # move of an intercept in a round, in margins: beyond, other rows are free
@@ -67,7 +67,7 @@ _SLOW = 0.7  # of a gradient that is left after a move: the move was too short, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Traveller(State):
+class SharedState(State):
     """What of a block goes from partition to partition.
 
     weights (slabs, d, WIDTH), intercepts (slabs, WIDTH): as in use, in the precision of solving.
@@ -91,7 +91,7 @@ class Traveller(State):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seat(State):
+class RowState(State):
     """What of a block stays with the rows of a partition.
 
     beta (slabs, n, WIDTH): the dual variables, rows in the order of :class:`OrderedRows`.
@@ -137,9 +137,9 @@ class Visited(MarginDual):
     def _shape(self) -> tuple[int, int]:
         return len(self.label_blocks), WIDTH
 
-    def first_traveller(self) -> Traveller:
+    def first_traveller(self) -> SharedState:
         begin = self._at_zero()
-        return Traveller(
+        return SharedState(
             weights=begin.weights,
             intercepts=begin.intercepts,
             pulls=np.zeros(self._shape),
@@ -154,17 +154,17 @@ class Visited(MarginDual):
     def _usual_norm(self) -> float:
         return float(np.median(self.squared_norms))
 
-    def _following(self, traveller: Traveller) -> float:
+    def _following(self, traveller: SharedState) -> float:
         """Say by how much the intercepts follow the variables in a visit."""
         return min(1.0, traveller.damping * self._usual_norm)
 
-    def first_seat(self) -> Seat:
+    def first_seat(self) -> RowState:
         beta = np.zeros((self._shape[0], self.n_rows, WIDTH), self.dtype)
-        return Seat(beta=beta, gains=np.zeros(self.n_rows, self.dtype), mean_gain=0.0)
+        return RowState(beta=beta, gains=np.zeros(self.n_rows, self.dtype), mean_gain=0.0)
 
     def visit(
-        self, traveller: Traveller, seat: Seat, piece: Piece, *, is_full: bool
-    ) -> tuple[Traveller, Seat]:
+        self, traveller: SharedState, seat: RowState, piece: Piece, *, is_full: bool
+    ) -> tuple[SharedState, RowState]:
         """Sweep over a piece of these rows; over all of it, or only rows that gained by their last visit."""
         point = MarginPoint(
             beta=seat.beta.copy(),
@@ -188,9 +188,9 @@ class Visited(MarginDual):
             moves=point.moves,
             meeting=traveller.meeting + met_gap,
         )
-        return on, Seat(beta=point.beta, gains=point.gains[0], mean_gain=mean_gain)
+        return on, RowState(beta=point.beta, gains=point.gains[0], mean_gain=mean_gain)
 
-    def sums_in_use(self, seat: Seat, traveller: Traveller) -> Array:
+    def sums_in_use(self, seat: RowState, traveller: SharedState) -> Array:
         """Sum hinge losses, beta * target and beta * score at the weights in use: (3, slabs, WIDTH)."""
         return self._own_sums(self.label_blocks, seat.beta, traveller.weights, traveller.intercepts)
 
@@ -201,18 +201,18 @@ class Visited(MarginDual):
         sums[1:] -= np.stack([self.known_sums(number, slab) for number, slab in enumerate(beta)])
         return sums
 
-    def exact_product(self, seat: Seat) -> Array:
+    def exact_product(self, seat: RowState) -> Array:
         """Compute X^T B over these rows in double precision: (slabs, d, WIDTH)."""
         return np.stack([self.product(beta) for beta in self._exact(seat)])
 
-    def exact_sums(self, seat: Seat, weights: Array, intercepts: Array) -> Array:
+    def exact_sums(self, seat: RowState, weights: Array, intercepts: Array) -> Array:
         """Sum as :meth:`sums_in_use` at other weights, in double precision, and B: (4, slabs, WIDTH)."""
         beta = self._exact(seat)
         around = weights if self.known is None else weights + self.known
         sums = self._own_sums(self.exact_blocks, beta, around, intercepts)
         return np.concatenate([sums, beta.sum(axis=1)[None]])
 
-    def _exact(self, seat: Seat) -> Array:
+    def _exact(self, seat: RowState) -> Array:
         none = np.empty(0)
         point = MarginPoint(seat.beta, none, none, none)
         return np.stack([self.exact_beta(point, number) for number in range(self._shape[0])])
@@ -235,12 +235,12 @@ class TravellingLabels(Visited, CoupledMargins):
     def _ordered_labels(self) -> Array:
         return np.arange(self.data.labels.n_labels)
 
-    def first_traveller(self) -> Traveller:
+    def first_traveller(self) -> SharedState:
         return replace(super().first_traveller(), caution=_CAUTION)
 
     def visit(
-        self, traveller: Traveller, seat: Seat, piece: Piece, *, is_full: bool
-    ) -> tuple[Traveller, Seat]:
+        self, traveller: SharedState, seat: RowState, piece: Piece, *, is_full: bool
+    ) -> tuple[SharedState, RowState]:
         cautious = copy(self)
         cautious.bias = np.float64(self._following(traveller)).astype(self.dtype)
         cautious._structure = (np.multiply(self._structure[0], traveller.caution, dtype=self.dtype),)
@@ -257,7 +257,7 @@ class TravellingLabels(Visited, CoupledMargins):
         return gap
 
 
-def brought_together(before: Traveller, after: Sequence[Traveller]) -> Traveller:
+def brought_together(before: SharedState, after: Sequence[SharedState]) -> SharedState:
     """Add what visits moved that began at the same traveller."""
     moves, weights = before.moves.copy(), before.weights.copy()
     intercepts, pulls = before.intercepts.copy(), before.pulls.copy()
@@ -273,8 +273,8 @@ def brought_together(before: Traveller, after: Sequence[Traveller]) -> Traveller
 
 
 def end_of_round(
-    traveller: Traveller, *, was_full: bool, intercept: bool, covariance: Array | None = None
-) -> Traveller:
+    traveller: SharedState, *, was_full: bool, intercept: bool, covariance: Array | None = None
+) -> SharedState:
     """Move the intercepts after all rows were visited, and learn how stiff they are.
 
     was_full: whether all rows were, or only those that gained.
@@ -287,7 +287,9 @@ def end_of_round(
         caution, damping = traveller.caution, _DAMPING_FALLS * traveller.damping
         if is_worse:
             damping = min(_MOST_DAMPING, max(_LEAST_RISEN, _DAMPING_RISES * traveller.damping))
-            caution = caution if covariance is None else float(min(ABREAST, _MORE_CAUTION * caution))
+            caution = (
+                caution if covariance is None else float(min(CONCURRENT_VISITS, _MORE_CAUTION * caution))
+            )
         ended = replace(
             ended, met_gap=traveller.meeting, free=moves.free.copy(), caution=caution, damping=damping
         )
@@ -327,7 +329,7 @@ def spread_by(covariance: Array | None, table: Array) -> Array:
 
 
 def block_objectives(
-    traveller: Traveller, sums: Array, totals: Array, *, intercept: bool, covariance: Array | None = None
+    traveller: SharedState, sums: Array, totals: Array, *, intercept: bool, covariance: Array | None = None
 ) -> tuple[float, float]:
     """Put primal and dual value of a block together, from sums over all rows.
 

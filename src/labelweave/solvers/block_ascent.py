@@ -126,7 +126,7 @@ class BlockAscent(Solver[BlockDual, BlockAscentState]):
         values = problem.measure(settled.boxed, settled.boxed_scores, np.empty(problem.n_rows))
         return Certificate(_record(problem, *values), status, settled)
 
-    def mended(self, problem: BlockDual, state: BlockAscentState) -> BlockAscentState:
+    def recover(self, problem: BlockDual, state: BlockAscentState) -> BlockAscentState:
         state.scores[:] = problem.settled(state.beta).boxed_scores
         return state
 

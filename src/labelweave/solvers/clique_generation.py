@@ -126,7 +126,7 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
     def start(self, problem: CliqueProblem) -> GrowthState:
         return GrowthState(inner=self.inner.start(problem.at(((),))))
 
-    def like(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
+    def state_template(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
         return GrowthState(inner=self.inner.start(problem.at(state.cliques)), cliques=state.cliques)
 
     def continued(self, problem: CliqueProblem, earlier: GrowthState) -> GrowthState | None:
@@ -203,8 +203,8 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
     ) -> tuple[TraceRecord | None, Status]:
         return self.last.certify(problem.at(state.cliques), self._passes(state), status)
 
-    def mended(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
-        inner = self.last.mended(problem.at(state.cliques), self._passes(state))
+    def recover(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
+        inner = self.last.recover(problem.at(state.cliques), self._passes(state))
         return replace(state, inner=replace(inner, trace=()), trace=inner.trace)
 
     @staticmethod

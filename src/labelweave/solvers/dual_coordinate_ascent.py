@@ -154,7 +154,7 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
         record = _record(problem, state, *_values(problem, state, problem.certify))
         return Certificate(record, status, problem.solution())
 
-    def mended(self, problem: BoxDual, state: SweepState) -> SweepState:
+    def recover(self, problem: BoxDual, state: SweepState) -> SweepState:
         problem.follow(state.point)
         return state
 

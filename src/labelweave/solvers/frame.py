@@ -232,11 +232,11 @@ class Solver(ABC, Generic[Problem, AnyState]):
         The record is None if the trace's last one is of this state.
         """
 
-    def like(self, problem: Problem, state: AnyState) -> State:
+    def state_template(self, problem: Problem, state: AnyState) -> State:
         """Return a state of the same shape as one that a run may go on from."""
         return self.start(problem)
 
-    def mended(self, problem: Problem, state: AnyState) -> AnyState:
+    def recover(self, problem: Problem, state: AnyState) -> AnyState:
         """Return the state of a round interrupted half way, fit to be certified and to go on from."""
         return state
 
@@ -263,7 +263,7 @@ class Solver(ABC, Generic[Problem, AnyState]):
                     status = Status.INTERRUPTED
         except KeyboardInterrupt as interrupt:
             note_interrupt(interrupt)
-            status, now = Status.INTERRUPTED, self.mended(problem, now)
+            status, now = Status.INTERRUPTED, self.recover(problem, now)
         status = status or Status.ITERATION_LIMIT
         if status in MEASURED:
             _refuse_no_number(now.trace)

@@ -37,12 +37,12 @@ class MeasuredSolver(Solver[BoxProblem, State]):
             raise TypeError(f"{self.name}.start gave a {type(state).__name__}; it must give a State.")
         return state
 
-    def like(self, problem: BoxProblem, state: State) -> State:
-        return self.own.like(problem, state)
+    def state_template(self, problem: BoxProblem, state: State) -> State:
+        return self.own.state_template(problem, state)
 
-    def mended(self, problem: BoxProblem, state: State) -> State:
-        mended: State = self.own.mended(problem, state)
-        return mended
+    def recover(self, problem: BoxProblem, state: State) -> State:
+        recover: State = self.own.recover(problem, state)
+        return recover
 
     def round(self, problem: BoxProblem, state: State) -> Round[State]:
         done = state.rounds

@@ -132,7 +132,7 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         is_met = status is not Status.INTERRUPTED and self._is_done(state)
         return _record(state), Status.CONVERGED if is_met else status
 
-    def mended(self, problem: NewtonProblem, state: NewtonState) -> NewtonState:
+    def recover(self, problem: NewtonProblem, state: NewtonState) -> NewtonState:
         return _measured(problem, _unmeasured(state))
 
     def _is_done(self, state: NewtonState) -> bool:

@@ -214,7 +214,7 @@ class BlockFrankWolfe(Solver[Any, PassState]):
         is_measured = bool(state.trace) and state.trace[-1].iteration == state.rounds
         return (None if is_measured else problem.evaluate(state.point)), status
 
-    def mended(self, problem: Any, state: PassState) -> PassState:
+    def recover(self, problem: Any, state: PassState) -> PassState:
         """Make the point of an interrupted pass consistent; what was measured before it holds no more."""
         problem.mend(state.point)
         trace = tuple(record for record in state.trace if record.iteration < state.rounds)

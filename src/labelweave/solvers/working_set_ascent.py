@@ -115,7 +115,7 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
         values = problem.measure(settled.boxed, settled.boxed_scores)
         return Certificate(_record(state, *values, 0), status, settled)
 
-    def mended(self, problem: WorkingSetDual, state: WorkingSetState) -> WorkingSetState:
+    def recover(self, problem: WorkingSetDual, state: WorkingSetState) -> WorkingSetState:
         from labelweave.foundation.loops.kernel_ascent import largest_gradients
 
         state.scores[:] = problem.settled(state.beta).kept_scores

@@ -74,7 +74,7 @@ def read_columns(Y: Any, n_rows: int, order: int) -> sp.csr_array:
         raise ValueError(f"There are {n_rows} rows to split but Y has {table.shape[0]}; pass as many.")
     if len(table.shape) == 1:
         return _class_columns(table)
-    return spread_columns(LabelMatrix.from_any(table).likelier(), order)
+    return spread_columns(LabelMatrix.from_any(table).most_likely(), order)
 
 
 def _as_array(Y: Any) -> Array:

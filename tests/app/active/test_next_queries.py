@@ -40,11 +40,11 @@ def are_free(found, known):
 @pytest.mark.parametrize("strategy", ["expected_error", "uncertainty", "random"])
 def test_asks_for_what_is_unknown_and_once(data, fitted, strategy):
     X, _, known = data
-    found = lw.next_queries(fitted, X, 20, known, strategy=strategy, random_state=3)
+    found = lw.suggest_queries(fitted, X, 20, known, strategy=strategy, random_state=3)
     assert isinstance(found, Queries)
     assert len(found) == 20 == len(set(zip(found.rows, found.labels, strict=True)))
     assert are_free(found, known)
-    again = lw.next_queries(fitted, X, 20, known, strategy=strategy, random_state=3)
+    again = lw.suggest_queries(fitted, X, 20, known, strategy=strategy, random_state=3)
     assert (again.rows == found.rows).all()
     assert (again.labels == found.labels).all()
     np.testing.assert_allclose(found.probabilities, fitted.predict_proba(X)[found.rows, found.labels])
@@ -52,17 +52,17 @@ def test_asks_for_what_is_unknown_and_once(data, fitted, strategy):
 
 def test_gives_fewer_where_fewer_are_unknown(data, fitted):
     X, Y, known = data
-    assert len(lw.next_queries(fitted, X, 1000, known)) == np.isnan(known).sum()
-    assert len(lw.next_queries(fitted, X, 5, Y)) == 0
-    assert list(lw.next_queries(fitted, X, 5, Y)) == []
+    assert len(lw.suggest_queries(fitted, X, 1000, known)) == np.isnan(known).sum()
+    assert len(lw.suggest_queries(fitted, X, 5, Y)) == 0
+    assert list(lw.suggest_queries(fitted, X, 5, Y)) == []
 
 
 def test_takes_models_without_probabilities(data):
     X, Y, known = data
     for model in (lw.MaxMarginClassifier(), lw.LowRankClassifier(rank=2)):
-        assert are_free(lw.next_queries(model.fit(X, known), X, 4, known), known)
+        assert are_free(lw.suggest_queries(model.fit(X, known), X, 4, known), known)
     svm = OneVsRestClassifier(LinearSVC()).fit(X, Y)
-    assert len(lw.next_queries(svm, X, 4)) == 4
+    assert len(lw.suggest_queries(svm, X, 4)) == 4
 
 
 def test_takes_models_of_scikit_learn(data):
@@ -74,16 +74,16 @@ def test_takes_models_of_scikit_learn(data):
     ):
         model.fit(X, Y.astype(int))
         for given in (None, known):
-            assert len(lw.next_queries(model, X, 4, given)) == 4
+            assert len(lw.suggest_queries(model, X, 4, given)) == 4
 
 
 def test_takes_sparse_rows_and_frames(data, fitted):
     X, _, known = data
-    dense = lw.next_queries(fitted, X, 6, known)
-    framed = lw.next_queries(fitted, pd.DataFrame(X), 6, pd.DataFrame(known))
+    dense = lw.suggest_queries(fitted, X, 6, known)
+    framed = lw.suggest_queries(fitted, pd.DataFrame(X), 6, pd.DataFrame(known))
     assert (dense.rows == framed.rows).all()
     model = lw.KernelLogisticClassifier(hyperparameters="fixed").fit(sp.csr_array(X), known)
-    assert len(lw.next_queries(model, sp.csr_array(X), 6, known)) == 6
+    assert len(lw.suggest_queries(model, sp.csr_array(X), 6, known)) == 6
 
 
 def test_takes_texts_and_tables():
@@ -92,58 +92,58 @@ def test_takes_texts_and_tables():
     piped = make_pipeline(TfidfVectorizer(), lw.MaxMarginClassifier()).fit(
         texts, lw.LabelMatrix.from_any(known)
     )
-    found = lw.next_queries(piped, texts, 2, known)
+    found = lw.suggest_queries(piped, texts, 2, known)
     assert {name for _, name in found} <= {"flower", "water"}
     frame = pd.DataFrame({"text": texts})
     table = lw.TableModel(lw.MaxMarginClassifier(), text="text").fit(frame, known)
-    assert len(lw.next_queries(table, frame, 9, known)) == 5
+    assert len(lw.suggest_queries(table, frame, 9, known)) == 5
 
 
 def test_names_are_matched_with_those_of_the_model(data):
     X, _, known = data
     frame = pd.DataFrame(known, columns=list("abc"))
     model = lw.KernelLogisticClassifier(hyperparameters="fixed").fit(X, frame)
-    found = lw.next_queries(model, X, 10, frame)
-    turned = lw.next_queries(model, X, 10, frame[list("cab")])
+    found = lw.suggest_queries(model, X, 10, frame)
+    turned = lw.suggest_queries(model, X, 10, frame[list("cab")])
     assert list(found) == list(turned)
-    some = lw.next_queries(model, X, 100, frame[["b"]])  # nothing is known of the others
+    some = lw.suggest_queries(model, X, 100, frame[["b"]])  # nothing is known of the others
     assert {name for _, name in some} == set("abc")
 
 
 def test_asks_without_a_model(data):
     X, _, known = data
-    found = lw.next_queries(None, X, 8, np.full_like(known, np.nan))
+    found = lw.suggest_queries(None, X, 8, np.full_like(known, np.nan))
     assert len(set(found.rows)) == 3  # all labels of each, which look the same
-    assert are_free(lw.next_queries(None, X, 8, known), known)
+    assert are_free(lw.suggest_queries(None, X, 8, known), known)
 
 
 def test_a_cost_moves_queries_elsewhere(data, fitted):
     X, _, known = data
-    found = lw.next_queries(fitted, X, 8, known, cost=[1.0, 1e9, 1.0])
+    found = lw.suggest_queries(fitted, X, 8, known, cost=[1.0, 1e9, 1.0])
     assert 1 not in found.labels
     named = [str(name) for name in fitted.classes_]
     turned = pd.Series([1.0, 1.0, 1e9], index=[named[2], named[0], named[1]])
-    assert list(lw.next_queries(fitted, X, 8, known, cost=turned)) == list(found)
+    assert list(lw.suggest_queries(fitted, X, 8, known, cost=turned)) == list(found)
     rows = pd.DataFrame(np.ones(known.shape), columns=named).assign(**{named[1]: 1e9})
-    assert list(lw.next_queries(fitted, X, 8, known, cost=rows[named[::-1]])) == list(found)
+    assert list(lw.suggest_queries(fitted, X, 8, known, cost=rows[named[::-1]])) == list(found)
     whole = np.ones(known.shape)
     whole[found.rows[0], found.labels[0]] = 1e9
-    moved = lw.next_queries(fitted, X, 8, known, cost=whole)
+    moved = lw.suggest_queries(fitted, X, 8, known, cost=whole)
     assert (found.rows[0], found.labels[0]) not in set(zip(moved.rows, moved.labels, strict=True))
 
 
 def test_one_row_one_label(data):
     X, Y, _ = data
     model = lw.KernelLogisticClassifier(hyperparameters="fixed").fit(X, Y[:, :1])
-    assert list(lw.next_queries(model, X[:1], 3)) == [(0, "0")]
+    assert list(lw.suggest_queries(model, X[:1], 3)) == [(0, "0")]
     one = LogisticRegression().fit(X, Y[:, 0])
-    assert len(lw.next_queries(one, X, 3, np.full((30, 1), np.nan))) == 3
+    assert len(lw.suggest_queries(one, X, 3, np.full((30, 1), np.nan))) == 3
 
 
 def test_a_batch_does_not_ask_twice_for_the_same_thing():
     """Of rows that are copies of each other one is asked about before any other copy."""
     X = np.repeat(np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.5], [0.5, -1.0]]), 5, axis=0)
-    found = lw.next_queries(None, X, 4, np.full((20, 1), np.nan))
+    found = lw.suggest_queries(None, X, 4, np.full((20, 1), np.nan))
     assert sorted(row // 5 for row, _ in found) == [0, 1, 2, 3]
 
 
@@ -156,21 +156,21 @@ def test_labels_that_are_coupled_are_asked_about_in_turn():
     rows = {}
     for name, covariance in (("coupled", twin), ("apart", None)):
         model = lw.MaxMarginClassifier(label_covariance=covariance).fit(X, known)
-        rows[name] = len(set(lw.next_queries(model, X, 4, known).rows.tolist()))
+        rows[name] = len(set(lw.suggest_queries(model, X, 4, known).rows.tolist()))
     assert rows == {"coupled": 4, "apart": 2} or rows["coupled"] > rows["apart"]
 
 
 def test_looks_at_some_of_many_rows(data, fitted, monkeypatch):
     X, _, known = data
     monkeypatch.setattr("labelweave.app.active.pool._MOST_ENTRIES", 10 * N_LABELS)
-    found = lw.next_queries(fitted, X, 100, known, cost=np.ones(known.shape))
+    found = lw.suggest_queries(fitted, X, 100, known, cost=np.ones(known.shape))
     assert len(set(found.rows)) <= 10
     assert are_free(found, known)
 
 
 def test_to_frame(data, fitted):
     X, _, known = data
-    frame = lw.next_queries(fitted, X, 3, known).to_frame()
+    frame = lw.suggest_queries(fitted, X, 3, known).to_frame()
     assert list(frame) == ["row", "label", "probability", "gain", "informs"]
     assert frame.gain.is_monotonic_decreasing
 
@@ -196,13 +196,13 @@ def test_to_frame(data, fitted):
 def test_says_what_is_wrong(data, fitted, given, words):
     X, _, known = data
     with pytest.raises(ValueError, match=words):
-        lw.next_queries(**{"model": fitted, "X_pool": X, "n": 3, "known": known} | given)
+        lw.suggest_queries(**{"model": fitted, "X_pool": X, "n": 3, "known": known} | given)
 
 
 def test_refuses_one_class_a_row(data):
     X, _, _ = data
     classes = np.arange(30) % 3
     with pytest.raises(ValueError, match="one class per row"):
-        lw.next_queries(lw.KernelLogisticClassifier(hyperparameters="fixed").fit(X, classes), X, 3)
+        lw.suggest_queries(lw.KernelLogisticClassifier(hyperparameters="fixed").fit(X, classes), X, 3)
     with pytest.raises(ValueError, match="one class per row"):
-        lw.next_queries(LogisticRegression().fit(X, classes), X, 3)
+        lw.suggest_queries(LogisticRegression().fit(X, classes), X, 3)

@@ -128,12 +128,12 @@ def test_groups_are_a_column_that_is_no_feature(run, sources, monkeypatch, tmp_p
     assert "have a twin of the same labels in another fold, by which" in told
     assert "give --groups of rows that come from one source" in told
     alone = loaded("alone.lw")
-    assert grouped.left_out_value_ < 0.7 < 0.95 < alone.left_out_value_
-    assert grouped.left_out_error_ > 1.5 * alone.left_out_error_
+    assert grouped.oof_score_ < 0.7 < 0.95 < alone.oof_score_
+    assert grouped.oof_standard_error_ > 1.5 * alone.oof_standard_error_
     monkeypatch.setattr(fitting, "_LARGEST_AT_ONCE", 10)
     monkeypatch.setattr(fitting, "_BLOCK_ROWS", 13)
     run(f"fit s.csv {sources} {more} --groups source --members linear --out blocks.lw -q")
-    assert loaded("blocks.lw").left_out_value_ == grouped.left_out_value_
+    assert loaded("blocks.lw").oof_score_ == grouped.oof_score_
     (tmp_path / "t.csv").write_text("text\nw1 w2 w3\n")
     assert len(run("predict m.lw t.csv").records) == 1
 

@@ -24,7 +24,7 @@ class OneCall(MaxMarginClassifier):
         super().__init__(n_jobs=n_jobs)
         self.time_budget = time_budget
         budgets.append(time_budget)
-        self.left_out_value_, self.left_out_error_ = 0.5, 0.25
+        self.oof_score_, self.oof_standard_error_ = 0.5, 0.25
         self.members_ = [{"name": "margins", "weight": 1.0}, {"name": "trees", "weight": 0.0}]
 
     def fit(self, X, y, *, groups):

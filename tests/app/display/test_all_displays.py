@@ -22,7 +22,7 @@ P = RANDOM.random((60, 4))
 Y = np.where(RANDOM.random(P.shape) < 0.1, np.nan, (RANDOM.random(P.shape) < P).astype(float))
 TREE = Taxonomy([("all", name) for name in NAMES])
 TRACE = [TraceRecord(k, 0.1 * k, 5 / k, 1 - 1 / k, 1 / k, 1.0) for k in range(1, 9)]
-MEMBERS = [{"name": f"member {k}", "weight": 0.5, "left_out_loss": 0.4 + 0.1 * k} for k in range(2)]
+MEMBERS = [{"name": f"member {k}", "weight": 0.5, "oof_loss": 0.4 + 0.1 * k} for k in range(2)]
 DRAWN = {
     "CalibrationCurveDisplay": lambda kind, **ax: kind.from_predictions(
         Y, P, labels=range(4), label_names=NAMES, **ax

@@ -25,7 +25,7 @@ def test_bars_are_the_losses(data):
     model = quick().fit(*data)
     display = CombinationDisplay.from_estimator(model)
     widths = [bar.get_width() for bar in display.bars_]
-    assert widths == [*(one["left_out_loss"] for one in model.members_), model.left_out_loss_]
+    assert widths == [*(one["oof_loss"] for one in model.members_), model.oof_loss_]
     names = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert names == ["linear", "rbf", "combination"]
     assert display.ax_.yaxis_inverted()  # the first member is at the top
@@ -35,7 +35,7 @@ def test_bars_are_the_losses(data):
 
 @pytest.mark.parametrize("size", [(2.4, 1.6), (9, 5)])
 def test_words_stay_in_the_axes(size):
-    members = [{"name": "rbf", "weight": 0.0, "left_out_loss": 0.5}] * 4
+    members = [{"name": "rbf", "weight": 0.0, "oof_loss": 0.5}] * 4
     _, ax = plt.subplots(figsize=size, layout="compressed")
     display = CombinationDisplay(members, 0.4).plot(ax)
     display.figure_.draw_without_rendering()

@@ -76,10 +76,10 @@ def test_models_with_a_hierarchy():
     names = ["a", "b", "c", "d", "e"]
     Y = lw.LabelMatrix.from_any((random.random((40, 5)) < 0.4).astype(float), names)
     inner = lw.KernelLogisticClassifier(hyperparameters="fixed")
-    many = lw.HierarchicalClassifier(inner, GRAPH, "max").fit(X, GRAPH.closed(Y))
+    many = lw.HierarchicalClassifier(inner, GRAPH, "max").fit(X, GRAPH.with_ancestors(Y))
     display = PredictionPathDisplay.from_estimator(many, X[:1], others=5)
     assert set(display.probabilities) == set(names)
-    table = lw.TableModel(many).fit(pd.DataFrame(X, columns=["a", "b", "c"]), GRAPH.closed(Y))
+    table = lw.TableModel(many).fit(pd.DataFrame(X, columns=["a", "b", "c"]), GRAPH.with_ancestors(Y))
     display = PredictionPathDisplay.from_estimator(table, pd.DataFrame(X[:1], columns=["a", "b", "c"]))
     assert set(display.probabilities) <= set(names)
     with pytest.raises(ValueError, match="X has 2 rows; pass one row"):

@@ -34,7 +34,7 @@ def test_annotators_are_known_by_their_agreement():
     assert (np.isnan(found.probabilities) == ~seen).all()
     assert (found.labels.to_signs() == 0).sum() == (~seen).sum()
     votes = np.nanmean(np.where(seen, answers, 0), axis=0) > 0.5
-    wrong = (found.labels.likelier().to_dense() != true)[seen].mean()
+    wrong = (found.labels.most_likely().to_dense() != true)[seen].mean()
     assert wrong < 0.75 * (votes != true)[seen].mean()
     assert np.abs(found.probabilities[seen] - true[seen]).mean() == pytest.approx(wrong, rel=0.7)
     assert np.isnan(found.labels.to_dense()[~seen]).all()

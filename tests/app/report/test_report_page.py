@@ -230,7 +230,7 @@ def test_says_what_an_automatic_model_tried(report, model, rows):
     page = report(combined, X, Y)
     assert page.still_open == []
     for one in combined.members_:
-        assert f"{one['name']} {one['weight']:.2f} {one['left_out_loss']:.4f}" in page.text
+        assert f"{one['name']} {one['weight']:.2f} {one['oof_loss']:.4f}" in page.text
     assert "combination" in page.text
-    assert f"micro f1 {combined.left_out_value_:.4f}" in page.text
+    assert f"micro f1 {combined.oof_score_:.4f}" in page.text
     assert "Ensemble members" not in report(model, X, Y).text

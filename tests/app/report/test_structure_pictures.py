@@ -148,7 +148,7 @@ def test_a_report_of_a_graph_opens_branch_by_branch_without_scripts(report):
     names = ["a", "c", "b", *(f"n{k}" for k in range(50))]
     graph = lw.Taxonomy([("a", "b"), ("c", "b"), *(("a" if k % 2 else "c", f"n{k}") for k in range(50))])
     X = rng.normal(size=(60, 4))
-    Y = graph.closed(lw.LabelMatrix.from_any((X @ rng.normal(size=(4, 53)) > 1).astype(int), names))
+    Y = graph.with_ancestors(lw.LabelMatrix.from_any((X @ rng.normal(size=(4, 53)) > 1).astype(int), names))
     page = report(lw.HierarchicalClassifier(lw.BinaryRelevance(), graph).fit(X, Y), X, Y)
     assert "Open a branch to see its children" in page.text
     assert "The rows of a node are those of its label" in page.text

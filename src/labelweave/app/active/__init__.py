@@ -1,5 +1,5 @@
 """Active learning: which entries of (row, label) to annotate next."""
 
-from labelweave.app.active.queries import Queries, next_queries
+from labelweave.app.active.queries import Queries, suggest_queries
 
-__all__ = ["Queries", "next_queries"]
+__all__ = ["Queries", "suggest_queries"]

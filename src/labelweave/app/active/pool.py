@@ -85,8 +85,8 @@ def _names(model: Any) -> list[str] | None:
     form = getattr(innermost(getattr(last, "classifier_", last)), "_form", None)
     if form is not None and form.kind != "labels":
         raise ValueError(
-            f"{type(last).__name__} was fitted to one class per row, but next_queries needs many labels per "
-            "row; fit the model to a table of labels, one column per class."
+            f"{type(last).__name__} was fitted to one class per row, but suggest_queries needs many labels "
+            "per row; fit the model to a table of labels, one column per class."
         )
     found = getattr(last, "label_names_", None)
     return None if found is None else [str(name) for name in found]
@@ -161,8 +161,8 @@ def _probabilities(model: Any, X: Any, n_labels: int) -> RowsByLabels:
         raise ValueError(f"{type(model).__name__} has probabilities outside 0 to 1.")
     if n_labels > 2 and len(found) and np.allclose(found.sum(axis=1), 1.0) and not _has_many(model):
         raise ValueError(
-            f"{type(model).__name__} has one class per row, but next_queries needs many labels per row; fit "
-            "the model to a table of labels, one column per class."
+            f"{type(model).__name__} has one class per row, but suggest_queries needs many labels per row; "
+            "fit the model to a table of labels, one column per class."
         )
     return np.asarray(found, np.float64)
 

@@ -1,4 +1,4 @@
-"""``next_queries``: which labels of which rows to annotate next."""
+"""``suggest_queries``: which labels of which rows to annotate next."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Queries:
 
 
 @checked
-def next_queries(
+def suggest_queries(
     model: Any, X_pool: Any, n: int, known: Any = None, *, strategy: Strategy = "expected_error",
     cost: Any = None, random_state: int = 0,
 ) -> Queries:  # fmt: skip
@@ -124,11 +124,11 @@ def next_queries(
     Examples
     --------
     >>> import numpy as np
-    >>> from labelweave import KernelLogisticClassifier, next_queries
+    >>> from labelweave import KernelLogisticClassifier, suggest_queries
     >>> X = np.array([[0.0], [0.1], [1.0], [0.5]])
     >>> Y = np.array([[0, 1], [0, np.nan], [1, 0], [np.nan, np.nan]])
     >>> model = KernelLogisticClassifier(hyperparameters="fixed").fit(X, Y)
-    >>> list(next_queries(model, X, 2, known=Y))
+    >>> list(suggest_queries(model, X, 2, known=Y))
     [(3, '1'), (3, '0')]
     """
     if n < 1:

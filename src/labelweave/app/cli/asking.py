@@ -19,7 +19,7 @@ import click
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.app.active import Queries, next_queries
+from labelweave.app.active import Queries, suggest_queries
 from labelweave.app.active.answers import (
     UNKNOWN,
     last_answers,
@@ -71,7 +71,7 @@ def queries(flags: DataFlags) -> None:
         asked = {entry: "no" if one == UNKNOWN else one for entry, one in said_of.items()}
         closed = merged(rows.Y, places, asked, answers)
     features, how = features_of(loaded, rows.X), {"strategy": flags.strategy, "random_state": flags.seed}
-    found = next_queries(classifier_of(loaded), features, flags.count, closed, **how)
+    found = suggest_queries(classifier_of(loaded), features, flags.count, closed, **how)
     with opened(out) as stream:
         # names must be matched exactly later, and no terminal shows this file
         lines = _lines(found, rows, visible if stream is sys.stdout else str)

@@ -89,7 +89,7 @@ def run(flags: DataFlags) -> None:
 
 def _words(model: Any) -> str:
     if isinstance(model, AutoLabelClassifier):
-        expected = f"{model.left_out_value_:.4f} +- {model.left_out_error_:.4f}"
+        expected = f"{model.oof_score_:.4f} +- {model.oof_standard_error_:.4f}"
         names = [one["name"] for one in model.members_ if one["weight"]]
         return f"{names[0] if len(names) == 1 else f'{len(names)} models'}; expected micro-F1 {expected}"
     inner = model.estimator_

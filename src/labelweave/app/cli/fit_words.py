@@ -192,7 +192,7 @@ def part_lines(facts: ModelFacts, most: int) -> list[str]:
         *lines,
         "weight  out-of-fold loss  seconds  member",
         *(
-            f"{one['weight']:6.2f}  {one['left_out_loss']:16.4f}  {one['seconds']:7.1f}  "
+            f"{one['weight']:6.2f}  {one['oof_loss']:16.4f}  {one['seconds']:7.1f}  "
             f"{one['name']:{width}}  {one['words']}"
             for one in members
         ),

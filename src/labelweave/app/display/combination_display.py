@@ -63,14 +63,14 @@ class CombinationDisplay(Display):
                 f"{type(found).__name__} is not an ensemble, so it has no members to plot; pass "
                 "an AutoLabelClassifier."
             )
-        return cls(found.members_, found.left_out_loss_).plot(**options)
+        return cls(found.members_, found.oof_loss_).plot(**options)
 
     def plot(self, ax: Any = None) -> Self:
         """Plot the bars; see :meth:`LabelQualityDisplay.plot`."""
         self._begin(ax, _WIDTH, _HEIGHT_OF_REST + _HEIGHT_A_BAR * (len(self.members) + 1))
         names = [str(member["name"]) for member in self.members]
         weights = [float(member["weight"]) for member in self.members]
-        losses = [*(float(member["left_out_loss"]) for member in self.members), float(self.combined_loss)]
+        losses = [*(float(member["oof_loss"]) for member in self.members), float(self.combined_loss)]
         colors = [_MEMBER if weight > 0 else _UNUSED for weight in weights]
         places = range(len(losses))
         self.bars_ = self.ax_.barh(places, losses, 0.7, color=[*colors, _COMBINATION])

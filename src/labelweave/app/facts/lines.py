@@ -149,7 +149,7 @@ def _learning_lines(learning: Section, has_prior: bool) -> Lines:
 
 
 def _combination_lines(found: Section) -> Lines:
-    least = min(one["left_out_loss"] for one in found.members)
+    least = min(one["oof_loss"] for one in found.members)
     worth = f"loss {found.loss:.4f} relative to label means, the best member {least:.4f}"
     if found.uncoupled_loss > found.loss:
         worth += f", without label correlations {found.uncoupled_loss:.4f}"
@@ -162,7 +162,7 @@ def _combination_lines(found: Section) -> Lines:
 
 def _member_lines(found: Section) -> Lines:
     return {
-        f"member {one['name']}": f"weight {one['weight']:.2f}, out-of-fold loss {one['left_out_loss']:.4f}, "
+        f"member {one['name']}": f"weight {one['weight']:.2f}, out-of-fold loss {one['oof_loss']:.4f}, "
         f"{one['seconds']:.1f} s: {one['words']}"
         for one in found.members
     }

@@ -296,11 +296,11 @@ def _taxonomy(tree: Taxonomy, names: list[str], of_labels: bool) -> Section:
 
 
 def _combination(model: AutoLabelClassifier) -> Section:
-    value, error = (float(x) for x in (model.left_out_value_, model.left_out_error_))
+    value, error = (float(x) for x in (model.oof_score_, model.oof_standard_error_))
     is_known = not math.isnan(value)
     return Section(
         members=[one | {"words": _short_numbers(one["words"])} for one in model.members_],
-        loss=float(model.left_out_loss_),
+        loss=float(model.oof_loss_),
         uncoupled_loss=float(model.uncoupled_loss_),
         metric=model.metric if model._form.kind == "labels" else "accuracy",
         value=value if is_known else None,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.app.active import answers, next_queries
+from labelweave.app.active import answers, suggest_queries
 from labelweave.app.active.answers import NO, NOTHING, UNKNOWN, YES, Answer, AnswerFile, last_answers, merged
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.labels import LabelMatrix
@@ -165,7 +165,7 @@ class LabelSession:
                 model = self.model.fit(self.X, known) if _is_enough(known) else None
                 # unknown answers count as known, to avoid asking again
                 closed = {entry: NO if one == UNKNOWN else one for entry, one in said.items()}
-                found = next_queries(model, self.X, _BATCH, self._known(closed))
+                found = suggest_queries(model, self.X, _BATCH, self._known(closed))
                 level = None if model is None else _expected_f1(model, self.X, found.cut)
         except Exception as error:  # the page must survive any error of a model
             self.trouble = f"The model could not be fitted: {error}"

@@ -91,7 +91,7 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
     >>> import numpy as np
     >>> from labelweave.noise import combine_annotators
     >>> ada, bob = np.array([[1, 0], [0, 1]]), np.array([[1, np.nan], [0, 1]])
-    >>> combine_annotators({"ada": ada, "bob": bob}).labels.likelier().to_dense()
+    >>> combine_annotators({"ada": ada, "bob": bob}).labels.most_likely().to_dense()
     array([[1., 0.],
            [0., 1.]])
     """
@@ -164,7 +164,7 @@ def _read_answers(answers: Any) -> tuple[list[str], list[LabelMatrix]]:
             )
         if str(name) in found:
             raise ValueError(f"Two annotators are named {str(name)!r}; use different names.")
-        found[str(name)] = LabelMatrix.from_any(one).likelier()
+        found[str(name)] = LabelMatrix.from_any(one).most_likely()
     names, given = list(found), list(found.values())
     named = next((name for name, one in found.items() if one.names is not None), names[0])
     for name, one in found.items():

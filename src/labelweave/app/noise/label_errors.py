@@ -339,7 +339,7 @@ def _read_labels(y: Any) -> LabelMatrix:
             "y has one class per row, but label errors need many labels; pass a table with one column of 0 "
             "and 1 per label."
         )
-    labels = LabelMatrix.from_any(y).likelier()
+    labels = LabelMatrix.from_any(y).most_likely()
     if len(labels) < 2 or not labels.n_labels:
         raise ValueError(
             f"y has {len(labels)} row(s) and {labels.n_labels} label(s) (n_samples={len(labels)}); at least "

@@ -131,7 +131,7 @@ def combination_picture(found: Any) -> Drawn | None:
         return None
     bars = []
     for one in found.members:
-        loss, kind = one["left_out_loss"], "for" if one["weight"] > 0 else "unused"
+        loss, kind = one["oof_loss"], "for" if one["weight"] > 0 else "unused"
         bars.append((one["name"], f"{loss:.3f}, weight {one['weight']:.2f}", kind, loss, ""))
     bars.append(("combination", f"{found.loss:.3f}", "against", found.loss, ""))
     left = max(2 * _LEFT, 16 + _PHONE_LETTER * max(len(one["name"]) for one in found.members))

@@ -65,9 +65,7 @@ LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB a 
 _BYTES = 160.0
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 _LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
-_MEMBER = Record(
-    {"name": TEXT, "weight": MEASURED, "left_out_loss": MEASURED, "seconds": MEASURED, "words": TEXT}
-)
+_MEMBER = Record({"name": TEXT, "weight": MEASURED, "oof_loss": MEASURED, "seconds": MEASURED, "words": TEXT})
 _PLAN = Record(
     {"members": Items(TEXT), "trees": count(), "pivots": count(), "folds": count(), "seconds": MEASURED}
 )
@@ -146,17 +144,17 @@ class AutoLabelClassifier(LabelClassifier):
     Attributes
     ----------
     members_ : list of dict
-        What was tried: ``name``, ``weight`` in the combination, the mean over labels, ``left_out_loss``, the
+        What was tried: ``name``, ``weight`` in the combination, the mean over labels, ``oof_loss``, the
         squared error of left-out probabilities as a share of the labels' variance, ``seconds`` and ``words``
         on what was chosen.
     plan_ : dict
         What the time budget was turned into: members, trees, columns of a kernel matrix (``pivots``), folds
         and the seconds foreseen.
-    left_out_loss_ : float
+    oof_loss_ : float
         The squared error of the combination's left-out probabilities, as a share of the labels' variance.
     uncoupled_loss_ : float
         The same without what labels say of each other; equal where left-out rows did not gain by that.
-    left_out_value_, left_out_error_ : float
+    oof_score_, oof_standard_error_ : float
         The metric on left-out rows with thresholds from the other folds, and its standard error over rows, or
         over groups where there are some; where y has one class a row, the accuracy, of rows weighted as in
         the fit and expected where classes are probabilities.  What new rows show has a standard error of its
@@ -203,9 +201,7 @@ class AutoLabelClassifier(LabelClassifier):
         "calibration_": Made(SigmoidCalibration, {"L": "n_labels"}),
         "members_": Items(_MEMBER),
         "plan_": _PLAN,
-        **dict.fromkeys(
-            ("left_out_loss_", "uncoupled_loss_", "left_out_value_", "left_out_error_"), MEASURED
-        ),
+        **dict.fromkeys(("oof_loss_", "uncoupled_loss_", "oof_score_", "oof_standard_error_"), MEASURED),
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "metric": [StrOptions(_METRICS)],
@@ -245,7 +241,7 @@ class AutoLabelClassifier(LabelClassifier):
             Non-negative weights of the rows' errors, on any scale; rows of weight 0 are left out.
         groups : array-like of shape (n,), default=None
             What each row comes from, such as its patient, document or source: rows of one group stay in one
-            fold, as new rows will be of other groups.  ``left_out_error_`` counts groups then.
+            fold, as new rows will be of other groups.  ``oof_standard_error_`` counts groups then.
 
         Returns
         -------
@@ -363,7 +359,7 @@ class AutoLabelClassifier(LabelClassifier):
         weights, coupling = found.weights, found.coupling
         self.members_ = [
             {"name": member.name, "weight": float(w.mean()), "seconds": spent, "words": member.words,
-             "left_out_loss": table.loss(expit(member.scores))}
+             "oof_loss": table.loss(expit(member.scores))}
             for member, w, spent in zip(members, weights, seconds, strict=True)
         ]  # fmt: skip
         self.uncoupled_loss_ = table.loss(found.uncoupled.probabilities(weighted_sum(weights, scores)))
@@ -377,7 +373,7 @@ class AutoLabelClassifier(LabelClassifier):
             self.scorer_ = replace(self.scorer_, coupling=coupling.matrix, shift=coupling.shift)
         self.calibration_ = found.calibration
         held = HeldOutScores(labels, found.calibration.probabilities(odds), table.weights)
-        self.left_out_loss_ = table.loss(held.scores)
+        self.oof_loss_ = table.loss(held.scores)
         self._left_out = LeftOut(
             held, held if honest is None else replace(held, scores=honest), table.folds, table.groups
         )
@@ -432,7 +428,7 @@ class AutoLabelClassifier(LabelClassifier):
             rows, metric = left_out.honest, "accuracy"
             decision, sets = np.full(rows.labels.n_labels, 0.5), most_probable(rows.scores)
         setattr(self, "known_sets_" if isinstance(decision, KnownSets) else "thresholds_", decision)
-        self.left_out_value_, self.left_out_error_ = value_of_sets(
+        self.oof_score_, self.oof_standard_error_ = value_of_sets(
             rows.labels, sets, metric, rows.weights, left_out.groups
         )
 

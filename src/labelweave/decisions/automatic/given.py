@@ -138,7 +138,7 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
              if key.split("__")[-1] == "random_state" and value is None}  # fmt: skip
     fresh.set_params(**seeds)
     labels, is_ours = table.labels, isinstance(fresh, LabelPredictions)
-    targets: Any = labels.likelier().to_dense()
+    targets: Any = labels.most_likely().to_dense()
     targets = targets if np.isnan(targets).any() else targets.astype(np.int64)
     if labels.doubts is not None and is_ours:
         targets = labels

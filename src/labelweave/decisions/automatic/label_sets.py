@@ -71,7 +71,7 @@ def most_probable(probabilities: RowsByLabels) -> Array:
 
 def _entries(labels: LabelMatrix, sets: RowsByLabels, rows: slice) -> tuple[Array, Array, Array]:
     """Say of some rows how much entries are positive, which are predicted, and which are observed."""
-    signs = labels[rows].to_graded_signs()
+    signs = labels[rows].to_soft_signs()
     seen = signs != 0
     positive = signs > 0 if signs.dtype.kind == "i" else np.where(seen, 0.5 * (1.0 + signs), 0.0)
     return positive, (sets[rows] > 0) & seen, seen

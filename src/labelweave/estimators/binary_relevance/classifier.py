@@ -127,7 +127,7 @@ class BinaryRelevance(LabelClassifier):
         features, weights = rows.features.astype(np.float64), rows.weights
         entries = rows.entries
         if self.loss == "squared_hinge":
-            labels, entries = labels.likelier(), sure_weights(labels, entries)
+            labels, entries = labels.most_likely(), sure_weights(labels, entries)
         entries = None if entries is None else weights_of_entries(np.ones(len(labels)), entries)
         kept = np.flatnonzero(weights)
         if len(kept) < len(weights):

@@ -217,7 +217,7 @@ def read_likelihood_data(
     if has_many_labels(y):
         labels, form = read_targets(y, is_related=is_related)
         check_lengths(len(features), len(labels))
-        signs = (labels if flip_rates is None else corrected_by(flip_rates, labels)).to_graded_signs()
+        signs = (labels if flip_rates is None else corrected_by(flip_rates, labels)).to_soft_signs()
         weights = weights * (signs != 0).any(axis=1)
         return LikelihoodData(features, weights, signs, None, labels.n_labels), form
     if flip_rates is not None:
@@ -230,7 +230,7 @@ def read_likelihood_data(
     if form.kind == "binary" and is_flat:
         signs = np.where(found.is_observed, 2 * found.codes - 1, 0).astype(np.int8)[:, None]
         if found.shares is not None:
-            signs = LabelMatrix.from_probabilities(found.shares[:, 1:]).to_graded_signs()
+            signs = LabelMatrix.from_probabilities(found.shares[:, 1:]).to_soft_signs()
         return LikelihoodData(features, weights, signs, None, 1), form
     parts, shares = (found.partial, found.allowed), found.shares
     shares = None if shares is None else np.nan_to_num(shares)
@@ -322,7 +322,7 @@ class LikelihoodFit:
         settings = self.settings
         features, rank = self.data.features, settings.kernel_rank
         has_explicit = kernel is not None and kernel.explicit_features(features) is not None
-        if rank is None and (has_explicit or not features.is_apart):
+        if rank is None and (has_explicit or not features.is_distributed):
             return self._gram(self.data, kernel, 1)
         source = self.data.source(kernel)
         made = incomplete_cholesky(source, rank or COLUMNS_APART, settings.workers, settings.seed)
@@ -369,7 +369,7 @@ class LikelihoodFit:
 
     def _part(self, family: PriorFamily, block: LearningBlock) -> CrossValidationLikelihood:
         part = self.data.rows(block.rows)
-        part = replace(part, features=part.features.here())
+        part = replace(part, features=part.features.to_local())
         active = self._active_rows(part)
 
         def make_gram(kernel: Kernel | None) -> Gram:

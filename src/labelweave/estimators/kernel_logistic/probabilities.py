@@ -262,7 +262,7 @@ class KernelProbabilities(KernelClassifier):
             self.scorer_ = LikelihoodWeights.of(fitted.prior, fitted.gram, fitted.dual, intercepts)
             return
         support, terms = expansion(fitted.prior, fitted.gram, fitted.dual)
-        vectors = None if self._is_precomputed else features.here(rows[support]).data
+        vectors = None if self._is_precomputed else features.to_local(rows[support]).data
         self.scorer_ = LikelihoodScorer(
             intercepts, tuple(terms), rows[support], vectors, fitted.dual[support]
         )

@@ -233,7 +233,7 @@ class LabelGraphModel(KernelClassifier):
     def _held(self, known: Any, n_rows: int) -> Array:
         """Write known labels as 0 and 1, with -1 for the others."""
         try:
-            labels, n_labels = LabelMatrix.from_any(known).likelier(), len(self.intercept_)
+            labels, n_labels = LabelMatrix.from_any(known).most_likely(), len(self.intercept_)
         except ValueError as error:
             raise ValueError(f"known cannot be read as labels: {error}") from None
         columns = labels_of_columns(labels.names, self.label_graph_.label_names, n_labels, "known")

@@ -455,7 +455,7 @@ class LowRankClassifier(KernelClassifier):
 
     def _keep_factors(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
         kernel, support = None if self._is_precomputed else self.kernel_, fitted.support
-        vectors = None if support is None or kernel is None else features.here(support).data
+        vectors = None if support is None or kernel is None else features.to_local(support).data
         factors = fitted.feature_factor, fitted.label_factor
         self.scorer_ = FactorScorer(fitted.intercepts, *factors, kernel, support, vectors)
 

@@ -110,7 +110,7 @@ class RidgeSearch:
             part = FeatureMatrix(np.ascontiguousarray(table[:, chosen]))
         known = rows.rows(chosen).known
         data = LikelihoodData(
-            part, rows.weights[chosen], labels[chosen].to_graded_signs(), None, labels.n_labels,
+            part, rows.weights[chosen], labels[chosen].to_soft_signs(), None, labels.n_labels,
             is_precomputed=kernel is None, entry_weights=self._entry_weights(rows.rows(chosen)),
             entry_loss="squared", known=None if known is None else known[0] @ known[1].T,
         )  # fmt: skip

@@ -69,5 +69,5 @@ def kernel_factor(
         )
     with Workers(settings.n_threads).running() as workers:
         found = incomplete_cholesky(source, rank, workers, settings.seed)
-    vectors = None if model._is_precomputed else features.here(found.active_rows).data
+    vectors = None if model._is_precomputed else features.to_local(found.active_rows).data
     return KernelFactor(found.features, found.triangle, found.active_rows, vectors)

@@ -78,7 +78,7 @@ def choose_gram(
         by the cost model of this module; a :class:`FactorGram` for features on a cluster.
     Raises ValueError if the budget is too small for any form, with the smallest sufficient one.
     """
-    if explicit_features is not None and explicit_features.is_apart:
+    if explicit_features is not None and explicit_features.is_distributed:
         return FactorGram(explicit_features, np.zeros(source.n_rows), constant, dtype, workers)
     width, kind = max(n_columns, _NARROWEST), np.dtype(dtype)
     n_rows, making = source.n_rows, _work_of_making(source.n_rows, explicit_features)

@@ -139,7 +139,7 @@ def _gamma_from_data(gamma: str, features: FeatureMatrix) -> float:
 def _variance(features: FeatureMatrix) -> float:
     if 0 in features.shape:
         return 0.0
-    if features.is_apart or features.is_sparse:
+    if features.is_distributed or features.is_sparse:
         return float(features.summed(Moments.of).of_all_entries)
     return float(features.data.var(dtype=np.float64))
 

@@ -220,7 +220,7 @@ class MapInference:
 
     def _signs(self, truth: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
         """Read true labels as signs, 0 where unobserved, with the columns of the graph's labels."""
-        labels = LabelMatrix.from_any(truth).likelier()
+        labels = LabelMatrix.from_any(truth).most_likely()
         if labels.shape != shape:
             raise ValueError(
                 f"truth has shape {labels.shape} but unary has shape {shape}; give the same rows."

@@ -244,7 +244,7 @@ class CovarianceConstructors:
                [ 0.58,  1.  ,  0.  ],
                [-0.58,  0.  ,  1.  ]])
         """
-        labels = LabelMatrix.from_any(Y).likelier()
+        labels = LabelMatrix.from_any(Y).most_likely()
         found = shrunk_correlations(labels, prior_count) if centered else mean_outer_product(labels)
         return KINDS.dense.from_semidefinite(found, labels.names)
 

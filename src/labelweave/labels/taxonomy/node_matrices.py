@@ -234,7 +234,7 @@ class NodeMatrices(NodeGraph):
         return np.asarray(names[last], object)
 
     @checked
-    def closed(self, labels: Any, *, incomplete: bool = False) -> LabelMatrix:
+    def with_ancestors(self, labels: Any, *, incomplete: bool = False) -> LabelMatrix:
         """Complete labels by what the taxonomy says of them.
 
         A row with a class has all classes above it; a row known not to have a class has none below it.  Where
@@ -265,10 +265,10 @@ class NodeMatrices(NodeGraph):
         >>> from labelweave import Taxonomy
         >>> tree = Taxonomy.from_nested({"animal": {"dog": ["poodle"], "cat": None}})
         >>> known = pd.DataFrame({"animal": [0, 0], "dog": [1, 0], "cat": [0, 0], "poodle": [0, None]})
-        >>> tree.closed(known).to_dense()
+        >>> tree.with_ancestors(known).to_dense()
         array([[1., 1., 0., 0.],
                [0., 0., 0., 0.]])
-        >>> tree.closed(known, incomplete=True).to_dense()
+        >>> tree.with_ancestors(known, incomplete=True).to_dense()
         array([[ 1.,  1.,  0., nan],
                [ 0.,  0.,  0.,  0.]])
         """

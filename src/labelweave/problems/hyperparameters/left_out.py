@@ -275,7 +275,7 @@ def _means(targets: Array, known: Array) -> Array:
     return np.asarray(np.where(known, targets, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
 
 
-def left_out_loss(gram: Array, targets: Array, folds: PerRow | None = None) -> float:
+def oof_loss(gram: Array, targets: Array, folds: PerRow | None = None) -> float:
     """Compute the least squared loss of left-out rows over a grid of penalties, as a share of the variance.
 
     targets (n, L): numbers; NaN is filled with the column's mean and adds no loss.

@@ -84,7 +84,7 @@ class StructuredRows:
 
     def _set(self, features: FeatureMatrix, arrays: MarginRows, loss: str) -> None:
         self.loss = loss
-        is_sparse = not features.is_apart and features.is_sparse
+        is_sparse = not features.is_distributed and features.is_sparse
         self.arrays, self.products = arrays, features.astype(np.float64)
         self._sparse = features.sparse_rows(np.float64) if is_sparse else None
         (self.n_rows, self.n_labels), self.n_features = arrays.targets.shape, features.shape[1]
