@@ -134,7 +134,7 @@ def test_probabilities_of_classes(method, name, rows):
     worse = 0.1 if method == "isotonic" else 0.05  # steps of 400 rows; votes of 20 trees
     assert log_loss(y_test, table) < log_loss(y_test, peer.predict_proba(X_test)) + worse
     assert not hasattr(model, "thresholds_")
-    with pytest.raises(ValueError, match="is for label sets, but y has one of 4 classes a row"):
+    with pytest.raises(ValueError, match="is for label sets, but y has one of 4 classes per row"):
         lw.CalibratedLabelClassifier(INNER[name], decision="expected_f1").fit(X, y)
 
 

@@ -95,11 +95,11 @@ def test_learned_widths_and_exact_solves_are_warned_of(monkeypatch):
     monkeypatch.setattr(costs, "_LONG", 0.05)
     X, Y = _rows(300, 200, 2)
     said = (
-        r"widths of 200 features in 100 evaluations or fewer takes about .* seconds; give fewer learning_rows"
+        r"widths of 200 features in 100 evaluations or fewer takes about .* seconds; set fewer learning_rows"
     )
     _warned(lw.KernelLogisticClassifier("ard"), X, Y[:, 0], said)
     X, Y = _rows(600, 3, 4)
-    said = "factorises 4 matrices of 600 rows .* use solver='auto'"
+    said = "factorizes 4 matrices of 600 rows .* use solver='auto'"
     _warned(lw.KernelLogisticClassifier(solver="exact", hyperparameters="fixed"), X, Y, said)
 
 

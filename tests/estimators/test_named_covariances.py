@@ -92,7 +92,7 @@ def test_several_leaves_a_row_have_the_logistic_loss_and_the_prior_of_the_hierar
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({}, "for one class a row needs a tree"), ({"tie": "level"}, "level needs a tree")],
+    [({}, "for one class per row needs a tree"), ({"tie": "level"}, "level needs a tree")],
 )
 def test_what_needs_a_tree_says_so(settings, words):
     X, Y = _rows(["dog", "wolf", "cat"])

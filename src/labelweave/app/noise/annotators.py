@@ -159,9 +159,7 @@ def _read_answers(answers: Any) -> tuple[list[str], list[LabelMatrix]]:
     found: dict[str, LabelMatrix] = {}
     for name, one in pairs:
         if not has_many_labels(one):
-            raise ValueError(
-                f"The answers of annotator {name!r} are one class per row; use a column per label."
-            )
+            raise ValueError(f"The answers of {name!r} are one class per row; use one column per label.")
         if str(name) in found:
             raise ValueError(f"Two annotators are named {str(name)!r}; use different names.")
         found[str(name)] = LabelMatrix.from_any(one).most_likely()

@@ -194,8 +194,7 @@ class LabelErrors:
             Entries that are wrong with at least this probability are corrected.
         how : {"hide", "flip", "soft"}, default="hide"
             Whether such entries become unobserved, or the opposite of the recorded value; or whether all
-            entries, whatever ``least`` is, become the probabilities of present labels, given the recorded
-            ones.
+            entries, whatever ``least`` is, become probabilities, given the recorded labels.
 
         Returns
         -------
