@@ -91,7 +91,8 @@ def measure(what: Draw, budget: float | None) -> dict[str, Any]:
     out=flag(type=Path),
 )
 def main(options: Any) -> None:
-    AutoLabelClassifier().fit(*draw(Draw("texts", 300, 300, 8)))  # compiles the loops
+    for kind in ("texts", "dense"):  # compiles the loops
+        AutoLabelClassifier().fit(*draw(Draw(kind, 300, 300, 8)))
     found = []
     print("     rows  features  labels    foreseen     taken   ratio  members")
     for what in SHAPES:

@@ -254,7 +254,7 @@ def test_it_takes_feature_matrices_of_the_same_width(kernel):
     for method in (kernel.block, kernel.derivatives):
         with pytest.raises(ValueError, match="rows have 4 features and the columns 3"):
             method(rows, FeatureMatrix(_table(d=3)))
-        with pytest.raises(TypeError, match="given a ndarray"):
+        with pytest.raises(TypeError, match="A kernel got a ndarray"):
             method(rows, _table())
-    with pytest.raises(TypeError, match="given a ndarray"):
+    with pytest.raises(TypeError, match="A kernel got a ndarray"):
         kernel.diagonal(_table())

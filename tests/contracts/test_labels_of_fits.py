@@ -548,7 +548,7 @@ REFUSED = {
     "one class": (lambda X, Y: (X, np.zeros(60)), "one class only|at least 2 classes"),
     "no class": (lambda X, Y: (X, [None] * 60), "no class that is observed|no observed"),
     "three dimensions": (lambda X, Y: (X, Y[:, :, None]), "dim 3"),
-    "words for features": (lambda X, Y: (X.astype(str) + "a", Y), "a'|entries that are no numbers"),
+    "words for features": (lambda X, Y: (X.astype(str) + "a", Y), "a'|entries that are not numbers"),
 }
 # which count the rows of that fold
 FIRST_IN_A_FOLD = ("tuned", "tuned for all labels", "tuned, top", "tuned, by label", "tuned, probabilities")

@@ -77,7 +77,7 @@ def test_targets_are_about_reached(objective, rows):
 
 def test_a_target_is_for_precision_and_recall(rows):
     X, Y, *_ = rows
-    with pytest.raises(ValueError, match="no target is given; the objective 'recall' needs one"):
+    with pytest.raises(ValueError, match="no target is given; the objective 'recall' needs a target"):
         TunedThresholdClassifier(MaxMarginClassifier(), "recall").fit(X, Y)
 
 
