@@ -179,7 +179,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)])._with_aliases(self.aliases)
 
     def matched(self, labels: Any, outside: Outside = "raise") -> Matched:
-        """Bring labels and taxonomy together, and say what was done; see :meth:`closed`.
+        """Bring labels and taxonomy together, and say what was done; see :meth:`with_ancestors`.
 
         Alternative and obsolete identifiers become the terms that they stand for, as do several labels that
         stand for one node; whole addresses stay as they are.  Labels that are no nodes are refused ("raise"),
