@@ -59,11 +59,9 @@ def _block(name: str) -> str:
 
 
 def _all_steps() -> list[str]:
-    """Write a row a step; minutes are those of the records where they have them."""
-    lines = ["| step | for | minutes | measured |", "|---|---|---|---|"]
-    for step in STEPS.values():
-        measured = step.origin().replace("/", ", ") or "not so far"
-        lines.append(f"| {step.name} | {step.serves} | {step.minutes():.0f} | {measured} |")
+    """Write one row per step; minutes are those of the records where they have them."""
+    lines = ["| step | for | minutes |", "|---|---|---|"]
+    lines += [f"| {step.name} | {step.serves} | {step.minutes():.0f} |" for step in STEPS.values()]
     total = sum(step.minutes() for step in STEPS.values())
     return [*lines, "", f"Together about {total:,.0f} minutes."]
 
