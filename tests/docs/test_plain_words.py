@@ -11,6 +11,7 @@ PAGES = [
     ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "papers").glob("*.md")),
 ]
 PER = "class|column|entry|fold|kernel|label|line|member|node|number|row|score|second|threshold|weight"
 WORDS = {
