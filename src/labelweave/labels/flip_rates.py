@@ -5,12 +5,12 @@ probability ``missed``, and an absent one as present with probability ``false``,
 
     q loss(1) + (1 - q) loss(-1),    q = (y - false) / (1 - missed - false),
 
-of the recorded y, 0 or 1, has the expectation of the loss of the true label.  Targets q can lie
-outside of 0 to 1.  A loss whose values for both signs differ by the score, such as the logistic and the squared one, stays
+of the recorded y, 0 or 1, has the expectation of the loss of the true label.  Targets q can be outside of 0
+to 1.  A loss whose values for both signs differ by the score, such as the logistic and the squared one, stays
 convex; for others ``|2 q - 1|`` times the loss of the more likely sign is a convex bound of the expected
 error (their section 4; Qaraei et al., "Convex surrogates for unbiased loss functions in extreme
-classification with missing labels", 2021, for labels that are only missed, with propensities 1 - missed as
-in Jain et al., 2016).
+classification with missing labels", 2021, for labels that are only missed, with propensities 1 - missed as in
+Jain et al., 2016).
 """
 
 from __future__ import annotations
