@@ -1,4 +1,4 @@
-"""Readers and writers of data files, the bundled data set, synthetic problems."""
+"""Readers and writers of data files, a bundled data set and synthetic problems."""
 
 from labelweave.datasets.any_file import detect_format, read_any
 from labelweave.datasets.data_file import DataFileError

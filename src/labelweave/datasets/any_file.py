@@ -1,4 +1,4 @@
-"""Read a data file whatever its format, for the command line."""
+"""Read data files of any format, for the command line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _READERS: dict[str, Callable[..., LabeledData]] = {
     "table": read_table,
 }
 FORMATS = tuple(_READERS)
-NUMBERED = ("xmc", "svmlight")  # which call labels by numbers
+NUMBERED = ("xmc", "svmlight")  # formats whose labels are numbers
 _STEM_ENDINGS = ("-train", "-test", "-sparse", "-dense")
 _SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".ods")
 _SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm")
@@ -36,14 +36,14 @@ _SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm")
 
 @checked
 def detect_format(path: PathLike, labels: str | Sequence[str] | None = None) -> str:
-    """Say what format a data file has, by its name and its first lines.
+    """Detect the format of a data file from its name and first lines.
 
     Parameters
     ----------
     path : path-like
         The file.
     labels : str, sequence of str or None, default=None
-        Columns of labels; an ARFF file with such is a table, in which strings and dates are features.
+        Label columns; an ARFF file with label columns is a table, in which strings and dates are features.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def detect_format(path: PathLike, labels: str | Sequence[str] | None = None) -> 
     Raises
     ------
     DataFileError
-        If neither says it.
+        If neither shows the format.
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() != ".gz"]
     suffix = suffixes[-1] if suffixes else ""
@@ -106,10 +106,10 @@ def read_any(path: PathLike, format: str = "auto", **options: Any) -> LabeledDat
     path : path-like
         The file.
     format : {"auto", "mulan", "hierarchical_arff", "xmc", "svmlight", "table"}, default="auto"
-        The format; ``"auto"`` finds out.
+        The format; ``"auto"`` detects it.
     **options
-        For the reader of that format, such as ``labels`` for tables.  A Mulan file without ``xml`` and
-        ``n_labels`` takes ``name.xml`` beside ``name.arff``, ``name-train.arff``, ``name-test.arff``,
+        Options of the reader of that format, such as ``labels`` for tables.  A Mulan file without ``xml`` and
+        ``n_labels`` uses ``name.xml`` next to ``name.arff``, ``name-train.arff``, ``name-test.arff``,
         ``name-sparse.arff`` or ``name-sparse-train.arff``.
 
     Returns
@@ -122,7 +122,7 @@ def read_any(path: PathLike, format: str = "auto", **options: Any) -> LabeledDat
     DataFileError
         If the file is malformed or its format unknown.
     ValueError
-        If the format or an option is none that there is.
+        If the format or an option does not exist.
     """
     chosen = detect_format(path, options.get("labels")) if format == "auto" else format
     refuse_unknown_options(chosen, options)
@@ -141,7 +141,7 @@ def _xml_beside(path: Path) -> Path | None:
 
 
 def refuse_unknown_options(chosen: str, options: dict[str, Any]) -> None:
-    """Refuse a format that there is not, and options that its files do not take."""
+    """Raise ValueError for an unknown format, or for options that its reader does not take."""
     if chosen not in _READERS:
         raise ValueError(f"format is {chosen!r}; it is 'auto' or one of {', '.join(FORMATS)}.")
     _, *known = inspect.signature(_READERS[chosen]).parameters

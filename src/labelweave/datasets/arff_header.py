@@ -16,14 +16,14 @@ from itertools import count
 
 from labelweave.datasets.data_file import DataFileError, PathLike, finite_number
 
-# possessive throughout: nothing is tried twice, so a line takes time in proportion to its length
+# possessive quantifiers: no backtracking, so the time is linear in the length of a line
 QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
 _NAME = re.compile(rf"({QUOTED}|[^\s{{]++)\s*+(.*+)")
 _CELL = re.compile(rf"[ \t]*+({QUOTED}|[^,'\"]*+)[ \t]*+(,|\Z)")
 _YES_AND_NO = (("1", "0"), ("1.0", "0.0"), ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"))
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 _NOMINAL = re.compile(rf"\{{((?:{QUOTED}|[^'\"}}])*+)\}}")
-# bounds and weights of attributes, and comments, are passed over as WEKA does it
+# bounds and weights of attributes, and comments, are ignored, as in WEKA
 _TYPE = re.compile(
     r"(?:(numeric|real|integer|int|float|double|continuous)|(string|date))\b"
     r"(?!\s*\w)[^\[({%]*(?:\[[^\]]*\]|\([^)]*\)|\{[^}]*\})?\s*(?:%.*)?",
@@ -44,7 +44,7 @@ class Attribute:
 
     @cached_property
     def numbers(self) -> tuple[float, ...] | None:
-        """What nominal values stand for, one by one, if they are 0 and 1, or yes and no; otherwise None."""
+        """Return the numbers of the nominal values if they are 0 and 1, or yes and no; otherwise None."""
         words = [value.lower() for value in self.values]
         yes = next((pair[0] for pair in _YES_AND_NO if words and set(words) <= set(pair)), None)
         return None if yes is None else tuple(float(word == yes) for word in words)
@@ -55,7 +55,7 @@ class Attribute:
 
     @cached_property
     def is_direct(self) -> bool:
-        """Whether a cell holds its own number: a numeric attribute, or one of values 0, 1."""
+        """Whether cells hold numbers: a numeric attribute, or one with the values 0 and 1."""
         return self.kind == "numeric" or self.is_binary
 
     @cached_property
@@ -63,7 +63,7 @@ class Attribute:
         return {value: code for code, value in enumerate(self.values)}
 
     def parse(self, cell: str) -> float:
-        """Read a cell: its number, the code of its nominal value, NaN for ``?``; or say what is allowed."""
+        """Parse a cell: its number, the code of its nominal value, or NaN for ``?``."""
         cell = cell.strip(" \t")
         if cell == "?":
             return math.nan
@@ -85,7 +85,7 @@ class ArffHeader:
     line: the line of ``@data``.
     relation_line: the line of the relation; 0 without one.
     outputs: the attributes that KEEL's line ``@outputs`` names.
-    repeated: pairs of columns that are called the same in the file; the second has a name of its own here.
+    repeated: pairs of columns with the same name in the file; the second is renamed here.
     """
 
     relation: str
@@ -123,7 +123,7 @@ def read_header(path: PathLike, lines: Iterator[tuple[int, str]]) -> ArffHeader:
 
 
 def _distinct(attributes: list[Attribute]) -> tuple[tuple[Attribute, ...], tuple[tuple[int, int], ...]]:
-    """Give attributes that are called as earlier ones names of their own; pairs of columns say which."""
+    """Rename attributes with duplicate names; return also the pairs of columns with the same name."""
     taken, first, repeated = {attribute.name for attribute in attributes}, dict[str, int](), []
     numbers = count(2)
     for column, attribute in enumerate(attributes):
@@ -180,7 +180,7 @@ def _listed(path: PathLike, line: int, text: str) -> tuple[str, ...]:
 
 
 def split_cells(path: PathLike, line: int, text: str) -> list[str]:
-    """Split at the commas outside quotation marks, keeping the marks but not the blanks around cells."""
+    """Split at commas outside quotation marks; keep the marks and strip the spaces around cells."""
     if "'" not in text and '"' not in text:
         return [cell.strip(" \t") for cell in text.split(",")]
     cells, position = [], 0
@@ -193,7 +193,7 @@ def split_cells(path: PathLike, line: int, text: str) -> list[str]:
 
 
 def row_cells(path: PathLike, line: int, text: str, width: int) -> list[str]:
-    """Split a row at commas, or at tabs and blanks as well where that gives the cells that it should have."""
+    """Split a row at commas, or also at tabs and spaces where that yields the expected number of cells."""
     cells, fault = list[str](), None
     try:
         cells = split_cells(path, line, text)
@@ -210,7 +210,7 @@ def row_cells(path: PathLike, line: int, text: str, width: int) -> list[str]:
 
 
 def unquoted(text: str) -> str:
-    """Take the quotation marks and backslashes off a name or value."""
+    """Remove the quotation marks and backslashes from a name or value."""
     text = text.strip()
     if len(text) < 2 or text[0] not in "'\"" or text[-1] != text[0]:
         return text
@@ -218,7 +218,7 @@ def unquoted(text: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """Write a name or value with quotation marks if it needs them."""
+    """Quote a name or value if necessary."""
     if _PLAIN_NAME.fullmatch(name):
         return name
     escaped = name.replace("\\", "\\\\").replace("'", "\\'")

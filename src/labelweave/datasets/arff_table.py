@@ -1,7 +1,7 @@
 """The rows of an ARFF file, dense or sparse, as a table of numbers, and its columns as features and labels.
 
 A nominal cell becomes the position of its value in the declared list, ``?`` becomes NaN.  Lines of plain
-numbers take a short way, any other line is read cell by cell, which gives exact messages.
+numbers take a fast path; any other line is parsed cell by cell, for exact error messages.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ _PAIR = re.compile(rf"[ \t]*+(\d++)[ \t]++({QUOTED}|[^,\s'\"]++)[ \t]*+(,|\Z)", 
 _BEFORE_COMMENT = re.compile(rf"(?:{QUOTED}|[^%'\"]|(?<=[^\s,}}])%)*+")
 _AS_TABLE = "with `format='table'` strings and dates are features"
 _LONGEST_INDEX = 18
-_FEWEST_ROWS = 10  # of which all have another value, for these to be identifiers
-_WIDENING = 10  # times as many columns as attributes, above which nominal features are held sparse
+_FEWEST_ROWS = 10  # with distinct values in all of them, for a column of identifiers
+_WIDENING = 10  # ratio of columns to attributes above which nominal features are sparse
 
 Columns = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class ArffRows:
-    """The cells of an ARFF file, (n, columns): numbers, codes of values, NaN for ``?``; and rows' lines.
+    """The cells of an ARFF file, (n, columns): numbers, codes, NaN for ``?``; and the lines of the rows.
 
-    weights (n,): of the rows; None where each counts once.
+    weights (n,): of the rows; None if all are 1.
     """
 
     path: PathLike
@@ -64,7 +64,7 @@ class ArffRows:
     weights: Floats | None = None
 
     def labels(self, columns: Columns) -> LabelMatrix:
-        """Take the label columns out of the cells: 0, 1 and, for what is unobserved, ``?``."""
+        """Return the labels: 0, 1 and, where unobserved, ``?``."""
         attributes = [self.attributes[column] for column in columns]
         for attribute in attributes:
             if not _is_number(attribute):
@@ -83,15 +83,15 @@ class ArffRows:
     def features(
         self, columns: Columns, known: Collection[str] | None = None
     ) -> tuple[Any, npt.NDArray[Any]]:
-        """Take features and their names out, nominal ones as one 0/1 column a value.
+        """Return the features and their names, nominal ones as one 0/1 column per value.
 
-        A number that is missing (``?``) is NaN; where a nominal value is, all its columns are 0.
+        A missing number (``?``) is NaN; all columns of a missing nominal value are 0.
 
-        Nominal ones with another value in every row are left out with a warning.
-        known: the names of the features there are, which are given in this order, others being left out;
-            values of yes and no get a column each where they have them.
+        Nominal features with a distinct value in every row are dropped with a warning.
+        known: the names of the features to return, in this order; others are dropped.  The values yes and no
+            get one column each where the names contain them.
 
-        Raises DataFileError if a known feature is not there, but for values that a nominal one does not list.
+        Raises DataFileError if a known feature is absent, except for unlisted values of a nominal one.
         """
         if known is None:
             columns = self._without_identifiers(self._without_texts(columns))
@@ -114,7 +114,7 @@ class ArffRows:
         return self._in_order(X, names, ordered, wide), np.array(ordered, dtype=np.str_)
 
     def _in_order(self, X: Any, names: list[str], ordered: list[str], wide: set[int]) -> Any:
-        """Give columns in another order; values that the nominal attributes do not list get zeros."""
+        """Reorder columns; values that the nominal attributes do not list get zeros."""
         if names == ordered:
             return X
         places = {name: place for place, name in enumerate(names)}
@@ -147,7 +147,7 @@ class ArffRows:
         return kept
 
     def _without_identifiers(self, columns: Columns) -> Columns:
-        """Leave out nominal columns with another value in every row."""
+        """Drop nominal columns with a distinct value in every row."""
         n_rows, is_identifier = len(self.lines), np.zeros(len(columns), bool)
         for place, column in enumerate(columns):
             attribute = self.attributes[column]
@@ -169,9 +169,9 @@ class ArffRows:
         return np.asarray(cells.toarray() if sp.issparse(cells) else cells).ravel()
 
     def _numbers(self, columns: Sequence[int] | Columns, wide: Collection[int] = (), width: int = 0) -> Any:
-        """Give columns as numbers: what codes stand for, those of wide ones as a column a value.
+        """Return columns as numbers: decoded values, and one column per value for wide ones.
 
-        width: how many columns come out.
+        width: the number of columns returned.
         """
         if not len(columns):
             return self.table[:, :0]
@@ -191,9 +191,9 @@ class ArffRows:
         return with_narrow_indices(sp.hstack(blocks)) if makes_sparse else np.hstack(blocks)
 
     def _decoded(self, column: int, is_wide: bool, makes_sparse: bool) -> Any:
-        """Look up what the codes of a column stand for; as CSR or as an ndarray.
+        """Decode a column, as CSR or as an ndarray.
 
-        A missing value has none of the columns of a wide one, and is NaN otherwise.
+        A missing value is 0 in all columns of a wide attribute, and NaN otherwise.
         """
         attribute, codes = self.attributes[column], self._codes(column)
         n_values, is_known = len(attribute.values), ~np.isnan(codes)
@@ -211,7 +211,7 @@ def _is_number(attribute: Attribute) -> bool:
 
 
 def _missing(table: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Find the rows and columns of NaN, the first row first."""
+    """Return the rows and columns of NaN, in row order."""
     if not sp.issparse(table):
         rows, columns = np.nonzero(np.isnan(table))
         return rows, columns
@@ -226,12 +226,12 @@ def number_or_mark(value: float) -> str:
 
 
 def weight_mark(data: LabeledData, row: int) -> str:
-    """Write the weight of a row as it stands behind it; nothing where every row counts once."""
+    """Format the weight that follows a row; an empty string if all weights are 1."""
     return "" if data.weights is None else f",{{{float(data.weights[row])!r}}}"
 
 
 def data_lines(path: PathLike, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, float]]:
-    """Give the lines that hold rows, without comments and blanks around them, and the weights behind them."""
+    """Yield the lines that hold rows, stripped and without comments, and the weights after them."""
     for number, line in lines:
         row = line.strip(" \t")
         if not row or row.startswith("%"):
@@ -242,7 +242,7 @@ def data_lines(path: PathLike, lines: Iterator[tuple[int, str]]) -> Iterator[tup
 
 
 def _without_weight(path: PathLike, number: int, row: str) -> tuple[str, float]:
-    """Take the weight in braces off a row, which is 1 where there is none."""
+    """Split a row from its weight in braces, 1 by default."""
     before, _, text = row.removesuffix("}").rpartition("{")
     before = before.rstrip(" \t").removesuffix(",").rstrip(" \t")
     if row[-1] != "}" or not before or (row[0] == "{" and before[-1] != "}"):
@@ -254,7 +254,7 @@ def _without_weight(path: PathLike, number: int, row: str) -> tuple[str, float]:
 
 
 def row_weights(path: PathLike, weights: list[float]) -> Floats | None:
-    """Give the weights of rows, and say so; None where each counts once."""
+    """Return the weights of rows, with a warning; None if all are 1."""
     n_weighted = len(weights) - weights.count(1.0)
     if n_weighted:
         said = "rows have a weight (`weights`): 'labelweave fit', 'evaluate' and 'report' count them by it"
@@ -278,7 +278,7 @@ def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[t
 
 
 def written_columns(path: PathLike) -> tuple[dict[str, list[str | None]], list[int]]:
-    """Read the cells of dense rows as they are written, None for ``?``, by attribute; and the rows' lines."""
+    """Read the raw cells of dense rows, None for ``?``, by attribute; and the lines of the rows."""
     lines = numbered_lines(path)
     attributes, rows, numbers = read_header(path, lines).attributes, list[list[str]](), list[int]()
     for number, row, weight in data_lines(path, lines):
@@ -295,15 +295,15 @@ def written_columns(path: PathLike) -> tuple[dict[str, list[str | None]], list[i
 
 
 def _may_be_cut(attribute: Attribute) -> bool:
-    """Say whether a value of an attribute may be the beginning of another one."""
+    """Return whether a value of an attribute may be the prefix of another value."""
     values = sorted(attribute.values)
     return not values or any(later.startswith(value) for value, later in pairwise(values))
 
 
 class RowParser:
-    """The numbers read so far of rows: cells between commas or, sparse, ``{column value, ...}`` from 0 on.
+    """The rows parsed so far: comma-separated cells or, sparse, ``{column value, ...}`` counted from 0.
 
-    Lines of plain numbers take a short way; what it lets through is looked at in the end.
+    Lines of plain numbers take a fast path; its results are validated at the end.
     """
 
     def __init__(self, path: PathLike, attributes: Sequence[Attribute], is_sparse: bool = False) -> None:
@@ -340,7 +340,7 @@ class RowParser:
         self._lines.append(number)
 
     def rows(self) -> ArffRows:
-        """Give the cells as an ndarray, or as a CSR array without stored zeros."""
+        """Return the cells as an ndarray, or as a CSR array without stored zeros."""
         n_rows, width, data = len(self._lines), len(self._attributes), np.array(self._values, float)
         columns = np.array(self._columns, np.int64) if self._is_sparse else np.tile(np.arange(width), n_rows)
         is_binary = np.array([attribute.is_binary for attribute in self._attributes])[columns]

@@ -1,6 +1,6 @@
-"""Columns of a table: arrays of pyarrow, whose cells are read all at once, or lists of Python's objects.
+"""Columns of a table: pyarrow arrays, which are parsed as a whole, or lists of Python objects.
 
-In a CSV file whose cells semicolons part, the columns say what points mean in numbers.
+In a CSV file with semicolons as delimiters, each column has its own decimal mark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.vectors import Refusal, are_number_lists
 from labelweave.labels.label_names import as_text
 
-# in lower case; not "-", by which spreadsheets and statistical offices write 0
+# in lower case; not "-", which means 0 in spreadsheets and official statistics
 _MISSING_TEXT = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none", r"\n"})
 
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -32,50 +32,50 @@ _PLAIN = re.compile(r"(large_)?string|u?int\d+|halffloat|float|double|bool|null"
 _COMMA = r",|\..*\."
 _POINT = r"^[^.,]*\.[^.,]*$"
 _GROUP = r"^\D*[1-9]\d{0,2}\.\d{3}\D*$"
-# commas that no thousands have, and those that these may have
+# commas that cannot separate thousands, and commas that may
 _FRACTION = r"^[^.,\d]*(\d+,(\d{1,2}|\d{4,})|0\d*,\d+)[^.,\d]*$"
 _THOUSANDS = r"^\D*[1-9]\d{0,2},\d{3}\D*$"
-# as features are called, and as pandas calls them
+# the names of features, and those of pandas
 DATE_PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week", "hour": "hour"}
 _PART = re.compile(rf"(.+) \((({'|'.join(DATE_PARTS)})(, d/m|, m/d)?)\)", re.DOTALL)
-_YEAR_LAST = {  # "d/m" and "m/d" say what comes first where no point stands between
+_YEAR_LAST = {  # "d/m" and "m/d" are the order where the separator is not a point
     order: re.compile(rf"\A(\d\d?)([{signs}])(\d\d?)\2(\d{{4}})(?=\Z|[T ])", re.ASCII)
     for order, signs in {"": ".", "d/m": "/-", "m/d": "/-"}.items()
 }
 _TIME = r"[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?"
 _DATE = re.compile(rf"\d{{4}}[-/](0[1-9]|1[0-2])[-/](0[1-9]|[12]\d|3[01])({_TIME})?", re.ASCII)
-_SPACES = r"\x{a0}\x{202f}'"  # that stand between thousands in some countries
+_SPACES = r"\x{a0}\x{202f}'"  # thousands separators in some countries
 _TAKEN_FOR = {".": "fractions", ",": "thousands"}
 
 
 @dataclass(frozen=True)
 class DecimalMarks:
-    """Says of each column whether its points stand before fractions; else they stand between thousands.
+    """For each column, whether a point is the decimal mark; otherwise it separates thousands.
 
-    They do where a number shows it, as 2.5 or 0.125 does, and none has a decimal comma.  Where no number
-    shows anything, it is as expected.  Blocks of one file share this object, so that they mean what the whole
-    file does or are refused.
+    It is the decimal mark if a number shows it, as 2.5 or 0.125 does, and none has a decimal comma.  If no
+    number shows either, the expected mark applies.  Blocks of one file share this object, so that they agree
+    with the whole file or are refused.
     """
 
     path: PathLike
-    usual: str = ","  # before fractions; a point where commas or tabs part the cells
+    usual: str = ","  # the decimal mark; a point where commas or tabs are delimiters
     _expected: dict[str, str] = field(default_factory=dict)
-    # of each column "comma", "point", and what groups of digits were taken for
+    # per column "comma", "point", and how groups of digits were read
     _seen: dict[str, set[str]] = field(default_factory=dict)
 
     def expect(self, marks: Mapping[str, str]) -> None:
-        """Take these decimal marks, a point or a comma, for columns whose numbers do not show theirs."""
+        """Set the decimal marks, a point or a comma, of columns whose numbers do not show theirs."""
         self._expected.update(marks)
 
     def found(self, names: Iterable[str]) -> dict[str, str]:
-        """Give the decimal marks of columns of numbers that were read, as far as points or commas told."""
+        """Return the decimal marks of the numeric columns read, where points or commas show them."""
         seen = {name: self._seen.get(name, set()) for name in names}
         comma = {"comma", "thousands"} if self.usual == "," else {"comma"}
         read = {name: "," if what & comma else "." for name, what in seen.items() if what}
         return {**{name: mark for name, mark in self._expected.items() if name in seen}, **read}
 
     def are_points(self, name: str, column: Any) -> bool:
-        """Say whether 1.125 is a little more than one in a column of text.
+        """Return whether the point is the decimal mark in a text column.
 
         Raises DataFileError if an earlier block was read otherwise.
         """
@@ -107,7 +107,7 @@ class DecimalMarks:
         return found
 
     def warn(self, name: str) -> None:
-        """Warn of a column of numbers, once, where its points may mean something else."""
+        """Warn once about a numeric column whose points are ambiguous."""
         seen, expected = set() if self.usual == "." else self._seen.get(name, set()), self._expected.get(name)
         taken = seen & set(_TAKEN_FOR.values())
         words = ""
@@ -138,10 +138,10 @@ def _matches(column: Any, pattern: str) -> Array:
 
 
 class Columns(Mapping[str, list[Any]]):
-    """The columns of a table by name, as lists; what pyarrow read becomes one when it is asked for.
+    """The columns of a table by name, as lists; pyarrow arrays are converted on access.
 
     given: lists of one length, or arrays that ``pyarrow.chunked_array`` made.
-    marks: where numbers may be written as 1.234,5 and not as 1,234.5, says which columns are.
+    marks: the decimal marks per column, where numbers may be written as 1.234,5 and not as 1,234.5.
     """
 
     def __init__(self, given: Mapping[str, Any], marks: DecimalMarks | None = None) -> None:
@@ -171,7 +171,7 @@ class Columns(Mapping[str, list[Any]]):
         return len(next(iter(self._given.values()), ()))
 
     def given(self, name: str) -> Any:
-        """Return a column as an array where it is text, lists of text or was read as one; else as a list."""
+        """Return a column as an array if it has text or lists of text, or was read as one; else as a list."""
         part = part_of_date(name, self._given)
         if part is not None:
             return parts_of_dates(self[part[0]], part[1])
@@ -179,21 +179,21 @@ class Columns(Mapping[str, list[Any]]):
         return self._given[name]
 
     def plain(self, name: str) -> Any:
-        """Return a column as an array where it is one of text, numbers, truth or vectors; else as a list."""
+        """Return a column as an array if it has text, numbers, booleans or vectors; else as a list."""
         column = self.given(name)
         return column if is_plain(column) or are_number_lists(column) else self[name]
 
     def expect_decimal_marks(self, marks: Mapping[str, str]) -> None:
-        """Take a point or a comma for the decimal mark of columns whose numbers do not show theirs."""
+        """Set the decimal mark, a point or a comma, of columns whose numbers do not show theirs."""
         if self._marks is not None:
             self._marks.expect(marks)
 
     def decimal_marks(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the decimal marks of columns whose numbers were read, where it was to be found out."""
+        """Return the decimal marks that were detected in numeric columns."""
         return {} if self._marks is None else self._marks.found(names)
 
     def numbers(self, name: str) -> npt.NDArray[np.float64] | None:
-        """Read a column as :func:`numbers` does, and numbers such as 1,234.5 and 50 %."""
+        """Parse a column as :func:`numbers` does, and also numbers such as 1,234.5 and 50 %."""
         if name not in self._numbers:
             column = self.plain(name)
             has_commas = self._marks is not None and self._marks.usual == "," and is_text(column)
@@ -206,9 +206,9 @@ class Columns(Mapping[str, list[Any]]):
         return self._numbers[name]
 
     def all_numbers(self, name: str, refusal: Refusal) -> npt.NDArray[np.float64]:
-        """Read a column as numbers, NaN where a cell is missing.
+        """Parse a column as numbers, NaN where a cell is missing.
 
-        refusal: the error to raise, of the row, what was found there and what is expected.
+        refusal: makes the error to raise from the row, what was found there and what is expected.
         """
         found = self.numbers(name)
         if found is not None:
@@ -222,9 +222,9 @@ class Columns(Mapping[str, list[Any]]):
         return values
 
     def unformatted(self, name: str, most: int | None = None) -> Any:
-        """Return a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text.
+        """Return a column with 1,234.5, 50 % and $3 as 1234.5, 50 and 3, if it is text.
 
-        most: only so many cells, the first ones.
+        most: the number of leading cells to return.
         """
         column = self.plain(name)[:most]
         if isinstance(column, list):
@@ -238,7 +238,7 @@ class Columns(Mapping[str, list[Any]]):
 
 
 def _unformatted(column: Any, point: str, comma: str) -> Any:
-    """Write numbers without signs of currencies and percent and without commas between thousands."""
+    """Remove currency signs, percent signs and thousands separators from numbers."""
     from pyarrow import compute
 
     digits = rf"([1-9]\d{{0,2}}([\{comma}{_SPACES}]\d{{3}})+|\d+)(\{point}\d+([eE][-+]?\d+)?)?"
@@ -248,18 +248,18 @@ def _unformatted(column: Any, point: str, comma: str) -> Any:
 
 
 def _begins_with_word(column: Any) -> bool:
-    """Say whether the first cell is no number, whatever points and commas mean; no more is looked at."""
+    """Return whether the first cell is no number with either decimal mark."""
     marks = (".,", ",.") if is_text(column) else ()
     return bool(marks) and all(numbers(_unformatted(column[:1], *pair)) is None for pair in marks)
 
 
 def is_missing(cell: Any) -> bool:
-    """Say whether a cell holds nothing: None or NaN; an empty string does not."""
+    """Return whether a cell is None or NaN; an empty string is not missing."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def part_of_date(name: str, columns: Container[str]) -> tuple[str, str] | None:
-    """Say of which column a name such as ``born (month)`` is a part, and which; None if of none.
+    """Split a name such as ``born (month)`` into column and part; None if it is no part.
 
     ``born (month, d/m)`` is one of dates such as 31/01/2024, and ``born (month, m/d)`` of 01/31/2024.
     """
@@ -268,7 +268,7 @@ def part_of_date(name: str, columns: Container[str]) -> tuple[str, str] | None:
 
 
 def parts_of_dates(cells: Sequence[Any], part: str) -> list[float]:
-    """Give the year, month, day, weekday (from Monday, 0) or hour of dates, NaN where there is none."""
+    """Return the year, month, day, weekday (Monday is 0) or hour of dates, NaN where missing."""
     import pandas as pd
 
     part, _, order = part.partition(", ")
@@ -278,9 +278,9 @@ def parts_of_dates(cells: Sequence[Any], part: str) -> list[float]:
 
 
 def date_order(cells: Any) -> str | None:
-    """Say what comes first in cells that are dates, "d/m" or "m/d"; "" where their form tells, as 2024-01-31.
+    """Return the order of dates, "d/m" or "m/d", or "" where the format is unambiguous, as 2024-01-31.
 
-    It is "d/m or m/d" where no cell shows it, and None where cells that are not blank are something else.
+    It is "d/m or m/d" if no cell shows the order, and None if a non-blank cell is no date.
     """
     begun = [order for order in _YEAR_LAST if _are_dates(cells[:1], order)]
     if "" in begun and _are_dates(cells, ""):
@@ -293,7 +293,7 @@ def _are_dates(cells: Any, order: str) -> bool:
 
 
 def _as_iso(cell: Any, order: str) -> str:
-    """Write ``31.1.2024``, and with an order ``31/1/2024`` or ``1/31/2024``, as ``2024-01-31``."""
+    """Convert ``31.1.2024``, and with an order ``31/1/2024`` or ``1/31/2024``, to ``2024-01-31``."""
     found = _YEAR_LAST[order].match(text := str(cell))
     if found is None:
         return text
@@ -302,7 +302,7 @@ def _as_iso(cell: Any, order: str) -> str:
 
 
 def are_blank(column: Any) -> Any:
-    """Say which cells hold nothing, or nothing but blanks."""
+    """Return which cells are missing, empty or only whitespace."""
     if not is_text(column):
         return np.array([is_missing(cell) or not str(cell).strip() for cell in as_list(column)], bool)
     from pyarrow import compute
@@ -312,19 +312,19 @@ def are_blank(column: Any) -> Any:
 
 
 def take(column: Any, rows: npt.NDArray[np.intp]) -> Any:
-    """Give some cells of a column."""
+    """Return some cells of a column."""
     return [column[row] for row in rows] if isinstance(column, list) else column.take(rows)
 
 
 def text_of(cell: Any) -> str:
-    """Write a cell as text, of a list the words with blanks between them."""
+    """Convert a cell to text; the words of a list are joined by spaces."""
     if isinstance(cell, list):
         return " ".join(map(text_of, cell))
     return "" if is_missing(cell) else as_text(cell)
 
 
 def says_missing(text: str) -> bool:
-    """Say whether a text is one of those, such as NA and NULL, that programs write for what is missing."""
+    """Return whether a text is a common marker of missing values, such as NA or NULL."""
     return text.strip().lower() in _MISSING_TEXT
 
 
@@ -333,7 +333,7 @@ def is_text(column: Any) -> bool:
 
 
 def is_plain(column: Any) -> bool:
-    """Say whether a column is an array of text, numbers, truth or nothing."""
+    """Return whether a column is an array of text, numbers, booleans or nulls."""
     return not isinstance(column, list) and _PLAIN.fullmatch(str(column.type)) is not None
 
 
@@ -342,7 +342,7 @@ def is_text_lists(column: Any) -> bool:
 
 
 def as_list(column: Any) -> list[Any]:
-    """Return the cells as Python's own objects."""
+    """Return the cells as Python objects."""
     if isinstance(column, list):
         return column
     if not column.null_count and is_plain(column):
@@ -352,7 +352,7 @@ def as_list(column: Any) -> list[Any]:
 
 
 def as_array(column: Any) -> Any:
-    """Make a list of text, or of lists of text, an array; others stay as they are."""
+    """Convert a list of text, or of lists of text, to an array; others are unchanged."""
     kinds = set(map(type, column)) - {type(None)} if isinstance(column, list) else set()
     if kinds == {str}:
         return text_column(column)
@@ -367,13 +367,13 @@ def as_array(column: Any) -> Any:
 
 
 def text_column(cells: Sequence[str | None]) -> Any:
-    """Make a column of text; a list where pyarrow is not there, as for files of answers it need not be."""
+    """Make a text column; a list if pyarrow, which files of predictions do not need, is not installed."""
     try:
         from pyarrow import array, chunked_array
     except ImportError:
         return list(cells)
     made = array(cells, "string")
-    return made if hasattr(made, "chunks") else chunked_array([made])  # of more than 2 GB it has several
+    return made if hasattr(made, "chunks") else chunked_array([made])  # several chunks above 2 GB
 
 
 def joined(parts: Sequence[Any]) -> Any:
@@ -385,14 +385,14 @@ def joined(parts: Sequence[Any]) -> Any:
 
 
 def has_any(column: Any, pattern: str) -> bool:
-    """Say whether a regular expression is found in a cell of an array of text."""
+    """Return whether any cell of a text array matches a regular expression."""
     from pyarrow import compute
 
     return bool(compute.any(compute.match_substring_regex(column, pattern)).as_py())
 
 
 def filled(column: Any) -> Any:
-    """Leave out the cells that hold nothing or an empty string."""
+    """Drop missing cells and empty strings."""
     if isinstance(column, list):
         return [cell for cell in column if not is_missing(cell) and (not isinstance(cell, str) or cell)]
     from pyarrow import compute
@@ -413,7 +413,7 @@ def n_distinct(column: Any) -> int:
 
 
 def number(cell: Any) -> float:
-    """Read a number; NaN from None, an empty string, ``?`` and how else missing numbers are written."""
+    """Parse a number; NaN for None, an empty string, ``?`` and other markers of missing values."""
     if is_missing(cell):
         return float("nan")
     if isinstance(cell, str):
@@ -425,13 +425,13 @@ def number(cell: Any) -> float:
 
 
 def number_or_truth(cell: Any) -> float:
-    """Read a number as :func:`number` does, and true and false, in any case, as 1 and 0."""
+    """Parse a number as :func:`number` does, and true and false, in any case, as 1 and 0."""
     found = _TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
     return number(cell) if found is None else found
 
 
 def numbers(column: Any) -> npt.NDArray[np.float64] | None:
-    """Read numbers as :func:`number` does, all at once; None if one of them is unusual or none."""
+    """Parse numbers as :func:`number` does, vectorized; None if a cell is unusual or no number."""
     try:
         if is_text(column):
             return _written_numbers(column)
@@ -447,10 +447,10 @@ def numbers(column: Any) -> npt.NDArray[np.float64] | None:
 
 
 def _written_numbers(column: Any) -> npt.NDArray[np.float64] | None:
-    """Read numbers by pyarrow, which takes fewer forms than :func:`number`, and inf and nan beside them."""
+    """Parse numbers by pyarrow, which accepts fewer formats than :func:`number`, but also inf and nan."""
     from pyarrow import array, compute, scalar
 
-    number(column[0].as_py())  # of a column of text no more is looked at
+    number(column[0].as_py())  # the first cell is enough to reject a text column
     with suppress(ValueError):
         values: npt.NDArray[np.float64] = column.cast("float64").to_numpy()
         if np.isfinite(values).all():

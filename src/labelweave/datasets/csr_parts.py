@@ -1,6 +1,6 @@
-"""CSR arrays from their parts, with 32-bit indices wherever these are enough, and targets with gaps.
+"""CSR arrays from their parts, with 32-bit indices where sufficient, and targets with missing entries.
 
-SciPy keeps whatever width it is given; LIBLINEAR and other compiled code take no 64-bit indices.
+SciPy keeps the index type of its input; LIBLINEAR and other compiled code reject 64-bit indices.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import scipy.sparse as sp
 
 from labelweave.labels import LabelMatrix
 
-MOST_NUMBER = 10**9  # below which labels are called by numbers
+MOST_NUMBER = 10**9  # upper bound of labels that are numbers
 _NUMBER = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
-MOST_ENTRIES = 2 * 10**8  # that a file may ask to be written out beyond what it holds itself
+MOST_ENTRIES = 2 * 10**8  # that a file may require beyond those that it stores
 
 
 def csr_from_counts(
     data: npt.NDArray[Any], indices: npt.NDArray[Any], counts: Any, n_columns: int
 ) -> sp.csr_array:
-    """Make a CSR array of what its rows hold, one after the other, and how many each row has."""
+    """Make a CSR array from the entries of its rows, in order, and the number of entries per row."""
     ends = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=ends[1:])
     is_small = max(len(data), len(counts), n_columns) <= np.iinfo(np.int32).max
@@ -34,16 +34,16 @@ def csr_from_counts(
 
 
 def ones_from_counts(indices: npt.NDArray[Any], counts: Any, n_columns: int) -> sp.csr_array:
-    """Make a CSR array of ones from the columns of its rows, and how many each row has."""
+    """Make a CSR array of ones from the columns of its rows and the number of entries per row."""
     return csr_from_counts(np.ones(len(indices), np.int8), indices, counts, n_columns)
 
 
 def numbered_targets(
     numbers: npt.NDArray[Any], counts: Any, label_names: Iterable[Any] | None = None
 ) -> LabelMatrix:
-    """Make targets of the label numbers of all rows, and how many each has; numbers are names.
+    """Make targets from the label numbers of all rows and the counts per row; numbers are names.
 
-    label_names: labels that come first, whether they occur or not; the others are those that occur.
+    label_names: labels that come first, even if they do not occur; others that occur follow.
     """
     found, places = np.unique(numbers, return_inverse=True)
     words = list(map(str, found.tolist()))
@@ -56,7 +56,7 @@ def numbered_targets(
 
 
 def numbered_columns(Y: LabelMatrix) -> sp.csr_array:
-    """Give the positives with each label in the column of its number, where all labels are called by one."""
+    """Return the positives with each label in the column of its number; all labels have numbers as names."""
     numbers = label_numbers(Y.names)
     if numbers is None or not len(numbers):
         return Y.positives
@@ -68,28 +68,28 @@ def numbered_columns(Y: LabelMatrix) -> sp.csr_array:
 
 
 def label_numbers(names: Iterable[Any] | None) -> npt.NDArray[np.int64] | None:
-    """Read names of labels as the numbers by which files call them; None where one is no such number."""
+    """Parse the names of labels as numbers; None if any is no valid number."""
     words = [] if names is None else list(map(str, names))
     are_numbers = all(map(_NUMBER.fullmatch, words)) and max(map(int, words), default=0) < MOST_NUMBER
     return np.array(words, np.int64) if names is not None and are_numbers else None
 
 
 def with_narrow_indices(matrix: Any) -> sp.csr_array:
-    """Bring a sparse matrix to CSR with sorted indices, 32-bit where the sizes allow."""
+    """Convert a sparse matrix to CSR with sorted indices, 32-bit where the sizes allow."""
     csr = sp.csr_array(matrix)
     csr.sort_indices()
     return csr_from_counts(csr.data, csr.indices, np.diff(csr.indptr), csr.shape[1])
 
 
 def joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Join the parts and let go of them, so that only one copy stays."""
+    """Concatenate the parts and release them, so that only one copy stays in memory."""
     whole = np.concatenate(parts)
     parts.clear()
     return whole
 
 
 def row_of(matrix: sp.csr_array, row: int) -> tuple[list[int], list[Any]]:
-    """Give the columns and the entries that a row of a CSR array stores."""
+    """Return the columns and the entries that a row of a CSR array stores."""
     span = slice(matrix.indptr[row], matrix.indptr[row + 1])
     return matrix.indices[span].tolist(), matrix.data[span].tolist()
 
@@ -97,7 +97,7 @@ def row_of(matrix: sp.csr_array, row: int) -> tuple[list[int], list[Any]]:
 def with_missing_entries(
     positives: sp.csr_array, missing: tuple[npt.NDArray[Any], npt.NDArray[Any]], names: Sequence[str]
 ) -> LabelMatrix:
-    """Make targets whose listed rows and columns are unobserved; the mask lists all ``n L`` other entries."""
+    """Make targets whose listed entries are unobserved; the mask stores all other ``n L`` entries."""
     if not len(missing[0]):
         return LabelMatrix(positives, None, names)
     refuse_large_mask(*positives.shape)
@@ -115,7 +115,7 @@ def refuse_large_mask(n_rows: int, n_labels: int) -> None:
 
 
 def rows_of_labels(rows: Sequence[Sequence[int] | None], names: Sequence[str]) -> LabelMatrix:
-    """Make targets of the sorted labels of each row; None is a row that is unobserved as a whole."""
+    """Make targets from the sorted labels of each row; None is an entirely unobserved row."""
     labels = np.array([label for row in rows for label in row or ()], np.int64)
     counts = np.array([len(row or ()) for row in rows], np.int64)
     return targets_of_rows(labels, counts, np.array([row is None for row in rows]), names)
@@ -127,9 +127,9 @@ def targets_of_rows(
     is_missing: npt.NDArray[np.bool_],
     names: Sequence[str],
 ) -> LabelMatrix:
-    """Make targets of the sorted labels of all rows, how many each has, and which are unobserved as a whole.
+    """Make targets from the sorted labels of all rows, the counts per row, and the unobserved rows.
 
-    With such rows, the mask lists every entry of the others.
+    With unobserved rows, the mask stores every entry of the others.
     """
     n_labels = len(names)
     positives = ones_from_counts(labels, counts, n_labels)

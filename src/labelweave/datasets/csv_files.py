@@ -1,4 +1,4 @@
-"""Records of CSV files as other programs write them, with a delimiter's name and columns without one."""
+"""Records of CSV files as other programs write them: delimiter lines, unnamed columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from labelweave.datasets.data_file import (
     read_blocks,
 )
 
-DELIMITERS = ",;\t|"  # of CSV files, whose header has most of one
+DELIMITERS = ",;\t|"  # the most frequent one in the header is that of the file
 ROW_INDEX = "Unnamed: 0"
 """What pandas calls a first column without a name, its own row index."""
 
@@ -30,10 +30,10 @@ CsvRecord = tuple[int, list[str]]
 
 
 class CsvForm(NamedTuple):
-    """How a file is to be taken apart.
+    """How to parse a file.
 
-    delimiter: what stands between cells.  skipped: lines at the top that only say so.
-    quotes: whether quotation marks enclose cells; else they are text.
+    delimiter: the character between cells.  skipped: leading lines that only state the delimiter.
+    quotes: whether quotation marks enclose cells; otherwise they are text.
     header: whether the first record names the columns.
     """
 
@@ -51,7 +51,7 @@ _DELIMITER_LINE = re.compile(r'"?sep=([\t -~])"?', re.IGNORECASE)
 
 
 def delimiter_of(first_line: str) -> tuple[str, int]:
-    """Say by its first line what parts the cells of a CSV file, and how many lines only say so.
+    """Detect the delimiter of a CSV file from its first line, and count the lines that only state it.
 
     Spreadsheets write, and read, a first line such as ``sep=;``.
     """
@@ -60,9 +60,9 @@ def delimiter_of(first_line: str) -> tuple[str, int]:
 
 
 def quotes_enclose(path: PathLike) -> bool:
-    """Say whether quotation marks enclose cells where tabs part them; warn where that may be wrong.
+    """Return whether quotation marks enclose cells between tabs; warn if that is uncertain.
 
-    They do not where a cell begins with one that does not close it, and each line has as many tabs as others.
+    They do not if a cell begins with a mark that does not close it, and all lines have as many tabs.
     """
     line = _line_of(path, _LONE_QUOTE) if contains(path, b'"') else None
     n_tabs = set[int]() if line is None else {text.count("\t") for _, text in numbered_lines(path) if text}
@@ -89,11 +89,11 @@ def _line_of(path: PathLike, pattern: re.Pattern[bytes]) -> int | None:
 def csv_records(
     path: PathLike, lines: Iterator[tuple[int, str]], form: CsvForm, keeps_blank: bool = False
 ) -> Iterator[CsvRecord]:
-    """Give the records that are not blank with the lines that they begin at.
+    """Yield the non-blank records with their first lines.
 
     keeps_blank: whether a blank line before the last record is a blank cell in a file of one column.
 
-    Raises DataFileError where quotation marks or line ends are not where they belong.
+    Raises DataFileError if quotation marks or line ends are misplaced.
     """
     start, text = next(lines, (1, ""))
     texts = chain([text + "\n"], (line + "\n" for _, line in lines))
@@ -123,7 +123,7 @@ def csv_records(
 
 
 def with_row_index(header: Sequence[str]) -> list[str]:
-    """Name the first column where nothing does, as in tables that pandas and R write."""
+    """Name the first column if it has no name, as in tables that pandas and R write."""
     if not header or header[0]:
         return list(header)
     names = chain([ROW_INDEX], (f"{ROW_INDEX}.{number}" for number in count(1)))
@@ -131,7 +131,7 @@ def with_row_index(header: Sequence[str]) -> list[str]:
 
 
 def named_columns(path: PathLike, line: int, header: Sequence[str], columns: Sequence[Any]) -> dict[str, Any]:
-    """Give columns by name; those without a name are left out, and refused if they have cells.
+    """Return columns by name; unnamed ones are dropped, and refused if they have cells.
 
     line: that of the header.
     """
@@ -145,13 +145,13 @@ def named_columns(path: PathLike, line: int, header: Sequence[str], columns: Seq
 
 
 def is_usual(path: PathLike, form: CsvForm) -> bool:
-    """Say whether line ends are LF, or CRLF outside quotes, and quotes open or close cells or are doubled.
+    """Return whether line ends are LF, or CRLF outside quotes, and quotes enclose cells or are doubled.
 
-    Of other files pyarrow takes some that are broken.
+    pyarrow accepts some malformed files that fail this check.
     """
     edges, is_open = [ord(form.delimiter), _LINE_END], False
     for _, block in read_blocks(path):
-        text = block.replace(b"\r\n", b"\n") if b"\r" in block else block  # to look for one byte is quick
+        text = block.replace(b"\r\n", b"\n") if b"\r" in block else block  # searching for one byte is fast
         if b"\r" in text:
             return False
         if not form.quotes or (b'"' not in text and not is_open):
@@ -171,17 +171,17 @@ def is_usual(path: PathLike, form: CsvForm) -> bool:
 
 
 def usual_batches(path: PathLike, form: CsvForm, width: int) -> Generator[list[Any], None, int | None]:
-    """Give the columns of the records after the header by pyarrow, many records at a time.
+    """Yield the columns of the records after the header, parsed by pyarrow in large batches.
 
-    width: how many cells a record has.
-    Returns None at the end of the file, else after how many records pyarrow refused to go on.
+    width: the number of cells per record.
+    Returns None at the end of the file, otherwise the number of records before the one that pyarrow refused.
     """
     n_given, is_header = 0, int(form.header)
     try:
         from pyarrow import ArrowException, chunked_array, csv, string
     except ImportError:
         return 0
-    types = {f"f{place}": string() for place in range(width)}  # pyarrow's own names
+    types = {f"f{place}": string() for place in range(width)}  # the default names of pyarrow
     options = (
         csv.ReadOptions(use_threads=False, skip_rows=form.skipped, autogenerate_column_names=True),
         csv.ParseOptions(

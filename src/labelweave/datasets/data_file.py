@@ -1,6 +1,6 @@
-"""What every reader and writer of data files shares: one error, decoded lines, safe replacement.
+"""Shared parts of the readers and writers of data files: one error, decoded lines, safe replacement.
 
-A reader never hands back half a file; whatever is wrong with one is a :class:`DataFileError`.
+A reader never returns part of a file; any fault raises :class:`DataFileError`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class DataFileError(ValueError):
-    """A data file that cannot be read whole.
+    """Raised for a data file that cannot be read completely.
 
     Parameters
     ----------
     path : path-like
         The file; kept as a ``pathlib.Path``.
     line : int or None
-        Its line, counted from one; ``None`` where no line can be named.
+        The line, counted from one; ``None`` if no line applies.
     found, expected : str
-        What the file holds, and what it should hold.
+        What the file contains, and what it should contain.
     """
 
     def __init__(self, path: PathLike, line: int | None, found: str, expected: str) -> None:
@@ -64,7 +64,7 @@ class DataFileError(ValueError):
 
 
 def _cut(text: str) -> str:
-    """Leave the middle of a very long text out."""
+    """Shorten a very long text in the middle."""
     half = _LONGEST_MESSAGE // 2
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
 
@@ -72,8 +72,8 @@ def _cut(text: str) -> str:
 def read_blocks(path: PathLike, block_bytes: int = _BLOCK_BYTES) -> Iterator[tuple[int, bytes]]:
     r"""Read a file, plain or gzip-compressed, as blocks of whole lines.
 
-    Gives each with the number of its first line, from one; only the last one may lack a final ``\n``.
-    Raises DataFileError if the file is missing, no regular one, empty, or a damaged archive, or if a line is
+    Yields each with the number of its first line, from one; only the last one may lack a final ``\n``.
+    Raises DataFileError if the file is missing, not regular, empty, or a damaged archive, or if a line is
     longer than 256 MiB.
     """
     first_line, rest, size = 1, list[bytes | memoryview](), 0
@@ -93,7 +93,7 @@ def read_blocks(path: PathLike, block_bytes: int = _BLOCK_BYTES) -> Iterator[tup
 
 
 def require_file(path: PathLike) -> None:
-    """Refuse what is no regular file: a pipe may wait for ever, and a device never end."""
+    """Raise DataFileError unless a file is regular: a pipe may block forever, and a device may never end."""
     try:
         mode = Path(path).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -105,7 +105,7 @@ def require_file(path: PathLike) -> None:
 
 
 def _chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
-    """Give the raw bytes, a mark of the byte order taken off."""
+    """Yield the raw bytes, without a byte order mark."""
     require_file(path)
     is_empty = True
     try:
@@ -121,12 +121,12 @@ def _chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
 
 
 def contains(path: PathLike, sign: bytes) -> bool:
-    """Say whether a file contains a byte; blocks are small, to stay in the processor's cache."""
+    """Return whether a file contains a byte; small blocks stay in the processor's cache."""
     return any(sign in chunk for chunk in _chunks(Path(path), 1 << 16))
 
 
 def opened(path: PathLike) -> Any:
-    """Open a file to read its bytes, decompressed."""
+    """Open a file for reading its decompressed bytes."""
     return gzip.open(path, "rb") if is_gzip(path) else Path(path).open("rb")
 
 
@@ -145,7 +145,7 @@ def numbered_lines(path: PathLike, block_bytes: int = _BLOCK_BYTES) -> Iterator[
 
 
 def decoded(path: PathLike, first_line: int, block: bytes) -> str:
-    """Decode UTF-8, naming the line and byte of what is not."""
+    """Decode UTF-8; errors name the line and byte."""
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -156,21 +156,21 @@ def decoded(path: PathLike, first_line: int, block: bytes) -> str:
 
 
 def size_in_header(path: PathLike, line: int, what: str, text: str, most: int) -> int:
-    """Read how many features or labels a file says it has, within what memory can hold."""
+    """Parse the number of features or labels in a header, up to a limit set by memory."""
     if len(text) > len(str(most)) + _LEADING_ZEROS or int(text) > most:
         raise DataFileError(path, line, f"{text[:40]} {what}", f"at most {most:,} {what}")
     return int(text)
 
 
 def finite_number(text: str) -> float:
-    """Read a decimal number such as ``-1.5e3``, and no other that Python takes: nan, inf or 1_000."""
+    """Parse a decimal number such as ``-1.5e3``, but not nan, inf or 1_000, which Python accepts."""
     if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
         raise ValueError("a finite number")
     return float(text)
 
 
 def ends_with_line_end(path: PathLike) -> bool:
-    """Say whether a line end, or gzip's check, closes a file, so that its last row cannot have been cut."""
+    """Return whether a file ends in a line end or gzip's checksum, so that its last row is complete."""
     if is_gzip(path):
         return True
     with Path(path).open("rb") as stream:
@@ -185,7 +185,7 @@ def warn_open_end(path: PathLike, last_line: int) -> None:
 
 
 def refuse_open_end(path: PathLike, last_line: int) -> None:
-    """Refuse a file whose last row may have been cut short."""
+    """Raise DataFileError if the last row of a file may be truncated."""
     if not ends_with_line_end(path):
         found = "a last row without a line end, so its last value may be cut short"
         expected = "a line end after every row; add one if the file is whole"
@@ -194,7 +194,7 @@ def refuse_open_end(path: PathLike, last_line: int) -> None:
 
 @contextmanager
 def replaced_file(path: PathLike) -> Iterator[io.TextIOWrapper]:
-    """Open a text file for writing, gzip by its name, that takes its place only once it is complete."""
+    """Open a text file for writing, gzip by its name, that replaces the target only once it is complete."""
     with replacing_file(path) as file:
         binary: Any = gzip.GzipFile(filename="", fileobj=file, mode="wb") if is_gzip(path) else file
         stream = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")

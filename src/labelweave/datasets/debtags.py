@@ -1,6 +1,6 @@
-"""Debian's packages and their faceted tags, a multi-label data set that comes with the library.
+"""Debian packages and their faceted tags, a bundled multi-label data set.
 
-The file is built by ``scripts/build_debtags.py``; its ``README.md`` gives source and counts.
+The file is built by ``scripts/build_debtags.py``; its ``README.md`` states source and counts.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ def load_debtags(return_X_y: bool = False) -> Any:
     """Load the bundled data set of Debian packages and their tags.
 
     Features are counts of words, dependencies and sections, weighted by ``(1 + log count) * idf`` with the
-    idf of the training rows, in rows of unit length.  Packages of one source are on one side of the split.
+    idf of the training rows, in rows of unit length.  Packages of one source are all in the training or all
+    in the test rows.
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Whether to return ``(X, Y, X_test, Y_test)`` in place of a Bunch.
+        Whether to return ``(X, Y, X_test, Y_test)`` instead of a Bunch.
 
     Returns
     -------
     Bunch or tuple of four csr_array
-        For ``n`` rows to train on, and with the suffixes ``_test`` and ``_untagged`` for others:
+        For ``n`` training rows, and with the suffixes ``_test`` and ``_untagged`` for others:
         ``X`` (n, d) float64, ``Y`` (n, L) of 0 and 1 (not for ``_untagged``), ``names`` and ``descriptions``
         (n,) str, ``source_ids`` (n,) int64 for cross-validation by groups.  ``feature_names`` (d,), such as
         ``word:game`` or ``depends:libc6``; ``label_names`` (L,), such as ``role::program``; ``parents`` (L,
-        2), a row (facet, label) for each label; ``archive``, where the index came from; ``DESCR``, how the
-        data were made.
+        2), a row (facet, label) per label; ``archive``, the source; ``DESCR``, how the data were made.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def load_debtags(return_X_y: bool = False) -> Any:
     weighting = TfidfTransformer(sublinear_tf=True).fit(counts[parts[0]])
     X, X_test, X_untagged = (sp.csr_array(weighting.transform(counts[part])) for part in parts)
     labels = _csr(arrays, "labels", len(_lines(arrays["label_names"])))
-    # scikit-learn numbers the labels in Y's own type, so 8-bit entries would confuse those past 127
+    # scikit-learn numbers the labels in Y's own type, so 8-bit entries would overflow above 127
     Y, Y_test = labels[parts[0]], labels[parts[1]]
     if return_X_y:
         return X, Y, X_test, Y_test
@@ -70,14 +70,14 @@ def load_debtags(return_X_y: bool = False) -> Any:
 
 
 def _csr(arrays: Arrays, prefix: str, n_columns: int, data: npt.NDArray[Any] | None = None) -> sp.csr_array:
-    """Rebuild a matrix from its row lengths and column indices; without data its entries are integer ones."""
+    """Rebuild a matrix from its row lengths and column indices; by default its entries are integer ones."""
     indices = arrays[f"{prefix}_indices"].astype(np.int32)
     entries = np.ones(len(indices), np.int64) if data is None else data.astype(np.float64)
     return csr_from_counts(entries, indices, arrays[f"{prefix}_lengths"], n_columns)
 
 
 def _row_columns(arrays: Arrays, parts: list[slice]) -> dict[str, npt.NDArray[Any]]:
-    """Name what belongs to the rows of each part: package names, descriptions, source numbers."""
+    """Return the metadata of the rows of each part: package names, descriptions, source numbers."""
     columns = {
         "names": _lines(arrays["names"]),
         "descriptions": _lines(arrays["descriptions"]),
@@ -103,5 +103,5 @@ def _descriptions_of_columns(arrays: Arrays) -> dict[str, Any]:
 
 
 def _lines(text: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # Python strings: fixed-width ones would take the width of the longest description
+    # Python strings: fixed-width ones would all be as wide as the longest description
     return np.array(text.tobytes().decode("utf-8").split("\n"), dtype=object)

@@ -1,4 +1,4 @@
-"""ARFF files whose classes form a taxonomy, as Clus writes them.
+"""ARFF files with a class taxonomy, in the format of Clus.
 
 The header lists the nodes of a tree by their paths, ``@attribute class hierarchical 1,1/2,1/2/3``; or the
 edges of a graph, ``hierarchical root/a,root/b,a/c,b/c``, parent first.  A row ends with its node, or with
@@ -53,9 +53,9 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
     Returns
     -------
     LabeledData
-        The rows.  The labels are all nodes in the order of the header, named by their paths or, where it
-        lists edges, as these name them; ``parents`` holds the taxonomy.  A row's positives are the nodes it
-        names with all their ancestors; a row whose class is ``?`` is unobserved.
+        The rows.  The labels are all nodes in the order of the header, named by their paths or, if it lists
+        edges, as in the edges; ``parents`` holds the taxonomy.  A row's positives are the nodes it names with
+        all their ancestors; a row whose class is ``?`` is unobserved.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
 
     Notes
     -----
-    The header lists edges where every entry has two parts, as ``a/b``, and no row names a class by a path.
+    The header lists edges if every entry has two parts, as ``a/b``, and no row names a class by a path.
     """
     lines = numbered_lines(path)
     header = read_header(path, lines)
@@ -91,7 +91,7 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
 def _labels(
     path: PathLike, attribute: Attribute, classes: list[tuple[int, str]]
 ) -> tuple[LabelMatrix, Edges]:
-    """Give the labels of the rows, closed under ancestors, and the edges between them."""
+    """Return the labels of the rows, closed under ancestors, and the edges between them."""
     are_edges = all(name.count("/") == 1 for name in attribute.values) and not any(
         "/" in cell for _, cell in classes
     )
@@ -119,7 +119,7 @@ def _class_position(path: PathLike, header: ArffHeader) -> int:
 
 
 def _listed_nodes(path: PathLike, attribute: Attribute) -> tuple[str, ...]:
-    """Give the nodes of the header; very deep ones, whose ancestors would fill the memory, are refused."""
+    """Return the nodes of the header; nodes too deep for their ancestors to fit into memory are refused."""
     deep = next((name for name in attribute.values if name.count("/") >= _MOST_LEVELS), None)
     if deep is not None:
         found = f"the class {deep[:40]!r}... of {deep.count('/') + 1} levels"
@@ -128,7 +128,7 @@ def _listed_nodes(path: PathLike, attribute: Attribute) -> tuple[str, ...]:
 
 
 def _tree(listed: Sequence[str]) -> tuple[tuple[str, ...], Edges]:
-    """Give the nodes of the tree of listed paths, with ancestors that are not listed, and its edges."""
+    """Return the nodes of the tree of listed paths, including unlisted ancestors, and its edges."""
     names = tuple(dict.fromkeys([*listed, *(above for path in listed for above in _path_upwards(path))]))
     return names, tuple((name.rpartition("/")[0], name) for name in names if "/" in name)
 
@@ -157,13 +157,13 @@ def write_hierarchical_arff(data: LabeledData, path: PathLike) -> None:
     data : LabeledData
         The rows, with ``parents`` and label names that are paths (``1``, ``1/2``, ``1/2/3``).
     path : path-like
-        Where the file goes.
+        The file to write.
 
     Raises
     ------
     ValueError
         If the names are not such paths, or a row has no class, has a class
-        without its ancestors, or is observed in part.
+        without its ancestors, or is partially observed.
     """
     names = _written_names(data)
     X = np.asarray(data.X.toarray() if sp.issparse(data.X) else data.X, float)

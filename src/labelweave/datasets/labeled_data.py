@@ -1,4 +1,4 @@
-"""What a reader or a synthetic maker hands over: rows, their labels and the names of both."""
+"""The result of readers and synthetic problems: rows, their labels and the names of both."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ class LabeledData:
     Parameters
     ----------
     X : csr_array, ndarray or DataFrame of shape (n, d)
-        The features; a frame is a table before it is vectorised.
+        The features; a frame is a table before it is vectorized.
     Y : LabelMatrix of shape (n, L)
         The targets.
     feature_names : ndarray of str, shape (d,), or None, default=None
-        One name a feature.
+        One name per feature.
     row_ids : ndarray of shape (n,) or None, default=None
-        What the file calls its rows; of a table text and numbers, to which dates and times are text.
+        The names of the rows in the file; in a table text and numbers, with dates and times as text.
     parents : tuple of (str, str) or None, default=None
-        Pairs ``(parent, child)`` of label names where the labels form a
-        taxonomy; a label that is no child hangs under the root.
+        Pairs ``(parent, child)`` of label names where the labels form a taxonomy; a label that is no child is
+        a child of the root.
     vectorizer : TableVectorizer or None, default=None
-        What made X from the columns of a table; use it on later tables.
+        The transformer that made X from the columns of a table; use it on later tables.
     first_feature : {0, 1} or None, default=None
-        From where an svmlight file counts its features; read test files with ``zero_based`` accordingly.
+        The index of the first feature in an svmlight file; read test files with ``zero_based`` accordingly.
     weights : ndarray of shape (n,) or None, default=None
-        The weights of the rows, for ``fit(X, Y, sample_weight=weights)``; None where each counts once.
+        The weights of the rows, for ``fit(X, Y, sample_weight=weights)``; None if all are 1.
     groups : ndarray of shape (n,) or None, default=None
-        What each row comes from, where rows of one source are to stay in one fold.
+        The source of each row, where rows of one source must stay in one fold.
     """
 
     X: Any
@@ -56,7 +56,7 @@ class LabeledData:
         check_sparse(self.X, "X")
         if getattr(self.X, "ndim", 0) != 2:
             raise ValueError("X is no table; give an array, sparse or not, or a frame: (rows, features).")
-        if getattr(self.X, "format", "csr") not in ("csr", "csc", "coo"):  # of lists, blocks, diagonals, keys
+        if getattr(self.X, "format", "csr") not in ("csr", "csc", "coo"):  # LIL, BSR, DIA, DOK
             object.__setattr__(self, "X", self.X.tocsr())
         if self.X.shape[0] != len(self.Y):
             raise ValueError(f"X has {self.X.shape[0]} rows but Y has {len(self.Y)}; they must agree.")
@@ -72,7 +72,7 @@ class LabeledData:
 
     @property
     def taxonomy(self) -> Taxonomy | None:
-        """The tree of the labels, those outside all pairs being roots; None if there are no parents."""
+        """The tree of the labels, with those in no pair as roots; None if there are no parents."""
         if self.parents is None:
             return None
         return Taxonomy(self.parents, () if self.label_names is None else self.label_names)
@@ -89,7 +89,7 @@ class LabeledData:
 
     @property
     def written_feature_names(self) -> list[str]:
-        """The feature names, ``feature_0`` and so on where there are none."""
+        """The feature names, by default ``feature_0`` and so on."""
         if self.feature_names is None:
             return [f"feature_{place}" for place in range(self.X.shape[1])]
         return [str(name) for name in self.feature_names]
@@ -104,7 +104,7 @@ class LabeledData:
 
 
 def refuse_missing(data: LabeledData) -> None:
-    """Refuse to write what is missing in a format that cannot say so."""
+    """Raise ValueError for missing values, in formats that cannot represent them."""
     entries = data.X.data if sp.issparse(data.X) else np.asarray(data.X)
     what = "unobserved labels" if data.Y.has_missing else "missing features"
     if data.Y.has_missing or np.isnan(entries).any():
@@ -113,7 +113,7 @@ def refuse_missing(data: LabeledData) -> None:
 
 
 def refuse_doubts(data: LabeledData) -> None:
-    """Refuse to write labels that are probabilities, which only tables hold."""
+    """Raise ValueError for labels that are probabilities, which only tables can hold."""
     if data.Y.doubts is not None:
         raise ValueError(
             "The data have labels that are probabilities, which this format cannot hold; write their "

@@ -1,7 +1,8 @@
 """Multi-label ARFF files of Mulan and MEKA, dense and sparse.
 
-Mulan names the labels in an XML file, ``<label name="...">`` inside ``<labels>``, perhaps nested.  MEKA
-counts them in the relation name, as in ``'scene: -C 6'``: the first six columns, with -6 the last six.
+Mulan names the labels in an XML file, ``<label name="...">`` inside ``<labels>``, possibly nested.  MEKA
+states their number in the relation name, as in ``'scene: -C 6'``: the first six columns, with -6 the last
+six.
 """
 
 from __future__ import annotations
@@ -48,36 +49,35 @@ def read_mulan(
     labels: Literal["end", "start", "none"] = "end",
     feature_names: Collection[str] | None = None,
 ) -> LabeledData:
-    """Read a multi-label ARFF file; ``xml``, ``n_labels`` or MEKA's ``-C`` say which columns are labels.
+    """Read a multi-label ARFF file; ``xml``, ``n_labels`` or MEKA's ``-C`` specify the label columns.
 
     Parameters
     ----------
     arff : path-like
-        The ARFF file, ``.gz`` or not; sparse rows give a CSR array, dense rows an ndarray.
+        The ARFF file, ``.gz`` or not; sparse rows become a CSR array, dense rows an ndarray.
     xml : path-like or None, default=None
-        Mulan's file of label names; nested labels give ``parents``.
+        Mulan's file of label names; nested labels set ``parents``.
     n_labels : int or None, default=None
-        How many columns are labels, where there is no XML file.
+        The number of label columns, where there is no XML file.
     labels : {"end", "start", "none"}, default="end"
-        Whether those are the last or the first columns; "none" reads no labels, as of rows to predict.
+        Whether the labels are the last or the first columns; "none" reads no labels, for rows to predict.
     feature_names : collection of str or None, default=None
-        For a test file: the names of the features that the training file gave, which are taken in this order
-        wherever they stand.  Other attributes are left out; by default nominal ones with another value in
-        every row are, with a warning.
+        For a test file: the feature names of the training file, in the order of the result.  Other attributes
+        are dropped; by default nominal ones with a distinct value in every row, with a warning.
 
     Returns
     -------
     LabeledData
         The rows.  Labels keep the order of the ARFF file; ``?`` as a label is unobserved, as a number it is
-        NaN in X.  A nominal feature becomes one 0/1 feature a value, named ``attribute=value``, but one
-        where the values are yes and no, or true and false; where it is ``?``, all its values are 0.
+        NaN in X.  A nominal feature becomes one 0/1 feature per value, named ``attribute=value``, unless the
+        values are yes and no, or true and false; where it is ``?``, all its values are 0.
 
     Raises
     ------
     DataFileError
         If a file is malformed, naming file and line.
     ValueError
-        If nothing says which columns are labels, or they are asked for and not.
+        If the label columns are unspecified or specified inconsistently.
     """
     if labels == "none" and (xml is not None or n_labels is not None):
         raise ValueError("labels is 'none' beside xml or n_labels, which name labels; leave them out.")
@@ -153,7 +153,7 @@ def _counted_labels(
 def write_mulan(data: LabeledData, arff: PathLike, xml: PathLike) -> None:
     """Write rows as a Mulan ARFF file and its XML file of label names.
 
-    Reading them gives the same numbers, names, labels and parents.
+    Reading them back returns the same numbers, names, labels and parents.
 
     Parameters
     ----------
@@ -161,9 +161,9 @@ def write_mulan(data: LabeledData, arff: PathLike, xml: PathLike) -> None:
         The rows; a CSR X is written sparse, an ndarray dense.  Features and
         labels without names become ``feature_0`` ... and ``label_0`` ...
     arff : path-like
-        Where the rows go.
+        The ARFF file to write.
     xml : path-like
-        Where the label names go.
+        The XML file to write.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def _dense_rows(data: LabeledData) -> Iterator[str]:
         block = slice(start, start + _BLOCK_ROWS)
         signs = data.Y[block].to_signs().tolist()
         for row, (features, marks) in enumerate(zip(X[block].tolist(), signs, strict=True), start):
-            # a sign of -1 counts from the end: the "0"
+            # -1 counts from the end: the "0"
             cells = [*map(number_or_mark, features), *("?10"[mark] for mark in marks)]
             yield ",".join(cells) + weight_mark(data, row) + "\n"
 
@@ -271,7 +271,7 @@ def _is_label(tag: str) -> bool:
 
 
 def write_label_xml(path: PathLike, names: Iterable[str], parents: Iterable[tuple[str, str]] = ()) -> None:
-    """Write label names, nested by pairs (parent, child), without recursion for deep trees."""
+    """Write label names, nested by pairs (parent, child), iteratively, for deep trees."""
     children: dict[str, list[str]] = {}
     for parent, child in parents:
         children.setdefault(parent, []).append(child)

@@ -1,8 +1,8 @@
-"""Multi-label svmlight files, read and written by scikit-learn, checked here.
+"""Multi-label svmlight files, read and written by scikit-learn and validated here.
 
 A row is ``label,label,... feature:value feature:value ...`` with integer
-labels, which are their names, or the class -1 or 1 alone.  The format holds
-neither other names nor counts of rows.
+labels, which are their names, or only the class -1 or 1.  The format holds no other names and no number of
+rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.labels import LabelMatrix
 
 _LONGEST_INDEX = 100
-_SIGNS = ("-1", "1")  # of two classes
+_SIGNS = ("-1", "1")  # of binary classification
 
 
 @checked
@@ -49,21 +49,21 @@ def read_svmlight(
     path : path-like
         The file, ``.gz`` or not.
     n_features : int or None, default=None
-        The number of features; give the training file's for a test file.
+        The number of features; for a test file, that of the training file.
     n_labels : int or None, default=None
-        The labels are all numbers from 0 to below this; by default the numbers that occur.
+        The labels are all numbers from 0 to ``n_labels - 1``; by default the numbers that occur.
     zero_based : bool or "auto", default="auto"
-        Whether features count from zero; ``"auto"`` says yes if the file has a feature 0, and warns where
-        ``n_features`` allows for both.  Give a test file what its training file has.
+        Whether features count from zero; ``"auto"`` is true if the file has a feature 0, and warns where
+        ``n_features`` allows both.  For a test file, use the value of its training file.
     label_names : sequence or None, default=None
-        Labels that come first, whether they occur or not, such as those of the training file; others that
-        occur come after them.
+        Labels that come first, even if they do not occur, such as those of the training file; others that
+        occur follow.
 
     Returns
     -------
     LabeledData
-        CSR features and labels, whose names are their numbers; of a file of two classes -1 and 1.
-        ``first_feature`` says from where features were counted.
+        CSR features and labels, whose names are their numbers, or -1 and 1 for two classes.
+        ``first_feature`` is the index of the first feature.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def read_svmlight(
     """
     from sklearn.datasets import load_svmlight_file
 
-    # scikit-learn takes a file that is no text, or was cut off at its end, in silence
+    # scikit-learn silently accepts a file that is no text or is truncated
     last_line, is_plain = 0, True
     for _, block in read_blocks(path):
         last_line += block.count(b"\n")
@@ -112,9 +112,9 @@ def read_svmlight(
 def _first_feature(
     path: PathLike, X: Any, n_features: int | None, zero_based: bool | Literal["auto"]
 ) -> int:  # fmt: skip
-    """Say from where features count: from one where none is called 0, unless that is given.
+    """Return the index of the first feature: one if no feature is 0, unless it is specified.
 
-    X: with a column for each number that a feature is called by, from 0.
+    X: with one column per feature index, from 0.
     """
     if zero_based != "auto":
         return int(not zero_based)
@@ -129,7 +129,7 @@ def _first_feature(
 
 
 def _locate_fault(path: PathLike, n_features: int | None, n_labels: int | None, first: int) -> None:
-    """Read line by line to say which one is wrong."""
+    """Read line by line to find the malformed one."""
     features = range(first, first + (MOST_FEATURES if n_features is None else n_features))
     labels = range(MOST_NUMBER if n_labels is None else n_labels)
     has_signs = has_others = False
@@ -175,21 +175,21 @@ def whole_number(path: PathLike, line: int, what: str, text: str, allowed: range
 
 @checked
 def write_svmlight(data: LabeledData, path: PathLike) -> None:
-    """Write rows as a multi-label svmlight file with features from zero; values keep 16 digits.
+    """Write rows as a multi-label svmlight file with zero-based features and values of 16 digits.
 
-    Labels are written as their names where all of these are whole numbers, else as their places.
+    Labels are written as their names if all of these are whole numbers, else as their indices.
 
     Parameters
     ----------
     data : LabeledData
         The rows, all labels observed.
     path : path-like
-        Where the file goes; ``.gz`` is compressed.
+        The file to write; ``.gz`` is compressed.
 
     Raises
     ------
     ValueError
-        If a label is unobserved, which the format cannot say.
+        If a label is unobserved, which the format cannot represent.
     """
     from sklearn.datasets import dump_svmlight_file
 
@@ -200,12 +200,12 @@ def write_svmlight(data: LabeledData, path: PathLike) -> None:
 
 
 def _with_stated_zeros(X: sp.csr_array, Y: LabelMatrix) -> sp.csr_array:
-    """Store zeros in the first row, so that a reader finds the width, and where a row has nothing to say."""
+    """Store zeros in the first row, so that readers find the width, and in rows that would be empty."""
     empty = np.flatnonzero((np.diff(X.indptr) == 0) & (np.diff(Y.positives.indptr) == 0))
     rows = np.concatenate([[0, 0], empty])
     columns = np.concatenate([[0, X.shape[1] - 1], np.zeros(len(empty), int)])
     stored = X.tocoo()
-    # scikit-learn's writer takes 32-bit indices only
+    # scikit-learn's writer accepts only 32-bit indices
     rows = np.concatenate([stored.row, rows]).astype(np.int32)
     columns = np.concatenate([stored.col, columns]).astype(np.int32)
     data = np.concatenate([stored.data, np.zeros(len(columns) - stored.nnz)])

@@ -1,8 +1,8 @@
-"""Synthetic problems: tagged text of any size, classes in a taxonomy, the clique generating machine's toy.
+"""Synthetic problems: tagged text of any size, classes in a taxonomy, and a toy problem with cliques.
 
-A row of text draws a topic, from the topic correlated labels, and from these its words: some are
-characteristic of its labels, some of the topic, most belong to the language.  Words and labels follow power
-laws. Rows are drawn in blocks of fixed size, each with a random stream of its own.
+Each row of text draws a topic, then correlated labels of this topic, then words: some are characteristic of
+its labels, some of the topic, most are background.  Words and labels follow power laws.  Rows are drawn in
+blocks of fixed size, each with its own random stream.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 _N_LABELS, _N_FEATURES = 10, 10
 _EDGES = ((0, 1), (0, 2), (0, 3), (0, 4))
 
-_MOST = 1e6  # how far numbers of a problem may decay or be spread
+_MOST = 1e6  # the largest decay or spread of a problem
 
 
 @checked
@@ -54,7 +54,7 @@ def make_text_like(
     Parameters
     ----------
     n_rows : int
-        Rows ``n``; split them to have training and test rows.
+        Rows ``n``; split them into training and test rows.
     n_features : int
         Words ``d``, at least twice ``words_per_row``.
     n_labels : int
@@ -96,7 +96,7 @@ def make_text_like(
 
 @dataclass(frozen=True)
 class _TextModel:
-    """What all rows share: which labels a topic has, which words a label and a topic have."""
+    """The parameters shared by all rows: the labels of topics, and the words of labels and topics."""
 
     seed: np.random.SeedSequence
     n_features: int
@@ -135,7 +135,7 @@ class _TextModel:
         rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
         topic = _picked(self.topics, rng.random(n_rows))
         quota = 1 + rng.poisson(self.labels_per_row - 1, n_rows)
-        candidates = np.repeat(np.arange(n_rows), 2 * quota + 3)  # a few more than are needed
+        candidates = np.repeat(np.arange(n_rows), 2 * quota + 3)  # a few more than needed
         drawn = self._topic_labels(rng, topic[candidates])
         rows, labels = _first_distinct(candidates, drawn, quota, self.n_labels)
         n_labels = np.bincount(rows, minlength=n_rows)
@@ -149,7 +149,7 @@ class _TextModel:
         return np.asarray(self.labels_of_topic[topic, place])
 
     def _swapped(self, rng: np.random.Generator, topic: Ints, rows: Ints, labels: Ints) -> tuple[Ints, Ints]:
-        """Replace a share of the labels, which no classifier can then know."""
+        """Replace a share of the labels at random, which no classifier can predict."""
         swap = rng.random(len(rows)) < _SWAPPED
         labels = np.where(swap, self._topic_labels(rng, topic[rows]), labels)
         keys = np.unique(rows * self.n_labels + labels)
@@ -158,7 +158,7 @@ class _TextModel:
     def _words(
         self, rng: np.random.Generator, topic: Ints, n_labels: Ints, labels: Ints, n_tokens: float
     ) -> tuple[Ints, Ints, Ints]:
-        """Draw the words of each row, from its labels, its topic and the language."""
+        """Draw the words of each row, from its labels, its topic and the background."""
         rows = np.repeat(np.arange(len(topic)), np.maximum(rng.poisson(n_tokens, len(topic)), 1))
         source, where, which = rng.random((3, len(rows)))
         words = _picked(self.words, where)
@@ -186,7 +186,7 @@ class _Block(NamedTuple):
 
 
 def _power_law(size: int, offset: float) -> npt.NDArray[np.float64]:
-    """Give probabilities proportional to 1 / (rank + offset), Zipf's law with Mandelbrot's offset."""
+    """Return probabilities proportional to 1 / (rank + offset), Zipf's law with Mandelbrot's offset."""
     weights = 1 / (np.arange(size) + offset)
     return np.asarray(weights / weights.sum())
 
@@ -203,7 +203,7 @@ def _picked(table: Ints, uniform: npt.NDArray[np.float64]) -> Ints:
 
 
 def _first_distinct(rows: Ints, items: Ints, quota: Ints, n_items: int) -> tuple[Ints, Ints]:
-    """Keep the first distinct items of each row, as many as its quota says."""
+    """Keep the first distinct items of each row, up to its quota."""
     _, first = np.unique(rows * n_items + items, return_index=True)
     first.sort()
     rows, items = rows[first], items[first]
@@ -214,7 +214,7 @@ def _first_distinct(rows: Ints, items: Ints, quota: Ints, n_items: int) -> tuple
 
 
 def _calibrated(model: _TextModel, words_per_row: float) -> tuple[_TextModel, float]:
-    """Find how many draws, repetitions included, give so many distinct labels and words."""
+    """Find the number of draws, including repetitions, that yields the required distinct labels and words."""
     labels_per_row, n_tokens = model.labels_per_row, float(words_per_row)
     for _ in range(6):
         block = model.block(0, _PILOT_ROWS, n_tokens)
@@ -225,7 +225,7 @@ def _calibrated(model: _TextModel, words_per_row: float) -> tuple[_TextModel, fl
 
 
 def _filled(model: _TextModel, n_rows: int, n_tokens: float) -> tuple[sp.csr_array, sp.csr_array]:
-    """Draw all blocks; of the last one only the first rows are kept."""
+    """Draw all blocks, and keep only the first rows of the last one."""
     parts: list[list[npt.NDArray[Any]]] = [[], [], [], [], []]
     for number, start in enumerate(range(0, n_rows, _BLOCK_ROWS)):
         size = min(_BLOCK_ROWS, n_rows - start)
@@ -337,7 +337,7 @@ def make_clique_toy(
 ) -> tuple[LabeledData, tuple[tuple[int, int], ...]]:
     """Make ten labels of which four pairs depend on each other given the features.
 
-    The labels maximise ``sum_i y_i u_i . x + sum_j v_(j, y_0, y_j) . x`` over the four pairs (0, j), exactly,
+    The labels maximize ``sum_i y_i u_i . x + sum_j v_(j, y_0, y_j) . x`` over the four pairs (0, j), exactly,
     which the star shape of the graph allows.
 
     Parameters
@@ -357,8 +357,8 @@ def make_clique_toy(
     Notes
     -----
     As in section 5.2 of Tan et al., "Learning graph structure for multi-label image classification via clique
-    generation", CVPR 2015: features and weights from N(0, 1), one weight vector a label and a state of an
-    edge, no noise.  The paper has 10 features and 5 weights, which do not go together; all have 10 here.
+    generation", CVPR 2015: features and weights from N(0, 1), one weight vector per label and per state of an
+    edge, no noise.  The paper has 10 features and 5 weights, which are inconsistent; all have 10 here.
     """
     _check_seed(random_state)
     if n_rows < 1:
@@ -374,7 +374,7 @@ def make_clique_toy(
 def _best_labels(
     node_scores: npt.NDArray[np.float64], edge_scores: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int8]:
-    """Maximise over the labels: fix the hub to 0 and to 1, choose each leaf alone, compare."""
+    """Maximize over the labels: fix the hub to 0 and to 1, choose each leaf separately, compare."""
     labels = (node_scores > 0).astype(np.int8)
     leaves = [leaf for _, leaf in _EDGES]
     # scores of the leaves' states for both values of the hub: (rows, leaves, hub, leaf)

@@ -1,10 +1,10 @@
 """Tables with text, categories, numbers and labels: CSV, TSV, JSON lines, Parquet.
 
-A label cell that is missing (null in JSON and Parquet, ``?`` in any file) leaves the row's labels unobserved.
-One that is empty (an empty list or string, an empty CSV cell) says that the row has no positive label, the
-last two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 it is one unobserved label, and a
-blank one 0 with ``empty_labels="none"``.  A list may stand in a cell as text: ``['red', 'green']``, as pandas
-writes lists to CSV files.
+A label cell that is missing (null in JSON and Parquet, ``?`` in any file) makes the row's labels unobserved.
+An empty one (an empty list or string, an empty CSV cell) means that the row has no positive label, the last
+two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 a missing cell is one unobserved label, and
+a blank one is 0 with ``empty_labels="none"``.  A cell may hold a list as text: ``['red', 'green']``, as
+pandas writes lists to CSV files.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from labelweave.labels import written_labels as written
 from labelweave.labels.label_matrix import words_on_no_negative
 from labelweave.labels.label_names import as_text
 
-_GLANCE = 1000  # cells, of which some follow each other where many do
-_FEWEST_RUNS, _FEWEST_AGAIN = 5, 0.1  # of rows that are pairs, and the share of rows after the first of each
+_GLANCE = 1000  # cells, enough to find consecutive repetitions where these are common
+_FEWEST_RUNS, _FEWEST_AGAIN = 5, 0.1  # of paired rows, and the share of rows after the first of each run
 UnknownLabels = Literal["error", "ignore", "add"]
-Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
+Known = tuple[Sequence[str] | None, UnknownLabels]  # the known labels, and what to do with others
 
 
 def refuse_missing_numbers(table: RawTable, vectorizer: Any) -> None:
-    """Refuse missing numbers, and vectors with some, where a vectorizer does not fill them in."""
+    """Raise DataFileError for missing numbers, also in vectors, unless the vectorizer imputes them."""
     if vectorizer.missing_numeric != "error":
         return
     found = {name: numbers_of(table, name)[:, None] for name in vectorizer.numeric}
@@ -77,7 +77,7 @@ def read_table_columns(
     label_names: Sequence[str] | None = None,
     unknown_labels: UnknownLabels = "error",
 ) -> LabeledData:
-    """Read a table and leave its columns as they are; for path, labels and errors see :func:`read_table`.
+    """Read a table without vectorizing its columns; for path, labels and errors see :func:`read_table`.
 
     Parameters
     ----------
@@ -113,22 +113,22 @@ def iterate_table(
     Parameters
     ----------
     columns : TableColumns
-        What its columns are; those of features must be given.
+        The roles of its columns; feature columns must be specified.
     chunk_rows : int, default=10000
-        How many rows a chunk has.
+        The number of rows per chunk.
 
     Yields
     ------
     LabeledData
-        A chunk as :func:`read_table_columns` gives it; the frame's index counts the rows of the file.
+        A chunk as :func:`read_table_columns` returns it; the frame's index counts the rows of the file.
 
     Raises
     ------
     DataFileError
         If the file is malformed, when its line is reached.
     ValueError
-        If the kinds of columns or the labels would differ from chunk to chunk, as where one column lists the
-        labels and ``label_names`` is not given.
+        If the kinds of columns or the labels would differ between chunks, as when one column lists the labels
+        and ``label_names`` is None.
     """
     if not columns.are_resolved:
         raise ValueError(
@@ -144,9 +144,9 @@ def iterate_table(
 def labeled_frame(
     table: RawTable, columns: TableColumns, known: Known, codings: set[str] | None = None
 ) -> LabeledData:
-    """Give the feature columns of a table that was read as a frame, and its labels.
+    """Return the feature columns of a raw table as a frame, and its labels.
 
-    codings: what columns of one label had in blocks before, one set for all blocks of a file.
+    codings: the values of label columns in earlier blocks, one set for all blocks of a file.
     """
     try:
         import pandas as pd
@@ -184,7 +184,7 @@ def vectors_of(table: RawTable, name: str) -> Array:
 
 
 def row_names(table: RawTable, name: str | None, what: str = "the name of the row") -> Any:
-    """Read the cells of a column that names rows, or what they come from; refuse those that are missing."""
+    """Read a column of row names or groups; raise DataFileError if a cell is missing."""
     if name is None:
         return None
     cells = table.columns[name]
@@ -192,13 +192,13 @@ def row_names(table: RawTable, name: str | None, what: str = "the name of the ro
         if is_missing(cell) or cell == "":
             raise table.error(row, name, "nothing", what)
     refuse_nested(table, name, f"{what}, text or a number")
-    names = np.empty(len(cells), object)  # none is rounded to the type, or as wide as the longest, of another
+    names = np.empty(len(cells), object)  # keeps the type and width of each name
     names[:] = [cell if isinstance(cell, (str, int, float)) else str(cell) for cell in cells]
     return names
 
 
 def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: set[str]) -> LabelMatrix:
-    """Read the labels of some rows; where their names are not known they are those of the rows, sorted."""
+    """Read the labels of some rows; unless the names are known, they are those of the rows, sorted."""
     label_names, unknown_labels = known
     if unknown_labels not in ("error", "ignore", "add"):
         raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error', 'ignore' or 'add'.")
@@ -212,7 +212,7 @@ def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: 
 
 
 def warn_of_no_negative(path: PathLike, columns: TableColumns, Y: LabelMatrix) -> None:
-    """Warn of label columns that hold 1 and blank cells only, which tell of no row without the label."""
+    """Warn about label columns that hold only 1 and blank cells, and so no negative row."""
     is_given = columns.empty_labels is not None or isinstance(columns.labels, str)
     if not is_given and (words := words_on_no_negative(Y)) is not None:
         ways = "`empty_labels='none'` takes them for 0, and `empty_labels='unknown'` silences this"
@@ -240,7 +240,7 @@ def _binary_labels(table: RawTable, columns: TableColumns, known: Known, codings
 def _refuse_mixed(
     table: RawTable, names: Sequence[str], entries: dict[str, npt.NDArray[np.bool_]], codings: set[str]
 ) -> None:
-    """Refuse -1 beside 0 or probabilities, here or in blocks before."""
+    """Raise DataFileError for -1 together with 0 or probabilities, here or in earlier blocks."""
     codings.update(coding for coding, where in entries.items() if where.any())
     if "-1" not in codings or len(codings) == 1:
         return
@@ -254,8 +254,8 @@ def _refuse_mixed(
 
 
 def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
-    """Read a column of 0 and 1, or of probabilities, each text once."""
-    table.columns.expect_decimal_marks({name: "."})  # there are no thousands
+    """Parse a column of 0 and 1, or of probabilities, each distinct text once."""
+    table.columns.expect_decimal_marks({name: "."})  # no thousands separators
     found = table.columns.numbers(name)
     if found is not None and (((found >= 0) & (found <= 1)) | (found == -1) | np.isnan(found)).all():
         return found
@@ -282,13 +282,13 @@ def _binary(table: RawTable, row: int, name: str) -> float:
 
 
 def has_pairs(table: RawTable, columns: TableColumns) -> bool:
-    """Say whether names of rows repeat where one column lists labels, as where rows are pairs of both."""
+    """Return whether row names repeat and one column lists labels, as if rows were (name, label) pairs."""
     is_listed, name = isinstance(columns.labels, str) and columns.labels in table.columns, columns.id
     return is_listed and name in table.columns and n_distinct(table.columns.given(str(name))) < len(table)
 
 
 def grouped(table: RawTable, columns: TableColumns) -> RawTable:
-    """Make one row, with the labels of all, of those of one name that have the same features."""
+    """Merge the rows with the same name and features into one row with all their labels."""
     if not has_pairs(table, columns):
         _warn_of_pairs(table, columns)
         return table
@@ -318,7 +318,7 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
 
 
 def _warn_of_pairs(table: RawTable, columns: TableColumns) -> None:
-    """Warn where runs of rows differ in their label alone, as where rows are pairs of a text and a label."""
+    """Warn if runs of rows differ only in their label, as if rows were (text, label) pairs."""
     given, label = table.columns, columns.labels
     first, *others = [name for name in given if name not in (label, *(columns.drop or ()))] or [""]
     named = {name for kind in KINDS for name in getattr(columns, kind) or ()} or {*others}
@@ -342,7 +342,7 @@ def _warn_of_pairs(table: RawTable, columns: TableColumns) -> None:
 
 
 def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, written.Layout]:
-    """Find how the cells of a column write labels, where that is not given; say how."""
+    """Detect how the cells of a column write labels, unless specified; return also the layout."""
     name = columns.labels
     if not isinstance(name, str) or columns.label_separator or name not in table.columns:
         return columns, written.Layout(None)
@@ -359,25 +359,25 @@ def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, w
 
 
 def in_order(names: Collection[str], columns: TableColumns) -> list[str]:
-    """Sort the labels of blocks; those that are places in cells have an order."""
+    """Sort the labels of blocks; labels that are positions in cells keep their order."""
     return place_names(columns, len(names)) if columns.label_separator == written.PLACES else sorted(names)
 
 
 def place_names(columns: TableColumns, width: int) -> list[str]:
-    """Name the labels of cells with 0 or 1 for each, as a column "a,b,c" does; else by numbers."""
+    """Name the labels of cells with 0 or 1 per label, after a column such as "a,b,c"; else by numbers."""
     names = re.split(r"\s*[,;|]\s*", str(columns.labels).strip("[]{}() "))
     return names if len({*names}) == len(names) == width else [*map(str, range(width))]
 
 
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
-    """List the labels that the cells of one column name, sorted."""
+    """Return the sorted labels that the cells of one column list."""
     if columns.label_separator == written.PLACES:
         return place_names(columns, _placed_labels(table, columns, None).shape[1])
     return sorted(_read_labels(table, columns).names)
 
 
 def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] | None) -> npt.NDArray[Any]:
-    """Read cells that hold 0 or 1 for each label, each text once; a row of NaN where a cell is missing."""
+    """Parse cells with 0 or 1 per label, each distinct text once; a missing cell is a row of NaN."""
     cells, known = table.columns[columns.labels], dict[str, Any]()
     width = None if names is None else len(names)
     for row, cell in enumerate(cells):
@@ -421,7 +421,7 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
 
 
 class _ReadLabels(NamedTuple):
-    """The labels of all cells: distinct names, which of them stand in all rows, how many a row has."""
+    """The labels of all cells: distinct names, their indices row by row, and the counts per row."""
 
     names: list[str]
     codes: npt.NDArray[np.int64]
@@ -433,7 +433,7 @@ def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
     places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
     plain = columns.label_separator if written.is_plain(columns.label_separator) else None
     for row, cell in enumerate(table.columns[columns.labels]):
-        is_text = isinstance(cell, str)  # each text is split once
+        is_text = isinstance(cell, str)  # split each distinct text once
         if is_text and cell in known:
             rows.append(known[cell])
             continue
@@ -476,5 +476,5 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> l
 
 
 def _as_name(name: Any) -> str:
-    """Write a label in a list as text, empty where it is none."""
+    """Convert a label in a list to text, empty if it is none."""
     return "" if is_missing(name) or isinstance(name, (list, dict)) else str(name).strip()

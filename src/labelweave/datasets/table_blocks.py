@@ -1,4 +1,4 @@
-"""Columns of tables that are read in blocks of rows, of which JSON lines may lack some in some rows."""
+"""Columns of tables that are read in blocks of rows; rows of JSON lines may lack some columns."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ROWS_AT_ONCE = 10_000
 def telling_blocks(
     path: PathLike, block_rows: int = _ROWS_AT_ONCE, no_header: bool = False
 ) -> Iterator[RawTable]:  # fmt: skip
-    """Give the blocks of rows that tell which columns there are: of JSON lines all, else the first."""
+    """Yield the blocks of rows that determine the columns: all for JSON lines, else the first."""
     tables = raw_tables(path, block_rows, no_header)
     return tables if table_kind(path) == "json" else islice(tables, 1)
 
 
 def column_names(path: PathLike, no_header: bool = False) -> list[str]:
-    """Name the columns that any row of a table has, as they come."""
+    """Return the names of the columns of all rows of a table, in order of appearance."""
     tables = telling_blocks(path, no_header=no_header)
     return list(dict.fromkeys(name for table in tables for name in table.columns))
 
@@ -32,7 +32,7 @@ def has_column(path: PathLike, name: str, no_header: bool = False) -> bool:
 
 
 def first_block(path: PathLike, columns: TableColumns, block_rows: int) -> RawTable:
-    """Give the first rows of which some have the column that lists labels; else the first ones."""
+    """Return the first block in which some row has the column that lists labels; else the first one."""
     tables = telling_blocks(path, block_rows, columns.no_header)
     first = next(tables)
     if not isinstance(columns.labels, str) or columns.labels in first.columns:
@@ -41,9 +41,9 @@ def first_block(path: PathLike, columns: TableColumns, block_rows: int) -> RawTa
 
 
 def columns_of_blocks(path: PathLike, columns: TableColumns, block_rows: int) -> TableColumns:
-    """Find the columns of labels, and the kinds of others by the block that has most cells of them.
+    """Find the label columns, and the kinds of others from the block with the most cells of each.
 
-    Only as far as they are not given.
+    Specified columns are not changed.
     """
     has_patterns = columns.labels is not None and not isinstance(columns.labels, str)
     if columns.are_resolved and not has_patterns:
@@ -52,9 +52,9 @@ def columns_of_blocks(path: PathLike, columns: TableColumns, block_rows: int) ->
 
 
 def completed_blocks(path: PathLike, columns: TableColumns, block_rows: int) -> Iterator[RawTable]:
-    """Give the rows in blocks; cells of named columns that no row of a block has are missing ones.
+    """Yield the rows in blocks; a named column that is absent from a block has missing cells.
 
-    Raises DataFileError if no row of the table has a column.
+    Raises DataFileError if no row of the table has a named column.
     """
     named, found = {name for _, name in columns.named()}, set[str]()
     for table in raw_tables(path, block_rows, columns.no_header):
@@ -66,7 +66,7 @@ def completed_blocks(path: PathLike, columns: TableColumns, block_rows: int) -> 
 
 
 def completed(table: RawTable, columns: TableColumns) -> RawTable:
-    """Give missing cells to the named columns that some rows of a table lack."""
+    """Add missing cells for the named columns that some rows of a table lack."""
     absent = [name for _, name in columns.named() if name not in table.columns]
     if not absent:
         return table

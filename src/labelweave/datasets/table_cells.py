@@ -17,11 +17,11 @@ from labelweave.foundation.vectors import Refusal
 from labelweave.labels.label_names import as_text
 
 _WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
-_FEWEST_STRANGE = 10  # rows without a value that is known, which are hardly there by chance
+_FEWEST_STRANGE = 10  # rows without a known value, too many to be chance
 
 
 def refuse_no_scale(names: Sequence[str], counts: Any, variances: Any) -> None:
-    """Refuse numeric columns without numbers, and those whose variance overflows."""
+    """Raise an error for numeric columns without numbers, or whose variance overflows."""
     for name, n_numbers, variance in zip(names, counts, variances, strict=True):
         if not n_numbers:
             raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
@@ -47,13 +47,13 @@ def refusal_of(frame: Any, name: str) -> Refusal:
 
 
 def one_hot(cells: list[str], places: Mapping[str, int]) -> sp.csr_array:
-    """Write 1 into the column of each cell's value; other values have none."""
+    """One-hot encode the cells; unknown values have no entry."""
     columns = np.array([places[cell] for cell in cells if cell in places], np.int64)
     return ones_from_counts(columns, [cell in places for cell in cells], len(places))
 
 
 def known_cells(frame: Any, name: str, known: Mapping[str, Any]) -> list[str]:
-    """Give categories as the training rows spell them; warn where none of them is known."""
+    """Return categories as spelled in the training rows; warn if none is known."""
     cells = cells_of(frame, name)
     strange = set(cells) - known.keys()
     others = {text: other for text in strange if (other := _other_spelling(text)) in known}
@@ -65,7 +65,7 @@ def known_cells(frame: Any, name: str, known: Mapping[str, Any]) -> list[str]:
 
 
 def _other_spelling(text: str) -> str:
-    """Write 1 as 1.0 and 1.0 as 1: one gap in a column of integers, and pandas writes all of them so."""
+    """Return 1.0 for 1 and 1 for 1.0: pandas writes integers as floats if one cell is missing."""
     found = _WHOLE_NUMBER.fullmatch(text)
     if found is None:
         return text
@@ -73,7 +73,7 @@ def _other_spelling(text: str) -> str:
 
 
 def cells_of(frame: Any, name: str) -> list[str]:
-    """Give the cells of a column as strings, empty where missing."""
+    """Return the cells of a column as strings, empty where missing."""
     column = frame[name]
     cells: list[Any] = column.to_numpy(object).tolist()
     if set(map(type, cells)) == {str}:

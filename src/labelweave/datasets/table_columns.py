@@ -1,4 +1,4 @@
-"""What the columns of a table are: labels, text, categories, numbers, the rows' names."""
+"""The roles of the columns of a table: labels, text, categories, numbers, row names."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from labelweave.foundation.arguments import ParameterError, ParameterMessage, ch
 from labelweave.foundation.vectors import are_vectors, vector_cells
 
 _MOST_CATEGORIES = 50
-_GLANCE = 1000  # so many cells often say enough
-_MOSTLY_NUMBERS = 9  # cells that are numbers for each that is none
-_FEWEST_ALIKE = 8  # cells, for one of another kind to be told from them
-_FEWEST_ROWS = 20  # of which all have another value, for these to be identifiers
+_GLANCE = 1000  # cells, often enough to decide
+_MOSTLY_NUMBERS = 9  # numeric cells for each non-numeric one
+_FEWEST_ALIKE = 8  # cells needed to identify one of another kind
+_FEWEST_ROWS = 20  # with distinct values in all of them, for a column of identifiers
 _NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
-_ROW_INDEX = re.compile(rf"__index_level_\d+__|{ROW_INDEX}(?:\.\d+)?")  # what pandas writes, and reads again
+_ROW_INDEX = re.compile(rf"__index_level_\d+__|{ROW_INDEX}(?:\.\d+)?")  # as pandas writes and reads it
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
@@ -52,7 +52,7 @@ KINDS = ("text", "categorical", "numeric", "vectors")
 
 
 class ColumnRoles(TypedDict, total=False):
-    """The keywords that say what the columns of a table are; see :class:`TableColumns`."""
+    """The keywords for the roles of columns; see :class:`TableColumns`."""
 
     labels: str | Sequence[str] | None
     label_separator: str | None
@@ -70,33 +70,33 @@ class ColumnRoles(TypedDict, total=False):
 @checked
 @dataclass(frozen=True)
 class TableColumns:
-    """Which columns of a table are what.
+    """The roles of the columns of a table.
 
     Parameters
     ----------
     labels : str, sequence of str or None, default=None
-        One column that lists the labels of a row, or several columns of 0 and 1, one a label, also as a
-        pattern ``"tag_*"`` or a range ``"tag_1..tag_9"``; None where the rows have no labels.
+        One column that lists the labels of a row, or several columns of 0 and 1, one per label, also as a
+        pattern ``"tag_*"`` or a range ``"tag_1..tag_9"``; None if the rows have no labels.
     label_separator : str or None, default=None
-        What stands between the labels where the label column is a string, also in brackets, ``[,]``; by
-        default :func:`read_table` finds it, with a warning, and elsewhere such a string is one label.
+        The separator between the labels if the label column is a string, also with brackets, ``[,]``; by
+        default :func:`read_table` detects it, with a warning, and elsewhere such a string is one label.
     text, categorical, numeric, vectors : str, sequence of str or None, default=None
-        The columns to make features of.  Columns named nowhere are left out, except where all four are None:
-        then every column that is left gets its kind from its cells, and identifiers, with another value in
-        every row, are left out with a warning.
+        The feature columns.  Columns without a role are dropped, unless all four are None: then the kind of
+        every other column is inferred from its cells, and identifiers, with a distinct value in every row,
+        are dropped with a warning.
     drop : str, sequence of str or None, default=None
-        Columns to leave out then.
+        Columns to drop then.
     id : str or None, default=None
         The column that names the rows.
     empty_labels : {"none", "unknown"} or None, default=None
-        What a blank cell says: that the row has no label, or not this one; or that they are unobserved.  None
-        means "none" in one column of labels and "unknown" in columns of one label each.
+        What a blank cell means: that the row has no label, or not this one; or that they are unobserved.
+        None is "none" for one column that lists labels and "unknown" for columns of one label each.
     decimal_marks : mapping of str to {".", ","} or None, default=None
-        What stands before fractions in columns of numbers of a CSV file whose cells semicolons part, where no
-        number of the file shows it, as 1.125 alone does not; by default the comma.
+        The decimal marks of numeric columns in a CSV file with semicolons as delimiters, where no number
+        shows it, as 1.125 alone does not; by default the comma.
     no_header : bool, default=False
-        Whether the first line of a CSV or TSV file is a row, and the columns are called ``"1"``, ``"2"`` and
-        so on; else it names them.
+        Whether the first line of a CSV or TSV file is a row, and the columns are named ``"1"``, ``"2"`` and
+        so on; otherwise it names them.
     """
 
     labels: Any = None
@@ -131,7 +131,7 @@ class TableColumns:
             roles[name] = role
 
     def named(self) -> Iterator[tuple[str, str]]:
-        """Pair every column that is named with its role.
+        """Yield every named column with its role.
 
         Yields
         ------
@@ -144,11 +144,11 @@ class TableColumns:
 
     @property
     def are_resolved(self) -> bool:
-        """Whether the feature columns are given, so that no cell need be looked at."""
+        """Whether the feature columns are specified, so that no cell need be inspected."""
         return any(getattr(self, kind) is not None for kind in KINDS)
 
     def resolved(self, table: RawTable) -> TableColumns:
-        """Check the columns against a table, finding the kinds of columns where none is given.
+        """Check the columns against a table, and infer the kinds of columns if none is specified.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class TableColumns:
         Raises
         ------
         DataFileError
-            If a named column is not there, or nothing is left to learn from.
+            If a named column is absent, or no feature column is left.
         """
         return resolved_in(self, table.path, lambda: [table])
 
@@ -171,7 +171,7 @@ class TableColumns:
 def resolved_in(
     columns: TableColumns, path: PathLike, tables: Callable[[], Iterable[RawTable]]
 ) -> TableColumns:
-    """Do so for a table in blocks of rows; kinds are those of the block that has most cells of a column."""
+    """Resolve columns from blocks of rows; the block with the most cells of a column sets its kind."""
     names = list(dict.fromkeys(name for table in tables() for name in table.columns))
     if not columns.no_header and table_kind(path) in ("csv", "tsv"):
         _warn_of_no_header(first := next(iter(tables())), names)
@@ -185,7 +185,7 @@ def resolved_in(
 
 
 def with_usual_labels(columns: TableColumns, table: RawTable) -> TableColumns:
-    """Take the column where a format has labels, where none is named: fastText's, and ``cats`` of spaCy."""
+    """Set the label column of fastText or spaCy (``cats``) files if none is named."""
     usual = "labels" if table_kind(table.path) == "fasttext" else "cats"
     if columns.labels is not None or usual not in table.columns:
         return columns
@@ -194,9 +194,9 @@ def with_usual_labels(columns: TableColumns, table: RawTable) -> TableColumns:
 
 
 def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
-    """Warn where the first line may be a row: where a name is a number, occurs in its column, or is a text.
+    """Warn if the first line may be a row: a name is a number, occurs in its column, or is a long text.
 
-    It is none where a column of numbers is called by a word, and numbers that rise evenly are names.
+    It is no row if a numeric column is named by a word; evenly increasing numbers are names.
     """
     values, why = [*map(_number_or_none, names)], ""
     steps = {after - before for before, after in pairwise(value for value in values if value is not None)}
@@ -215,14 +215,14 @@ def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
 
 
 def _warn_of_second_header(table: RawTable) -> None:
-    """Warn where the first row is unlike all others wherever these are numbers or come again.
+    """Warn if the first row differs from all others wherever these are numbers or repeat.
 
-    So are units, types, the texts of questions, and the second level of what pandas calls its columns.
+    Such rows hold units, types, question texts, or the second level of pandas column names.
     """
     strange, alike = list[str](), list[str]()
     for name in table.columns:
         first, *others = [*map(text_of, as_list(table.columns.plain(name)[:_GLANCE])), ""]
-        cells = [cell for cell in others[1:] if not says_missing(cell)]  # there may be a third line
+        cells = [cell for cell in others[1:] if not says_missing(cell)]  # there may be a third header line
         are_numbers = all(_number_or_none(cell) is not None for cell in cells[:_MOST_LISTED])
         tells = len(cells) >= _FEWEST_ALIKE and not says_missing(first)
         if tells and are_numbers and _number_or_none(first) is not None:
@@ -236,7 +236,7 @@ def _warn_of_second_header(table: RawTable) -> None:
 
 
 def _kinds_of_others(columns: TableColumns, tables: Iterable[RawTable]) -> dict[str, str]:
-    """Guess the kinds of columns that are named nowhere."""
+    """Infer the kinds of columns without a role."""
     named = {name for _, name in columns.named()}
     kinds, most = dict[str, str](), dict[str, int]()
     for table in tables:
@@ -251,9 +251,9 @@ def _kinds_of_others(columns: TableColumns, tables: Iterable[RawTable]) -> dict[
 
 
 def with_label_columns(columns: TableColumns, names: Iterable[str]) -> TableColumns:
-    """Write out patterns and ranges of label columns that are no columns themselves.
+    """Expand patterns and ranges of label columns, unless a column has that name.
 
-    names: of the columns that there are.
+    names: of the existing columns.
     """
     if columns.labels is None or isinstance(columns.labels, str):
         return columns
@@ -271,9 +271,9 @@ def refuse_absent(columns: TableColumns, names: Collection[str], path: PathLike)
 
 
 def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) -> TableColumns:
-    """Name the feature columns of a table by the kinds of those that were named nowhere.
+    """Set the feature columns of a table by the kinds of the columns without a role.
 
-    Raises DataFileError if nothing is left to learn from.
+    Raises DataFileError if no feature column is left.
     """
     by_kind: dict[str, list[str]] = {kind: [] for kind in (*KINDS, "identifier", "empty", "date")}
     for name, kind in kinds.items():
@@ -296,13 +296,13 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
 
 
 def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
-    """Find the kinds of the columns of a pandas frame, as of a table that is read from a file."""
+    """Infer the kinds of the columns of a pandas frame, as for a table read from a file."""
     kinds = kinds_of_frames([frame], columns)
     return columns if columns.are_resolved else with_kinds(columns, kinds, "X")
 
 
 def kinds_of_frames(frames: Sequence[Any], columns: TableColumns) -> dict[str, str]:
-    """Guess the kinds of columns from all rows of pandas frames, as :func:`columns_of_frame` does of one."""
+    """Infer the kinds of columns from all rows of pandas frames; see :func:`columns_of_frame`."""
     parts = [_cells(frame, columns) for frame in frames]
     cells = {name: [cell for part in parts for cell in part.get(name, ())] for name in parts[0]}
     refuse_absent(columns, cells, "X")
@@ -347,7 +347,7 @@ def refuse_repeated(frame: Any, names: Iterable[Any]) -> None:
 
 
 def listed_columns(absent: str, columns: Iterable[str]) -> str:
-    """List the columns that there are for one that is not, the most similar name first."""
+    """List the existing columns for an absent one, the most similar name first."""
     names = list(map(str, columns))
     close = "".join(f", such as {like!r}" for like in get_close_matches(absent, names, 1))
     more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
@@ -355,7 +355,7 @@ def listed_columns(absent: str, columns: Iterable[str]) -> str:
 
 
 def column_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    """Give the names of one column, of several or None."""
+    """Return the names of one or several columns as a tuple, or None."""
     if names is None:
         return None
     is_list = isinstance(names, Iterable) and getattr(names, "ndim", 1) == 1
@@ -366,7 +366,7 @@ def column_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 def _matching(given: str, places: dict[str, int]) -> list[str]:
-    """Give the columns that a name, a pattern or a range stands for; the name itself if there are none."""
+    """Return the columns that a name, a pattern or a range matches; the name itself if there are none."""
     first, _, last = given.partition("..")
     if given in places:
         return [given]
@@ -377,7 +377,7 @@ def _matching(given: str, places: dict[str, int]) -> list[str]:
 
 
 def kind_of(table: RawTable, name: str) -> str:
-    """Guess the kind of a column: numbers, few values that come again, an identifier, or text."""
+    """Infer the kind of a column: numbers, few repeated values, an identifier, or text."""
     cells = filled(table.columns.plain(name))
     if _ROW_INDEX.fullmatch(name) or not len(cells):
         return "identifier" if _ROW_INDEX.fullmatch(name) else "empty"
@@ -421,14 +421,14 @@ def _warn_of_name(table: RawTable, name: str, values: npt.NDArray[np.float64]) -
 
 
 def _warn_of_numbers(table: RawTable, name: str) -> None:
-    """Warn of a column that is no column of numbers because of few cells, and name the first of them."""
+    """Warn about a column that a few cells keep from being numeric, and name the first of them."""
     for most in (_GLANCE, None):
         values = [*map(_number_or_none, as_list(table.columns.unformatted(name, most)))]
         strange = [row for row, value in enumerate(values) if value is None]
         n_numbers = np.isfinite(np.array(values, np.float64)).sum()
         if n_numbers < _MOSTLY_NUMBERS * len(strange):
             return
-    if not strange:  # numbers and text of numbers, as JSON can have them
+    if not strange:  # numbers and numbers as text, as JSON allows
         return
     found = repr(str(table.columns[name][strange[0]])[:40])
     expected = (
@@ -446,7 +446,7 @@ def _number_or_none(cell: Any) -> float | None:
 
 
 def refuse_nested(table: RawTable, name: str, expected: str, kinds: tuple[type, ...] = _NESTED) -> None:
-    """Refuse a column with a list, an object or bytes in a cell, or other kinds."""
+    """Raise DataFileError if a cell of a column is a list, an object or bytes, or of the given kinds."""
     for row, cell in enumerate(table.columns[name]):
         if isinstance(cell, kinds):
             raise table.error(row, name, f"a {type(cell).__name__}", expected)
@@ -461,9 +461,9 @@ def _numbers_in(cells: Any) -> npt.NDArray[np.float64] | None:
 
 
 def _are_identifiers(name: str, cells: Any, found: npt.NDArray[np.float64] | None, n_rows: int) -> bool:
-    """Say whether every row has a value of its own that looks like a number or code of the row.
+    """Return whether every row has a distinct value that looks like a number or code of the row.
 
-    found: the cells as numbers, where they are.
+    found: the cells as numbers, if they are numeric.
     """
     if n_rows < _FEWEST_ROWS or len(cells) < n_rows:
         return False

@@ -58,13 +58,13 @@ _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _PLAIN_SUFFIXES = ("", ".txt", ".text", ".json", ".data", ".dat", ".lst", ".ft", ".train", ".valid", ".test")
 _FASTTEXT = "__label__"
 _FASTTEXT_LABEL = re.compile(rf"(?<!\S){_FASTTEXT}(\S+)")
-_FEW_LINES = 5  # that tell of a format
+_FEW_LINES = 5  # enough to detect a format
 _ROWS_AT_ONCE = 10_000
-_HEADER_BYTES = 1 << 16  # decoded to see a header
+_HEADER_BYTES = 1 << 16  # decoded to inspect a header
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _FEW_CELLS = 10**7
-_MOST_EMPTY = 100  # times as many cells of a table as those that its rows have
-_MOST_REPEATED = 1000  # times as many cells of a Parquet file as it has bytes
+_MOST_EMPTY = 100  # largest ratio of table cells to cells stored in its rows
+_MOST_REPEATED = 1000  # largest ratio of cells to bytes of a Parquet file
 
 
 Reader = Callable[[PathLike], Iterator[tuple[int, dict[str, Any]]]]
@@ -72,9 +72,9 @@ Reader = Callable[[PathLike], Iterator[tuple[int, dict[str, Any]]]]
 
 @dataclass(frozen=True)
 class RawTable:
-    """Some rows of a table, cells as the file holds them.
+    """Some rows of a table, with cells as in the file.
 
-    line_of: finds the line of a row by its number in the file; None where the file has no lines.
+    line_of: maps the number of a row in the file to its line; None if the file has no lines.
     first_row: the number of the first row, from zero.
     """
 
@@ -93,22 +93,22 @@ class RawTable:
 
 
 def named_kind(path: PathLike) -> str | None:
-    """Say by its name, ``.gz`` passed over, what kind of table a file is; None if the name says nothing."""
+    """Return the kind of a table file by its name, ignoring ``.gz``; None if the name does not show it."""
     name = Path(path).name.lower()
     kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
     return None if kind == "parquet" and name.endswith(".gz") else kind
 
 
 def table_kind(path: PathLike) -> str | None:
-    """Say by its name, or by what is inside where that says nothing, what kind of table a file is."""
+    """Return the kind of a table file by its name, or else by its content."""
     suffix = Path(Path(path).name.lower().removesuffix(".gz")).suffix
-    if suffix == ".arff":  # where it is asked for
+    if suffix == ".arff":  # only on request
         return "arff"
     return named_kind(path) or (_written_kind(path) if suffix in _PLAIN_SUFFIXES else None)
 
 
 def _written_kind(path: PathLike) -> str | None:
-    """Say by its first lines: JSON, fastText's labels, or a delimiter that parts as many cells in two."""
+    """Detect the kind from the first lines: JSON, fastText labels, or a consistent delimiter."""
     few = islice(numbered_lines(path, _HEADER_BYTES), _FEW_LINES)
     lines = [line for _, line in few if line.strip()] or [""]
     if lines[0].lstrip()[:1] in ("{", "["):
@@ -125,14 +125,14 @@ def _written_kind(path: PathLike) -> str | None:
 
 
 def written_as(path: PathLike) -> str:
-    """Say in words what kind of table a file is, and what parts its cells."""
+    """Describe the kind of a table file and its delimiter in words."""
     kind = str(table_kind(path))
     mark = _csv_form(path, kind, False).delimiter if kind in ("csv", "tsv") else ""
     return f"table ({kind}, cells parted by {mark!r})" if mark else f"table ({kind})"
 
 
 def parquet_parts(path: PathLike, megabytes: float) -> list[tuple[int, ...]]:
-    """Divide the row groups of a Parquet file into stretches of so many megabytes, at least a group each."""
+    """Split the row groups of a Parquet file into ranges of about this size, at least one group each."""
     from pyarrow import ArrowException, parquet
 
     require_file(path)
@@ -155,14 +155,14 @@ def parquet_parts(path: PathLike, megabytes: float) -> list[tuple[int, ...]]:
 
 
 def parquet_part(path: PathLike, groups: Sequence[int]) -> RawTable:
-    """Read row groups of a Parquet file, neighbours, as one table."""
+    """Read consecutive row groups of a Parquet file as one table."""
     return next(_parquet_tables(path, None, groups))
 
 
 def raw_tables(path: PathLike, chunk_rows: int | None = None, no_header: bool = False) -> Iterator[RawTable]:
-    """Read a table in chunks of rows, or as one.
+    """Yield a table in chunks of rows, or as one.
 
-    no_header: whether the first line of a CSV or TSV file is a row, and columns are called 1, 2 and so on.
+    no_header: whether the first line of a CSV or TSV file is a row, and columns are named 1, 2 and so on.
     """
     kind = table_kind(path)
     if kind is None:
@@ -211,9 +211,9 @@ def _object_line(path: PathLike, read: Reader, row: int) -> int:
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give the objects of a file, one a line, or of an array, or over several lines each.
+    """Yield the objects of a file: one per line, in an array, or over several lines each.
 
-    They may be those of one array in one object, ``{"data": [...]}``.
+    They may be in an array inside an object, ``{"data": [...]}``.
     """
     first = next((line.strip() for _, line in numbered_lines(path, _HEADER_BYTES) if line.strip()), "")
     rows = _json_objects(path) if first[:1] == "[" or first == "{" else _json_lines(path)
@@ -226,7 +226,7 @@ def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give the objects of a JSON array, or that follow each other, with the lines that they begin at."""
+    """Yield the objects of a JSON array, or consecutive objects, with their first lines."""
     text = "".join(decoded(path, line, block) for line, block in read_blocks(path))
     read, between, at = json.JSONDecoder(object_pairs_hook=distinct_names).raw_decode, r"\s*\[\s*", 0
     line, is_array = 1, text.lstrip()[0] == "["
@@ -259,7 +259,7 @@ def _json_lines(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             row, end = quick(line) if line[0] == "{" else ({}, 0)
-            # each name has a colon, so where there are as many none came twice
+            # each name has a colon, so with equal counts no name is duplicate
             if end != len(line) or line.count(":") != len(row):
                 row = careful(line)
             if "\\u" in line and _SURROGATE.search(line):
@@ -272,7 +272,7 @@ def _json_lines(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def distinct_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a JSON object, refusing a name that occurs twice, of which JSON would keep the last."""
+    """Make a JSON object; raise an error for duplicate names, of which JSON would keep the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
@@ -293,7 +293,7 @@ def json_fault(error: ValueError | RecursionError) -> str:
 
 
 def _fasttext_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read lines of labels and a text: ``__label__sport __label__news a text``."""
+    """Yield lines of labels and a text: ``__label__sport __label__news a text``."""
     for number, line in numbered_lines(path):
         found = [one for words in _FASTTEXT_LABEL.findall(line) for one in words.split(f",{_FASTTEXT}")]
         labels, text = [one.rstrip(",") for one in found], _FASTTEXT_LABEL.sub(" ", line).strip(" \t,")
@@ -304,18 +304,18 @@ def _fasttext_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
 def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bool) -> Iterator[RawTable]:
     form = _csv_form(path, kind, no_header)
     line, written = next(_csv_file(path, form), (1, []))
-    if len(written) == 1:  # blank lines are cells, and those before the header are none
+    if len(written) == 1:  # blank lines are cells, except those before the header
         form = form._replace(skipped=line - 1)
     names = [str(n + 1) for n in range(len(written))] if no_header else [*map(_unescaped, written)]
     header = with_row_index(names)
     _check_header(path, line, [*filter(None, header)])
-    # as spreadsheets write where commas are no delimiters
+    # as spreadsheets write where the comma is the decimal mark
     marks = DecimalMarks(path, "," if form.delimiter == ";" else ".")
     first_row, line_of = 0, partial(_csv_line, path, form)
     batches = _csv_batches(path, form, len(written))
     for columns in _chunks(batches, chunk_rows):
         for row in _rows_like(written, columns) if form.header else ():
-            found = "the names of the columns again"  # as files that were joined to one have
+            found = "the names of the columns again"  # as in concatenated files
             raise DataFileError(path, line_of(first_row + row), found, "rows; leave out such lines")
         cells = named_columns(path, line, header, [*map(_without_escapes, columns)])
         yield RawTable(path, Columns(cells, marks), line_of, first_row)
@@ -323,7 +323,7 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bo
 
 
 def _csv_form(path: PathLike, kind: str, no_header: bool) -> CsvForm:
-    """Find what parts the cells of a file, how many lines only say so, and whether quotes enclose cells."""
+    """Detect the delimiter of a file, the lines that only state it, and whether quotes enclose cells."""
     first = next(numbered_lines(path, _HEADER_BYTES))[1]
     is_tsv = kind == "tsv" and ("\t" in first or not any(one in first for one in DELIMITERS))
     delimiter, skipped = ("\t", 0) if is_tsv else delimiter_of(first)
@@ -331,7 +331,7 @@ def _csv_form(path: PathLike, kind: str, no_header: bool) -> CsvForm:
 
 
 def _csv_file(path: PathLike, form: CsvForm) -> Iterator[CsvRecord]:
-    """Give the records of a file, the header first."""
+    """Yield the records of a file, the header first."""
     lines = numbered_lines(path, _HEADER_BYTES)
     return csv_records(path, islice(lines, form.skipped, None), form, keeps_blank=True)
 
@@ -341,10 +341,10 @@ def _csv_line(path: PathLike, form: CsvForm, row: int) -> int:
 
 
 def _csv_batches(path: PathLike, form: CsvForm, width: int) -> Iterator[list[Any]]:
-    """Give the columns of a file, many rows at a time.
+    """Yield the columns of a file in large batches of rows.
 
-    pyarrow takes it apart; what is unusual, and from what is wrong on, Python's slower reader does, which
-    names lines.
+    pyarrow parses it; unusual files, and everything from an error on, are parsed by Python's slower reader,
+    which names lines.
     """
     usual = is_usual(path, form) and (width > 1 or not _has_blank_lines(path))
     n_given = (yield from usual_batches(path, form, width)) if usual else 0
@@ -357,7 +357,7 @@ def _csv_batches(path: PathLike, form: CsvForm, width: int) -> Iterator[list[Any
 
 
 def _has_blank_lines(path: PathLike) -> bool:
-    """Say whether a file has blank lines; two line ends may also stand in quotes, or around blocks."""
+    """Return whether a file may have blank lines; two line ends may also be in quotes, or around blocks."""
     return any(re.search(rb"^\r?\n", block, re.MULTILINE) for _, block in read_blocks(path))
 
 
@@ -370,7 +370,7 @@ def _of_width(path: PathLike, records: Iterator[CsvRecord], width: int) -> Itera
 
 
 def _chunks(batches: Iterator[list[Any]], n_rows: int | None) -> Iterator[list[Any]]:
-    """Give the columns of so many rows at a time, the last time those that are left; all at once if None."""
+    """Yield the columns of so many rows at a time, fewer in the last chunk; all at once if None."""
     held, n_held = list[list[Any]](), 0
     for batch in batches:
         while n_rows is not None and n_held + len(batch[0]) >= n_rows:
@@ -385,7 +385,7 @@ def _chunks(batches: Iterator[list[Any]], n_rows: int | None) -> Iterator[list[A
 
 
 def _rows_like(written: list[str], columns: list[Any]) -> Iterator[int]:
-    """Give the rows that are the header, unless it has only one cell."""
+    """Yield the rows that equal the header, unless it has only one cell."""
     first = columns[0]
     if isinstance(first, list):
         rows = [row for row, cell in enumerate(first) if cell == written[0]]
@@ -398,7 +398,7 @@ def _rows_like(written: list[str], columns: list[Any]) -> Iterator[int]:
 
 
 def _without_escapes(column: Any) -> Any:
-    """Take the apostrophes of :func:`escaped` off a column."""
+    """Remove the apostrophes of :func:`escaped` from a column."""
     if not isinstance(column, list):
         from pyarrow import compute
 
@@ -420,7 +420,7 @@ def _check_header(path: PathLike, line: int | None, header: list[str]) -> None:
 
 
 def escaped(cell: str) -> str:
-    """Put an apostrophe before what a spreadsheet would take for a formula; numbers stay as they are."""
+    """Prefix an apostrophe to what a spreadsheet would read as a formula; numbers are unchanged."""
     if not cell.lstrip("'").startswith(_FORMULA_SIGNS):
         return cell
     try:
@@ -471,13 +471,13 @@ def _damaged(path: PathLike, error: Exception) -> DataFileError:
 
 
 def _parquet_column(column: Any) -> Any:
-    """Give a column as an array of its values where it is plain, else as a list; damage raises here."""
+    """Return a column as an array if it is plain, else as a list; damaged files raise here."""
     from pyarrow import ArrowInvalid, chunked_array, large_string, types
 
     column.validate(full=True)
     values = column.dictionary_decode() if types.is_dictionary(column.type) else column
     if types.is_binary(values.type) or types.is_large_binary(values.type):
-        with suppress(ArrowInvalid):  # text, as some programs write it; others are bytes, to be left out
+        with suppress(ArrowInvalid):  # some programs write text as bytes; real bytes are dropped
             values = values.cast(large_string())
     is_array = is_plain(values) or is_text_lists(values) or are_number_lists(values)
     return chunked_array([values]) if is_array else values.to_pylist()

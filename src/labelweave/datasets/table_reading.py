@@ -1,6 +1,6 @@
-"""Tables as features: made of all cells at once, or of a block of rows at a time.
+"""Features from tables, from all cells at once or from one block of rows at a time.
 
-In blocks a file is read twice, for words and label names and then for features.  What is held is the features
+In blocks a file is read twice, first for words and label names, then for features.  Memory holds the features
 and labels of all rows, and the cells of one block.
 """
 
@@ -50,7 +50,7 @@ def read_table(
 ) -> LabeledData:
     """Read a table and turn its columns into features.
 
-    Name the columns of a table to train on; for later ones give its ``vectorizer`` and ``label_names``.
+    Name the columns of a training table; for later tables pass its ``vectorizer`` and ``label_names``.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ def read_table(
         A fitted one transforms; an unfitted one is fitted; None makes one for
         the text, categorical, numeric and vectors columns.
     label_names : sequence of str or None, default=None
-        The labels there are; by default those of the file, sorted.
+        The known labels; by default those of the file, sorted.
     unknown_labels : {"error", "ignore", "add"}, default="error"
-        What to do with a label that is not among them: refuse it, pass over it, or take it for a further one.
+        What to do with a label that is not among them: raise an error, ignore it, or add it.
     block_rows : int or None, default=None
-        None holds all cells while the features are made.  A number reads the file twice, so many rows at a
-        time, and finds the kinds of columns, where none is named, in the first of them; of JSON lines, where
-        a column may come later, in those that have most cells of it.
+        None keeps all cells in memory.  A number reads the file twice, so many rows at a time, and infers the
+        kinds of columns, if none is named, from the first block; for JSON lines, where a column may appear
+        later, from the block with the most cells of it.
     **roles
         ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``,
         ``vectors``, ``drop``, ``id``, ``decimal_marks`` and ``no_header``, as in :class:`TableColumns`.
@@ -81,7 +81,7 @@ def read_table(
     DataFileError
         If the file is malformed, naming line, row and column.
     ValueError
-        If a number of rows is none.
+        If ``block_rows`` is not a positive number.
     """
     if block_rows is not None and block_rows < 1:
         raise ValueError(f"block_rows is {block_rows}; it is a positive number of rows.")
@@ -117,7 +117,7 @@ def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableCol
 def table_features(
     table: RawTable, columns: TableColumns, vectorizer: TableVectorizer | None, known: Known = (None, "error")
 ) -> LabeledData:
-    """Turn the columns of a table that was read into features; see :func:`read_table`."""
+    """Convert the columns of a raw table to features; see :func:`read_table`."""
     return _features(lambda: [table], columns, vectorizer, known, lambda number, rows: None)
 
 
@@ -125,10 +125,10 @@ def features_in_blocks(
     path: PathLike, columns: TableColumns, vectorizer: TableVectorizer | None, known: Known, block_rows: int,
     on_rows: OnRows = lambda number, rows: None,
 ) -> LabeledData:  # fmt: skip
-    """Turn a table into features, a block of rows at a time.
+    """Convert a table to features, one block of rows at a time.
 
-    columns: with all feature columns named.
-    on_rows: called after every block with the number of the pass, from 1, and of the rows read in it.
+    columns: all feature columns must be named.
+    on_rows: called after every block with the number of the pass, from 1, and the rows read in it.
     """
     return _features(lambda: completed_blocks(path, columns, block_rows), columns, vectorizer, known, on_rows)
 
@@ -142,7 +142,7 @@ def _features(
     label_names, unknown_labels = known
     is_new, finds_names = not vectorizer.is_fitted, label_names is None and isinstance(columns.labels, str)
     found, codings = set[str](), set[str]()
-    first = replace(columns, labels=None) if finds_names else columns  # wrong labels are said before features
+    first = replace(columns, labels=None) if finds_names else columns  # report wrong labels before features
 
     def frames() -> Iterator[Any]:
         for table in tables():
@@ -180,7 +180,7 @@ def _features(
 
 
 def _stacked(parts: list[Any]) -> Any:
-    """Put blocks of rows below each other, and let go of them."""
+    """Stack blocks of rows vertically, and release them."""
     if len(parts) == 1:
         return parts[0]
     if not sp.issparse(parts[0]):

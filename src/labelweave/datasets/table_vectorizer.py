@@ -1,6 +1,6 @@
-"""Turn the columns of a table into one matrix of features, sparse unless all are vectors and numbers.
+"""Convert the columns of a table to one feature matrix, sparse unless all are vectors and numbers.
 
-scikit-learn does each; the fitted state is plain data and arrays, as a model file without pickle needs it.
+scikit-learn converts each; the fitted state is plain data and arrays, for model files without pickle.
 """
 
 from __future__ import annotations
@@ -101,29 +101,29 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
     Parameters
     ----------
     text : str, sequence of str or None, default=None
-        Columns that become tf-idf weights, one scikit-learn ``TfidfVectorizer`` each.
+        Columns converted to tf-idf weights, by one scikit-learn ``TfidfVectorizer`` each.
     categorical : str, sequence of str or None, default=None
-        Columns that become one 0/1 feature a value seen in training; other values give zeros, with a warning
-        where ten rows or more have no others.  ``1`` and ``1.0`` are one value unless training had both.
+        Columns converted to one 0/1 feature per value seen in training; other values are zeros, with a
+        warning if ten rows or more have no others.  ``1`` and ``1.0`` are one value unless training had both.
     numeric : str, sequence of str or None, default=None
-        Columns brought to mean 0 and variance 1 of the training rows.
+        Columns standardized to mean 0 and variance 1 over the training rows.
     vectors : str, sequence of str or None, default=None
-        Columns of lists or arrays of numbers, all of one length, whose numbers are features as they are.
+        Columns of lists or arrays of numbers, all of one length, used as features without change.
     min_df : int or float, default=1
-        In how many rows (int) or what share of them (float) a word must occur.
+        The minimum number (int) or share (float) of rows in which a word must occur.
     ngram_range : (int, int), default=(1, 1)
-        The shortest and the longest run of words that makes a feature.
+        The shortest and the longest n-gram of words that is a feature.
     sublinear_tf : bool, default=False
         Whether to weigh counts by ``1 + log(count)``.
     missing_numeric : {"error", "mean"}, default="error"
-        What to do with a missing number, also in a vector, and a missing vector: refuse it, or put the
-        training mean.
+        What to do with a missing number, also in a vector, and a missing vector: raise an error, or impute
+        the training mean.
     encoder : callable, "static" or None, default=None
-        What gives a list of texts as an array (n, k), such as ``encode`` of sentence-transformers: the text
-        columns become vectors too, brought to length 1.  "static" is the mean of fixed vectors of tokens that
-        the package wordllama carries (``labelweave[text]``).  Model files keep its name and a digest.
+        Encodes a list of texts as an array (n, k), such as ``encode`` of sentence-transformers: text columns
+        become embeddings too, normalized to length 1.  "static" is the mean of the static token embeddings of
+        the package wordllama (``labelweave[text]``).  Model files store its name and a digest.
     encoder_weight : float, default=1.0
-        How much a vector counts against the words of its text; 0 leaves words.  Both of a text together have
+        The weight of an embedding relative to the words of its text; 0 uses only words.  Both together have
         length 1.
 
     Attributes
@@ -139,8 +139,8 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
     encoder_ : KnownEncoder or None
         The ``name`` and ``digest`` of the encoder, and the ``size`` of its vectors; None where none is used.
     decimal_marks_ : dict of str to {".", ","}
-        What stood before fractions in numeric columns of a CSV file whose cells semicolons part;
-        :func:`read_table` keeps it here, and reads later files so.
+        The decimal marks of numeric columns in a CSV file with semicolons as delimiters; :func:`read_table`
+        stores them here and applies them to later files.
     """
 
     @checked
@@ -179,13 +179,13 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns that features are made of."""
+        """The columns used for features."""
         return (*self.text, *self.categorical, *self.numeric, *self.vectors)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; see :meth:`sklearn.base.BaseEstimator.set_params`."""
         super().set_params(**params)
-        type(self)(**self.get_params(deep=False))  # which refuses what cannot be
+        type(self)(**self.get_params(deep=False))  # raises for invalid values
         self._name_columns(self.text, self.categorical, self.numeric, self.vectors)
         return self
 
@@ -200,7 +200,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         return hasattr(self, "means_")
 
     def fit(self, frame: Any, y: Any = None) -> Self:
-        """Learn words, categories, means, scales and lengths of vectors.
+        """Learn words, categories, means, scales and vector lengths.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         return self.fit_blocks([frame])
 
     def fit_blocks(self, frames: Iterable[Any]) -> Self:
-        """Learn as :meth:`fit` does from rows that come in blocks, of which one at a time is held.
+        """Fit as :meth:`fit` does, from blocks of rows, with one block in memory at a time.
 
         Parameters
         ----------
@@ -249,14 +249,14 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
             blocks = [block + more for block, more in zip(blocks, self._blocks(frame), strict=True)]
         table = np.concatenate(numbers)
         with np.errstate(over="ignore", invalid="ignore"):
-            scaler = StandardScaler().fit(table) if self.numeric else None  # it passes over NaN
+            scaler = StandardScaler().fit(table) if self.numeric else None  # it ignores NaN
         if scaler is not None:
             refuse_no_scale(self.numeric, (~np.isnan(table)).sum(axis=0), scaler.var_)
         means, scales = (np.zeros(0), np.ones(0)) if scaler is None else (scaler.mean_, scaler.scale_)
         return self._keep(words, values, n_rows, means, scales, blocks)
 
     def _nothing_seen(self) -> tuple[list[Counter[str]], list[set[str]], int]:
-        """Begin to count: in how many rows each word of a text column is, values of categories, rows."""
+        """Return empty counts: rows per word of each text column, values of categories, rows."""
         return [Counter() for _ in self.text], [set() for _ in self.categorical], 0
 
     def _see(self, frame: Any, words: list[Counter[str]], values: list[set[str]]) -> None:
@@ -268,16 +268,16 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
             seen.update(cells_of(frame, name))
 
     def _blocks(self, frame: Any) -> list[DenseBlock]:
-        """Add up the vectors of some rows."""
+        """Sum the vectors of some rows."""
         return [DenseBlock.of(name, self._vectors(frame, name)) for name in self.vectors]
 
     def _keep(
         self, words: list[Counter[str]], values: list[set[str]], n_rows: int, means: Any, scales: Any,
         blocks: list[DenseBlock],
     ) -> Self:  # fmt: skip
-        """Be fitted to the rows that were counted.
+        """Set the fitted attributes from the counted rows.
 
-        Raises ParameterError if a text column has no word that is frequent enough.
+        Raises ParameterError if a text column has no sufficiently frequent word.
         """
         self.text_vectorizers_ = [
             self._fitted_text(name, counts, n_rows) for name, counts in zip(self.text, words, strict=True)
@@ -295,7 +295,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         return self
 
     def transform(self, frame: Any) -> sp.csr_array | Array:
-        """Make features.
+        """Transform rows to features.
 
         Parameters
         ----------
@@ -305,8 +305,8 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         Returns
         -------
         csr_array of float64 or ndarray, shape (n, d)
-            The features: text, then categories, numbers, vectors.  Without text and categories vectors make
-            them dense, in float32 where all of them are.
+            The features: text, then categories, numbers, vectors.  Without text and categories, vectors make
+            them dense, in float32 if all vectors are.
 
         Raises
         ------
@@ -331,7 +331,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         return found if self.encoder_ is None else self.text_parts.weighed(found, self.encoder_weight)
 
     def _encoded(self, frame: Any) -> list[sp.csr_array]:
-        """Encode the texts of text columns, if there is an encoder; refuse another than the fit had."""
+        """Encode the text columns, if there is an encoder; raise an error if it is not that of the fit."""
         if self.encoder_ is None:
             return []
         if self._agreed is None or self._agreed is not self.encoder:
@@ -342,21 +342,21 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
 
     @property
     def text_parts(self) -> TextParts:
-        """Which features are words and which vectors, where there is an encoder."""
+        """Return which features are words and which are embeddings, if there is an encoder."""
         n_words = [len(words.vocabulary) for words in self.text_vectorizers_]
         others: tuple[Sized, ...] = (*self.categories_, self.numeric, *self.vector_blocks_)
         n_others = sum(len(part) for part in others)
         return TextParts.of(n_words, n_others, 0 if self.encoder_ is None else self.encoder_.size)
 
     def _weigh(self, X: sp.csr_array, weight: float) -> sp.csr_array:
-        """Take another weight of the encoder, also in features (n, d) that were made; 0 does without it."""
+        """Change the weight of the encoder, also in existing features (n, d); 0 disables it."""
         found = self.text_parts.weighed(X, weight / self.encoder_weight)
         self.encoder_weight = weight
         self.encoder_ = self.encoder_ if weight > 0 else None
         return found
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Name the features.
+        """Return the names of the features.
 
         Parameters
         ----------
@@ -366,8 +366,8 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         Returns
         -------
         ndarray of str, shape (d,)
-            ``column:word``, ``column=value``, ``column`` for a number, ``column[place]`` in a vector,
-            also in one that the encoder gives of a text.
+            ``column:word``, ``column=value``, ``column`` for a number, ``column[place]`` in a vector, also in
+            the embedding of a text.
         """
         check_is_fitted(self)
         texts = zip(self.text, self.text_vectorizers_, strict=True)
@@ -378,15 +378,15 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         names += [name for block in self.vector_blocks_ for name in block.feature_names]
         places = range(0 if self.encoder_ is None else self.encoder_.size)
         names += [f"{name}[{place}]" for name in self.text for place in places]
-        return np.array(names, dtype=object)  # of which none is as wide as the longest
+        return np.array(names, dtype=object)  # objects, not all as wide as the longest
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         check_is_fitted(self)
         return {
             **{name: list(getattr(self, name)) for name in (*KINDS, "ngram_range")},
             **{name: getattr(self, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
-            # the header of a file has no room for a million of them as a list
+            # a list of a million would not fit into the header of a file
             "words": [
                 np.frombuffer(
                     "".join(f"{word}\n" for word in words.get_feature_names_out()).encode(), np.uint8
@@ -405,7 +405,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        """Restore the object; see :meth:`labelweave.model_files.Storable.from_state`."""
         made = cls(**{name: state[name] for name in inspect.signature(cls).parameters if name in state})
         means = zip(made.vectors, state.get("vector_means", ()), strict=True)
         made.vector_blocks_ = [DenseBlock(name, np.ones(found.shape), found) for name, found in means]
@@ -429,14 +429,14 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         )
 
     def _fitted_text(self, name: str, counts: Counter[str], n_rows: int) -> TfidfVectorizer:
-        """Make the vectorizer of words from the numbers of rows that have each."""
+        """Make the vectorizer of words from their document frequencies."""
         least = self.min_df if not isinstance(self.min_df, float) else self.min_df * n_rows
         words = sorted(word for word, count in counts.items() if count >= least)
         if not words:
             why = f"no word is in {self.min_df!r} rows or more (`min_df`)" if counts else _NO_WORDS
             raise ParameterError(f"The text column {name!r} cannot be used: {why}.")
         made = self._text_vectorizer(words)
-        # smoothed as scikit-learn does it, in the same order of operations
+        # smoothed as in scikit-learn, in the same order of operations
         made.idf_ = np.log((n_rows + 1) / (np.array([counts[word] for word in words], float) + 1)) + 1
         return made
 
@@ -467,13 +467,13 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         return numbers
 
     def _vectors(self, frame: Any, name: str, length: int | None = None) -> Array:
-        """Read a column of vectors (n, k), of a length that is known if one is given."""
+        """Read a column of vectors (n, k), and check their length if it is known."""
         vectors = stacked(frame[name], refusal_of(frame, name), length)
         self._refuse_missing(frame, vectors, [name] * vectors.shape[1])
         return vectors
 
     def _refuse_missing(self, frame: Any, numbers: Array, names: Sequence[str]) -> None:
-        """Refuse missing numbers (n, k) of columns, unless means are put in their places."""
+        """Raise an error for missing numbers (n, k) of columns, unless means are imputed."""
         missing = np.isnan(numbers)
         if self.missing_numeric == "error" and missing.any():
             row, column = np.argwhere(missing)[0]

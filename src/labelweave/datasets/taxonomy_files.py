@@ -1,10 +1,10 @@
 """Files of taxonomies: tables of parents and children, paths, nested JSON, ontologies (OBO) and thesauri.
 
 OBO is the format of the Gene Ontology (https://owlcollab.github.io/oboformat/doc/GO.format.obo-1_4.html);
-of its terms those are read that are not obsolete, with the relations that are asked for.  Alternative
-identifiers, and obsolete ones that a term replaces, are further names of terms.  Thesauri are RDF:
-concepts of SKOS (https://www.w3.org/TR/skos-reference/) and classes of RDF Schema, under broader ones; rdflib
-reads Turtle, N-Triples and RDF/XML.
+the terms that are not obsolete are read, with the requested relations.  Alternative identifiers, and obsolete
+ones that a term replaces, are aliases of terms.  Thesauri are RDF: concepts of SKOS
+(https://www.w3.org/TR/skos-reference/) and classes of RDF Schema, under broader ones; rdflib reads Turtle,
+N-Triples and RDF/XML.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from labelweave.datasets.table_files import distinct_names, json_fault
 from labelweave.foundation.arguments import checked
 from labelweave.labels import Taxonomy
 
-_LONGEST_CHAIN = 20  # of names that replace each other
+_LONGEST_CHAIN = 20  # of replaced names
 _TAB_SUFFIXES = (".tsv", ".tab")
 _SEPARATOR = "/"
 _WANTED = "a parent and a child, or on every line a path such as a/b/c"
@@ -49,20 +49,19 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     Parameters
     ----------
     path : path-like
-        The file, ``.gz`` or not.  By its name an ontology (``.obo``), whose terms are called by their
-        identifiers; a thesaurus in RDF (``.ttl``, ``.nt``, ``.rdf``; needs rdflib), whose concepts are called
-        by the end of their address; nested objects and lists (``.json``); else, between commas, semicolons or
-        tabs, lines of parent and child, which may be any columns where the first line names them ``parent``
-        and ``child``, then with no parent for a root, or one path a line, such as ``a/b/c``, by which nodes
-        are named.
+        The file, ``.gz`` or not.  Its suffix determines the format: an ontology (``.obo``), with identifiers
+        as names; a thesaurus in RDF (``.ttl``, ``.nt``, ``.rdf``; needs rdflib), with the ends of the URIs as
+        names; nested objects and lists (``.json``); else lines of parent and child, separated by commas,
+        semicolons or tabs, in any columns if the first line names them ``parent`` and ``child``, then with an
+        empty parent for a root; or one path per line, such as ``a/b/c``, which names the nodes.
     relations : sequence of str, default=("is_a",)
         Which relations of an ontology lead from child to parent, such as "is_a" and "part_of".
 
     Returns
     -------
     Taxonomy
-        The taxonomy.  Its ``aliases`` are further names that labels may have: whole addresses and notations
-        of concepts, alternative identifiers of terms, and obsolete ones that a term replaces.
+        The taxonomy.  Its ``aliases`` are further names that labels may have: full URIs and notations of
+        concepts, alternative identifiers of terms, and obsolete ones that a term replaces.
 
     Raises
     ------
@@ -114,14 +113,14 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
 
 
 def suffix_of(path: PathLike) -> str:
-    """Give the end of a file's name, without that of an archive."""
+    """Return the suffix of a file, without that of compression."""
     return Path(str(path).lower().removesuffix(".gz")).suffix
 
 
 def lines_of_cells(path: PathLike, delimiters: str = ",") -> Iterator[Line]:
-    """Give the cells of every record that is not empty, with the line that it begins at.
+    """Yield the cells of every non-empty record, with its first line.
 
-    delimiters: of which the first in the first line parts the cells, else a comma; tabs by the file's name.
+    delimiters: the first of these in the first line is the delimiter, else a comma; tabs by the file's name.
     """
     lines = numbered_lines(path)
     first = next(lines)
@@ -159,7 +158,7 @@ def _json(path: PathLike) -> Any:
 
 
 def _terms(path: PathLike, relations: frozenset[str]) -> tuple[list[str], list[Edge], dict[str, str]]:
-    """Read the terms of an ontology that are not obsolete, the edges above them, and other names of terms."""
+    """Read the terms of an ontology that are not obsolete, the edges to their parents, and the aliases."""
     found: dict[str, list[str] | None] = {}
     aliases, kinds = dict[str, str](), {"is_a"}
     for line, tags in _stanzas(path):
@@ -186,16 +185,16 @@ def _terms(path: PathLike, relations: frozenset[str]) -> tuple[list[str], list[E
 
 
 def _followed(name: str, aliases: Mapping[str, str]) -> str:
-    """Go from a name that is replaced to the last one that replaces it."""
+    """Follow a replaced name to its final replacement."""
     for _ in range(_LONGEST_CHAIN):
         name = aliases.get(name, name)
     return name
 
 
 def _stanzas(path: PathLike) -> Iterator[tuple[int, list[Edge]]]:
-    """Give for every term its line, and its tags with the first word of their values.
+    """Yield the line of every term, and its tags with the first word of their values.
 
-    ``relationship: part_of X`` is given as the tag part_of of the value X.
+    ``relationship: part_of X`` is returned as the tag part_of with the value X.
     """
     start, tags = 0, list[Edge]()
     for line, read in numbered_lines(path):
@@ -219,10 +218,10 @@ def _stanzas(path: PathLike) -> Iterator[tuple[int, list[Edge]]]:
 
 
 def thesaurus_terms(path: PathLike, suffix: str) -> tuple[list[str], list[Edge], dict[str, str]]:
-    """Read the concepts of a thesaurus, the pairs of a broader one and one below it, and other names.
+    """Read the concepts of a thesaurus, the (broader, narrower) pairs, and the aliases.
 
-    Concepts are called by the end of their address, after the last # or /, where that is distinct in the
-    file, else by the whole.  Those that others replace are names of these.
+    The name of a concept is the end of its URI, after the last # or /, if that is unique in the file, else
+    the full URI.  Replaced concepts are aliases of their replacements.
     Raises DataFileError if the file is malformed or has no concept.
     """
     graph = _graph(path, FORMATS[suffix])
@@ -232,7 +231,7 @@ def thesaurus_terms(path: PathLike, suffix: str) -> tuple[list[str], list[Edge],
         return [pair for name in names for pair in graph.subject_objects(URIRef(name))]
 
     edges = {(up, below) for below, up in pairs(_UP)} | set(pairs(_DOWN))
-    edges = {edge for edge in edges if all(isinstance(end, URIRef) for end in edge)}  # no unnamed classes
+    edges = {edge for edge in edges if all(isinstance(end, URIRef) for end in edge)}  # no anonymous classes
     found = {node for name in _KINDS for node in graph.subjects(RDF.type, URIRef(name))}
     found = {node for node in found if isinstance(node, URIRef)} | {node for edge in edges for node in edge}
     if not found:
@@ -257,10 +256,10 @@ def _graph(path: PathLike, format: str) -> Any:
     text = "\n".join(line for _, line in numbered_lines(path))
     log = logging.getLogger("rdflib.term")
     level = log.level
-    log.setLevel(logging.ERROR)  # it warns of literals, none of which is used
+    log.setLevel(logging.ERROR)  # it warns about literals, which are not used
     try:
         return rdflib.Graph().parse(data=text, format=format, publicID="http://labelweave.invalid/")
-    except Exception as error:  # a parser a format, each with errors of its own
+    except Exception as error:  # each format's parser has its own errors
         words = " ".join(str(error).split())[:200] or type(error).__name__
         raise DataFileError(path, None, f"no RDF ({words})", f"{format} as its name says") from None
     finally:

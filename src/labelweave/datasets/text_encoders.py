@@ -1,4 +1,4 @@
-"""Vectors that an encoder gives of texts, beside their words; what is kept of an encoder without its code."""
+"""Embeddings of texts by an encoder, in addition to words; what is stored of an encoder without its code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from labelweave.model_files.schema import TEXT, Maybe, Numbers, Record, count
 Encoder = Callable[[list[str]], npt.ArrayLike] | Literal["static"]
 
 _PROBES = ["a red rose", "How do I install the driver?", "Die Katze schläft.", "12.5 % of 3,000"]
-_DIRECTIONS = 4  # along which vectors of probes are looked at
+_DIRECTIONS = 4  # along which the embeddings of probes are compared
 LARGEST_WEIGHT, _LARGEST_SIZE = 1e6, 2**16
 KNOWN_ENCODER = Record(
     {
@@ -32,11 +32,11 @@ KNOWN_ENCODER = Record(
 )
 """What a model file may hold of a :class:`KnownEncoder`."""
 
-_NEAR = 0.02  # as far as their places differ between machines, of vectors of length 1
+_NEAR = 0.02  # tolerance for differences between machines, of vectors of length 1
 
 
 def refuse_encoder(encoder: Any, weight: float, *, has_text: bool) -> None:
-    """Refuse what is no encoder, one without texts, and a weight out of range."""
+    """Raise an error for an invalid encoder, one without text columns, or a weight out of range."""
     if not 0 <= weight <= LARGEST_WEIGHT:
         raise ValueError(f"encoder_weight is {weight!r}; it is 0 or more, up to {LARGEST_WEIGHT:g}.")
     if encoder is None:
@@ -51,7 +51,7 @@ def refuse_encoder(encoder: Any, weight: float, *, has_text: bool) -> None:
 def encoded(encoder: Encoder, texts: list[str], size: int | None = None) -> Floats:
     """Encode texts as rows of length 1, shape (n, k); a row of zeros stays.
 
-    size: k, where it is known.  Raises ValueError if the encoder gives anything but n finite rows.
+    size: k, if known.  Raises ValueError unless the encoder returns n finite rows.
     """
     if not texts:
         return np.zeros((0, size or 0))
@@ -75,11 +75,11 @@ def encoded(encoder: Encoder, texts: list[str], size: int | None = None) -> Floa
 
 @dataclass(frozen=True)
 class KnownEncoder:
-    """What a fit keeps of an encoder: none of its code.
+    """What a fit stores of an encoder, without its code.
 
-    name: "static", or where the callable is from.
-    size: how many numbers it gives for a text.
-    digest: of the file of static vectors; of a callable where its vectors of some texts lie, shape (p, q).
+    name: "static", or the origin of the callable.
+    size: the dimension of its embeddings.
+    digest: of the file of static vectors; of a callable, projected embeddings of some texts, shape (p, q).
     """
 
     name: str
@@ -88,7 +88,7 @@ class KnownEncoder:
 
     @classmethod
     def of(cls, encoder: Encoder) -> Self:
-        """Encode some texts, and look at what comes."""
+        """Encode some probe texts, and record the result."""
         vectors = encoded(encoder, _PROBES)
         size = vectors.shape[1]
         if isinstance(encoder, str):
@@ -98,7 +98,7 @@ class KnownEncoder:
         return cls(f"{source.__module__}.{source.__qualname__}", size, vectors @ directions)
 
     def refuse_another(self, encoder: Encoder | None) -> None:
-        """Refuse to go on without the encoder, or with one that gives other vectors."""
+        """Raise an error if the encoder is missing or returns other embeddings."""
         if encoder is None:
             said = f"it was fitted with the encoder {self.name}, which no model file holds"
             raise ValueError(f"The model needs its encoder again: {said}; give set_params(encoder=...).")
@@ -116,10 +116,10 @@ class KnownEncoder:
 
 @dataclass(frozen=True)
 class TextParts:
-    """Which features are of which text column: words first, and behind all others vectors.
+    """Which features belong to which text column: words first, embeddings after all other features.
 
-    columns (d,): the number of each feature's text column, from 1 on; 0 for others.
-    first: the first feature of a vector.
+    columns (d,): the number of each feature's text column, from 1; 0 for others.
+    first: the index of the first embedding feature.
     """
 
     columns: Array
@@ -127,25 +127,25 @@ class TextParts:
 
     @classmethod
     def of(cls, n_words: Sequence[int], n_others: int, size: int) -> Self:
-        """Lay out features of text columns of so many words, others, and vectors of one size."""
+        """Lay out the features: words per text column, others, and embeddings of one size."""
         numbers = np.arange(1, len(n_words) + 1)
         parts = [np.repeat(numbers, n_words), np.zeros(n_others, np.int64), np.repeat(numbers, size)]
         return cls(np.concatenate(parts), int(sum(n_words)) + n_others)
 
     def weighed(self, X: sp.csr_array, weight: float) -> sp.csr_array:
-        """Weigh vectors against words, and bring both of a column together to length 1; 0 leaves words."""
+        """Weight embeddings relative to words, and normalize both together; 0 keeps only words."""
         wide = int(self.columns.max()) + 1
         cells = np.repeat(np.arange(X.shape[0]) * wide, np.diff(X.indptr)) + self.columns[X.indices]
         data = X.data * np.where(X.indices >= self.first, weight, 1.0)
         lengths = np.sqrt(np.bincount(cells, np.square(data), X.shape[0] * wide))
-        lengths[::wide] = 1.0  # of no text column
+        lengths[::wide] = 1.0  # features of no text column
         data /= np.where(lengths > 0, lengths, 1.0)[cells]
         found = sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
         return found if weight > 0 else found[:, : self.first]
 
 
 class KeepsEncoder:
-    """What estimators with an encoder inherit from: their clones have the same one, which is not copied."""
+    """Mixin for estimators with an encoder: their clones share it without a copy."""
 
     encoder: Any
 

@@ -12,10 +12,10 @@ from labelweave.foundation.array_types import Array, Floats
 
 @dataclass(frozen=True)
 class DenseBlock:
-    """Dense features of one name, and their means over training rows, which stand for missing numbers.
+    """Dense features of one name, and their means over training rows, which are imputed for missing numbers.
 
-    Blocks of some rows each add up.  k is 0 before there were vectors.
-    Shapes: counts (k,), of numbers that are there; sums (k,).
+    Blocks of disjoint rows can be added.  k is 0 before the first vectors.
+    Shapes: counts (k,), of observed numbers; sums (k,).
     """
 
     name: str
@@ -24,7 +24,7 @@ class DenseBlock:
 
     @classmethod
     def of(cls, name: str, vectors: Array) -> Self:
-        """Add up the vectors (n, k) of some rows, NaN where missing."""
+        """Sum the vectors (n, k) of some rows, NaN where missing."""
         counts = np.count_nonzero(~np.isnan(vectors), axis=0)
         return cls(name, counts, np.nansum(vectors, axis=0, dtype=np.float64))
 
@@ -42,7 +42,7 @@ class DenseBlock:
         return type(self)(self.name, self.counts + other.counts, self.sums + other.sums)
 
     def refuse_gaps(self) -> None:
-        """Refuse a block of no vectors, or in which a number is in no row."""
+        """Raise an error if there are no vectors, or a component is missing in all rows."""
         if not len(self) or not self.counts.all():
             what = f"no number at place {np.argmin(self.counts)}" if len(self) else "no vector"
             raise ValueError(f"The vectors column {self.name!r} has {what} in any row; leave it out.")
@@ -56,7 +56,7 @@ class DenseBlock:
         return [f"{self.name}[{place}]" for place in range(len(self))]
 
     def filled(self, vectors: Array) -> Array:
-        """Put means where numbers are missing, in vectors (n, k)."""
+        """Impute means for missing numbers in vectors (n, k)."""
         is_missing = np.isnan(vectors)
         return (
             np.where(is_missing, self.means.astype(vectors.dtype), vectors) if is_missing.any() else vectors

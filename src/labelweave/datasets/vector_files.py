@@ -1,7 +1,7 @@
-"""Files of vectors, one a row: ``.npy``, ``.npz``, SciPy's sparse ``.npz``, ``.safetensors``.
+"""Files of vectors, one per row: ``.npy``, ``.npz``, SciPy's sparse ``.npz``, ``.safetensors``.
 
-Beside a table such a file is one more column of it, joined by the order of rows, or by their names where the
-file has some: ``.npz`` with the arrays ``ids`` and ``vectors``.
+With a table, such a file is an additional column, joined by the order of rows, or by row names if the file
+has any: ``.npz`` with the arrays ``ids`` and ``vectors``.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from labelweave.datasets.table_files import RawTable
 
 _SUFFIXES = (".npy", ".npz", ".safetensors")
-_SPARSE = {"format", "shape", "data"}  # in what SciPy saves
-_MOST_ENTRIES = 2**28  # of a sparse matrix, which is written out
+_SPARSE = {"format", "shape", "data"}  # keys of SciPy's sparse files
+_MOST_ENTRIES = 2**28  # of a sparse matrix, which is converted to dense
 _DAMAGE = (OSError, ValueError, TypeError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error,
            SafetensorError)  # fmt: skip
 
 
 def is_vector_file(path: PathLike) -> bool:
-    """Say whether a file is one of vectors, by its name."""
+    """Return whether a file is a vector file by its name."""
     return Path(path).suffix.lower() in _SUFFIXES
 
 
 def read_vectors(path: PathLike) -> tuple[Any, Array | None]:
-    """Read vectors (n, k), of ``.npy`` as they are needed, and the names of rows (n,) where a file has some.
+    """Read vectors (n, k), lazily from ``.npy``, and row names (n,) if the file has any.
 
-    Raises DataFileError if it is damaged, or holds other things.
+    Raises DataFileError if it is damaged, or has other content.
     """
     require_file(path)
     try:
@@ -85,9 +85,9 @@ def _arrays(path: PathLike) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TableWithVectors(os.PathLike[str]):
-    """The path of a table, with a file of vectors that are one more column of it.
+    """The path of a table, with a file of vectors as an additional column.
 
-    id: the column that names rows, by which a file with names is joined; name: of the column of vectors.
+    id: the column of row names, by which a file with names is joined; name: of the vector column.
     """
 
     path: PathLike
@@ -105,7 +105,7 @@ class TableWithVectors(os.PathLike[str]):
         return read_vectors(self.vector_path)
 
     def joined(self, tables: Iterator[RawTable]) -> Iterator[RawTable]:
-        """Add the vectors to blocks of rows of the table; refuse rows without one, and vectors left over."""
+        """Add the vectors to blocks of rows of the table; raise an error unless rows and vectors match."""
         vectors, ids = self._file
         table = next(tables, None)
         while table is not None:
@@ -124,7 +124,7 @@ class TableWithVectors(os.PathLike[str]):
             table = following
 
     def _places(self, ids: Array, table: RawTable) -> Array:
-        """Find the places of rows in the file by their names."""
+        """Find the positions of rows in the file by their names."""
         import pandas as pd
 
         known = pd.Index([as_text(one) for one in ids.tolist()])
@@ -142,7 +142,7 @@ class TableWithVectors(os.PathLike[str]):
 
 
 def _column(vectors: Array) -> Any:
-    """Make a column of pyarrow of vectors (n, k)."""
+    """Convert vectors (n, k) to a pyarrow column."""
     from pyarrow import FixedSizeListArray, chunked_array
 
     is_plain = vectors.dtype.kind != "b" and vectors.dtype.itemsize <= np.dtype(np.float64).itemsize

@@ -2,7 +2,7 @@
 
 The first line is ``rows features labels``; every other line is a row, ``label,label,... feature:value
 feature:value ...``, all indices from zero (http://manikvarma.org/downloads/XC/XMLRepository.html).  Blocks of
-lines are parsed by scikit-learn or, with the same result or what is wrong, line by line.
+lines are parsed by scikit-learn or, with the same result or an exact error, line by line.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_xmc(
 ) -> LabeledData:
     """Read a file of the Extreme Classification Repository.
 
-    The text is read in blocks, so memory holds little more than the result.
+    The text is read in blocks, so memory use is little more than that of the result.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def read_xmc(
     dtype : dtype, default=float64
         The type of the features, float32 or float64.
     all_labels : bool, default=False
-        Whether the labels are all numbers below the header's count; by default those that occur.
+        Whether the labels are all numbers below the number in the header; by default those that occur.
     label_names : sequence or None, default=None
         As in :func:`read_svmlight`.
 
@@ -69,9 +69,9 @@ def read_xmc(
     Raises
     ------
     DataFileError
-        If the file is malformed or holds fewer or more rows than its header says, naming the line.
+        If the file is malformed or its number of rows differs from the header, naming the line.
     ValueError
-        If the type is another one.
+        If ``dtype`` is another type.
     """
     try:
         dtype = np.dtype(dtype)
@@ -116,7 +116,7 @@ def _header(path: PathLike, text: str) -> list[int]:
 
 
 def _narrow(items: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:
-    """Keep indices in 32 bits where these are enough, values as they are wanted."""
+    """Convert indices to 32 bits where sufficient, and values to the requested type."""
     is_wide = kind == np.int32 and items.size and items.max() > np.iinfo(np.int32).max
     return items if is_wide else items.astype(kind, copy=False)
 
@@ -130,12 +130,12 @@ def write_xmc(data: LabeledData, path: PathLike) -> None:
     data : LabeledData
         The rows, all labels observed.
     path : path-like
-        Where the file goes; ``.gz`` is compressed.
+        The file to write; ``.gz`` is compressed.
 
     Raises
     ------
     ValueError
-        If a label is unobserved, which the format cannot say.
+        If a label is unobserved, which the format cannot represent.
     """
     refuse_missing(data)
     X = sp.csr_array(data.X).astype(float)
@@ -167,7 +167,7 @@ def parse_block(path: PathLike, first_line: int, block: bytes, limits: tuple[int
 
 
 def parse_quickly(block: bytes, limits: tuple[int, int]) -> ParsedRows | None:
-    """Parse whole lines by scikit-learn; give None if anything is unusual, wrong or not."""
+    """Parse whole lines by scikit-learn; return None if anything is unusual, valid or not."""
     from sklearn.datasets import load_svmlight_file
 
     if not _ROWS.fullmatch(block):
@@ -204,7 +204,7 @@ def parse_carefully(path: PathLike, first_line: int, block: bytes, limits: tuple
 def _line(
     path: PathLike, number: int, line: str, limits: tuple[int, int]
 ) -> tuple[list[int], list[tuple[int, float]]]:
-    """Give the sorted labels, and features with their values, of a line."""
+    """Return the sorted labels, and features with their values, of a line."""
     features, labels = (range(limit) for limit in limits)
     words = line.split()
     has_labels = bool(words) and not line[0].isspace() and ":" not in words[0]

@@ -1,4 +1,4 @@
-"""The label side: targets with missing entries, covariances, taxonomies, graphs."""
+"""Labels: targets with missing entries, covariances, taxonomies, graphs."""
 
 from labelweave.labels.class_probabilities import ClassProbabilities
 from labelweave.labels.clique_graph import CliqueGraph

@@ -1,4 +1,4 @@
-"""Classes, and probabilities of classes, one row an example, as decisions and metrics take them."""
+"""Class labels and class probabilities, one row per example, for decisions and metrics."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from labelweave.foundation.arrays import numbers_of, panels
 from labelweave.foundation.frames import column_labels
 from labelweave.foundation.sklearn_compat import is_pandas_na
 
-_BLOCK_ENTRIES = 2**20  # entries worked on at a time: the temporaries of a block stay under about 30 MB
+_BLOCK_ENTRIES = 2**20  # entries per block: its temporaries stay under about 30 MB
 _SUM_TOLERANCE = 1e-3  # half precision and printed tables are off by this much
 
 
 @checked
 class ClassProbabilities:
-    """One class a row that is known by probabilities, of annotators, language models or other models.
+    """Probabilistic class labels, one class per row, from annotators, language models or other models.
 
-    A row's loss is the expected one: ``-sum_c p_c log P(c)`` where a model has one distribution over the
-    classes (:class:`KernelLogisticClassifier`, flat or with a taxonomy whose leaves these are), and of models
-    with a score a class what :meth:`LabelMatrix.from_probabilities` says of one label a class.  What
-    reads classes elsewhere, such as metrics and folds, finds the likeliest ones.
+    The loss of a row is the expected one: ``-sum_c p_c log P(c)`` if a model has one distribution over the
+    classes (:class:`KernelLogisticClassifier`, flat or with a taxonomy that has them as leaves), and for
+    models with one score per class that of :meth:`LabelMatrix.from_probabilities` with one label per class.
+    Everything else, such as metrics and folds, uses the most likely classes.
 
     Parameters
     ----------
     probabilities : DataFrame or array-like of shape (n, C)
-        Numbers from 0 to 1, every row with the sum 1 within 0.001, which is then divided by its sum; or NaN
-        throughout where nothing is known of the row.
+        Numbers from 0 to 1, with row sums of 1 within 0.001, by which rows are then divided; or all NaN for
+        an unobserved row.
     classes : sequence of length C or None, default=None
-        The classes, all different; by default a frame's columns, else 0, 1, ...
+        The classes, all distinct; by default a frame's columns, else 0, 1, ...
 
     Attributes
     ----------
     table : ndarray of shape (n, C)
         The probabilities, NaN where a row was not observed.
     classes : ndarray of shape (C,)
-        The classes, sorted as those of every classifier are.
+        The classes, sorted as in every classifier.
 
     Raises
     ------
     ValueError
-        If a row is no distribution, which is named, or there are fewer than two classes or one twice.
+        If a row is no distribution, naming it, or there are fewer than two classes or duplicates.
 
     Examples
     --------
@@ -77,14 +77,14 @@ class ClassProbabilities:
 
     @classmethod
     def of_labels(cls, labels: Any, classes: Sequence[Any]) -> ClassProbabilities:
-        """Read the probabilities of labels, of which a row has one, as those of classes.
+        """Convert label probabilities to class probabilities, for rows with one label each.
 
         Parameters
         ----------
         labels : LabelMatrix of shape (n, C)
-            The labels; a row is observed in whole or not at all.
+            The labels; a row is observed entirely or not at all.
         classes : sequence of length C
-            What the classes are called.
+            The names of the classes.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class ClassProbabilities:
         Raises
         ------
         ValueError
-            As for a table; an entry that is unobserved beside others is named.
+            As for a table; also for a partially observed row, naming the entry.
         """
         if not hasattr(labels, "expected_positives"):
             raise ValueError(f"labels is a {type(labels).__name__}; it needs to be a LabelMatrix.")
@@ -105,16 +105,16 @@ class ClassProbabilities:
 
     @property
     def shape(self) -> tuple[int]:
-        """The number of rows, as the shape of classes."""
+        """The number of rows, as the shape of a class array."""
         return (len(self.table),)
 
     def __len__(self) -> int:
         return len(self.table)
 
     def __getitem__(self, rows: Any) -> ClassProbabilities:
-        """Keep the given rows: a slice, an index array or a boolean mask."""
+        """Select rows by a slice, an index array or a boolean mask."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
-            rows = rows[0]  # scikit-learn asks for rows this way
+            rows = rows[0]  # scikit-learn indexes rows this way
         return self._of(self.table[rows], self.classes)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -127,16 +127,16 @@ class ClassProbabilities:
 
     @property
     def observed(self) -> Array:
-        """Whether anything is known of each row, shape (n,)."""
+        """Whether each row is observed, shape (n,)."""
         return ~np.isnan(self.table[:, 0])
 
     def likeliest(self) -> Array:
-        """Return the likeliest class of every row, the first of equals.
+        """Return the most likely class per row, the first of ties.
 
         Returns
         -------
         ndarray of object, shape (n,)
-            Classes, None where nothing is known.
+            The classes, None for unobserved rows.
         """
         found = np.full(len(self), None, object)
         seen = self.observed
@@ -166,7 +166,7 @@ def _distinct(classes: Any, n_columns: int) -> Array:
 
 
 def is_missing(entry: Any) -> bool:
-    """Say whether a class was not observed: None, NaN or pandas.NA."""
+    """Return whether a class is missing: None, NaN or pandas.NA."""
     return (
         entry is None
         or is_pandas_na(entry)
@@ -175,7 +175,7 @@ def is_missing(entry: Any) -> bool:
 
 
 def read_class_probabilities(probabilities: Any) -> RowsByClasses:
-    """Check that every row of a table (n, C) is a distribution, its sum 1 within 0.001."""
+    """Check that every row of a table (n, C) is a distribution, with a sum of 1 within 0.001."""
     table = _as_table(probabilities)
     for rows, block in probability_blocks(table):
         sums = block.sum(axis=1, dtype=np.float64)
@@ -188,7 +188,7 @@ def read_class_probabilities(probabilities: Any) -> RowsByClasses:
 
 
 def probability_blocks(table: RowsByClasses, n_columns: int = 0) -> Iterator[tuple[slice, Array]]:
-    """Cut a table into blocks of about a million entries, or of what wider table is made of them."""
+    """Yield blocks of about a million entries, of the table or a wider one with ``n_columns``."""
     step = max(1, _BLOCK_ENTRIES // max(1, table.shape[1], n_columns))
     return ((part, table[part]) for part in panels(len(table), step))
 

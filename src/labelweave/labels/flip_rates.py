@@ -1,16 +1,16 @@
-"""Labels that are recorded wrongly at known rates, corrected so that losses and counts come true on average.
+"""Noisy labels with known flip rates, corrected so that losses and counts are unbiased.
 
-Natarajan et al., "Learning with noisy labels", 2013, section 3: where a label that is there is recorded as
-absent with probability ``missed``, and one that is not as present with probability ``false``, the loss
+Natarajan et al., "Learning with noisy labels", 2013, section 3: if a present label is recorded as absent with
+probability ``missed``, and an absent one as present with probability ``false``, the loss
 
     q loss(1) + (1 - q) loss(-1),    q = (y - false) / (1 - missed - false),
 
-of what was recorded, y of 0 or 1, has the expectation of the loss of what truly is.  Targets q lie outside of
-0 and 1.  A loss whose values of both signs differ by the score, such as the logistic and the squared one,
-stays convex; for others ``|2 q - 1|`` times the loss of the likelier sign is a convex bound of the expected
-mistake (their section 4; Qaraei et al., "Convex surrogates for unbiased loss functions in extreme
-classification with missing labels", 2021, for labels that are only forgotten, with propensities 1 - missed
-as in Jain et al., 2016).
+of the recorded y, 0 or 1, has the expectation of the loss of the true label.  Targets q can be outside of 0
+to 1.  A loss whose values for both signs differ by the score, such as the logistic and the squared one, stays
+convex; for others ``|2 q - 1|`` times the loss of the more likely sign is a convex bound of the expected
+error (their section 4; Qaraei et al., "Convex surrogates for unbiased loss functions in extreme
+classification with missing labels", 2021, for labels that are only missed, with propensities 1 - missed as in
+Jain et al., 2016).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from labelweave.foundation.arrays import numbers_of
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.label_names import rows_by_name
 
-_MOST_ENTRIES = 1e8  # that targets of absent labels are written out for
+_MOST_ENTRIES = 1e8  # of dense targets of absent labels
 
 
 @dataclass(frozen=True)
 class FlipRates:
-    """How often labels are recorded wrongly, given what they truly are.
+    """The rates of wrongly recorded labels, given the true ones.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class FlipRates:
 
 
 def read_flip_rates(given: Any, names: Sequence[str]) -> tuple[Array, Array]:
-    """Read rates of both kinds, one a label, NaN where not given; those of a Series are found by names."""
+    """Return the rates of both kinds, one per label, NaN where unspecified; a Series is matched by name."""
     if isinstance(given, FlipRates):
         given = given.missed, given.false
     if given is not None and not (isinstance(given, (tuple, list)) and len(given) == 2):
@@ -82,9 +82,9 @@ def _read_rate(rate: Any, names: Sequence[str]) -> Array:
 
 
 def corrected_targets(labels: LabelMatrix, missed: PerLabel, false: PerLabel) -> LabelMatrix:
-    """Return the targets whose losses and counts are those of the true labels, on average.
+    """Return the targets whose losses and counts are unbiased for the true labels.
 
-    Raises ValueError if absent labels need targets of their own and are too many to be written out.
+    Raises ValueError if absent labels need nonzero targets and there are too many of them to store.
     """
     if not (missed.any() or false.any()):
         return labels
@@ -95,7 +95,7 @@ def corrected_targets(labels: LabelMatrix, missed: PerLabel, false: PerLabel) ->
     elif labels.observed is not None:
         targets = sp.csr_array(labels.observed, dtype=np.float64, copy=True)
         targets.data[:] = 1.0
-        recorded = sp.csr_array(labels.expected_positives + 2.0 * targets)  # 2 more, so that none is 0
+        recorded = sp.csr_array(labels.expected_positives + 2.0 * targets)  # plus 2, so that none is 0
         recorded.sort_indices()
         targets.data = (recorded.data - 2.0 - false[targets.indices]) * scale[targets.indices]
     elif labels.shape[0] * labels.n_labels > _MOST_ENTRIES:

@@ -1,11 +1,11 @@
 """Multi-label targets in which an entry is positive, negative or unobserved.
 
-An unobserved entry contributes no loss, in any model of the library.  A dense
-target marks it with NaN; a sparse one comes with a mask of what was observed.
+An unobserved entry contributes no loss in any model of the library.  A dense target marks it with NaN; a
+sparse one has a mask of the observed entries.
 
-An entry of which a probability is known is the likelier of both, with a doubt: the probability of the other
-one.  Its target q is 1 - doubt where positive and doubt where negative.  Corrections for flipped labels make
-targets below 0 and above 1, whose doubts are below 0 (:mod:`labelweave.labels.flip_rates`).
+An entry with a known probability is stored as the more likely value, with a doubt: its flip probability.  Its
+target q is 1 - doubt where positive and doubt where negative.  Corrections for flipped labels yield targets
+below 0 and above 1, whose doubts are negative (:mod:`labelweave.labels.flip_rates`).
 """
 
 from __future__ import annotations
@@ -44,32 +44,31 @@ class LabelMatrix:
     Parameters
     ----------
     positives : sparse array of shape (n, L)
-        Every stored non-zero is a positive entry; its value is not used.
+        Every stored nonzero is a positive entry; its value is not used.
     observed : sparse array of shape (n, L) or None, default=None
-        Every stored non-zero was observed, the positives among them.  Observed entries that are not positive
+        Every stored nonzero was observed, including the positives.  Observed entries that are not positive
         are negative.  ``None`` means that everything was observed.  To hide positives use :meth:`masked`.
     names : sequence of str or None, default=None
-        One name a label.
+        One name per label.
     doubts : sparse array of shape (n, L) or None, default=None
-        The probabilities that entries are not what they are said to be, 0 where not stored;
-        :meth:`from_probabilities` makes them.
+        The flip probabilities of entries, 0 where not stored; :meth:`from_probabilities` computes them.
 
     Attributes
     ----------
     positives : scipy.sparse.csr_array of int8, shape (n, L)
-        Ones at the positive entries, indices sorted.
+        Ones at the positive entries, with sorted indices.
     observed : scipy.sparse.csr_array of int8, shape (n, L), or None
-        +1 and -1 at the observed entries, indices sorted; ``None`` when
+        +1 and -1 at the observed entries, with sorted indices; ``None`` when
         everything was observed.
     names : ndarray of str, shape (L,), or None
         The label names.
     doubts : scipy.sparse.csr_array of float64, shape (n, L), or None
-        What is stored is not 0, indices sorted; ``None`` when all entries are certain.
+        The nonzero flip probabilities, with sorted indices; ``None`` when all entries are certain.
 
     Notes
     -----
-    Nothing of size ``n x L`` is stored unless that many entries are listed.
-    Use :meth:`from_any` for what users hold: arrays, sparse matrices, frames.
+    Nothing of size ``n x L`` is stored unless that many entries are stored in the input.
+    Use :meth:`from_any` for arrays, sparse matrices and data frames.
     """
 
     def __init__(
@@ -86,18 +85,18 @@ class LabelMatrix:
 
     @classmethod
     def from_any(cls, Y: Any, names: Sequence[str] | Array | None = None) -> LabelMatrix:
-        """Read targets from whatever a user holds.
+        """Convert targets of any supported type.
 
         Parameters
         ----------
         Y : LabelMatrix, DataFrame, sparse matrix, array-like of shape (n, L) or n lists of tags
-            Entries 0/1 or -1/1; NaN (dense input and frames) and what is masked is unobserved.
-            In a sparse matrix what is not stored is negative.  Frames may be of pandas, polars or pyarrow.
-            Lists, tuples or sets of tags, in a list or a column: a label a tag, sorted; None is a row of
-            which nothing is known.  Texts are read as in tables: lists that were written as text, and names
-            with a separator between them, which is found, with a warning, by how parts come again.
+            Entries 0/1 or -1/1; NaN (dense input and frames) and masked entries are unobserved. In a sparse
+            matrix, entries that are not stored are negative.  Frames may be of pandas, polars or pyarrow.
+            Lists, tuples or sets of tags, in a list or a column: one label per tag, sorted; None is an
+            unobserved row.  Texts are parsed as in tables: lists as text, and names with a separator, which
+            is detected, with a warning, from repeated parts.
         names : sequence of str or None, default=None
-            Label names; by default a frame's columns, or the tags that occur.
+            Label names; by default a frame's columns, or the tags in ``Y``.
 
         Returns
         -------
@@ -142,26 +141,25 @@ class LabelMatrix:
 
     @classmethod
     def from_probabilities(cls, P: Any, names: Sequence[str] | Array | None = None) -> LabelMatrix:
-        """Read the probabilities that labels hold, of annotators, language models or other models.
+        """Make targets from label probabilities, from annotators, language models or other models.
 
-        Every model then has the expected loss of an entry, ``p`` times that of a positive and ``1 - p`` times
-        that of a negative one, or a bound of the expected mistake, ``|2p - 1|`` times the loss of the
-        likelier one, where the hinge asks for that.  What counts labels, such as thresholds, precision,
-        recall and F1, has expected counts; what ranks them, and splits, have the likelier ones, those of
-        0.5 unobserved.
+        Every model then minimizes the expected loss of an entry, ``p`` times that of a positive and ``1 - p``
+        times that of a negative one, or, for the hinge loss, a bound of the expected error, ``|2p - 1|``
+        times the loss of the more likely one.  Thresholds, precision, recall and F1 use expected counts;
+        rankings and splits use the more likely values, with those of 0.5 unobserved.
 
         Parameters
         ----------
         P : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-            Numbers from 0 to 1; NaN (dense input and frames) and what is masked is unobserved.  In a sparse
-            matrix what is not stored is negative for certain.
+            Numbers from 0 to 1; NaN (dense input and frames) and masked entries are unobserved.  In a sparse
+            matrix, entries that are not stored are certainly negative.
         names : sequence of str or None, default=None
             Label names; by default a frame's columns.
 
         Returns
         -------
         LabelMatrix
-            The targets; without doubts if all numbers are 0 and 1.
+            The targets; ``doubts`` is None if all numbers are 0 and 1.
 
         Raises
         ------
@@ -183,18 +181,18 @@ class LabelMatrix:
 
     @classmethod
     def _of_targets(cls, targets: sp.csr_array, observed: Any, names: Any) -> LabelMatrix:
-        """Make labels of any targets, 0 where not stored."""
+        """Make labels from any targets, 0 where not stored."""
         positives, doubts = split_targets(targets)
         return cls(positives, observed, names, doubts)
 
     @classmethod
     def stacked(cls, parts: Sequence[LabelMatrix]) -> LabelMatrix:
-        """Put the rows of several below one another.
+        """Stack several label matrices vertically.
 
         Parameters
         ----------
         parts : sequence of LabelMatrix
-            With the same labels; those of the first give the names.
+            Label matrices with the same labels; the first one sets the names.
 
         Returns
         -------
@@ -204,7 +202,7 @@ class LabelMatrix:
         Raises
         ------
         ValueError
-            If there is none, or numbers of labels differ.
+            If ``parts`` is empty, or the numbers of labels differ.
         """
         widths = sorted({part.n_labels for part in parts})
         if len(widths) != 1:
@@ -220,7 +218,7 @@ class LabelMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and labels, ``(n, L)``."""
+        """The shape ``(n, L)``."""
         return self.positives.shape[0], self.positives.shape[1]
 
     @property
@@ -230,21 +228,21 @@ class LabelMatrix:
 
     @property
     def words(self) -> list[str]:
-        """The names of labels, or their numbers where they have none."""
+        """The names of labels, or their numbers if they have none."""
         return [str(name) for name in (range(self.n_labels) if self.names is None else self.names)]
 
     def parts(self) -> list[Any]:
-        """Return the arrays that it is made of, but for names: positives, observed, and doubts if any.
+        """Return the arrays of the targets, without names: positives, observed, and doubts if any.
 
         Returns
         -------
         list
-            The arrays, None where everything was observed.
+            The arrays; ``observed`` is None if everything was observed.
         """
         return [self.positives, self.observed, *([] if self.doubts is None else [self.doubts])]
 
     def observed_pattern(self) -> sp.csr_array:
-        """Return the pattern of what was observed, also where that is everything; see :meth:`parts`."""
+        """Return the pattern of observed entries, even if all are observed; see :meth:`parts`."""
         return sp.csr_array(np.ones(self.shape, np.int8)) if self.observed is None else self.observed
 
     @property
@@ -262,16 +260,16 @@ class LabelMatrix:
         return f"LabelMatrix({n} rows, {n_labels} labels, {self.positives.nnz} positive, {seen}{doubtful})"
 
     def __getitem__(self, rows: Any) -> LabelMatrix:
-        """Keep the given rows: a slice, an index array or a boolean mask."""
+        """Select rows by a slice, an index array or a boolean mask."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
-            rows = rows[0]  # scikit-learn asks for rows this way
+            rows = rows[0]  # scikit-learn indexes rows this way
         if not isinstance(rows, slice):
             rows = row_index(rows)
         observed, doubts = (None if table is None else table[rows] for table in (self.observed, self.doubts))
         return LabelMatrix(self.positives[rows], observed, self.names, doubts)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Write out targets and NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
+        """Return dense targets with NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
         if copy is False:
             raise ValueError(
                 "A LabelMatrix is sparse; an array of it is a copy, so copy=False cannot be had."
@@ -284,12 +282,12 @@ class LabelMatrix:
         return np.asarray(self.to_dense(), dtype=dtype)
 
     def masked(self, observed: Any) -> LabelMatrix:
-        """Forget every entry outside a mask, positives too.
+        """Make every entry outside a mask unobserved, including positives.
 
         Parameters
         ----------
         observed : sparse array of shape (n, L)
-            Every stored non-zero stays observed, if it was.
+            Entries that are not stored become unobserved.
 
         Returns
         -------
@@ -299,7 +297,7 @@ class LabelMatrix:
         Raises
         ------
         ValueError
-            If the mask has another shape.
+            If the mask has a different shape.
         """
         mask = _pattern(observed)
         if mask.shape != self.shape:
@@ -310,14 +308,14 @@ class LabelMatrix:
         return LabelMatrix(self.positives.multiply(mask), mask, self.names, doubts)
 
     def without_labels(self, labels: Any) -> LabelMatrix:
-        """Forget all entries of some labels, which stay as columns; see :meth:`select_labels`."""
+        """Make all entries of some labels unobserved, and keep the columns; see :meth:`select_labels`."""
         kept = np.setdiff1d(np.arange(self.n_labels), label_places(labels, self.n_labels))
         ends = len(kept) * np.arange(len(self) + 1)
         every = (np.ones(ends[-1], np.int8), np.tile(kept, len(self)), ends)
         return self.masked(sp.csr_array(every, shape=self.shape))
 
     def select_labels(self, labels: Any) -> LabelMatrix:
-        """Keep the given labels, in the given order.
+        """Select labels, in the given order.
 
         Parameters
         ----------
@@ -327,7 +325,7 @@ class LabelMatrix:
         Returns
         -------
         LabelMatrix
-            The same rows with these labels only.
+            The same rows with only these labels.
         """
         labels = label_places(labels, self.n_labels)
         observed, doubts = (None if one is None else one[:, labels] for one in (self.observed, self.doubts))
@@ -335,7 +333,7 @@ class LabelMatrix:
         return LabelMatrix(self.positives[:, labels], observed, names, doubts)
 
     def most_likely(self) -> LabelMatrix:
-        """Forget doubts; entries that are as likely as not are unobserved; see :meth:`masked`."""
+        """Replace probabilities by the more likely values, unobserved at 0.5; see :meth:`masked`."""
         if self.doubts is None:
             return self
         is_even = sp.csr_array(self.doubts == 0.5)
@@ -346,14 +344,14 @@ class LabelMatrix:
 
     @property
     def expected_positives(self) -> sp.csr_array:
-        """How much every entry counts as positive, shape (n, L): 1, or its target.
+        """The expected positives, shape (n, L): 1 per positive entry, or its target.
 
-        For counts: an entry that is not stored counts 0, as an unobserved one does.
+        For counts: entries that are not stored, and unobserved ones, count 0.
         """
         return self.positives if self.doubts is None else expected_positives(self.positives, self.doubts)
 
     def positive_counts(self) -> npt.NDArray[np.int64]:
-        """Count the positive rows of every label.
+        """Count the positive rows per label.
 
         Returns
         -------
@@ -363,33 +361,33 @@ class LabelMatrix:
         return np.bincount(self.positives.indices, minlength=self.n_labels)
 
     def observed_counts(self) -> npt.NDArray[np.int64]:
-        """Count the observed rows of every label; see :meth:`positive_counts`."""
+        """Count the observed rows per label; see :meth:`positive_counts`."""
         if self.observed is None:
             return np.full(self.n_labels, len(self), np.int64)
         return np.bincount(self.observed.indices, minlength=self.n_labels)
 
     def to_signs(self) -> npt.NDArray[np.int8]:
-        """Write out +1, -1 of the likelier value and, for what is unobserved, 0.
+        """Return dense signs: +1 or -1 of the more likely value, and 0 if unobserved.
 
         Returns
         -------
         ndarray of int8, shape (n, L)
-            The dense signs: ask a few labels at a time when ``n L`` is large.
+            The dense signs; select a few labels at a time when ``n L`` is large.
         """
         if self.observed is not None:
             return np.ascontiguousarray(self.observed.toarray())
         return np.asarray(2 * self.positives.toarray() - 1, dtype=np.int8)
 
     def to_soft_signs(self) -> npt.NDArray[Any]:
-        """Write out 2 q - 1 of targets q and, for what is unobserved, 0; see :meth:`to_signs`.
+        """Return dense 2 q - 1 of targets q, and 0 if unobserved; see :meth:`to_signs`.
 
-        What is as likely as not has the least number that a loss tells from 0.
+        An entry with q = 0.5 has the smallest number that a loss distinguishes from 0.
         """
         signs = self.to_signs()
         return signs if self.doubts is None else graded(signs, self.doubts.toarray())
 
     def to_dense(self) -> npt.NDArray[np.float64]:
-        """Write out 1, 0 or the target and, for what is unobserved, NaN, as float64; see :meth:`to_signs`."""
+        """Return dense targets, 1, 0 or q, and NaN if unobserved, as float64; see :meth:`to_signs`."""
         if self.observed is None:
             return np.asarray(self.expected_positives.toarray(), dtype=np.float64)
         return np.where(self.observed.toarray() == 0, np.nan, self.expected_positives.toarray())
@@ -400,7 +398,7 @@ def _warn(words: str) -> None:
 
 
 def _pattern(matrix: Any) -> sp.csr_array:
-    """Keep where a matrix is non-zero, as a CSR array of int8 ones with sorted indices."""
+    """Return the nonzero pattern of a matrix as a CSR array of int8 ones with sorted indices."""
     if sp.issparse(matrix):
         csr = checked_csr(matrix, "The label matrix")
     else:
@@ -413,7 +411,7 @@ def _pattern(matrix: Any) -> sp.csr_array:
     if csr.data.size and not csr.data.all():
         csr = csr.copy()
         csr.eliminate_zeros()
-    # what others may change is copied
+    # copy what callers may change
     parts = np.ones(csr.nnz, np.int8), csr.indices.copy(), csr.indptr.copy()
     pattern = sp.csr_array(parts, shape=csr.shape)
     if not pattern.has_canonical_format:
@@ -437,12 +435,12 @@ def _checked_sparse(Y: Any) -> sp.csr_array:
 
 
 def is_plain_array(Y: Any) -> bool:
-    """Say whether targets are an array of numbers or text: no frame, no lists, no objects."""
+    """Return whether targets are an array of numbers or text: no frame, no lists, no objects."""
     return isinstance(Y, np.ndarray) and Y.dtype.kind != "O"
 
 
 def numbers_in(Y: Any) -> npt.NDArray[Any]:
-    """Read a table of numbers; see :func:`checked_table`."""
+    """Convert to a table of numbers; see :func:`checked_table`."""
     if is_plain_array(Y):
         return np.asarray(unmasked(Y))
     try:
@@ -453,7 +451,7 @@ def numbers_in(Y: Any) -> npt.NDArray[Any]:
 
 
 def checked_table(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Check that a table has two dimensions and numbers."""
+    """Check that a table is two-dimensional and numeric."""
     if table.ndim != 2:
         raise ValueError(
             f"Y has {table.ndim} dimension(s) and shape {table.shape}; labels need two, (rows, labels)."
@@ -475,7 +473,7 @@ def _why_no_table(error: Exception) -> str:
 
 
 def words_on_no_negative(labels: LabelMatrix, *, in_all: bool = False) -> str | None:
-    """Say which columns have positives and no negative; None where none is like that, or not all are."""
+    """Describe columns with positives and no negatives; None if there are none or, by ``in_all``, not all."""
     if labels.observed is None:
         return None
     positive, observed = labels.positive_counts(), labels.observed_counts()

@@ -1,8 +1,8 @@
-"""Scores that are known before the fit, linear in the features: what weights are penalised around.
+"""Prior means of scores, linear in the features, around which weights are penalized.
 
-A prior with a mean penalises Z - Z0 in place of Z.  With Z = Z0 + D the scores are ``x . z0_l + x . d_l``, so
-every fit is one of D around scores that are known: a loss of shifted scores, and nothing else changes.  Z0
-is kept as two factors, as embeddings make them: of features, and of labels.
+A prior with a mean penalizes Z - Z0 instead of Z.  With Z = Z0 + D the scores are ``x . z0_l + x . d_l``, so
+every fit is one of D with known score offsets: a loss of shifted scores, and nothing else changes.  Z0 is
+stored as two factors, as embeddings yield them: of features, and of labels.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from labelweave.model_files.schema import Maybe, Names, Numbers, Optional
     },
 )
 class LabelMean(StoredParameters):
-    """Known scores of labels, ``feature_factors @ label_factors.T`` times a row, plus an intercept.
+    """Prior mean of label scores: ``feature_factors @ label_factors.T`` times a row, plus an intercept.
 
     Parameters
     ----------
     label_factors : array-like of shape (L, k)
-        The factors of the labels; with no feature factors the weights themselves, k = d.
+        The factors of the labels; without feature factors the weights themselves, k = d.
     feature_factors : array-like of shape (d, k) or None, default=None
         The factors of the features.
     intercepts : array-like of shape (L,) or None, default=None
         The scores of a row of zeros; None for 0.
     label_names : sequence of str or None, default=None
-        One name a label, by which a model finds it.
+        One name per label, by which a model matches it.
 
     Raises
     ------
     ValueError
-        If the parts do not fit together, or hold anything but finite numbers.
+        If the shapes are inconsistent, or any number is not finite.
 
     Examples
     --------
@@ -90,19 +90,19 @@ class LabelMean(StoredParameters):
         return len(self.feature_factors)
 
     def weights(self) -> Array:
-        """Write the weights out.
+        """Return the dense weights.
 
         Returns
         -------
         ndarray of shape (L, d)
-            Z0, one row a label.
+            Z0, one row per label.
         """
         if self.feature_factors is None:
             return self.label_factors
         return np.asarray(self.label_factors @ self.feature_factors.T)
 
     def products(self, features: Any) -> RowsByLabels:
-        """Score rows before intercepts.
+        """Compute the scores of rows without intercepts.
 
         Parameters
         ----------
@@ -118,11 +118,11 @@ class LabelMean(StoredParameters):
         return np.asarray(latent @ self.label_factors.T, dtype=np.float64)
 
     def scores(self, features: Any) -> RowsByLabels:
-        """Score rows: :meth:`products` and intercepts; see :meth:`products`."""
+        """Compute the scores of rows with intercepts; see :meth:`products`."""
         return self.products(features) + self.intercepts
 
     def factors(self, features: Any) -> tuple[Array, Array]:
-        """Return the scores of rows as a product, of as few columns as they can have.
+        """Return the scores of rows as a product with the fewest columns.
 
         Parameters
         ----------
@@ -145,12 +145,12 @@ class LabelMean(StoredParameters):
         return np.hstack([rows, ones]), np.hstack([labels, self.intercepts[:, None]])
 
     def columns(self, labels: Array) -> Self:
-        """Keep some labels, in the given order; see :meth:`labelweave.LabelCovariance.columns`."""
+        """Select labels, in the given order; see :meth:`labelweave.LabelCovariance.columns`."""
         names = None if self.label_names is None else self.label_names[labels]
         return type(self)(self.label_factors[labels], self.feature_factors, self.intercepts[labels], names)
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         names = {} if self.label_names is None else {"label_names": self.label_names.tolist()}
         kept = ("label_factors", "feature_factors", "intercepts")
         return {name: getattr(self, name) for name in kept} | names
@@ -159,10 +159,10 @@ class LabelMean(StoredParameters):
 def read_label_mean(
     given: Any, names: Sequence[str], n_features: int, feature_names: Array | None = None
 ) -> LabelMean | None:
-    """Read a mean of scores: one by name is put into the order of the labels, and of the features.
+    """Return a label mean; one with names is put into the order of the labels and features.
 
-    given: a LabelMean, weights (L, d), in a frame that may name labels and features, or None.
-    Raises ValueError if it is of other labels or features.
+    given: a LabelMean, weights (L, d), as a frame optionally with label and feature names, or None.
+    Raises ValueError if its labels or features differ.
     """
     if given is None:
         return None
@@ -183,7 +183,7 @@ def read_label_mean(
 
 def _table(given: Any, name: str) -> Array:
     table = checked_csr(given, name).toarray() if sp.issparse(given) else numbers_of(given, name)
-    found = np.array(table, dtype=np.float64)  # a copy, which stays as it is
+    found = np.array(table, dtype=np.float64)  # a copy, which callers cannot change
     if found.ndim != 2 or not np.isfinite(found).all():
         raise ValueError(
             f"{name} has shape {found.shape}, or a number that is not finite; give a table of finite numbers."

@@ -1,4 +1,4 @@
-"""Names of labels, checked."""
+"""Validation and matching of label names."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import numpy as np
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.frames import column_labels
 
-_MOST_ALIKE = 5  # groups of names that are shown
-_LEAST_PLURAL = 6  # signs of a word whose ending does not matter
+_MOST_ALIKE = 5  # groups of names in the message
+_LEAST_PLURAL = 6  # letters of a word whose plural ending is ignored
 
 
 def as_text(name: Any) -> str:
-    """Write a name as text; whole numbers without a point, as a gap in a column makes integers floats."""
+    """Convert a name to text, 1.0 as 1, because a missing value in a column makes integers floats."""
     is_whole = isinstance(name, (float, np.floating)) and float(name).is_integer()
     return str(int(name)) if is_whole else str(name)
 
 
 def words_on_alike(names: Iterable[str]) -> str | None:
-    """Point out names that differ in case, accents, blanks, hyphens or a plural only; else None."""
+    """Describe names that differ only in case, accents, spaces, hyphens or a plural; None without any."""
     groups = defaultdict[str, list[str]](list)
     for name in names:
         groups[_folded(str(name))].append(repr(str(name)[:40]))
@@ -42,7 +42,7 @@ def _folded(name: str) -> str:
 
 
 def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> Array | None:
-    """Check that there is one name a label, where that is known, and that names, as text, are distinct."""
+    """Check that there is one name per label, if their number is known, and no duplicates as text."""
     if names is None:
         return None
     if not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
@@ -61,10 +61,10 @@ def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> 
 def places_by_name(
     given: Sequence[str], names: Sequence[str], what: str, kind: str = "label"
 ) -> Array | None:
-    """Find the labels of y, by name, among given ones of the argument ``what``; None where they go by place.
+    """Find the labels of y by name among those of the argument ``what``; None if they match by position.
 
-    They do where none has a name of y, or one side has numbers from 0 on in the place of names.
-    Raises ValueError if some have names of y and others not.
+    They do if no name is one of y, or one side has the numbers 0, 1, ... as names.
+    Raises ValueError if only some have names of y.
     """
     theirs, ours = set(given), set(names)
     if list(given) == list(names) or not len(given) == len(names) == len(ours):
@@ -83,9 +83,9 @@ def places_by_name(
 
 
 def rows_by_name(given: Any, names: Sequence[str], what: str, kind: str = "label") -> Any:
-    """Put what a Series or a frame with labels in its index says into their order, see places_by_name.
+    """Reorder a Series or frame with labels in its index to the order of the labels; see places_by_name.
 
-    Anything else is given as it is.
+    Anything else is returned unchanged.
     """
     if not hasattr(given, "iloc"):
         return given
@@ -94,17 +94,17 @@ def rows_by_name(given: Any, names: Sequence[str], what: str, kind: str = "label
 
 
 def columns_by_name(given: Any, names: Sequence[str], what: str, kind: str = "label") -> Any:
-    """Put the columns of a frame into the order of the labels, or other kind, they name; see rows_by_name."""
+    """Reorder the columns of a frame to the order of the labels or other kind; see rows_by_name."""
     columns = column_labels(given)
     places = None if columns is None else places_by_name([str(name) for name in columns], names, what, kind)
     return given if places is None else np.asarray(given)[:, places]
 
 
 def labels_of_columns(given: Array | None, names: Array | None, n_labels: int, what: str) -> Array:
-    """Find the labels that the columns of ``what`` are, by name; labels without names are called by numbers.
+    """Match the columns of ``what`` to labels by name; the names of unnamed labels are numbers.
 
-    Columns without names go by place, and so do those called 0, 1, ... where no label is, and the reverse.
-    Raises ValueError if a name is that of no label.
+    Unnamed columns match by position, and so do columns named 0, 1, ... if no label is, and vice versa.
+    Raises ValueError if a name matches no label.
     """
     numbers = [str(number) for number in range(n_labels)]
     own = numbers if names is None else [str(name) for name in names]

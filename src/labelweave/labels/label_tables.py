@@ -1,8 +1,8 @@
-"""Tables that users hold, read as labels or as probabilities of labels; masks and places of labels.
+"""Conversion of user tables to labels or label probabilities; masks and indices of labels.
 
-A target q that is not certain is the likelier of both values and a doubt, the probability of the other one:
-q is 1 - doubt where an entry is said to be positive, else doubt.  Doubts are at most one half; corrections
-for flipped labels make some that are below 0.
+An uncertain target q is stored as the more likely value and a doubt, its flip probability: q is 1 - doubt for
+a positive entry, else doubt.  Doubts are at most one half; corrections for flipped labels yield some that are
+negative.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def shown_name(names: Sequence[Any] | npt.NDArray[Any] | None, label: int) -> st
 
 
 def or_probabilities(table: npt.NDArray[Any]) -> str:
-    """Say how probabilities are given, where a table that is refused as labels has nothing else."""
+    """Return a hint on how to pass probabilities, if a table refused as labels holds only these."""
     with np.errstate(invalid="ignore"):
         is_share = bool(((table >= 0) & (table <= 1) | np.isnan(table)).all())
     if not is_share:
@@ -43,10 +43,10 @@ def or_probabilities(table: npt.NDArray[Any]) -> str:
 
 
 def read_probabilities(P: Any, names: Any, read: Callable[[Any], Any]) -> tuple[sp.csr_array, Any, Any]:
-    """Read the probabilities that labels hold.
+    """Read a table of label probabilities.
 
-    read: gives the numbers of a table that is not sparse.
-    Returns those that are not 0, the pattern of what was observed, None for everything, and names.
+    read: returns the numbers of a dense table.
+    Returns the nonzero ones, the pattern of observed entries, None for all, and names.
     """
     refuse_lazy(P, _NAME)
     if sp.issparse(P):
@@ -76,7 +76,7 @@ def _refuse_others(shares: sp.coo_array, names: Sequence[Any] | npt.NDArray[Any]
 
 
 def label_places(labels: Any, n_labels: int) -> npt.NDArray[np.int64]:
-    """Read places of labels: whole numbers, those below 0 counted from the end, or a mask."""
+    """Convert label indices, where negative ones count from the end, or a mask, to indices."""
     try:
         places = np.asarray(labels)
     except ValueError:
@@ -110,7 +110,7 @@ def _check_shape(given: Any, name: str, positives: sp.csr_array) -> None:
 
 def signed_pattern(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
     _check_shape(observed, "observed", positives)
-    # a positive adds 3 to what is -1 or 0, so that no entry cancels: 2 inside the mask, 3 outside
+    # a positive adds 3 to -1 or 0, so that no entry cancels: 2 inside the mask, 3 outside
     signed = 3 * positives - observed
     outside = np.flatnonzero(signed.data == 3)
     if len(outside):
@@ -124,11 +124,11 @@ def signed_pattern(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_ar
     return signed
 
 
-LEAST_GRADE = 1e-9  # of what is as likely as not, where 0 is what was not observed
+LEAST_GRADE = 1e-9  # the grade of a target of 0.5, as 0 means unobserved
 
 
 def split_targets(targets: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array | None]:
-    """Return the positive entries of targets, 0 where not stored, and their doubts, None if none are."""
+    """Return the positive entries of targets, 0 where not stored, and their doubts, None without any."""
     is_positive = targets.data > 0.5
     doubts = np.where(is_positive, 1.0 - targets.data, targets.data)
     parts = targets.indices, targets.indptr
@@ -139,7 +139,7 @@ def split_targets(targets: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array | N
 def checked_doubts(
     doubts: Any, positives: sp.csr_array, observed: sp.csr_array | None
 ) -> sp.csr_array | None:
-    """Check doubts (n, L), which are kept where an entry was observed; None if none is left."""
+    """Check doubts (n, L), and keep those of observed entries; None if there are none."""
     given = doubts if sp.issparse(doubts) else np.atleast_2d(numbers_of(doubts, "doubts"))
     _check_shape(given, "doubts", positives)
     known = given if sp.issparse(given) else sp.csr_array(given)
@@ -166,5 +166,5 @@ def expected_positives(positives: sp.csr_array, doubts: sp.csr_array) -> sp.csr_
 
 
 def graded(signs: npt.NDArray[np.int8], doubts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return 2 q - 1 of targets q by signs and doubts of the same shape, and 0 where the sign is."""
+    """Return 2 q - 1 of targets q from signs and doubts of the same shape, and 0 where the sign is 0."""
     return np.asarray(signs * np.maximum(1.0 - 2.0 * doubts, LEAST_GRADE))

@@ -1,14 +1,13 @@
-"""Trees over labels by which a row finds the few that may be its own.
+"""Trees over labels, which shortlist the few candidate labels of a row.
 
-A node has columns, each of which leads to another node or is a label: what a classifier at a node tells
-apart.  A node may have both kinds: in a hierarchy some labels have others below them, and such a label is a
-column beside those.
+A node has columns, the outputs of its classifier; each leads to another node or is a label.  A node may have
+both kinds: in a hierarchy some labels have others below them, and such a label is a column next to those.
 
-A balanced tree is made from vectors of labels.  As in Parabel (Prabhu et al. 2018, section 4.1) labels are
-split in two until parts are small enough; each split alternates between the two mean directions and the half
-of the labels that is nearer to the first than to the second (spherical 2-means with halves of equal size).
-Splits come together into nodes of more branches, with what a shallow tree gains (Khandagale et al. 2020,
-Bonsai; Yu et al. 2022, PECOS).
+A balanced tree is built from vectors of labels.  As in Parabel (Prabhu et al. 2018, section 4.1) labels are
+split in two until the parts are small enough; each split alternates between updating the two mean directions
+and assigning half of the labels to the nearer one (spherical 2-means with halves of equal size).  Splits are
+merged into nodes with more branches, for the accuracy of a shallow tree (Khandagale et al. 2020, Bonsai; Yu
+et al. 2022, PECOS).
 """
 
 from __future__ import annotations
@@ -59,10 +58,10 @@ def _has_labels(state: dict[str, Any]) -> bool:
 )
 @dataclass(frozen=True)
 class LabelTree(StoredParameters):
-    """A tree over labels; node 0 is the root, and parents have lower numbers than their children.
+    """A tree over labels; node 0 is the root, and parents have smaller indices than their children.
 
-    ends (nodes + 1,): node v has the columns from ``ends[v]`` to ``ends[v + 1]``.
-    targets (columns,): the label of a column, or less than 0: minus the number of the node that it leads to.
+    ends (nodes + 1,): node v has the columns ``ends[v]`` to ``ends[v + 1] - 1``.
+    targets (columns,): the label of a column, or, if negative, minus the index of the node that it leads to.
     """
 
     ends: Array
@@ -70,11 +69,11 @@ class LabelTree(StoredParameters):
 
     @classmethod
     def from_nested(cls, root: Sequence[Any]) -> LabelTree:
-        """Make a tree of nested lists: numbers are labels, lists are nodes."""
+        """Make a tree from nested lists: numbers are labels, lists are nodes."""
         nodes: list[Any] = [root]
         targets: list[int] = []
         counts: list[int] = []
-        for node in nodes:  # which grows meanwhile
+        for node in nodes:  # which grows during the loop
             counts.append(len(node))
             for one in node:
                 if isinstance(one, list | tuple | np.ndarray):
@@ -86,7 +85,7 @@ class LabelTree(StoredParameters):
 
     @property
     def n_nodes(self) -> int:
-        """Nodes with columns, the root among them."""
+        """The number of nodes with columns, including the root."""
         return len(self.ends) - 1
 
     @property
@@ -116,7 +115,7 @@ class LabelTree(StoredParameters):
 
     @cached_property
     def depths(self) -> Array:
-        """How many nodes are above each, shape (nodes,)."""
+        """The number of ancestors of each node, shape (nodes,)."""
         depths = np.zeros(self.n_nodes, np.int64)
         for node in range(1, self.n_nodes):
             depths[node] = depths[self.owners[self.columns_above[node]]] + 1
@@ -127,7 +126,7 @@ class LabelTree(StoredParameters):
 
     @cached_property
     def labels_below(self) -> list[Array]:
-        """List the labels below every column, in the order of the columns; a label's own is itself."""
+        """Return the labels below every column, in the order of the columns; for a label's column, itself."""
         found: list[Array] = [np.empty(0, np.int64)] * len(self.targets)
         for node in range(self.n_nodes - 1, -1, -1):
             for column in range(self.ends[node], self.ends[node + 1]):
@@ -140,14 +139,14 @@ class LabelTree(StoredParameters):
 
 
 _ROUNDS = 20
-_LEAST_GAIN = 1e-4  # of the mean cosine, below which a split is done
+_LEAST_GAIN = 1e-4  # increase of the mean cosine below which a split has converged
 
 
 def cluster_labels(vectors: Any, leaf_size: int, branching: int, seed: int, workers: Workers) -> LabelTree:
-    """Make a tree whose leaves have ``leaf_size`` labels at most, and other nodes ``branching`` branches.
+    """Build a tree with at most ``leaf_size`` labels per leaf and ``branching`` branches per other node.
 
-    vectors (L, d): one row a label, CSR or dense; only directions count.
-    branching: a power of two, or rounded down to one.
+    vectors (L, d): one row per label, CSR or dense; only directions matter.
+    branching: rounded down to a power of two.
     """
     rows = normalize(_single_directions(sp.csr_array(vectors)))
     n_labels, parts = rows.shape[0], [np.arange(rows.shape[0])]
@@ -161,14 +160,14 @@ def cluster_labels(vectors: Any, leaf_size: int, branching: int, seed: int, work
     nested: list[Any] = [np.sort(part) for part in parts]
     width = 2 ** int(np.log2(branching))
     while len(nested) > 1:
-        # levels near the root are full, the lowest has what remains
+        # levels near the root are full, the lowest has the remainder
         step = len(nested) // width ** _levels_above(len(nested), width)
         nested = [_node(nested[start : start + step]) for start in range(0, len(nested), step)]
     return LabelTree.from_nested(nested[0])
 
 
 def single_rows(vectors: Any) -> sp.csr_array:
-    """Return the rows in single precision, all divided by a power of 2 so that no square leaves its range."""
+    """Return the rows in single precision, all scaled by a power of 2 so that squares stay in range."""
     rows = sp.csr_array(vectors)
     return _divided(rows, np.full(rows.nnz, np.frexp(np.abs(rows.data).max(initial=0.0))[1]))
 
@@ -200,7 +199,7 @@ def _halves(rows: sp.csr_array, members: Array, random: np.random.Generator) -> 
     if len(members) < 2:
         return members, members[:0]
     own, size = rows[members], (len(members) + 1) // 2
-    if own.nnz < own.shape[1]:  # most features are in none of them
+    if own.nnz < own.shape[1]:  # most features are absent
         used, places = np.unique(own.indices, return_inverse=True)
         own = sp.csr_array((own.data, places, own.indptr), shape=(len(members), len(used)))
     first, second = random.choice(len(members), 2, replace=False)
@@ -222,10 +221,10 @@ def _halves(rows: sp.csr_array, members: Array, random: np.random.Generator) -> 
 
 
 def tree_of_taxonomy(taxonomy: Taxonomy, names: list[str], leaf_size: int) -> LabelTree:
-    """Make the tree of a taxonomy over labels, of which each is a node of it.
+    """Make the tree of a taxonomy over labels that are its nodes.
 
-    Parts with ``leaf_size`` labels at most become leaves.  A label with others below it is a column beside
-    them.  What has no label below and what has a single branch is left out.
+    Parts with at most ``leaf_size`` labels become leaves.  A label with others below it is a column next to
+    them.  Nodes without labels below, and nodes with a single branch, are omitted.
 
     Raises ValueError if a node has several parents, or a label is no node.
     """
@@ -248,7 +247,7 @@ def tree_of_taxonomy(taxonomy: Taxonomy, names: list[str], leaf_size: int) -> La
 
 
 def _joined(parts: list[Any], leaf_size: int) -> Any:
-    """Make a node of some labels and nodes, or fewer where that is enough."""
+    """Make a node from some labels and nodes, or merge them into a leaf if small enough."""
     if len(parts) == 1:
         return parts[0]
     if sum(map(_size, parts)) <= leaf_size:
@@ -257,7 +256,7 @@ def _joined(parts: list[Any], leaf_size: int) -> Any:
 
 
 def _size(part: Any) -> float:
-    """Count labels; a node that has others below it is too large."""
+    """Count the labels of a part; infinite for a node with nodes below it."""
     if not isinstance(part, list):
         return 1
     return np.inf if any(isinstance(one, list) for one in part) else len(part)

@@ -1,4 +1,4 @@
-"""Lists of tags, one a row, as targets: what a column of ``["red", "round"]`` says of labels."""
+"""Lists of tags, one per row, as targets, such as a column of ``["red", "round"]``."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from labelweave.labels.class_probabilities import is_missing
 
 _BRACKETED = ("><", "[,]", "{,}", "(,)", '[","]', '[";"]')  # separators
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
-_ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  # of tables, not tags
+_ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  # entries of tables, not tags
 
 
 def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | None:
-    """Return the entries of targets that are lists of tags, one a row; None if they are something else.
+    """Return the entries of targets that are lists of tags, one per row; None for other targets.
 
-    In a Series or a column any lists are tags.  Nested Python lists are if a row is a set or has text in it,
-    if none has anything, or they are of numbers and different lengths; others are a table of 0 and 1.  Texts
-    in a list or a column are read as cells of tables are, those in an array are classes.
-    say: is told how texts were cut.
+    In a Series or a column, any lists are tags.  Nested Python lists are tags if a row is a set or contains
+    text, if all are empty, or if they have numbers and different lengths; others are a table of 0 and 1.
+    Texts in a list or a column are parsed as cells of tables, those in an array are classes.
+    say: is called with a message on how texts were split.
     """
     column = only_column(Y) if is_frame(Y) else Y
     if column is None or sp.issparse(column) or isinstance(column, str) or not hasattr(column, "__len__"):
@@ -45,7 +45,7 @@ def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | No
 
 
 def _listed_tags(rows: list[Any], say: Callable[[str], None] | None) -> list[Any]:
-    """Give lists of tags as they are; say where one tag seems to be several, as in ``["a, b"]``."""
+    """Return lists of tags unchanged; report if one tag seems to be several, as in ``["a, b"]``."""
     if say is not None:
         found = written.layout_inside([rows[half] for half in written.in_halves(len(rows))])
         words = written.Layout(None, found.example, found.separator or found.doubt).words("the tags of Y")
@@ -55,7 +55,7 @@ def _listed_tags(rows: list[Any], say: Callable[[str], None] | None) -> list[Any
 
 
 def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None) -> list[Any] | None:
-    """Read texts that list tags; None where each is one class, or some are no texts."""
+    """Parse texts that list tags; None if each is one class, or some are no texts."""
     texts = _texts_in(rows)
     if texts is None:
         return None
@@ -69,7 +69,7 @@ def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None)
 
 
 def _texts_in(rows: Sequence[Any]) -> list[str | None] | None:
-    """Return entries that are all texts, or missing; None of others."""
+    """Return the entries if all are texts or missing; else None."""
     if not len(rows) or not all(isinstance(row, str) or is_missing(row) for row in rows):
         return None
     return [row.strip() if isinstance(row, str) and row.strip() != "?" else None for row in rows]
@@ -94,7 +94,7 @@ def texts_of(Y: Any) -> list[str | None] | None:
 
 
 def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
-    """Return the rows of :func:`tag_rows`, texts cut so that most of their parts are known tags."""
+    """Return the rows of :func:`tag_rows`, with texts split so that most of their parts are known tags."""
     texts, known = texts_of(Y), {*tags}
     if texts is None:
         return tag_rows(Y)
@@ -105,7 +105,7 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
 
 
 def _are_of_numbers(rows: Sequence[Any]) -> bool:
-    """Say whether rows are lists of numbers, of different lengths, which are not just 0 and 1."""
+    """Return whether rows are lists of numbers, of different lengths, and not only 0 and 1."""
     lists = [row for row in rows if row is not None]
     if not all(isinstance(row, (list, tuple)) for row in lists) or len({*map(len, lists)}) < 2:
         return False
@@ -114,7 +114,7 @@ def _are_of_numbers(rows: Sequence[Any]) -> bool:
 
 
 def _is_column(column: Any) -> bool:
-    """Say whether an object has entries, and they may be lists; columns of numbers need not be looked at."""
+    """Return whether an object is a column whose entries may be lists; numeric columns are not."""
     if getattr(getattr(column, "dtype", None), "kind", "O") != "O":
         return False
     return any(hasattr(column, method) for method in ("to_pylist", "to_list", "tolist"))
@@ -132,13 +132,13 @@ def _are_empty(rows: Sequence[Any]) -> bool:
 def read_tags(
     rows: Sequence[Any], tags: Sequence[Any] | None = None, *, others: str = "raise"
 ) -> tuple[sp.csr_array, sp.csr_array | None, list[Any]]:
-    """Turn lists of tags into positives, a mask of what is observed, and the tags.
+    """Convert lists of tags to positives, a mask of observed entries, and the tags.
 
-    rows: collections of text or numbers; None, NaN or pandas.NA where nothing is known of a row.  Blanks
-        around text do not count, nor do blank tags and repeated ones.
-    tags: those there are; by default those of the rows, sorted.
-    others: what to do with tags that are not among those given: "raise", "ignore", or "add" them as the last.
-    Raises ValueError if a row is something else, or has a tag that is not among those given.
+    rows: collections of text or numbers; None, NaN or pandas.NA for an unobserved row.  Whitespace around
+        text, empty tags and duplicates are ignored.
+    tags: the known tags; by default those of the rows, sorted.
+    others: what to do with unknown tags: "raise", "ignore", or "add" them at the end.
+    Raises ValueError if a row is something else, or has an unknown tag.
     """
     lists = _known_tags(rows)
     if tags is None or _have_a_column_each(rows, len(tags)):
@@ -181,7 +181,7 @@ def _known_tags(rows: Sequence[Any]) -> list[list[Any] | None]:
 
 
 def _have_a_column_each(rows: Sequence[Any], n_tags: int) -> bool:
-    """Say whether lists are as long as rows of a table of given tags are."""
+    """Return whether lists have the length of the rows of a table with these tags."""
     return all(
         _is_unknown(row) or (len(row) == n_tags and not isinstance(row, (set, frozenset))) for row in rows
     )
@@ -203,7 +203,7 @@ def _tags_of(row: Any, number: int) -> list[Any]:
 
 
 def _unpacked(tags: list[Any], number: int) -> list[Any]:
-    """Read tags that are lists, written as text."""
+    """Parse tags that are lists as text."""
     try:
         return written.names_inside(tags, None) if all(isinstance(tag, str) for tag in tags) else tags
     except ValueError as error:
@@ -230,7 +230,7 @@ def _sorted(tags: set[Any]) -> list[Any]:
 
 
 def _refuse_table(lists: Sequence[list[Any] | None]) -> None:
-    """Refuse a table of 0 and 1 in disguise, or of probabilities, whose entries would be tags."""
+    """Raise ValueError for a table of 0 and 1 or of probabilities, whose entries would be read as tags."""
     tags = {tag for row in lists for tag in row or ()}
     are_shares = all(isinstance(tag, (int, float)) and 0 <= tag <= 1 for tag in tags)
     if tags and (are_shares or {str(tag).lower() for tag in tags} <= _ENTRIES):
@@ -242,13 +242,13 @@ def _refuse_table(lists: Sequence[list[Any] | None]) -> None:
 
 
 def numbered_tags(rows: Sequence[Any]) -> list[Any] | None:
-    """Return the tags of rows as they were given, where these are not all text."""
+    """Return the original tags of rows, if not all are text."""
     tags = read_tags(rows)[2]
     return None if all(isinstance(tag, str) for tag in tags) else tags
 
 
 def tags_of_either(first: Any, second: Any) -> list[str] | None:
-    """Name the tags of two lists of tags, sorted; None where one is something else."""
+    """Return the sorted tags of two lists of tags; None if one is something else."""
     rows = [tag_rows(table) for table in (first, second)]
     if rows[0] is None or rows[1] is None:
         return None

@@ -1,7 +1,7 @@
-"""Labels as cells of text write them: lists in brackets, objects, names with a separator between them.
+"""Labels in text cells: lists in brackets, objects, names with a separator.
 
-What one cell shows by itself, as ``['red', 'green']`` does, is read wherever it stands.  What only many cells
-show together, that commas stand between labels, is found once and kept as a separator.
+A cell that is unambiguous by itself, such as ``['red', 'green']``, is parsed anywhere.  What only many cells
+together show, such as commas between labels, is detected once and stored as a separator.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WEIGHTS = "a:0.9"
 OPENING = frozenset(" [{(<'\"")
 """What a list begins with, or blanks before it; or it ends with a bracket."""
 
-_NAMED_BY = ("name", "label", "title", "tag", "value", "text", "id")  # of objects, the first that all have
+_NAMED_BY = ("name", "label", "title", "tag", "value", "text", "id")  # the first key all objects have
 _PLAIN = (str, int, float)
 _CLOSED_BY = {"[": "]", "{": "}", "(": ")", "<": ">", "'": "'", '"': '"'}
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -40,7 +40,7 @@ _LIST = re.compile(rf"[\[{{(]\s*(?:{_NAME}\s*(?:,\s*{_NAME}\s*)*,?\s*)?[\]}})]",
 _NUMPY = re.compile(rf"\[\s*{_NAME}(?:\s+{_NAME})+\s*\]", _FLAGS)
 _BARE = re.compile(rf"(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))+", _FLAGS)
 _CALL = re.compile(r"(?:frozenset|set|tuple|list|(?:np\.)?array|c)\((.*?)(?:,\s*dtype=[^()]*)?\)", _FLAGS)
-# of Python's objects, as dict_keys(['a']), Index(['a'], dtype='object') and <QuerySet ['a']>
+# reprs of Python objects, as dict_keys(['a']), Index(['a'], dtype='object') and <QuerySet ['a']>
 _SHOWN = re.compile(
     r"(?:[A-Za-z_][\w.]*\((?:<[^<>]*>,\s*)?|<\w+[>\s])\s*([\[({].*?[\])}])\s*"
     r"(?:(?:,\s*\w+=[^=]*)*[)>]|Length: \d+.*)", _FLAGS)  # fmt: skip
@@ -58,17 +58,17 @@ _SIGN = r"(?:-?1|0)(?:\.0*)?"
 _ROW = re.compile(rf"[\[({{]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])}}]?", re.ASCII)
 _AROUND_ROW = re.compile(r"['\"]|\A(?:np\.)?(?:array|tensor)\(|(?:,\s*dtype=[^()]*)?\)\Z")
 
-# what items of a list begin with, the first too: numbers that count up, and signs on lines
+# prefixes of list items, the first too: increasing numbers, and bullets
 _ITEMS = {f"1{sign}": re.compile(rf"(?:\A|[\s;,])\s*\(?\d+{re.escape(sign)}\s*(?=[^\d\s])") for sign in ".):"}
 _ITEMS |= {f"\n{sign}": re.compile(rf"(?:\A|\n)\s*{re.escape(sign)}") for sign in "-*+•·–"}
-_RARE = (*"；、，•¦‖\x1f", "<br>", "<br/>")  # in names, and the next ones too
+_RARE = (*"；、，•¦‖\x1f", "<br>", "<br/>")  # rare in names, as are the next ones
 _STRONG = (*_ITEMS, ",\n", ";\n", "\n", "\t", ";#", ";", "|||", "||", "|", "//", *_RARE)
 _SIGNS, _WORDS = "^~#@%*=$§", (" - ", " – ", " — ", " and ", " or ", " und ", " et ", " y ")
 _DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")  # of paths, and of labels
 _WEAK = (*(2 * sign for sign in _SIGNS), *_DIVIDERS, *_SIGNS, *"·+&:", *_WORDS, " ")
-_BEFORE = ("#", "@")  # names, of hashtags and such, the first too
+_BEFORE = ("#", "@")  # prefixes of names, such as hashtags, the first too
 SEPARATORS = (*dict.fromkeys((";#", *_BEFORE, *_STRONG, ",", *_WEAK)),)
-_OF_NUMBERS = frozenset(("/", ":", "+", "*", "=", "//", " - ", " – ", " — "))  # also, as in dates
+_OF_NUMBERS = frozenset(("/", ":", "+", "*", "=", "//", " - ", " – ", " — "))  # also in numbers, as in dates
 _OF_PATHS = frozenset((*_DIVIDERS, ":"))
 _PATH_SIGNS = {
     **{sign: rf"\s*{re.escape(sign)}\s*" for sign in _DIVIDERS},
@@ -82,10 +82,10 @@ _FEW, _MANY = 3, 10  # cells with a separator
 
 
 def written_list(text: str) -> list[str] | None:
-    """Read a list of names in quotes and of numbers, or of objects; None where a text is no such list.
+    """Parse a list of quoted names and numbers, or of objects; None if a text is no such list.
 
-    Lists of Python, JSON and NumPy, sets and tuples are read, in brackets or none: ``'red', 'green'``.
-    Raises ValueError if a text begins like one and cannot be read.
+    Accepts lists of Python, JSON and NumPy, sets and tuples, with or without brackets: ``'red', 'green'``.
+    Raises ValueError if a text begins like one and is malformed.
     """
     if not text or (text[0] not in "[{('\"<" and text[-1] != ")"):
         return None
@@ -94,7 +94,7 @@ def written_list(text: str) -> list[str] | None:
         text = shown[1]
     elif text[-1] == ")" and (called := _CALL.fullmatch(text)) is not None:
         text = f"[{called[1]}]"
-    elif text[0] in "'\"" and _STRING.fullmatch(text):  # of JSON that was written as JSON again
+    elif text[0] in "'\"" and _STRING.fullmatch(text):  # of doubly encoded JSON
         with suppress(ValueError):
             return written_list(_read(text).strip())
     is_closed = _is_in_brackets(text)
@@ -117,10 +117,10 @@ def written_list(text: str) -> list[str] | None:
 
 
 def is_list(text: str) -> bool:
-    """Say whether a cell is a list by itself, readable or not."""
+    """Return whether a cell is a list by itself, valid or malformed."""
     try:
         return written_list(text.strip()) is not None
-    except ValueError:  # which its reader says
+    except ValueError:  # which its parser reports
         return True
 
 
@@ -129,29 +129,29 @@ def _is_in_brackets(text: str) -> bool:
 
 
 def _read(text: str) -> Any:
-    """Read what JSON or Python write."""
+    """Parse a JSON or Python literal."""
     with suppress(ValueError, RecursionError):
         return json.loads(text)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of backslashes that escape nothing
+            warnings.simplefilter("ignore")  # about invalid escape sequences
             return ast.literal_eval(text)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise ValueError("names in quotes without broken escapes") from None
 
 
 def names_of(value: Any) -> list[str]:
-    """List the names of labels that a list or an object of JSON or Python holds.
+    """Return the label names in a list or an object of JSON or Python.
 
-    Of an object they are its values, or its keys where the values are numbers or say yes and no.
-    Raises ValueError if it is not clear what the names are.
+    For an object they are its values, or its keys if the values are numbers or yes and no.
+    Raises ValueError if the names are ambiguous.
     """
     given = [*value.values()] if isinstance(value, Mapping) else [*value]
     are_shares = all(isinstance(one, (int, float)) and 0 <= one <= 1 for one in given)
     if are_shares and any(one % 1 for one in given):
         raise ValueError("names, or 0 and 1 for each; probabilities go in a column a label")
     if given and all(isinstance(one, (list, tuple)) and [*map(type, one)] == [str, int] for one in given):
-        value = dict(given)  # as the items of an object are written
+        value = dict(given)  # as the items of an object
     entries = _entries_of(value) if isinstance(value, Mapping) else given
     if any(isinstance(entry, Mapping) for entry in entries):
         fields = [*map(_lower, entries)]
@@ -167,7 +167,7 @@ def _lower(entry: Any) -> dict[str, Any]:
 
 
 def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
-    """List what an object says of labels: itself where it has a name, its values or its keys."""
+    """Return the label entries of an object: itself if it has a name, its values or its keys."""
     values, lower = [*value.values()], _lower(value)
     if any(type(lower.get(key)) in _PLAIN[:2] for key in _NAMED_BY[:3]) or [*lower] == ["id"]:
         return [value]
@@ -181,7 +181,7 @@ def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
 
 @cache
 def _pattern(separator: str) -> tuple[str, str, str]:
-    """Divide a separator into what opens a cell or a name, what stands between names, and what closes it."""
+    """Split a separator into the opening of a cell or a name, the text between names, and the closing."""
     first, last = separator[0], separator[-1]
     if separator in SEPARATORS:
         return "", separator, ""
@@ -193,15 +193,15 @@ def _pattern(separator: str) -> tuple[str, str, str]:
 
 
 def is_plain(separator: str | None) -> bool:
-    """Say whether cells need only be cut where a text stands."""
+    """Return whether cells are only split at a plain text."""
     return separator not in (None, PLACES, *_ITEMS, *_BEFORE) and not _pattern(str(separator))[0]
 
 
 def names_in(text: str, separator: str | None) -> list[str]:
-    """List the names in the text of a cell, cut where it is no list by itself.
+    """Return the names in the text of a cell, split unless it is a list by itself.
 
-    separator: a pair such as ``><`` takes the brackets at both ends off, one in brackets, ``[,]``, those of
-    cells, and one in quotes, ``','``, those of names; in both, ``[","]``, it cuts the names of lists.
+    separator: a pair such as ``><`` removes the brackets at both ends, one in brackets, ``[,]``, those of
+        cells, and one in quotes, ``','``, those of names; with both, ``[","]``, it splits the names of lists.
     """
     if text[:1] in OPENING or text[-1:] == ")":
         listed = written_list(text)
@@ -211,7 +211,7 @@ def names_in(text: str, separator: str | None) -> list[str]:
 
 
 def names_inside(listed: list[str], separator: str | None) -> list[str]:
-    """List the names of a list, of which some may be lists by themselves, or be cut."""
+    """Return the names of a list, some of which may be lists by themselves, or be split."""
     between = _pattern(separator)[1] if separator is not None and separator[:2] == '["' else None
     if between is None and not any("'" in name or '"' in name for name in listed):
         return listed
@@ -241,7 +241,7 @@ def _cut(text: str, separator: str) -> list[str]:
 
 
 def places_of(cell: Any) -> list[float] | None:
-    """Read 0 or 1 for each label, in a text or a list; None where it is something else."""
+    """Parse 0 or 1 per label, in a text or a list; None for anything else."""
     if isinstance(cell, str):
         text = _AROUND_ROW.sub("", cell.strip().lower())
         text = re.sub("[a-z]+", lambda word: str(TRUTH.get(word[0], word[0])), text)
@@ -254,7 +254,7 @@ def places_of(cell: Any) -> list[float] | None:
 
 
 def are_places(cells: Sequence[Any]) -> bool:
-    """Say whether all cells hold 0 or 1 for each of so many labels."""
+    """Return whether all cells hold 0 or 1 for each of the same number of labels."""
     return (
         bool(cells) and bool(places_of(cells[0])) and len({len(places_of(cell) or ()) for cell in cells}) == 1
     )
@@ -263,9 +263,9 @@ def are_places(cells: Sequence[Any]) -> bool:
 class Layout(NamedTuple):
     """How cells of text write labels.
 
-    separator: what stands between them; None where each is one label.
+    separator: the text between them; None if each cell is one label.
     example: a cell with a separator.
-    doubt: a sign in cells that are taken whole, which may be a separator, of paths too.
+    doubt: a character in unsplit cells, which may be a separator, also of paths.
     """
 
     separator: str | None
@@ -274,7 +274,7 @@ class Layout(NamedTuple):
     is_path: bool = False
 
     def words(self, where: str) -> str | None:
-        """Say what is done with cells, such as "the cells of column 'tags'"; None where that is nothing."""
+        """Describe how cells, such as "the cells of column 'tags'", are split; None if they are not."""
         such = f"such as {self.example[:40]!r}"
         if self.separator is None:
             sign = self.doubt and _pattern(self.doubt)[1]
@@ -294,9 +294,9 @@ def in_halves(n_rows: int) -> list[slice]:
 
 
 def found_layout(parts: Sequence[Iterable[str]]) -> Layout:
-    """Find how cells of text write labels, by how parts of them come again in others.
+    """Detect how text cells write labels, from parts that repeat in other cells.
 
-    parts: the cells of the first half of the rows and of the second; what both do not show is not taken.
+    parts: the cells of the first and second half of the rows; the result must hold in both.
     """
     whole = _distinct(chain.from_iterable(parts))
     found = _layout(whole) if whole else Layout(None)
@@ -308,20 +308,20 @@ def found_layout(parts: Sequence[Iterable[str]]) -> Layout:
 
 
 def layout_inside(parts: Sequence[Iterable[Any]]) -> Layout:
-    """Find in the same way what separates names that stand together in one of a list, as ``["a, b"]``.
+    """Detect likewise what separates names within one entry of a list, as in ``["a, b"]``.
 
-    parts: the cells of both halves, lists or texts of lists; others are passed over.
+    parts: the cells of both halves, lists or lists as text; others are ignored.
     """
     names = [*map(_inside, parts)]
     sign, example, doubt, _ = found_layout(names)
-    if sign in SEPARATORS and (sign in _STRONG or sign not in _OF_PATHS):  # such names are rather paths
+    if sign in SEPARATORS and (sign in _STRONG or sign not in _OF_PATHS):  # such names are more likely paths
         return Layout(f'["{sign}"]', example)
     is_said = doubt in (*_STRONG, ",") and sum(str(doubt) in name for name in chain(*names)) >= _FEW
     return Layout(None, example, f'["{doubt}"]') if is_said or doubt == WEIGHTS else Layout(None)
 
 
 def _inside(cells: Iterable[Any]) -> dict[str, None]:
-    """Give the names of cells that are lists."""
+    """Return the names in cells that are lists."""
     lists = list[Iterable[Any]]()
     for cell in cells:
         if isinstance(cell, str):
@@ -339,7 +339,7 @@ def _distinct(cells: Iterable[str]) -> list[str]:
 
 
 def _layout(names: Sequence[str]) -> Layout | None:
-    """Find how distinct cells write labels, whatever halves of them show; None where they are lists."""
+    """Detect how distinct cells write labels, regardless of halves; None if they are lists."""
     if are_places(names):
         return Layout(PLACES, names[0])
     bare, quotes = [*filter(_BARE.fullmatch, names)], {name[0] + name[-1] for name in names}
@@ -352,14 +352,14 @@ def _layout(names: Sequence[str]) -> Layout | None:
 
 
 def _weighted(names: Sequence[str]) -> Layout | None:
-    """See weights or probabilities behind most names, which are neither names nor cut off."""
+    """Detect weights or probabilities after most names, which are neither names nor removed."""
     found = [name for name in names if all(map(_WEIGHTED.fullmatch, _BEHIND.split(name.strip("[]{}"))))]
     is_fraction = any("." in name or "%" in name for name in found)
     return Layout(None, found[0], WEIGHTS) if is_fraction and 2 * len(found) > len(names) else None
 
 
 def _in_brackets(names: Sequence[str]) -> Layout | None:
-    """Find lists in brackets whose names are not quoted, and names in brackets of their own."""
+    """Detect lists in brackets with unquoted names, and names that are each in brackets."""
     opened = next((name[0] for name in names if name[0] in "[{(<"), "")
     closed = _CLOSED_BY.get(opened, "")
     inside = [name for name in names if opened and name[0] == opened and name[-1] == closed]
@@ -389,10 +389,10 @@ def _separated(names: Sequence[str]) -> Layout:
 
 
 def _evidence(names: Sequence[str], separator: str) -> str:
-    """Say what is for or against a separator of labels, or that it is unclear, of paths, or in few cells.
+    """Return the evidence on a separator: for or against labels, unclear, of paths, or in few cells.
 
-    Parts of lists come again in other lists, and at other places: first, later, alone.  What comes first in
-    names of two words, such as "New", does not come later, and parts of paths stay below what is above them.
+    Parts of lists repeat in other lists, and at other positions: first, later, alone.  First words of
+    two-word names, such as "New", do not appear later, and parts of paths stay below their parents.
     """
     lists, is_strong = [name for name in names if separator in name], separator in _STRONG
     if not lists:
@@ -428,14 +428,14 @@ def _evidence(names: Sequence[str], separator: str) -> str:
 
 
 def _least(separator: str, n_lists: int) -> tuple[int, float, float]:
-    """Return how many lists there must be, and what share of parts comes again, and at other places."""
+    """Return the required number of lists, share of repeated parts, and share at other positions."""
     others = (_FEW, 0.35, 0.2) if n_lists >= _MANY else (_FEW, 0.7, 0.3)
     known = {",": (1, 0.3, 0.15 if n_lists >= _MANY else 0.25), " ": (_FEW + 1, 0.8, 0.4)}
     return (1, 0.2, 0.0) if separator in _STRONG else known.get(separator, others)
 
 
 def _is_of_names(lists: Sequence[str], separator: str) -> bool:
-    """Say whether a sign is part of names: of addresses, dates, times, "C++" and the like."""
+    """Return whether a separator is part of names: in URLs, dates, times, "C++" and the like."""
     if separator in " ," or (separator in _STRONG and separator != "//"):
         return False
     parts = [[part.strip() for part in name.split(separator)] for name in lists]
@@ -447,7 +447,7 @@ def _is_of_names(lists: Sequence[str], separator: str) -> bool:
 
 
 def path_divider(names: Sequence[str]) -> re.Pattern[str]:
-    """Find what divides paths such as "Food > Dairy" and "food/dairy"; a slash where nothing shows it."""
+    """Detect the separator of paths such as "Food > Dairy" and "food/dairy"; by default a slash."""
     are_codes = all(map(_CODE.fullmatch, names))
     best, most = re.compile("/"), 0
     for sign, pattern in _PATH_SIGNS.items():

@@ -1,21 +1,21 @@
 """The alternating direction method of multipliers (ADMM) on a box-constrained quadratic dual.
 
-The problem, for an operator A = K (x) R that couples everything, is
+The problem, for an operator A = K (x) R that couples all variables, is
 
     max_B  <T, B> - 1/2 <B, A B>,      lower <= B <= upper entry by entry.
 
-A copy V of B carries the box and rho is the penalty on their difference (Boyd et al., "Distributed
+A copy V of B is subject to the box, and rho is the penalty on their difference (Boyd et al., "Distributed
 optimization and statistical learning via the alternating direction method of multipliers", 2011,
 section 5).  Every step is one solve with A + rho I, all labels at once, and a clip:
 
     (A + rho) B = T + rho (V - W),    V = clip(a B + (1 - a) V + W),    W = W + a B + (1 - a) V_old - V.
 
-A problem may offer solves with a nearby operator H instead.  T then carries a correction, renewed
-every round (:class:`Corrections`), and the result is that of A all the same.
+A problem may provide solves with a nearby operator H instead.  T then includes a correction, updated every
+round (:class:`Corrections`), and the result is still that of A.
 
-Primal points are the B: their scores are smooth, while clipping shakes those of V along the few
-huge eigenvalues of A.  On Animals with Attributes (6,000 images, RBF) the gap between the primal
-value at B and the dual one at V is 1e-3 after 20 steps; with both at V it takes 140.
+Primal points are the B: their scores are smooth, while clipping perturbs those of V along the few very large
+eigenvalues of A.  On Animals with Attributes (6,000 images, RBF) the gap between the primal value at B and
+the dual one at V is 1e-3 after 20 steps; with both at V it takes 140.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ from labelweave.solvers.box_ends import interior_steps, interior_work, newton_st
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
 
 _RELAXATION = 1.6
-_INEXACT_STEPS = 3  # between renewals of the correction
-_BALANCE = 0.6  # aimed at between the relative primal and dual residuals
-_CHEAP_BAND, _DEAR_BAND = 2.0, 5.0  # how far the balance may be off before the penalty is changed
+_INEXACT_STEPS = 3  # between updates of the correction
+_BALANCE = 0.6  # target ratio of the relative primal and dual residuals
+_CHEAP_BAND, _DEAR_BAND = 2.0, 5.0  # deviation of the balance at which the penalty is changed
 _LARGEST_CHANGE = 10.0
-_FIRST_BALANCE, _BALANCE_GROWTH = 5, 1.5  # the first round of a change; how much later the next may come
-_DEAR_ROUNDS = (6, 15, 40, 100, 250, 600)  # in which a change that costs a factorisation is thought of
+_FIRST_BALANCE, _BALANCE_GROWTH = 5, 1.5  # the first round of a change; the factor to the next one
+_DEAR_ROUNDS = (6, 15, 40, 100, 250, 600)  # in which a change that costs a factorization is considered
 _TINY = 1e-30
 _NEWTON = 1e-3  # the gap at which Newton steps are tried
-_FAILED_CHECKS = 3  # in a row without progress in single precision: rounding
-_CLEARLY = 1.5  # times the tolerance, or more, is not within reach of another round or two
+_FAILED_CHECKS = 3  # consecutive checks without progress in single precision: rounding
+_CLEARLY = 1.5  # times the tolerance: a gap above it needs more than one or two rounds
 _ROUNDING = 0.05  # ... and at a gap below this
-_UNFOUNDED = 0.3  # share of the gap by which solves may be wrong; beyond it rounding has spoilt them
-_CALLS = 4e6  # operations that a round's calls are worth, 0.2 ms on two cores
-_FALL = 5.0  # of the gap, seen in well-conditioned problems where rounds double
-_FORESEEABLE = 1e3  # fall: small problems converge faster from some point on
-_LAST_RESORT = 10.0  # times the work so far that a fit is worth which would end at the limit of rounds
-_PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
-_PAUSE = 20  # a check in vain is followed by another after this part of the rounds so far
-_NEAR = 0.03  # a gap above which multipliers of another problem take longer to unlearn than to learn
-_FIRST_CHECK = 5  # and at least every doubling of the rounds
-_MARGIN = 1.1  # on the Rayleigh quotient that the weight of the rest is raised to
+_UNFOUNDED = 0.3  # share of the gap allowed as error of solves; above it rounding dominates
+_CALLS = 4e6  # the overhead of a round's calls in operations, 0.2 ms on two cores
+_FALL = 5.0  # of the gap, observed in well-conditioned problems when rounds double
+_FORESEEABLE = 1e3  # largest decrease to extrapolate: small problems converge faster eventually
+_LAST_RESORT = 10.0  # ratio to the work so far, for a fit that would end at the limit of rounds
+_PROGRESS = 0.95  # a gap has decreased if it is below this share of the previous one
+_PAUSE = 20  # after a failed check, the next is after a twentieth of the rounds so far
+_NEAR = 0.03  # a gap above which multipliers of another problem slow convergence
+_FIRST_CHECK = 5  # and at least at every doubling of the rounds
+_MARGIN = 1.1  # factor on the Rayleigh quotient, for the new weight of the rest
 
 
 class _Point(NamedTuple):
-    """A dual point V with what the corrections need of it: M V and (A - N) V."""
+    """A dual point V with the products that corrections need: M V and (A - N) V."""
 
     variables: Array
     rest_part: Array
@@ -82,16 +82,16 @@ class _Point(NamedTuple):
 class Corrections:
     """Corrections for solves with a nearby operator: proximal gradient steps with momentum.
 
-    The operator A of the dual is replaced by ``H = N + r M``, for which solves are cheap; N is
-    near A, and M takes up what N leaves out.  The dual at V is then maximised as if it were
+    The operator A of the dual is replaced by ``H = N + r M``, for which solves are cheap; N is near A, and M
+    bounds the remainder.  The dual at V is then maximized as if it were
 
         <T + (H - A) Y, V> - 1/2 <V, H V>
 
     around a point Y, which is a proximal gradient step in the metric H.  It raises the
-    dual whenever ``H >= A`` along the step, so r is raised to the largest Rayleigh quotient of
-    ``A - N`` by M that a step has met: no eigenvalue needs to be known.  Y is V with the momentum of
-    Beck and Teboulle (2009), begun anew when the dual falls (O'Donoghue and Candes 2015).  A Y
-    follows from the A V at hand, so a round costs one product with A.
+    dual whenever ``H >= A`` along the step, so r is raised to the largest Rayleigh quotient of ``A - N`` by M
+    over the steps so far: no eigenvalue needs to be known.  Y is V with the momentum of Beck and Teboulle
+    (2009), restarted when the dual decreases (O'Donoghue and Candes 2015).  A Y follows from the stored A V,
+    so a round costs one product with A.
 
     rest: r.
     """
@@ -104,7 +104,7 @@ class Corrections:
 
     @classmethod
     def at_zero(cls, shape: Array, rest: float) -> Corrections:
-        """Begin at 0, or at a point that the first renewal follows at once."""
+        """Start at 0, or at a point that the first update immediately replaces."""
         zero = namespace(shape).zeros_like(shape)
         point = _Point(zero, zero, zero)
         return cls(point, point, rest)
@@ -112,7 +112,7 @@ class Corrections:
     def renewed(
         self, solves: ShiftedSolves, variables: Array, scores: Array, dual: float
     ) -> tuple[Corrections, Array]:
-        """Take note of a step to V, of known scores and dual value, and give the correction for the next."""
+        """Record a step to V with its scores and dual value, and return the correction for the next step."""
         left_out = scores - solves.near_product(variables)
         point = _Point(variables, solves.rest_product(variables), left_out)
         step = point.variables - self.around.variables
@@ -129,18 +129,18 @@ class Corrections:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitState(State):
-    """Where a run stands.
+    """The state of a run.
 
     free: B, not confined to the box.
     boxed: V, within the box.
     shift: W, the scaled multipliers.
     penalty: rho.
     target: T with the correction.
-    scores: A B, as the last solve tells.
+    scores: A B, from the last solve.
     residuals: the relative primal and dual residuals.
-    begun: the round in which the run began in this precision.
-    next_check, not_before, next_balance, polish_from: rounds, counted from there.
-    missed: how much the last check found above the gap that was hoped for, and the residual then.
+    begun: the round in which the run started in this precision.
+    next_check, not_before, next_balance, polish_from: rounds, counted from ``begun``.
+    missed: the excess of the last measured gap over the estimate, and the residual then.
     """
 
     free: Array
@@ -169,17 +169,17 @@ State.plain_with(BestPoints, Corrections, _Point)
 
 
 class AlternatingDirections(Solver[SplitDual, SplitState]):
-    """Maximise a box-constrained quadratic dual to a relative duality gap.
+    """Maximize a box-constrained quadratic dual to a relative duality gap.
 
-    hands_over: whether a run in single precision ends early, as stalled, where another one in double
-        precision does better.
+    hands_over: whether a run in single precision ends early, as stalled, when one in double precision is
+        faster.
     """
 
     def __init__(self, tol: float, max_iter: int, *, hands_over: bool = False) -> None:
         self.tol, self.max_iter, self.hands_over = tol, max_iter, hands_over
 
     def start(self, problem: SplitDual, point: SplitState | None = None) -> SplitState:
-        """Begin at 0, or at the best points, W and rho of another run, with its rounds and trace."""
+        """Start at 0, or at the best points, W and rho of another run, with its rounds and trace."""
         xp, dtype = namespace(problem.targets), problem.targets.dtype
         zero = xp.zeros_like(problem.targets)
         state = SplitState(
@@ -208,9 +208,9 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         return _corrected(problem, replace(state, best=best))
 
     def start_at(self, problem: SplitDual, dual: Array, trace: tuple[TraceRecord, ...] = ()) -> SplitState:
-        """Begin at dual variables, clipped to their bounds; far from the optimum without multipliers.
+        """Start at dual variables, clipped to their bounds; far from the optimum without multipliers.
 
-        trace: of the solver that got there, if it solved this problem.
+        trace: of the solver that computed them, if it solved this problem.
         """
         state, xp = self.start(problem), namespace(problem.targets)
         dual = xp.clip(as_type(dual, problem.targets.dtype), problem.lower, problem.upper)
@@ -245,7 +245,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         return Certificate(record, Status.CONVERGED if self._is_reached(record.gap) else status, settled)
 
     def _is_reached(self, gap: float) -> bool:
-        return abs(gap) <= self.tol  # one below 0 is of the size of rounding
+        return abs(gap) <= self.tol  # a negative gap is rounding
 
     def _settled(self, problem: SplitDual, best: BestPoints) -> tuple[TraceRecord, Settled]:
         """Measure the objectives of the result in double precision, on the true operator."""
@@ -255,11 +255,11 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
     def _check(
         self, problem: SplitDual, state: SplitState, hoped: float
     ) -> tuple[SplitState, TraceRecord, Settled | None]:
-        """Measure the objectives, in double precision if they are as near as asked for."""
+        """Measure the objectives, in double precision if their gap is within the tolerance."""
         before, settled = state.best.gap, None
         best, free_scores = _measured(problem, state)
         if best.gap > max(self.tol, hoped) and best.gap > _PROGRESS * before:
-            # take off B what rounding put there: the scores found are not those that were solved for
+            # remove rounding errors from B: its scores differ from those of the solve
             refined = state.free + _solve(problem, state, state.scores - free_scores)
             best = best.with_primal(problem, refined, *problem.scores(refined))
         state = replace(state, best=best)
@@ -278,10 +278,10 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
     def _planned(
         self, problem: SplitDual, state: SplitState, gap: float, hoped: float, before: float, unfounded: float
     ) -> SplitState:
-        """Decide after a check when to look again, and whether single precision has done what it can.
+        """Schedule the next check, and decide whether single precision has reached its limit.
 
-        before: the gap of the last check.
-        unfounded: the share of the primal at B that its scores, as the solve gives them, do not show.
+        before: the gap of the previous check.
+        unfounded: the share of the primal at B that is missing with the scores from the solve.
         """
         passed, is_coarse = state.passed, not is_double(problem.targets)
         in_vain = gap > max(self.tol, _PROGRESS * before)
@@ -301,9 +301,9 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
     def _is_held_by_rounding(
         self, problem: SplitDual, state: SplitState, hoped: float, gap: float, unfounded: float
     ) -> bool:
-        """Tell whether solves are wrong by much of the gap, or the gap has not followed the residual.
+        """Return whether errors of solves dominate the gap, or it does not follow the residual.
 
-        Solves that are not exact leave a part of the gap that does not follow the residual either.
+        Inexact solves also leave a part of the gap that does not follow the residual.
         """
         if not problem.solves.is_exact or gap <= _CLEARLY * self.tol:
             return False
@@ -315,12 +315,12 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
     def _polished(
         self, problem: SplitDual, state: SplitState, record: TraceRecord
     ) -> tuple[SplitState, TraceRecord, Settled | None]:
-        """Try a local method for as much work as rounds would take; go on from its end if that is nearer."""
+        """Try a local method for as much work as further rounds; continue from its result if it is better."""
         factor, again = problem.low_rank_factor(), 0
         if factor is not None:
             foreseen = self._work_foreseen(problem, state, record.gap)
             end = interior_steps(problem, factor, self.tol, foreseen)
-            again = 0 if end is None else self.max_iter + 1  # the same steps end where they did
+            again = 0 if end is None else self.max_iter + 1  # repeating the steps has the same result
         elif record.gap <= _NEWTON:
             spent = state.passed * _round_work(problem)
             end = newton_steps(problem, state.best.boxed, state.penalty, self.tol, spent)
@@ -341,7 +341,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         return factor is not None and interior_work(problem, factor) <= foreseen
 
     def _work_foreseen(self, problem: SplitDual, state: SplitState, gap: float) -> float:
-        """Foresee the operations to the end, from the rounds so far and the gap that is left."""
+        """Estimate the operations to convergence, from the rounds so far and the remaining gap."""
         fall = float(np.clip(gap / self.tol, 1.0, _FORESEEABLE))
         rounds = state.passed * 2.0 ** (np.log(fall) / np.log(_FALL))
         if rounds > self.max_iter - state.begun and 2 * state.rounds >= self.max_iter:
@@ -363,7 +363,7 @@ def _step(problem: SplitDual, state: SplitState) -> SplitState:
     right *= penalty
     right += state.target
     free = _solve(problem, state, right)
-    # A B, as far as the solve and the correction tell: right - penalty B - (T' - T)
+    # A B, according to the solve and the correction: right - penalty B - (T' - T)
     scores = right - penalty * free
     if state.target is not problem.targets:
         scores -= state.target - problem.targets
@@ -379,7 +379,7 @@ def _step(problem: SplitDual, state: SplitState) -> SplitState:
 
 
 def _after_steps(problem: SplitDual, state: SplitState) -> tuple[SplitState, float]:
-    """Correct and balance, and give the gap that one may hope for, at most the true one."""
+    """Update correction and penalty, and return an estimate of the gap, at most the true one."""
     primal = primal_value(problem, state.free, state.scores)
     if problem.solves.is_exact:
         dual = dual_value_above(problem, state.free, state.scores, state.boxed)
@@ -391,7 +391,7 @@ def _after_steps(problem: SplitDual, state: SplitState) -> tuple[SplitState, flo
 
 
 def _corrected(problem: SplitDual, state: SplitState) -> SplitState:
-    """Renew the correction at V, where solves are with a nearby operator."""
+    """Update the correction at V, if solves are with a nearby operator."""
     if problem.solves.is_exact:
         return state
     (scores,) = problem.scores(state.boxed)
@@ -401,7 +401,7 @@ def _corrected(problem: SplitDual, state: SplitState) -> SplitState:
 
 
 def _balanced(problem: SplitDual, state: SplitState) -> SplitState:
-    """Keep the primal and the dual residual in proportion (residual balancing)."""
+    """Balance the primal and the dual residual by the penalty."""
     cheap, passed = problem.solves.penalty_changes_are_cheap, state.passed
     due = passed >= state.next_balance if cheap else passed in _DEAR_ROUNDS
     if not due or not any(state.residuals):
@@ -413,7 +413,7 @@ def _balanced(problem: SplitDual, state: SplitState) -> SplitState:
     factor = float(np.clip(np.sqrt(off), 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
     factor = max(factor, problem.solves.smallest_penalty / state.penalty)
     state.shift[...] /= factor
-    # the method converges at any one penalty, but need not while it keeps changing
+    # the method converges at any fixed penalty, but not necessarily while it changes
     later = max(passed + _FIRST_BALANCE, int(_BALANCE_GROWTH * passed))
     return replace(state, penalty=state.penalty * factor, next_balance=later)
 
@@ -425,6 +425,6 @@ def _measured(problem: SplitDual, state: SplitState) -> tuple[BestPoints, Array]
 
 
 def _foreseen(state: SplitState, hoped: float) -> float:
-    """Foresee the gap that a check would find: what it found last, falling like the residual squared."""
+    """Estimate the gap of a check: that of the last check, decreasing as the residual squared."""
     missed, residual = state.missed
     return hoped + missed * min(1.0, (state.residuals[0] / residual) ** 2)

@@ -1,7 +1,7 @@
-"""Alternating minimisation over two factors (Yu et al. 2014, section 3).
+"""Alternating minimization over two factors (Yu et al. 2014, section 3).
 
-Each round lowers the objective by the features' factor and then by the labels' factor, so it never rises.
-Half steps go on from where the last ones ended, so each need only take off a good part of its gradient.
+Each round lowers the objective over the feature factor and then over the label factor, so it never increases.
+Half steps continue from the last ones, so each need only reduce most of its gradient.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from labelweave.foundation.array_types import Array
 from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
 
-# Half steps need not be exact.  Products with the features until the objective is within 1e-3 of the best,
-# on bibtex with rank 0.4 L and the trace norm, by the share of the gradient that a half step leaves:
+# Half steps need not be exact.  Feature products until the objective is within 1e-3 of the best,
+# on bibtex with rank 0.4 L and the trace norm, by the remaining share of the gradient in a half step:
 # squared loss, 2,000 rows: 64 (0.3), 100 (0.1), 149 (0.01); a fifth of the labels observed: 141, 254, 685;
 # logistic loss, 700 rows: 174 (0.3), 195 (0.1); with steps solved to a share of 0.1, 288 (0.1), 545 (0.01);
 # squared hinge loss, 1,200 rows: about the same for all, fewest at first with 0.3.
@@ -25,10 +25,10 @@ _FORCING = 0.3
 
 
 class FactorPair(NamedTuple):
-    """Two factors of a product, and what the loss sees of them.
+    """Two factors of a product, and their images in the loss.
 
-    labels (L, k): what it sees of the labels' factor.
-    label_factor (q, k): the labels' factor itself; None where both are the same.
+    labels (L, k): the image of the label factor in the loss.
+    label_factor (q, k): the label factor itself; None if both are the same.
     Shapes: features (m, k), image (n, k).
     """
 
@@ -42,27 +42,27 @@ Improved = tuple[FactorPair, FactorSolution]
 
 
 class PairProblem(Protocol):
-    """An objective of two factors that can be improved in turn."""
+    """An objective of two factors with alternating improvements."""
 
     def start(self) -> FactorPair:
-        """Return the factors to begin with."""
+        """Return the initial factors."""
 
     def improve_features(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
-        """Lower the objective by the features' factor."""
+        """Lower the objective over the feature factor."""
 
     def improve_labels(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
-        """Lower the objective by the labels' factor."""
+        """Lower the objective over the label factor."""
 
     def objective(self, pair: FactorPair) -> float:
         """Compute the objective."""
 
     def loss_and_penalty(self, pair: FactorPair) -> tuple[float, float]:
-        """Return the two parts of the objective; the penalty is never below 0."""
+        """Return the two parts of the objective; the penalty is never negative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlternatingState(State):
-    """Where a run is.  Radii of trust regions do not go from one half step to the next.
+    """The state of a run.  Trust region radii are not carried over between half steps.
 
     last: the objective that the next round is compared with.
     decrease: the last round's.
@@ -79,7 +79,7 @@ State.plain_with(FactorPair)
 class AlternatingMinimization(Solver[PairProblem, AlternatingState]):
     """The solver.
 
-    tol: the share of the objective, in size, by which a round must lower it for another one.
+    tol: the relative decrease of the objective, in absolute value, required for another round.
     max_inner: iterations of conjugate gradients in a Newton step.
     max_steps: Newton steps in a half step where the loss is not quadratic.
     """
@@ -92,7 +92,7 @@ class AlternatingMinimization(Solver[PairProblem, AlternatingState]):
         return AlternatingState(pair=problem.start())
 
     def round(self, problem: PairProblem, state: AlternatingState) -> Round[AlternatingState]:
-        if state.decrease <= self.tol:  # killed between the last check and the end
+        if state.decrease <= self.tol:  # interrupted between the last check and the end
             return Round(state, None, Status.SETTLED)
         pair, by_features = problem.improve_features(state.pair, self.half_steps)
         pair, by_labels = problem.improve_labels(pair, self.half_steps)

@@ -1,4 +1,4 @@
-"""Box-constrained quadratic duals: objectives, the best points of a run, what solvers ask of a problem.
+"""Box-constrained quadratic duals: objectives, the best points of a run, and the interface of problems.
 
 With A positive semi-definite and S = A B the scores,
 
@@ -21,11 +21,11 @@ from labelweave.foundation.arrays import namespace
 from labelweave.foundation.arrays.linear_algebra import column_products, inner_product, like
 from labelweave.solvers.frame import relative_gap
 
-WRONG = 1e-3  # a gap this far below 0 is no rounding of the last digits
+WRONG = 1e-3  # a gap this far below 0 is more than rounding of the last digits
 
 
 class BoxTerms(Protocol):
-    """The arrays that state the objectives, each of shape (n, L)."""
+    """The arrays that define the objectives, each of shape (n, L)."""
 
     targets: Array
     """T."""
@@ -36,7 +36,7 @@ class BoxTerms(Protocol):
 
 
 class BoxProblem(BoxTerms, Protocol):
-    """What any solver can do with: products with A, and objectives."""
+    """The minimum interface for any solver: products with A, and objectives."""
 
     def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
         """Compute ``A variables`` for each array, in its precision."""
@@ -47,13 +47,13 @@ class BoxProblem(BoxTerms, Protocol):
     def settled(self, free: Array, boxed: Array, tol: float, weights: Array | None = None) -> Settled:
         """Return the result at B and V with its scores in double precision.
 
-        tol: the gap that the point kept in place of B may have.
-        weights (r, L): what takes the place of ``G^T B``, G being the low-rank factor.
+        tol: the gap allowed for the point kept instead of B.
+        weights (r, L): replaces ``G^T B``, where G is the low-rank factor.
         """
 
 
 class FreeSystems(BoxProblem, Protocol):
-    """A problem whose linear systems between some variables can be written out."""
+    """A problem with explicit linear systems between some variables."""
 
     is_semidefinite: bool
     """Whether A is made of products of features, so that nothing but rounding makes ``<V, A V>`` negative."""
@@ -65,17 +65,17 @@ class FreeSystems(BoxProblem, Protocol):
         """Estimate the operations to solve systems of these sizes; infinite if they cannot be."""
 
     def system(self, rows: Array, labels: Array) -> Array:
-        """Write out A between the variables (rows[k], labels[k]), shape (k, k)."""
+        """Return A as a dense matrix between the variables (rows[k], labels[k]), shape (k, k)."""
 
 
 @dataclass
 class Settled:
-    """A result in double precision with the problem that it solves, each array of shape (n, L).
+    """A result in double precision with its problem, each array of shape (n, L).
 
     targets, lower, upper: the problem's.
-    kept, kept_scores: the primal point that is kept, B or one near it, and its scores.
+    kept, kept_scores: the stored primal point, B or one near it, and its scores.
     boxed, boxed_scores: the dual point V and its scores.
-    weights (r, L): where A is made of features, those that give the scores kept, before labels are coupled.
+    weights (r, L): if A is made from features, those that yield the kept scores, before labels are coupled.
     squares: ``<B, A B>`` and ``<V, A V>``.
     """
 
@@ -108,7 +108,7 @@ class ShiftedSolves(Protocol):
     """What the rest is to begin with."""
 
     def solve(self, right: RowsByLabels, penalty: float, rest: float) -> RowsByLabels:
-        """Solve ``(H + penalty) B = right``; what was made for the last penalty and rest is kept."""
+        """Solve ``(H + penalty) B = right``; the factorization of the last penalty and rest is cached."""
 
     def near_product(self, variables: RowsByLabels) -> RowsByLabels:
         """Compute ``(N (x) R) variables``."""
@@ -118,7 +118,7 @@ class ShiftedSolves(Protocol):
 
 
 class SplitDual(FreeSystems, Protocol):
-    """What alternating directions ask."""
+    """The problem of :class:`AlternatingDirections`."""
 
     solves: ShiftedSolves
 
@@ -126,21 +126,21 @@ class SplitDual(FreeSystems, Protocol):
         """Estimate the operations of a round."""
 
     def low_rank_factor(self) -> Array | None:
-        """Return a thin G in double precision with ``A = G G^T`` for every label, if there is one."""
+        """Return a thin G in double precision with ``A = G G^T`` for every label, or None."""
 
     def first_penalty(self) -> float:
-        """Guess the penalty to begin with."""
+        """Estimate the initial penalty."""
 
 
 @dataclass(frozen=True)
 class LocalEnd:
-    """The best points that a local method met.
+    """The best points of a local method.
 
     free: B, the best primal point.
     boxed: V, the best dual point.
     gradient: of the dual, at B.
     gap: the relative duality gap between them.
-    weights (r, L): ``G^T B`` for a factor G, where the method knows it better than the product gives it.
+    weights (r, L): ``G^T B`` for a factor G, if the method has it more exactly than the product.
     """
 
     free: RowsByLabels
@@ -152,13 +152,13 @@ class LocalEnd:
 
 @dataclass(frozen=True)
 class BestPoints:
-    """The best primal and dual points that a run has met, and the gap between them.
+    """The best primal and dual points of a run, and the gap between them.
 
-    A run begins with the point 0, which is both, so the relative gap is never above 1.  A dual
-    point V may be shrunk towards 0, which stays within the box: for labels that nothing
-    couples to others the best share of V is min(1, <T, V> / <V, A V>) over their entries.
+    A run starts with the point 0, which is both, so the relative gap is never above 1.  A dual
+    point V may be shrunk towards 0, which stays within the box: for labels not coupled to others the best
+    multiple of V is min(1, <T, V> / <V, A V>) over their entries.
 
-    weights: those of the primal point, where a local method gave them.
+    weights: those of the primal point, if a local method returned them.
     """
 
     free: RowsByLabels
@@ -185,7 +185,7 @@ class BestPoints:
     def with_dual(
         self, terms: FreeSystems, boxed: RowsByLabels, scores: RowsByLabels
     ) -> tuple[BestPoints, float]:
-        """Take note of a dual point, and give the dual value at V itself."""
+        """Update the best dual point, and return the dual value at V itself."""
         linear, quadratic = column_products(terms.targets, boxed), column_products(boxed, scores)
         shares = np.ones(len(linear))
         for group in terms.coupled_labels():
@@ -201,7 +201,7 @@ class BestPoints:
 
 
 def _is_rounding(terms: FreeSystems, primal: float, dual: float) -> bool:
-    """Tell whether objectives contradict each other by rounding, as they do for features near 1e40."""
+    """Return whether rounding makes the objectives inconsistent, as for features near 1e40."""
     return terms.is_semidefinite and relative_gap(primal, dual) < -WRONG
 
 

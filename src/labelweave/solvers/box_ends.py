@@ -1,33 +1,32 @@
-"""Two ends for box-constrained duals: Newton steps between guessed bounds, and interior points.
+"""Two final phases for box-constrained duals: active-set Newton steps, and interior points.
 
 **Newton steps.**
-Near the optimum of a box-constrained quadratic dual the variables fall into those at the lower
-bound, those at the upper bound and the free ones F.  With the sets known, the free
-variables solve one linear system,
+Near the optimum of a box-constrained quadratic dual the variables are at the lower bound, at the upper bound
+or free (F).  Given these sets, the free variables solve one linear system,
 
     A_FF B_F = T_F - A_FG V_G,        G: the variables at bounds,
 
-and the next sets are read off B + (T - A B) / rho.  This primal-dual active set method is a
-semi-smooth Newton method (Hintermueller, Ito and Kunisch 2002): from near the optimum it ends after a
-few steps, at a gap of rounding; from afar it may cycle, and its steps are then left out.
+and the next sets follow from B + (T - A B) / rho.  This primal-dual active set method is a
+semi-smooth Newton method (Hintermueller, Ito and Kunisch 2002): near the optimum it converges in a few steps,
+to a gap at rounding level; far from it, it may cycle, and its steps are then discarded.
 
 **Interior points**, for duals of low rank, one label at a time.
-With ``A = G G^T``, G of few columns, and a box [0, u], the maximiser of ``<m, a> - 1/2 |G^T a|^2``
+With ``A = G G^T``, where G has few columns, and a box [0, u], the maximizer of ``<m, a> - 1/2 |G^T a|^2``
 satisfies, with multipliers s and z of the two bounds,
 
     G w - m - s + z = 0,     w = G^T a,     a s = 0,     (u - a) z = 0.
 
 Newton steps on the products made equal to a falling mu (Mehrotra's predictor and corrector, SIAM Journal on
-Optimization 2, 1992) cost one factorisation of ``I + G^T D^-1 G`` each (Ferris and Munson 2002),
-D being ``s / a + z / (u - a)``.  Further solves with it draw products that would end far from mu towards it,
-which makes steps longer (Gondzio, Computational Optimization and Applications 6, 1996): 3 of them halve the
-number of steps on unscaled pixels.  It hardly depends on how ill-conditioned the problem is, where
-first-order steps crawl: unscaled features, or a large C.
+Optimization 2, 1992) cost one factorization of ``I + G^T D^-1 G`` each (Ferris and Munson 2002), with D = ``s
+/ a + z / (u - a)``.  Further solves with it move outlying products towards mu, which makes steps longer
+(Gondzio, Computational Optimization and Applications 6, 1996): 3 of them halve the number of steps on
+unscaled pixels.  The method is hardly affected by ill-conditioning, where first-order steps are slow:
+unscaled features, or a large C.
 
-Where features are large, w is a small difference of large terms of a.  Three things keep rounding from
-undoing late steps: w is a variable of its own, so that ``w - G^T a`` is driven to zero like any residual, and
-the result; products with G correct the solution of each system; and mu falls no lower than the gap asked for
-needs.
+For large features, w is a small difference of large terms of a.  Three measures protect late steps from
+rounding: w is a separate variable and part of the result, so that ``w - G^T a`` is driven to zero like any
+residual; products with G correct the solution of each system; and mu is no smaller than the requested gap
+requires.
 """
 
 from __future__ import annotations
@@ -44,22 +43,22 @@ from labelweave.solvers.box_dual import BoxTerms, FreeSystems, LocalEnd, box_los
 from labelweave.solvers.frame import relative_gap
 
 _MOST_NEWTON_STEPS = 12
-_STEPS_IN_VAIN = 5  # in a row without a smaller gap than the best
-_FARTHEST_STEP = 1e3  # of the largest bound, that a variable may be on its way
-_RIDGE = 1e-13  # of the mean diagonal: systems of dependent rows stay solvable
+_STEPS_IN_VAIN = 5  # consecutive steps without a smaller gap than the best
+_FARTHEST_STEP = 1e3  # multiple of the largest bound that a variable may reach in between
+_RIDGE = 1e-13  # of the mean diagonal: keeps systems of dependent rows solvable
 _USUAL_STEPS, _MOST_STEPS = 40, 100
-_OVERHEAD = 150  # a step's operations on an entry of the factor, beside
-_SQUARE = 0.25  # ... those of an inner matrix, which take as long as so many of a round's, by its columns
-_CALLS = 4e6  # operations that a step's calls are worth
-_PACE = 2.0  # operations here that one of a round of first-order steps is as fast as
+_OVERHEAD = 150  # operations of a step per entry of the factor, in addition to
+_SQUARE = 0.25  # ... those of an inner matrix, in operations of a round, by its columns
+_CALLS = 4e6  # the overhead of a step's calls in operations
+_PACE = 2.0  # operations here in the time of one in a round of first-order steps
 _TINY = 1e-100
-_BACK_OFF = 0.995  # of the way to the boundary
-_CORRECTORS, _LONGER = 3, 0.5  # and by which share of a step each is to make it longer
-_WORTHWHILE = 0.01  # of a step: what a corrector must have made it longer by for another one
-_NEAREST, _FARTHEST = 0.1, 10.0  # products that need no correction, in those aimed at
+_BACK_OFF = 0.995  # fraction of the way to the boundary
+_CORRECTORS, _LONGER = 3, 0.5  # and the share of a step by which each should lengthen it
+_WORTHWHILE = 0.01  # of a step: the gain of a corrector required for another one
+_NEAREST, _FARTHEST = 0.1, 10.0  # range of products without correction, relative to the target
 _REFINEMENTS = 3
-_FINER = 0.1  # the least sum of the products, in gaps asked for
-_IDLE = 8  # steps at the least mu that may pass without halving the gap
+_FINER = 0.1  # the least sum of the products, relative to the requested gap
+_IDLE = 8  # steps at the least mu allowed without halving the gap
 
 
 def newton_steps(
@@ -68,14 +67,14 @@ def newton_steps(
     """Take Newton steps from near the optimum.
 
     problem: the problem, in double precision.
-    penalty: rho, which weighs a variable's gradient against its distance from a bound.
-    allowance: the operations that the steps may take together.
+    penalty: rho, which scales a variable's gradient relative to its distance from a bound.
+    allowance: the total operations allowed.
     Returns the best points; None if no step was possible.
     """
     best: LocalEnd | None = None
     point, in_vain = boxed, 0
     (scores,) = problem.scores(point)
-    # a singular system without a solution ends far away, where objectives are nothing but rounding
+    # a singular system without a solution has huge values, where objectives are only rounding
     xp = namespace(boxed)
     farthest = _FARTHEST_STEP * max(0.0, float(xp.max(problem.upper)), -float(xp.min(problem.lower)))
     for _ in range(_MOST_NEWTON_STEPS):
@@ -104,7 +103,7 @@ def _free(problem: FreeSystems, point: Array, scores: Array, penalty: float) -> 
 
 
 def _step(problem: FreeSystems, point: Array, scores: Array, free: Array) -> Array:
-    """Put the others at the bounds to which their gradient point and solve for the free ones."""
+    """Set the others to the bounds indicated by their gradients, and solve for the free ones."""
     xp, is_free = namespace(point), to_numpy(free)
     aim = xp.where(free, point, xp.where(problem.targets > scores, problem.upper, problem.lower))
     (aim_scores,) = problem.scores(aim)
@@ -129,11 +128,11 @@ def _solution(matrix: Array, right: Array) -> Array:
 
 
 def interior_point(factor: Array, margins: PerRow, bounds: PerRow, tol: float) -> tuple[PerRow, Array]:
-    """Maximise the dual of one label.
+    """Maximize the dual of one label.
 
     factor (n, r): G, each row times the sign of its label.
-    Returns a, within its bounds, and w (r,): of the points met, those of the largest dual and of the smallest
-    primal objective.
+    Returns a, within its bounds, and w (r,): of all points, those of the largest dual and of the smallest
+        primal objective.
     """
     state = _Interior(factor, margins, bounds, tol)
     gap, idle = np.inf, 0
@@ -147,12 +146,12 @@ def interior_point(factor: Array, margins: PerRow, bounds: PerRow, tol: float) -
 
 
 def interior_steps(terms: BoxTerms, factor: Array, tol: float, allowance: float) -> LocalEnd | None:
-    """Maximise the duals of all labels, which nothing couples.
+    """Maximize the duals of all labels, which must be uncoupled.
 
     terms: the problem, in double precision; one bound of every variable is 0.
     factor (n, r): ``A = factor factor^T`` for every label.
-    allowance: the operations that this may take.
-    Returns the result; None if it would take more.
+    allowance: the operations allowed.
+    Returns the result; None if it would need more.
     """
     if interior_work(terms, factor) > allowance:
         return None
@@ -174,7 +173,7 @@ def interior_steps(terms: BoxTerms, factor: Array, tol: float, allowance: float)
 
 
 def interior_work(terms: BoxTerms, factor: Array) -> float:
-    """Estimate the operations of :func:`interior_steps`, as those of a round are counted.
+    """Estimate the operations of :func:`interior_steps`, in the units of a round.
 
     The constants were fitted to the times of 300 to 5,000 rows with factors of 5 to 2,000 columns.
     """
@@ -194,7 +193,7 @@ class _Step:
 
 
 class _System:
-    """``I + G^T D^-1 G``, factorised."""
+    """``I + G^T D^-1 G``, factorized."""
 
     def __init__(self, factor: Array, weight: Array) -> None:
         self.factor, self.weight = factor, weight
@@ -211,7 +210,7 @@ class _System:
         return (right - self.factor @ weights) / self.weight, weights
 
     def refine(self, point: Array, weights: Array, missing: Array) -> tuple[Array, Array]:
-        """Correct a solution: where D is small, da came of a cancellation that its own product uncovers."""
+        """Refine a solution: where D is small, da suffers from cancellation, which its product reveals."""
         again = self.inverse(self.factor.T @ point - weights - missing)
         return point - self.factor @ again / self.weight, weights + again
 
@@ -220,7 +219,7 @@ class _System:
 
 
 def _orthogonal_root(factor: Array, weight: Array) -> Array:
-    """Factorise without squaring, largest rows first, which keeps the small ones from being lost."""
+    """Factorize without squaring, largest rows first, which preserves the small ones."""
     rows = np.vstack([factor / np.sqrt(weight)[:, None], np.eye(factor.shape[1])])
     order = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
     triangle = sl.qr(rows[order], mode="r", check_finite=False)[0]
@@ -228,14 +227,14 @@ def _orthogonal_root(factor: Array, weight: Array) -> Array:
 
 
 class _Interior:
-    """The point a, the room above it, w and the multipliers."""
+    """The point a, its distance from the upper bound, w and the multipliers."""
 
     def __init__(self, factor: Array, margins: Array, bounds: Array, tol: float) -> None:
         self.factor, self.margins, self.bounds, self.tol = factor, margins, bounds, tol
         self.point, self.room = bounds / 2, bounds / 2
         self.weights = factor.T @ self.point
         gradient = self.gradient()
-        # the same product for all, however different their bounds are
+        # the same product for all, whatever their bounds
         spare = max(float((np.abs(gradient) * bounds).mean()), 1e-12) / bounds
         self.below = np.maximum(gradient, 0) + spare
         self.above = np.maximum(-gradient, 0) + spare
@@ -244,7 +243,7 @@ class _Interior:
         self.best_primal, self.best_dual = self.primal(self.best_weights), 0.0
 
     def noted(self) -> float:
-        """Take note of the point and the weights, and give the gap between the best of them so far."""
+        """Update the best point and weights, and return the gap between them."""
         point = self.inside()
         made = self.factor.T @ point
         for weights in (made, self.weights):
@@ -258,7 +257,7 @@ class _Interior:
         return np.asarray(self.factor @ self.weights - self.margins)
 
     def inside(self) -> Array:
-        """Return a as its distance from the nearer bound says, which is the more exact."""
+        """Return a computed from its distance to the nearer bound, which is more exact."""
         near = np.where(self.point <= self.room, self.point, self.bounds - self.room)
         return np.asarray(np.clip(near, 0, self.bounds))
 
@@ -267,7 +266,7 @@ class _Interior:
         return float(weights @ weights) / 2 + loss
 
     def advance(self) -> bool:
-        """Take one step; false if no step could be taken."""
+        """Take one step; return whether that was possible."""
         gradient, count = self.gradient(), 2 * len(self.point)
         residual = gradient - self.below + self.above
         missing = self.weights - self.factor.T @ self.point
@@ -280,7 +279,7 @@ class _Interior:
         self.is_low = mu <= least / _FINER
         first = self.direction(system, residual, missing, 0.0, 0.0, refinements=0)
         aim = max(min((self.remaining(first) / count / mu) ** 3, 1.0) * mu, least)
-        # the first step corrects the second for its curvature
+        # the predictor provides the second-order correction
         below, above = aim - first.point * first.below, aim + first.point * first.above
         step = self.direction(system, residual, missing, below, above)
         share = self.reach(step)
@@ -296,7 +295,7 @@ class _Interior:
         return self.move(step, _BACK_OFF * share)
 
     def least_products(self, gradient: Array) -> float:
-        """Return the sum of the products below which the gap asked for has no use for."""
+        """Return the least sum of products that the requested gap requires."""
         primal = float(self.weights @ self.weights) / 2 + float(self.bounds @ np.maximum(0, -gradient))
         return _FINER * self.tol * max(primal, 1e-300)
 
@@ -309,7 +308,7 @@ class _Interior:
         high_products: Array | float,
         refinements: int = _REFINEMENTS,
     ) -> _Step:
-        """Solve for a step to products, in first order."""
+        """Solve for the first-order step to given products."""
         low = low_products / self.point - self.below
         high = high_products / self.room - self.above
         point, weights = system.solve(-residual + low - high, missing)
@@ -320,13 +319,13 @@ class _Interior:
         return _Step(point, weights, below, above)
 
     def reach(self, step: _Step) -> float:
-        """Return the largest share of a step, at most 1, that keeps all within their bounds."""
+        """Return the largest share of a step, at most 1, that keeps all variables within their bounds."""
         rates = [-step.point / self.point, step.point / self.room]
         rates += [-step.below / self.below, -step.above / self.above]
         return float(1 / np.max(rates, initial=1.0))
 
     def remaining(self, step: _Step) -> float:
-        """Sum the products after as much of a step as can be taken."""
+        """Return the sum of the products after the largest feasible part of a step."""
         return max(float(sum(part.sum() for part in self.products(step, self.reach(step)))), 0.0)
 
     def products(self, step: _Step, share: float) -> tuple[Array, Array]:
@@ -337,7 +336,7 @@ class _Interior:
     def move(self, step: _Step, share: float) -> bool:
         if not (np.isfinite(share) and share > 1e-12):
             return False
-        # rounding must not carry anything onto its bound
+        # rounding must not move a variable onto its bound
         self.point = np.maximum(self.point + share * step.point, _TINY * self.bounds)
         self.room = np.maximum(self.room - share * step.point, _TINY * self.bounds)
         self.weights = self.weights + share * step.weights
@@ -347,6 +346,6 @@ class _Interior:
 
 
 def _towards(aim: float, products: Array) -> Array:
-    """Return what brings products far from the aim nearer to it, down by no more than the farthest."""
+    """Return the correction of outlying products towards the target, bounded below by the farthest."""
     change = np.clip(products, _NEAREST * aim, _FARTHEST * aim) - products
     return np.asarray(np.maximum(change, -_FARTHEST * aim))

@@ -1,14 +1,14 @@
 """Clique generation: solve, activate the cliques that violate the dual the most, solve again.
 
 Tan et al., "Learning graph structure for multi-label image classification via clique generation", CVPR
-2015, Algorithm 1.  A round takes the cliques of the largest scores, whether earlier rounds took some of
-them or not (equation 9).  It ends when no such set violates a constraint, when two rounds have lowered the
-objective by little (supplement, A.3), or at the limit of rounds.  The first end is a global solution of the
-convex relaxation (Theorem 1) up to the tolerance: a set of chosen cliques returns if it violates by more,
-and so does any set once the last graph is solved to the end.  ``relaxed_bound`` proves it.
+2015, Algorithm 1.  A round activates the cliques with the largest scores, even those of earlier rounds
+(equation 9).  The algorithm ends when no such set violates a constraint, when two rounds have hardly lowered
+the objective (supplement, A.3), or at the limit of rounds.  The first case is a global solution of the convex
+relaxation (Theorem 1) up to the tolerance: a set of chosen cliques returns if it violates by more, and so
+does any set once the last graph is solved to convergence.  ``relaxed_bound`` proves it.
 
-A round of the frame is a pass of the inner solver, or the step from one graph to the next, so that a run
-can be stopped and taken up at every check of the duality gap.
+A round of the solver frame is a pass of the inner solver, or the step from one graph to the next, so that a
+run can be interrupted and resumed at every check of the duality gap.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NONE = "no cliques outside the graph violate the optimum"
 
 
 class Proposal(NamedTuple):
-    """The cliques to activate next, of all candidates those of the highest scores.
+    """The cliques to activate next: the candidates with the highest scores.
 
-    score: theirs together.
-    excess: by how much the dual objective at the point falls with their constraint; a violation if above 0.
+    score: the sum of their scores.
+    excess: the decrease of the dual objective at the point by their constraint; a violation if positive.
     is_whole: whether all candidates are in the graph.
     """
 
@@ -43,31 +43,31 @@ class Proposal(NamedTuple):
 
 
 class CliqueProblem(Protocol):
-    """What clique generation asks of its problem; ``rounds`` are the cliques that each round activated."""
+    """The problem of clique generation; ``rounds`` are the cliques that each round activated."""
 
     def at(self, rounds: tuple[Cliques, ...]) -> PassProblem:
-        """Return the problem of a graph."""
+        """Return the problem for a graph."""
 
     def propose(self, rounds: tuple[Cliques, ...], point: Any) -> Proposal:
-        """Find the cliques that violate the most."""
+        """Return the cliques with the largest violation."""
 
     def activated(self, rounds: tuple[Cliques, ...], point: Any, cliques: Cliques) -> Any:
-        """Return a point of the graph with another round that stands for the same one."""
+        """Return the equivalent point of the graph with an additional round."""
 
     def held_out_loss(self, rounds: tuple[Cliques, ...], point: Any) -> float:
-        """Measure the model on held-out rows; NaN if there are none."""
+        """Compute the loss on held-out rows; NaN if there are none."""
 
 
 class GraphRecord(NamedTuple):
-    """What was known after one round.
+    """The measurements after one round.
 
     round: the round; round 0 has no cliques.
-    cliques: the cliques of the round, of which earlier rounds may have some.
-    score: their scores together, before the round.
+    cliques: the cliques of the round, possibly also in earlier rounds.
+    score: the sum of their scores, before the round.
     n_iter: passes over the rows in the round.
     primal: the objective after the round.
     dual: the dual objective after the round.
-    held_out_loss: the loss on held-out rows after the round, of entries the Hamming loss; NaN where none are.
+    held_out_loss: the loss on held-out rows after the round, Hamming loss for entries; NaN if there are none.
     """
 
     round: int
@@ -85,12 +85,12 @@ State.plain_with(GraphRecord)
 
 @dataclass(frozen=True, kw_only=True)
 class GrowthState(State):
-    """Where clique generation stands.
+    """The state of clique generation.
 
     cliques: those that each round activated; the first round has none.
-    score: the score of the last ones, before they were.
-    records: the rounds that are solved; their times stand in the trace.
-    reason: why no more cliques are activated; empty while some may be.
+    score: the score of the last ones, before their activation.
+    records: the solved rounds; their times are in the trace.
+    reason: why no more cliques are activated; empty while more may be.
     """
 
     inner: PassState
@@ -103,15 +103,15 @@ class GrowthState(State):
 
     @property
     def is_due(self) -> bool:
-        """Whether the graph is solved and has to grow, or to end."""
+        """Whether the graph is solved, and the next step is to grow or to end."""
         return not self.reason and len(self.records) == len(self.cliques)
 
 
 class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
     """The outer loop.
 
-    inner: solves rounds that are followed by another.
-    last: solves the last graph once more.
+    inner: the solver of all rounds but the last.
+    last: the solver of the last graph, once more.
     change_tol: the relative change of the objective over two rounds at which to stop, 0 for never.
     """
 
@@ -130,7 +130,7 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
         return GrowthState(inner=self.inner.start(problem.at(state.cliques)), cliques=state.cliques)
 
     def continued(self, problem: CliqueProblem, earlier: GrowthState) -> GrowthState | None:
-        """Begin where an earlier run ended, maybe on other data; None if that does not fit."""
+        """Continue from the end of an earlier run, possibly on other data; None if it is incompatible."""
         if len(earlier.cliques) > self.max_rounds + 1:
             return None
         passes = problem.at(earlier.cliques)
@@ -160,7 +160,7 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
         return Round(state, record, status)
 
     def noted(self, problem: CliqueProblem, state: GrowthState, point: Any) -> GrowthState:
-        """Note that the present graph is solved, with the objectives at its end."""
+        """Record that the current graph is solved, with its final objectives."""
         passes = state.rounds - sum(record.n_iter for record in state.records)
         loss = problem.held_out_loss(state.cliques, state.inner.point)
         ends = np.nan, passes, point.primal, point.dual, loss
@@ -194,7 +194,7 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
         return ""
 
     def _violates(self, state: GrowthState, proposal: Proposal, tol: float) -> bool:
-        """Return whether a round that is not there yet could lower the objective by more than this share."""
+        """Return whether a new round could lower the objective by more than this share."""
         is_new = all(set(cliques) != set(proposal.cliques) for cliques in state.cliques)
         return is_new and proposal.excess > tol * abs(state.records[-1].primal)
 

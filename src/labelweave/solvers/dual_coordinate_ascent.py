@@ -1,16 +1,13 @@
-"""Dual coordinate ascent over blocks of variables, with visits where they pay.
+"""Dual coordinate ascent over blocks of variables, focused on rows with large gains.
 
-The method is that of Hsieh et al. (2008), which section 6 of the M3L paper
-builds on, turned round: a block holds the variables of many labels, and one
-visit takes one example with all of them.  Instead of shrinking by the sign of a
-projected gradient, every visit leaves behind the dual gain that it brought; a
-round is one sweep over all rows in random order, followed by sweeps over those
-rows only whose last gain was not small.  Rows at their bounds gain nothing and
-so drop out.
+The method is that of Hsieh et al. (2008), on which section 6 of the M3L paper builds, transposed: a block
+holds the variables of many labels, and one visit updates all of them for one example.  Instead of shrinking
+by the sign of a projected gradient, every visit records its dual gain; a round is one sweep over all rows in
+random order, followed by sweeps over only the rows whose last gain was not small.  Rows at their bounds gain
+nothing and so drop out.
 
-The stopping rule is the relative duality gap.  A cheap overestimate comes with
-every full sweep (each row's share of the gap when it was visited); the exact
-gap is measured when that estimate says it may be small enough.
+The stopping rule is the relative duality gap.  Every full sweep yields a cheap overestimate (each row's share
+of the gap when it was visited); the exact gap is measured when this estimate is small enough.
 """
 
 from __future__ import annotations
@@ -28,16 +25,16 @@ _HOT_SWEEPS = 4  # sweeps over rows with large gains after each full one
 _HOT_GAIN = 0.3  # a row is visited again if its gain was above this share of the mean
 IDLE_GAIN = 0.02
 """A step is not taken if its gain is below this share of the mean."""
-_FIRST_LOOK = 12  # rounds before the rest is foreseen
-_SLOWING = 1.5  # times as many rounds as there would be if the gap went on falling as in the last half
+_FIRST_LOOK = 12  # rounds before the first estimate of the rest
+_SLOWING = 1.5  # factor on the rounds extrapolated from the decrease of the gap in the last half
 RUN = 16
 """Rows visited in the order in which they lie in memory, which serves these faster than single ones."""
 
 
 class BoxDual(Protocol):
-    """What the solver asks of a problem: a dual over blocks of variables, with certificates.
+    """The problem of the solver: a dual over blocks of variables, with certificates.
 
-    A point is the problem's own record of its variables and of what follows them; sweeps change it in place.
+    A point is the problem's record of its variables and derived arrays; sweeps change it in place.
     """
 
     n_rows: int
@@ -50,42 +47,42 @@ class BoxDual(Protocol):
         """Return the point 0."""
 
     def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
-        """Call a function for some blocks, at the same time where they are independent."""
+        """Call a function for some blocks, in parallel if they are independent."""
 
     def round(
         self, point: Any, block: int, orders: Array, run: int, hot_gain: float, idle_gain: float,
         mean_gain: float,
     ) -> tuple[float, float, int]:  # fmt: skip
-        """Sweep all rows of one block, and then, once for each further order, those that still gain.
+        """Sweep all rows of one block, and then, once per further order, those that still gain.
 
-        orders (sweeps, runs): the order in which a sweep takes runs of ``run`` neighbours among its rows.
+        orders (sweeps, runs): the order in which a sweep visits runs of ``run`` consecutive rows.
         hot_gain, idle_gain: rows are visited again, and steps are taken, above these shares of the mean gain.
         mean_gain: of the last full sweep.
-        Returns the gap that the first sweep met, its mean gain, and the number of visits.
+        Returns the gap met in the first sweep, its mean gain, and the number of visits.
         """
 
     def measure(self, point: Any, block: int) -> tuple[float, float]:
-        """Compute primal and dual value of a block at the weights in use."""
+        """Compute primal and dual value of a block at the working weights."""
 
     def certify(self, point: Any, block: int) -> tuple[float, float]:
-        """Compute them in double precision, at weights made anew from the dual variables, and keep those."""
+        """Compute both in double precision, at weights recomputed from the dual variables, and keep these."""
 
     def follow(self, point: Any) -> None:
-        """Make anew what follows the variables."""
+        """Recompute the arrays derived from the variables."""
 
     def solution(self) -> Any:
-        """Return the weights of the point last certified."""
+        """Return the weights of the last certified point."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepState(State):
-    """Where a run stands; arrays have a number a block and are changed in place.
+    """The state of a run; arrays have one number per block and are changed in place.
 
-    generators: the order of the visits, a stream a block.
+    generators: the order of the visits, one random stream per block.
     is_open: whether a block is still swept.
-    met_gaps: the gap that the last full sweep met.
-    check_below: the sum of these at which the gap is measured.
-    falling: this sum after each round, where the run may hand over.
+    met_gaps: the gap met in the last full sweep.
+    check_below: the sum of these below which the gap is measured.
+    falling: this sum after each round, if the run may hand over.
     """
 
     point: Any
@@ -99,11 +96,11 @@ class SweepState(State):
 
 
 class DualCoordinateAscent(Solver[BoxDual, SweepState]):
-    """Maximise a box-constrained dual to a relative duality gap.
+    """Maximize a box-constrained dual to a relative duality gap.
 
     seed: fixes the order of the visits.
-    rival: rounds that another solver is expected to take the time of; where more of them are still to be
-        expected, or rounding hides what is left of the gap, the run hands over.
+    rival: the time of another solver in rounds; the run hands over if it expects to need more, or if rounding
+        hides the remaining gap.
     """
 
     def __init__(self, tol: float, max_iter: int, seed: int = 0, *, rival: float = np.inf) -> None:
@@ -138,7 +135,7 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
         return found._replace(status=Status.HANDED_OVER) if is_over else found
 
     def _is_late(self, state: SweepState) -> bool:
-        """Tell whether more rounds are to come than the rival takes, or half of those allowed are used up."""
+        """Return whether the rest takes more rounds than the rival, or half of the limit is used."""
         to_come = _SLOWING * rounds_foreseen(state.falling, self.tol * abs(state.trace[-1].primal))
         return to_come > self.rival or 2 * state.rounds >= self.max_iter
 
@@ -159,7 +156,7 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
         return state
 
     def _checked(self, problem: BoxDual, state: SweepState) -> Round[SweepState]:
-        """Measure the gap, close the blocks that are done, and set when to look again."""
+        """Measure the gap, close the converged blocks, and schedule the next check."""
         primal, dual = _values(problem, state, problem.measure)
         record = _record(problem, state, primal, dual)
         status, answer = None, None
@@ -173,7 +170,7 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
             is_open = still_open if still_open.any() else np.ones_like(still_open)
             # a closed block is not swept again, so its gap is the one just measured
             met_gaps = np.where(is_open, met_gaps, np.maximum(primal - dual, 0))
-        # the gaps met in a sweep are about the gap before it: look again when it may be small enough
+        # the gaps met in a sweep approximate the gap before it: check again when it may be small enough
         check_below = max(met_gaps.sum() / 10, 1.5 * self.tol * abs(record.primal))
         state = replace(state, is_open=is_open, met_gaps=met_gaps, check_below=float(check_below))
         return Round(state, record, status, answer)

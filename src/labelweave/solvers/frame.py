@@ -1,13 +1,12 @@
 """The frame of all solvers: ``solve(problem, state) -> (result, state)``.
 
-A *problem* is data, loss and structure, with the few methods that its solver asks for.  Solving
-changes nothing of it but caches that it can make again.  A *state* is a frozen record of arrays,
-numbers and random streams.  A *solver* says how a state begins, what a round makes of it and how
-the end is certified, and holds nothing that changes.  The loop with its limit, clock, trace,
-callbacks and interrupts stands here, once.
+A *problem* is data, loss and structure, with the few methods that its solver requires.  Solving changes only
+its caches, which it can recompute.  A *state* is a frozen record of arrays, numbers and random streams.  A
+*solver* defines the initial state, the effect of a round and the final certificate, and is immutable.  The
+loop with its limit, clock, trace, callbacks and interrupts is implemented here, once.
 
-A run that is stopped at a check and goes on from its state gives the same bits as one that was
-never stopped: nothing but the state goes from one round to the next.
+A run that is stopped at a check and continued from its state has the same bits as an uninterrupted one: only
+the state passes from one round to the next.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _FORTRAN = "columns"
 
 
 class Status(Enum):
-    """Why a solver stopped; the value tells the user what to try."""
+    """Why a solver stopped; the value advises the user what to try."""
 
     CONVERGED = "The relative duality gap is within the tolerance."
     SETTLED = (
@@ -66,10 +65,10 @@ MEASURED = (Status.CONVERGED, Status.SETTLED, Status.HANDED_OVER)
 
 @dataclass(frozen=True)
 class SolverResult:
-    """The end of a run: why it stopped, and every check on the way.
+    """The result of a run: why it stopped, and every check.
 
     trace: every check of the duality gap, the last one at the result.
-    answer: what was solved for, as the problem gives it.
+    answer: the solution, as the problem returns it.
     """
 
     status: Status
@@ -86,7 +85,7 @@ class SolverResult:
         return float(self.trace[-1].gap)
 
     def followed_by(self, later: SolverResult) -> SolverResult:
-        """Join the result of a run that went on where this one stopped, with the trace of both."""
+        """Combine with the result of a run that continued this one; the trace is that of both."""
         rounds, seconds = self.n_iter, self.trace[-1].time
         moved = [
             record._replace(iteration=record.iteration + rounds, time=record.time + seconds)
@@ -96,7 +95,7 @@ class SolverResult:
 
 
 def relative_gap(primal: float, dual: float) -> float:
-    """Return the share of itself that the objective can be above its minimum; 0/0 is 0."""
+    """Return ``(primal - dual) / abs(primal)``, a bound of the relative suboptimality; 0/0 is 0."""
     difference = primal - dual
     if primal == 0:
         return 0.0 if difference == 0 else math.copysign(math.inf, difference)
@@ -104,9 +103,9 @@ def relative_gap(primal: float, dual: float) -> float:
 
 
 class TraceRecord(NamedTuple):
-    """What was known at one check of a solver, or after one of its rounds.  What a solver lacks is NaN.
+    """The measurements at one check of a solver, or after one of its rounds; NaN where not available.
 
-    ``pandas.DataFrame(trace).dropna(axis=1, how="all")`` turns a list of these into a table.
+    ``pandas.DataFrame(trace).dropna(axis=1, how="all")`` converts a list of these to a table.
 
     time: seconds since the solver started.
     primal: objective at the current weights: an upper bound of the optimum.
@@ -114,7 +113,7 @@ class TraceRecord(NamedTuple):
     gap: (primal - dual) / abs(primal), see :func:`relative_gap`.
     active_share: share of the variables that the last round visited, on average over its sweeps.
     n_cliques: cliques of the label graph.
-    decrease: by how much a round lowered the objective, as a share of its value; infinite in the first one.
+    decrease: the relative decrease of the objective in a round; infinite in the first one.
     feature_iterations, label_iterations: of conjugate gradients, for the factors of features and of labels.
     """
 
@@ -131,7 +130,7 @@ class TraceRecord(NamedTuple):
 
     @classmethod
     def of(cls, primal: float, dual: float, **more: float) -> TraceRecord:
-        """Note objectives; the frame knows iteration and time."""
+        """Make a record of objectives; the frame sets iteration and time."""
         return cls(0, 0.0, primal, dual, relative_gap(primal, dual), **more)
 
     @property
@@ -141,13 +140,13 @@ class TraceRecord(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """Where a run stands: subclasses add arrays, numbers, text, other states, and containers of these.
+    """The state of a run: subclasses add arrays, numbers, text, other states, and containers of these.
 
-    A round may work in the arrays of the state that it is given: copy one to keep it.
+    A round may change the arrays of its input state in place: copy a state to keep it.
 
-    rounds: how many are done.
+    rounds: the number of completed rounds.
     trace: every check so far.
-    status: why the run ends here, in the state that callbacks get at its last check.
+    status: why the run ends here, in the state that callbacks receive at its last check.
     """
 
     rounds: int = 0
@@ -163,7 +162,7 @@ class State:
 
     @classmethod
     def plain_with(cls, *kinds: type[Any]) -> None:
-        """Let other tuples and dataclasses be parts of states that are written out."""
+        """Register other tuples and dataclasses as parts of states in files."""
         State._kinds.update({kind.__name__: kind for kind in kinds})
 
     def to_plain(self) -> dict[str, Any]:
@@ -172,7 +171,7 @@ class State:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
-        """Make it again, with own arrays in the layout they had; ValueError for a state of another kind."""
+        """Restore a state, with copied arrays in their original layout; ValueError for another kind."""
         state = _from_plain(plain)
         if not isinstance(state, cls):
             raise ValueError(f"This is a {type(state).__name__}, and a {cls.__name__} is needed.")
@@ -180,12 +179,12 @@ class State:
 
 
 class Round(NamedTuple, Generic[AnyState]):
-    """What a round gives.
+    """The result of a round.
 
-    record: what is known after it, without iteration and time, which the frame sets; with a primal value
-        of NaN it is an estimate that callbacks see and the trace does not keep.
-    status: why to stop, if so.
-    answer: what was solved for, where the round has it at hand when it stops.
+    record: the measurements after it, without iteration and time, which the frame sets; with a primal value
+        of NaN it is an estimate, passed to callbacks but not stored in the trace.
+    status: why to stop, or None.
+    answer: the solution, if the round has computed it when it stops.
     """
 
     state: AnyState
@@ -195,11 +194,11 @@ class Round(NamedTuple, Generic[AnyState]):
 
 
 class Certificate(NamedTuple):
-    """The last measurement of a run.
+    """The final measurement of a run.
 
     record: objectives and gap of the answer.
-    status: why the run ended, which the measurement may show to be another reason.
-    answer: what was solved for, as the problem gives it.
+    status: why the run ended, possibly corrected by the measurement.
+    answer: the solution, as the problem returns it.
     """
 
     record: Any
@@ -210,7 +209,7 @@ class Certificate(NamedTuple):
 class Solver(ABC, Generic[Problem, AnyState]):
     """An algorithm in rounds.
 
-    tol: the tolerance that a round compares with; as a rule of the relative duality gap.
+    tol: the tolerance, usually of the relative duality gap.
     max_iter: the largest number of rounds.
     """
 
@@ -219,33 +218,33 @@ class Solver(ABC, Generic[Problem, AnyState]):
 
     @abstractmethod
     def start(self, problem: Problem) -> AnyState:
-        """Return the state to begin with."""
+        """Return the initial state."""
 
     @abstractmethod
     def round(self, problem: Problem, state: AnyState) -> Round[AnyState]:
-        """Go on by one round."""
+        """Run one round."""
 
     @abstractmethod
     def certify(self, problem: Problem, state: AnyState, status: Status) -> Certificate | tuple[Any, Status]:
-        """Measure a state and give the answer that it holds, without changing it.
+        """Measure a state and return its answer, without changing it.
 
-        The record is None if the trace's last one is of this state.
+        The record is None if the last one of the trace is of this state.
         """
 
     def state_template(self, problem: Problem, state: AnyState) -> State:
-        """Return a state of the same shape as one that a run may go on from."""
+        """Return a state with the same shapes as any that a run may continue from."""
         return self.start(problem)
 
     def recover(self, problem: Problem, state: AnyState) -> AnyState:
-        """Return the state of a round interrupted half way, fit to be certified and to go on from."""
+        """Return a consistent state after an interrupted round, which can be certified and continued."""
         return state
 
     def solve(
         self, problem: Problem, state: AnyState | None = None, on_check: OnCheck | None = None
     ) -> tuple[SolverResult, AnyState]:
-        """Go on until the tolerance is met, the rounds are used up, nothing moves or the user interrupts.
+        """Run until convergence, the limit of rounds, a stall or an interrupt by the user.
 
-        state: where an earlier run ended; by default the solver's start.
+        state: the state of an earlier run; by default the solver's start.
         """
         now = self.start(problem) if state is None else state
         clock = _Clock(now)
@@ -280,13 +279,13 @@ class Solver(ABC, Generic[Problem, AnyState]):
         return SolverResult(verdict, state.rounds, trace, answer)
 
     def stopped(self, problem: Problem, state: AnyState) -> SolverResult:
-        """Return what a run would that is stopped at a check, without its last measurement in the trace."""
+        """Return the result of a run stopped at a check, without its final measurement in the trace."""
         _, status, answer = Certificate(*self.certify(problem, state, Status.INTERRUPTED))
         return SolverResult(status, state.rounds, list(state.trace), answer)
 
 
 def checked_round(solver: Any, found: Any) -> Round[Any]:
-    """Refuse a part of a round that is of another kind, by a TypeError which names it."""
+    """Raise a TypeError that names a part of a round of the wrong type."""
     what = f"{type(solver).__name__}.round gave"
     if not isinstance(found, Round):
         raise TypeError(
@@ -304,7 +303,7 @@ def checked_round(solver: Any, found: Any) -> Round[Any]:
 
 
 def _refuse_no_number(trace: Sequence[TraceRecord]) -> None:
-    """Refuse a run whose objective left the range of numbers, by a ValueError."""
+    """Raise a ValueError if the objective of a run overflowed."""
     if trace and not math.isfinite(trace[-1].primal):
         raise ValueError(
             f"The objective is {trace[-1].primal} after {trace[-1].iteration} rounds, so nothing was "
@@ -313,7 +312,7 @@ def _refuse_no_number(trace: Sequence[TraceRecord]) -> None:
 
 
 class _Clock:
-    """Seconds of solving, those of earlier runs with them."""
+    """Seconds of solving, including earlier runs."""
 
     def __init__(self, state: State) -> None:
         self.begin = time.perf_counter() - (state.trace[-1].time if state.trace else 0.0)
@@ -323,7 +322,7 @@ class _Clock:
 
 
 def rounds_foreseen(gaps: Sequence[float], tol: float) -> float:
-    """Foresee the rounds to a gap from how it fell in the last half of the rounds so far."""
+    """Estimate the rounds to a gap from its decrease in the last half of the rounds so far."""
     least = np.minimum.accumulate(gaps)
     if least[-1] <= max(tol, 0.0):
         return 0.0
@@ -333,13 +332,13 @@ def rounds_foreseen(gaps: Sequence[float], tol: float) -> float:
 
 
 def stream_of(generator: np.random.Generator) -> dict[str, Any]:
-    """Return the place of a random stream, as part of a state."""
+    """Return the position of a random stream, as part of a state."""
     stream: dict[str, Any] = dict(generator.bit_generator.state)
     return stream
 
 
 def generator_at(stream: dict[str, Any]) -> np.random.Generator:
-    """Make a generator that goes on from a place; the place itself is not moved."""
+    """Make a generator that continues from a position, without changing it."""
     generator = np.random.default_rng(0)
     generator.bit_generator.state = stream
     return generator
@@ -350,7 +349,7 @@ def _to_plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         parts = {part.name: getattr(value, part.name) for part in fields(value)}
     elif isinstance(value, tuple) and hasattr(value, "_asdict"):
-        # fields that are left at their defaults, such as NaN in trace records, are so again
+        # fields with defaults, such as NaN in trace records, get these again
         defaults: dict[str, Any] = getattr(value, "_field_defaults", {})
         parts = {name: part for name, part in value._asdict().items() if part is not defaults.get(name, ...)}
     elif isinstance(value, Status):
@@ -364,7 +363,7 @@ def _to_plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return type(value)(_to_plain(part) for part in value)
     if isinstance(value, np.ndarray) and value.flags.f_contiguous and not value.flags.c_contiguous:
-        return {_FORTRAN: value.T}  # sums and products depend on the layout to the last bits
+        return {_FORTRAN: value.T}  # the last bits of sums and products depend on the layout
     return value
 
 

@@ -1,7 +1,7 @@
-"""Whether a state from a file can be one of a run: it is held against the state that the run begins with.
+"""Validation of a state from a file against the initial state of a run.
 
-Every part must be of the same kind, every array of the same type and shape, and finite where the first one
-is.  Loops read such arrays without looking.
+Every part must have the same class, every array the same type and shape, and be finite where the first one
+is.  Compiled loops read such arrays without checks.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 from labelweave.solvers.frame import MEASURED, State
 
-_LAST_POSITION = 624  # NumPy reads its Mersenne Twister there without looking
+_LAST_POSITION = 624  # NumPy reads its Mersenne Twister there without a check
 
 
 def refuse_unlike(found: State, start: State) -> None:
-    """Refuse a state that cannot follow another one, by a ValueError with the place.
+    """Raise a ValueError, with the position, for a state that cannot follow another one.
 
-    A class lists in ``_varies`` the parts whose arrays change their length or may be NaN, in ``_limits`` the
-    least and the largest number of others, and in ``_items`` of what class parts are, if they are not None.
+    A class lists in ``_varies`` the parts whose arrays change in length or may be NaN, in ``_limits`` the
+    range of the numbers in others, and in ``_items`` the classes of parts that are not None.
     """
     _check(found, start, "state")
 
@@ -116,7 +116,7 @@ def _check_number(found: Any, start: Any, where: str) -> None:
 
 
 def _check_numbers(record: Any, where: str) -> None:
-    """Refuse records of what was measured that are not of numbers."""
+    """Raise a ValueError for records of measurements that are not numeric."""
     for name, value in record._asdict().items():
         _check_finite(value, np.zeros(1), f"{where}.{name}")
         if not isinstance(value, Real | tuple | np.ndarray):

@@ -1,7 +1,7 @@
-"""Any solver of a box-constrained dual, such as a user's own, and the certificate that the problem gives it.
+"""Any solver of a box-constrained dual, such as a user's, with a certificate by the problem.
 
-What such a solver says of objectives is what callbacks see.  A result is measured here, in double precision
-and at the variables that it hands over, so that the duality gap of a fit does not rest on it.
+Callbacks receive the objectives that such a solver reports.  The result is measured here, in double precision
+and at the returned variables, so that the duality gap of a fit is independent of the solver.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, 
 
 
 class MeasuredSolver(Solver[BoxProblem, State]):
-    """Run a solver whose answers are dual variables (n, L), to a tolerance and limit that it is given.
+    """Run a solver that returns dual variables (n, L), to a tolerance and limit that are passed to it.
 
-    A run is converged where the gap that is measured is small enough, and goes on where that of the solver
-    itself only seemed so.
+    A run has converged if the measured gap is small enough, and continues if only the gap reported by the
+    solver is.
     """
 
     def __init__(self, own: Solver[Any, Any], tol: float, max_iter: int) -> None:
         self.own, self.tol, self.max_iter = copy(own), tol, max_iter
         for name, value in (("tol", tol), ("max_iter", max_iter)):
-            object.__setattr__(self.own, name, value)  # of a frozen record too
+            object.__setattr__(self.own, name, value)  # also of a frozen dataclass
         self.name = type(own).__name__
 
     def start(self, problem: BoxProblem, dual: RowsByLabels | None = None) -> State:
-        """Begin at dual variables (n, L), by default at those that the solver chooses."""
+        """Start at dual variables (n, L), by default those of the solver."""
         own: Any = self.own
         state = own.start(problem) if dual is None else own.start(problem, self._variables(problem, dual))
         if not isinstance(state, State):

@@ -1,8 +1,8 @@
-"""Newton's method with conjugate gradients for penalised likelihoods of kernel models.
+"""Newton's method with conjugate gradients for penalized likelihoods of kernel models.
 
-The problem (Seeger 2008, equation 1) is, for every group of columns on its own,
+The problem (Seeger 2008, equation 1) is, separately for every group of columns,
 
-    minimise  Phi(a) = sum_i loss_i(u_i) + 1/2 <a, K a>,   u = K a,
+    minimize  Phi(a) = sum_i loss_i(u_i) + 1/2 <a, K a>,   u = K a,
 
 with K the prior covariance of the scores u and a the dual variables.  With
 ``r = -loss'(u) - a`` the gradient of Phi in the function space of K is ``-r``, so its length there
@@ -10,12 +10,12 @@ is a certificate:
 
     Phi(a) - Phi* <= 1/2 <r, K r>,
 
-which is the duality gap between a and the dual point ``-loss'(u)``.  It takes a convex loss: where rows are
-known in part (:mod:`labelweave.problems.losses.score_loss`), Phi* is the minimum at the present
-expectations of their classes, the M step's, and other minima of Phi may be lower.  A Newton step solves
-``(I + W K) d = r`` with W the curvature of the loss (:mod:`labelweave.solvers.newton_system`).  The image
-K d comes with d, so a line search takes no products (the pair optimisation of section 5.1.2): lengths
-are sought until the derivative is small, as Newton's model is poor where scores are sure.
+which is the duality gap between a and the dual point ``-loss'(u)``.  It requires a convex loss: for partially
+observed rows (:mod:`labelweave.problems.losses.score_loss`), Phi* is the minimum at the present expectations
+of their classes, the M step's, and other minima of Phi may be lower.  A Newton step solves ``(I + W K) d =
+r`` with W the curvature of the loss (:mod:`labelweave.solvers.newton_system`).  The image K d is computed
+with d, so a line search needs no products (the pair optimization of section 5.1.2): it continues until the
+derivative is small, as Newton's model is poor for confident scores.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from labelweave.solvers.newton_system import (
     inner_products,
 )
 
-# residual reductions asked of conjugate gradients; with looser ones steps go astray where scores are sure
+# residual reductions of conjugate gradients; with looser ones steps are poor for confident scores
 _LOOSEST, _TIGHTEST = 0.25, 0.1
-_FOLLOWED = 2.0  # times what the last step did to the gap (Eisenstat and Walker, choice 2)
+_FOLLOWED = 2.0  # factor on the last reduction of the gap (Eisenstat and Walker, choice 2)
 _SHORTEST_STEP = 1e-8
-_SUFFICIENT = 1e-4  # of the decrease that the derivative promises (Armijo)
+_SUFFICIENT = 1e-4  # of the decrease predicted by the derivative (Armijo)
 _FLAT = 0.25  # of the derivative at the start: flat enough (Wolfe)
 _SHORTEST, _LONGEST = 1e-10, 64.0
-_EDGE = 0.1  # of a bracket, which the next length keeps away from both ends
+_EDGE = 0.1  # of a bracket: least distance of the next length from both ends
 _LEAST_GROWTH, _MOST_GROWTH = 1.5, 4.0
-_ROUNDING = 1e-13  # of the objective; changes below it are not told from none
+_ROUNDING = 1e-13  # of the objective; smaller changes are rounding
 _MOST_TRIALS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewtonState(State):
-    """Where a fit stands, after a check of its gaps.
+    """The state of a fit, after a check of its gaps.
 
-    values, gaps, last_gaps (groups,): the objective, its gap and the gap a step before.
-    active: the groups that go on.
-    is_fresh: whether the scores are K a to rounding, and did not follow steps.
-    residual, image, curvature: of the active groups; None for a point that is yet to be measured.
+    values, gaps, last_gaps (groups,): the objective, its gap and the gap of the previous step.
+    active: the groups that have not converged.
+    is_fresh: whether the scores are K a up to rounding, not updated by steps.
+    residual, image, curvature: of the active groups; None for a point not yet measured.
     """
 
     dual: GroupedColumns
@@ -90,10 +90,10 @@ class NewtonState(State):
 
 
 class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
-    """The solver; ``tol`` is the relative duality gap to reach, all groups together.
+    """Newton's method; ``tol`` is the relative duality gap to reach, over all groups.
 
-    max_inner: the largest number of conjugate gradient iterations in a step.
-    directions: how linear systems are solved; by default :class:`FunctionGradients`.
+    max_inner: the largest number of conjugate gradient iterations per step.
+    directions: the solver of linear systems; by default :class:`FunctionGradients`.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         return NewtonState.at(np.zeros(problem.shape))
 
     def round(self, problem: NewtonProblem, state: NewtonState) -> Round[NewtonState]:
-        if state.residual is not None and self._is_done(state):  # one that a run ended with
+        if state.residual is not None and self._is_done(state):  # the final state of a run
             return Round(state, None, Status.CONVERGED)
         if state.residual is not None:
             was_fresh = state.is_fresh
@@ -121,7 +121,7 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
             return Round(state, record)
         if state.is_fresh:
             return Round(state, record, Status.CONVERGED)
-        # of all groups: those that were done may owe more as the targets fall
+        # of all groups: converged ones may need more as the targets decrease
         return Round(_unmeasured(state), record)
 
     def certify(
@@ -139,15 +139,15 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         return bool((state.gaps <= self._targets(state))[state.active].all())
 
     def _targets(self, state: NewtonState) -> Array:
-        """Share the gap that is allowed among the groups, half by their values and half evenly."""
+        """Distribute the allowed gap over the groups, half by their values and half evenly."""
         sizes = np.abs(state.values)
         total = float(sizes.sum())
-        # losses of corrected targets may be negative: what is allowed is a share of the sum, not of the sizes
+        # losses of corrected targets may be negative: the tolerance is relative to their sum
         left = abs(float(state.values.sum())) / total if total > 0 else 1.0
         return np.asarray(self.tol * left * (sizes + total / len(sizes)) / 2)
 
     def _stepped(self, problem: NewtonProblem, state: NewtonState) -> tuple[NewtonState, float]:
-        """Take a Newton step in the groups that need one; the longest step length is given with it."""
+        """Take a Newton step in the groups that need one; return also the longest step length."""
         assert state.residual is not None, "a step starts from a point that was measured"
         parts: Any = state.residual, state.image, state.curvature
         active = state.active
@@ -170,10 +170,10 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
             active=active,
             is_fresh=False,
         )
-        return moved, float(lengths.max(initial=0.0))  # of no group, if all gaps overflow
+        return moved, float(lengths.max(initial=0.0))  # empty if all gaps overflow
 
     def _forcing(self, state: NewtonState, active: Array) -> Array:
-        """Say how far the linear systems are solved: further as the gaps fall, but not past the target."""
+        """Return the reductions for the linear systems: smaller as the gaps fall, within the target."""
         gaps, last = state.gaps[active], state.last_gaps[active]
         tightening = np.where(np.isinf(last), _LOOSEST, _FOLLOWED * gaps / np.maximum(last, 1e-300))
         enough = 0.3 * np.sqrt(self._targets(state)[active] / np.maximum(gaps, 1e-300))
@@ -181,7 +181,7 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
 
 
 def _unmeasured(state: NewtonState) -> NewtonState:
-    """Let the next measurement compute the scores of all groups anew."""
+    """Mark the scores of all groups for recomputation in the next measurement."""
     every = np.arange(state.dual.shape[1])
     return replace(state, active=every, is_fresh=False, residual=None, image=None, curvature=None)
 
@@ -233,7 +233,7 @@ def _with_groups(array: Array, groups: Array, part: Array) -> Array:
 def search_along(
     system: NewtonSystem, point: NewtonPoint, direction: GroupedColumns, along: GroupedColumns
 ) -> Array:
-    """Find step lengths (groups,) that lower objectives about as far as the direction does; else 0."""
+    """Find step lengths (groups,) that nearly minimize the objectives along the direction; else 0."""
     search = _Search(system, point, direction, along)
     for _ in range(_MOST_TRIALS):
         if not search.open.any():
@@ -243,7 +243,7 @@ def search_along(
 
 
 class _Search:
-    """Brackets of the best lengths; the derivative is negative at the low ends and not at the high ones.
+    """Brackets of the best lengths; the derivative is negative at the low ends only.
 
     descent: minus the derivative at the start; cross and square: those of the penalty along the direction.
     """
@@ -261,7 +261,7 @@ class _Search:
         self.best, self.least = np.zeros(len(self.descent)), np.full(len(self.descent), np.inf)
 
     def try_lengths(self) -> None:
-        """Evaluate the present lengths, keep those that are good, and choose others for the rest."""
+        """Evaluate the current lengths, keep the good ones, and choose others for the rest."""
         lengths, start = self.lengths, self.point.values
         values, derivatives = self._evaluate()
         rounding = _ROUNDING * np.maximum(1.0, np.abs(start))
@@ -290,13 +290,13 @@ class _Search:
         return losses + penalty / 2, derivatives + self.cross + self.lengths * self.square
 
     def _narrow(self, is_high: Array, derivatives: Array) -> None:
-        """Put the present lengths in the place of one end of the bracket."""
+        """Replace one end of each bracket by the current length."""
         high, low = self.open & is_high, self.open & ~is_high
         self.high[high], self.high_derivative[high] = self.lengths[high], derivatives[high]
         self.low[low], self.low_derivative[low] = self.lengths[low], derivatives[low]
 
     def _choose(self) -> None:
-        """Choose the next lengths where a line through both derivatives is 0, or go further out."""
+        """Choose the next lengths by linear interpolation of the derivatives, or extrapolate."""
         fall, bounded = -self.low_derivative, np.isfinite(self.high)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             share = fall / (self.high_derivative + fall)
@@ -307,5 +307,5 @@ class _Search:
 
 
 def _within(values: Array, least: float, most: float) -> Array:
-    """Clip, and take the least for what is no number."""
+    """Clip values, and replace NaN by the least."""
     return np.asarray(np.where(np.isfinite(values), np.clip(values, least, most), least))

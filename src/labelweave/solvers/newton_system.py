@@ -1,23 +1,23 @@
-"""Newton's linear system ``(I + W K) d = r``: what it needs of a problem, where it stands, what solves it.
+"""Newton's linear system ``(I + W K) d = r``: the problem, the point and the solvers.
 
 :class:`FunctionGradients` is conjugate gradients in the inner product ``<a, K b>``, in which the system is
-self-adjoint: the k-th iterate minimises Newton's quadratic model over the k-th Krylov space.  Every
-vector is kept with its image under K.
+self-adjoint: the k-th iterate minimizes Newton's quadratic model over the k-th Krylov space.  Every vector is
+stored with its image under K.
 
-**Exactly**, where the prior ties no columns together (Seeger 2008, appendix C).
-For any r, ``(I + W K)^-1 r = r - B K r`` with ``B = (W^-1 + K)^-1``.  K falls apart into one n x n matrix
-K_c a column.  Where W does too, as for separate labels, so does
+**Exactly**, if the prior does not couple columns (Seeger 2008, appendix C).
+For any r, ``(I + W K)^-1 r = r - B K r`` with ``B = (W^-1 + K)^-1``.  K consists of one n x n matrix K_c per
+column.  If W does too, as for separate labels, so does B:
 
     B_c = S_c A_c^-1 S_c,    A_c = I + S_c K_c S_c,    S_c = W_c^(1/2).
 
-Where ``W = S (I - U U^T) S`` ties the columns of a row, as softmax does, the formula of Sherman,
-Morrison and Woodbury takes off a part of rank n:
+If ``W = S (I - U U^T) S`` couples the columns of a row, as softmax does, the formula of Sherman, Morrison and
+Woodbury subtracts a part of rank n:
 
     B = S (A^-1 - A^-1 U (U^T A^-1 U)^-1 U^T A^-1) S,
 
-A being block-diagonal in the columns and U one diagonal matrix a column.  Nothing is divided by
-small probabilities.  The cost is that of one Cholesky factorisation and one inverse a column, and
-the memory that of the factors, n^2 a column.
+where A is block-diagonal in the columns and U is one diagonal matrix per column.  There are no divisions by
+small probabilities.  The cost is one Cholesky factorization and one inverse per column, and the memory that
+of the factors, n^2 per column.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from labelweave.foundation.array_types import Array, Floats, GroupedColumns, Row
 from labelweave.foundation.arrays import RowPanels, Workers, namespace
 from labelweave.foundation.arrays.linear_algebra import add_to_diagonal, copied, group_products, like
 
-# duality gaps so many times the objective are far from the optimum; plain gradients serve better there
+# ratio of gap to objective that is far from the optimum, where plain gradients are better
 _NEAR = 1e4
-# a preconditioner that does not do this much in so many iterations does harm: few rows with all of the
-# curvature are not what it stands for
+# a preconditioner without this reduction in so many iterations is harmful: few rows with all of the
+# curvature are not what it approximates
 _PATIENCE, _PROGRESS = 40, 0.1
-_SEEN = 0.25  # what at most may be left of <r, K r>: a preconditioner can hide what it takes for solved
-_LANES = 4  # sums over columns, whatever the number of threads
+_SEEN = 0.25  # largest remaining share of <r, K r>: a preconditioner can hide unsolved parts
+_LANES = 4  # partial sums over columns, for any number of threads
 
 
 class Preconditioner(Protocol):
@@ -52,7 +52,8 @@ class Preconditioner(Protocol):
 class NewtonProblem(Protocol):
     """Groups of columns, each with an objective ``sum_i loss_i(u_i) + 1/2 <a, K a>``, ``u = K a``.
 
-    Losses are convex, but for rows known in part: :mod:`labelweave.solvers.newton`.  Products are new arrays.
+    Losses are convex, except for partially observed rows, see :mod:`labelweave.solvers.newton`.  Products are
+    new arrays.
     """
 
     shape: tuple[int, int, int]
@@ -65,7 +66,7 @@ class NewtonProblem(Protocol):
         """Multiply by K."""
 
     def evaluate(self, scores: GroupedColumns, groups: Array) -> tuple[Floats, Array, Array]:
-        """Return the losses of every group, minus their gradient, and what products with W need."""
+        """Return the losses of every group, minus their gradient, and the curvature for products with W."""
 
     def along(self, scores: Array, direction: Array, groups: Array, rows: slice) -> tuple[Array, Array]:
         """Return the losses of some rows and their derivatives along a direction, for every group."""
@@ -74,26 +75,26 @@ class NewtonProblem(Protocol):
         """Multiply by W, for some rows."""
 
     def preconditioner(self, curvature: GroupedColumns, groups: Array) -> Preconditioner | None:
-        """Make a preconditioner; None where it would not pay."""
+        """Make a preconditioner; None if not worthwhile."""
 
     def root(self, curvature: GroupedColumns, groups: Array) -> tuple[Array, Array | None]:
         """Compute S and U with ``W = V V^T``, ``V = S (I - U U^T)`` in every row and group.
 
-        U has length 1 in every row and group; None for 0.
+        U has unit length in every row and group; None if it is 0.
         """
 
     def variances(self, groups: Array) -> GroupedColumns:
         """Compute the diagonal of K."""
 
     def row_covariances(self, vectors: GroupedColumns) -> GroupedColumns:
-        """Multiply by K's blocks on the diagonal, one a row, for groups that hold all labels."""
+        """Multiply by the diagonal blocks of K, one per row, for groups that contain all labels."""
 
     def dense_prior(self, group: int, column: int) -> RowsByRows:
-        """Write out K between the rows of a column that K does not tie to others."""
+        """Return K as a dense matrix between the rows of a column that K does not couple to others."""
 
 
 def inner_products(panels: RowPanels, *pairs: tuple[Array, Array]) -> Array:
-    """Multiply pairs of arrays entry by entry and add, for every group: shape (pairs, groups)."""
+    """Compute the inner products of pairs of arrays for every group: shape (pairs, groups)."""
     return panels.total(
         lambda rows: np.stack([group_products(left[rows, ...], right[rows, ...]) for left, right in pairs])
     )
@@ -101,7 +102,7 @@ def inner_products(panels: RowPanels, *pairs: tuple[Array, Array]) -> Array:
 
 @dataclass(frozen=True)
 class NewtonPoint:
-    """Where a Newton step starts from.
+    """The starting point of a Newton step.
 
     residual: r = -loss'(u) - a; image: K r.
     values (groups,): the objective.
@@ -116,7 +117,7 @@ class NewtonPoint:
 
 @dataclass(frozen=True)
 class NewtonSystem:
-    """``I + W K`` for some groups; the curvature is what products with W need."""
+    """``I + W K`` for some groups; the curvature defines the products with W."""
 
     problem: NewtonProblem
     curvature: GroupedColumns
@@ -141,16 +142,15 @@ class NewtonSystem:
 
 
 class LinearSolver(Protocol):
-    """A way to solve Newton's systems.
+    """A solver of Newton's systems.
 
-    reduction (groups,): the factor by which the residual is to shrink.
-    limit: the largest number of iterations.
+    reduction (groups,): the factor by which to reduce the residual. limit: the largest number of iterations.
     """
 
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
-        """Find Newton's direction, or one near it, and its image; the point's arrays are not changed."""
+        """Compute Newton's direction, or an approximation, and its image; the point is unchanged."""
 
     def solve(
         self,
@@ -160,18 +160,18 @@ class LinearSolver(Protocol):
         reduction: Array,
         limit: int,
     ) -> tuple[Array, Array, int]:
-        """Solve ``(I + W K) x = r`` for any r; gives x, its image and the iterations done."""
+        """Solve ``(I + W K) x = r`` for any r; return x, its image and the number of iterations."""
 
 
 class FunctionGradients:
-    """Newton's systems by conjugate gradients in the function space."""
+    """Solve Newton's systems by conjugate gradients in the function space."""
 
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
-        """Find Newton's direction; see :meth:`LinearSolver.direction`.
+        """Compute Newton's direction; see :meth:`LinearSolver.direction`.
 
-        The quadratic model is followed no further than it promises a lower objective than there can be.
+        The iteration stops when the quadratic model predicts an objective below its lower bound.
         """
         residual, image = copied(point.residual), copied(point.image)
         run = _Iteration(system, residual, image, point.values - system.problem.least)
@@ -193,7 +193,7 @@ class FunctionGradients:
 class _Iteration:
     """The vectors of one solve, every one with its image under K.
 
-    A group rests once the model has fallen by what is allowed.
+    A group rests once the model has decreased by the allowed amount.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class _Iteration:
             self.start()
 
     def descend(self, reduction: Array, limit: int) -> int:
-        """Iterate until every group rests or has a small residual; the iterations done are given."""
+        """Iterate until every group rests or has a small residual; return the number of iterations."""
         whole = inner_products(self.panels, (self.residual, self.image))[0]
         targets, last, done = reduction**2 * self.square, self.square, 0
         while done < limit and self._goes_on(targets, _SEEN * whole):
@@ -233,7 +233,7 @@ class _Iteration:
         return done
 
     def _goes_on(self, targets: Array, whole: Array) -> bool:
-        """Tell whether a group has a residual above its target, also as it is without preconditioner."""
+        """Return whether any residual, with or without preconditioner, is above its target."""
         works = ~self.rests()
         if self.preconditioner is None or (works & (self.square > targets)).any():
             return bool((works & (self.square > targets)).any())
@@ -241,7 +241,7 @@ class _Iteration:
         return bool((works & (square > whole)).any())
 
     def rests(self) -> Array:
-        """Tell which groups have come as far as they may."""
+        """Return which groups have reached the allowed decrease."""
         return np.asarray(self.fall >= self.allowed)
 
     def _preconditioned(self) -> tuple[Array, Array]:
@@ -251,12 +251,12 @@ class _Iteration:
         return self.changed
 
     def _square(self) -> Array:
-        """Compute ``<r, K M^-1 r>``; what rounding makes negative counts as nothing left."""
+        """Compute ``<r, K M^-1 r>``; values that are negative by rounding count as 0."""
         image = self.image if self.preconditioner is None else self.changed[1]
         return np.asarray(np.maximum(inner_products(self.panels, (self.residual, image))[0], 0.0))
 
     def advance(self) -> None:
-        """Go along the direction to the least value, and turn to the next direction."""
+        """Step along the direction to the minimum, and compute the next direction."""
 
         def curve(rows: slice) -> Array:
             self.curved[rows, ...] = self.system.curve(self.along, rows)
@@ -281,7 +281,7 @@ class _Iteration:
         self._turn()
 
     def _turn(self) -> None:
-        """Make the next direction conjugate to the last ones."""
+        """Make the next direction conjugate to the previous ones."""
         new, new_image = self._preconditioned()
         square = self._square()
         ratio = np.divide(square, self.square, out=np.zeros_like(square), where=self.square > 0)[:, None]
@@ -297,7 +297,7 @@ class _Iteration:
 
 
 class ExactDirections:
-    """The exact solution, for a few thousand rows at most."""
+    """Solve exactly, for a few thousand rows at most."""
 
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
@@ -331,7 +331,7 @@ class _Inverse:
             self.middle = _cholesky(np.asfortranarray(np.sum(middles, axis=0)))
 
     def _factorise(self, columns: list[int]) -> Array | None:
-        """Factorise A for some columns, and add their parts of ``U^T A^-1 U``, the upper triangle."""
+        """Factorize A for some columns, and sum their parts of ``U^T A^-1 U``, the upper triangle."""
         total = None if self.shares is None else np.zeros((len(self.scale),) * 2, order="F")
         for column in columns:
             scale = self.scale[:, column]
@@ -365,7 +365,7 @@ class _Inverse:
 
 
 def _cholesky(matrix: Array) -> Array:
-    """Return the upper factor in the place of the upper triangle; what is below it means nothing."""
+    """Return the upper factor in the upper triangle; entries below it are undefined."""
     try:
         return np.asarray(sl.cho_factor(matrix, lower=False, overwrite_a=True, check_finite=False)[0])
     except np.linalg.LinAlgError:

@@ -1,25 +1,24 @@
 """Passes over rows: block-coordinate Frank-Wolfe.
 
-A solve ends at the tolerance or at the limit of passes.  Then targets that are not known are completed
-by the best ones at the present weights, and if that changed some, another solve follows, until the objective
-stays (the concave-convex procedure of Yu and Joachims, "Learning structural SVMs with latent variables",
-ICML 2009).
+A solve ends at the tolerance or at the limit of passes.  Then unobserved targets are completed by the best
+ones at the current weights, and if any changed, another solve follows, until the objective stabilizes (the
+concave-convex procedure of Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009).
 
 Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher, "Block-coordinate Frank-Wolfe
-optimization for structural SVMs", ICML 2013) passes until the duality gap is small.  The gaps that blocks had
-when they were visited sum to an estimate of it; the gap itself, which costs as much as a pass, is computed
-when the estimate is near the tolerance, and now and then.
+optimization for structural SVMs", ICML 2013) passes over rows until the duality gap is small.  The gaps of
+blocks at their visits sum to an estimate of it; the gap itself, which costs as much as a pass, is computed
+when the estimate is near the tolerance, and occasionally.
 
 A pass over all rows, with an inference for each, is followed by sweeps without inference over the rows that
-have a gap among the labelings already kept (Osokin et al., "Minding the gaps for block Frank-Wolfe
-optimization of structured SVMs", ICML 2016, cache labelings and draw rows by their gaps to the same end).
-On scene with all 15 edges they more than halve the time to a gap of 0.3 %.
+have a gap among the cached labelings (Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of
+structured SVMs", ICML 2016, cache labelings and draw rows by their gaps for the same purpose).  On scene with
+all 15 edges they more than halve the time to a gap of 0.3 %.
 
 The inner solver of Tan et al., "Learning graph structure for multi-label image classification via clique
-generation", CVPR 2015 (Algorithm 2, stochastic proximal dual coordinate ascent), has a step with one labeling
-a row and pass, along which it does not hold dual variables to their simplex (section A.2); shortened steps
-are to make up for it.  Where they are held to it (Shalev-Shwartz and Zhang, "Proximal stochastic dual
-coordinate ascent", 2012), it is these passes without the sweeps between them, for a smoothed penalty.
+generation", CVPR 2015 (Algorithm 2, stochastic proximal dual coordinate ascent), takes a step with one
+labeling per row and pass, which may leave the simplex of dual variables (section A.2); shortened steps
+compensate.  If steps stay in the simplex (Shalev-Shwartz and Zhang, "Proximal stochastic dual coordinate
+ascent", 2012), it equals these passes without the sweeps between them, for a smoothed penalty.
 """
 
 from __future__ import annotations
@@ -33,25 +32,25 @@ import numpy.typing as npt
 
 from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 
-_ENOUGH = 1e-4  # share of the objective below which completing again is not worth it
+_ENOUGH = 1e-4  # relative change of the objective below which completion stops
 _MOST_COMPLETIONS = 20
 _CHECK_EVERY = 5
-_REFRESH_EVERY = 200  # passes after which rounding is taken out
+_REFRESH_EVERY = 200  # passes between recomputations that remove rounding errors
 _SETTLED = (
-    0.5  # the gap among kept labelings, as a share of the pass's, at which sweeps without inference end
+    0.5  # the gap among cached labelings, as a share of the pass's, at which sweeps without inference end
 )
-_LIVE = 0.3  # the gap of a row, as a share of the mean, from which it is visited by them
+_LIVE = 0.3  # the least gap of a row, as a share of the mean, for a visit in these sweeps
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassState(State):
-    """Where passes stand.
+    """The state of passes.
 
-    point: the problem's own arrays, in which the passes work.
-    begun: the passes before the present solve.
-    level: the objective at the last check of the present solve, 1 at first.
-    completed: the objective before the last completion, and how many there were.
-    ended: how the run ended, should it be taken up after that.
+    point: the problem's arrays, changed in place by the passes.
+    begun: the passes before the current solve.
+    level: the objective at the last check of the current solve, initially 1.
+    completed: the objective before the last completion, and the number of completions.
+    ended: how the run ended, for a run that continues from there.
     """
 
     point: Any
@@ -65,48 +64,48 @@ class PassState(State):
 
 
 class PassProblem(Protocol):
-    """What the passes ask of a problem; every method may change the point that it is given.
+    """The problem of the passes; every method may change its point in place.
 
-    rounding_level: values and differences of the objectives below it are rounding.
+    rounding_level: smaller values and differences of the objectives are rounding.
     """
 
     rounding_level: float
 
     def first_point(self) -> Any:
-        """Return the point of weights of zero."""
+        """Return the point with zero weights."""
 
     def continued(self, point: Any) -> Any:
-        """Take up a point of an earlier fit, maybe to other data; None if it does not fit."""
+        """Continue from a point of an earlier fit, possibly to other data; None if it is incompatible."""
 
     def mend(self, point: Any) -> None:
-        """Make consistent what an interrupt has left, and take out rounding."""
+        """Restore consistency after an interrupt, and remove rounding errors."""
 
     def passed(self, point: Any, random: np.random.RandomState, most_sweeps: int) -> float:
-        """Pass over all rows, as :func:`pass_over` does over those in one place.
+        """Pass over all rows, as :func:`pass_over` does for rows in one process.
 
-        Returns the gaps that they had when they were visited.
+        Returns the sum of their gaps at the visits.
         """
 
     def recompute(self, point: Any) -> None:
-        """Take out rounding."""
+        """Recompute derived arrays, which removes rounding errors."""
 
     def evaluate(self, point: Any) -> TraceRecord:
         """Compute the objective and its bound."""
 
     def complete(self, point: Any) -> bool:
-        """Put the best targets where they are not known; return whether one has changed."""
+        """Complete unobserved targets by the best ones; return whether any changed."""
 
 
 class RowsProblem(Protocol):
-    """What a pass asks of rows that are in one place; points have ``gaps`` (n,), of their last visits."""
+    """The problem of a pass over rows in one process; points have ``gaps`` (n,), of the last visits."""
 
     n_rows: int
 
     def sweep(self, point: Any, order: npt.NDArray[np.int64], search: bool = True, among: Any = ...) -> float:
         """Improve the dual point row by row.
 
-        search: whether to look for labelings that are not among those kept.
-        Returns the gaps that some rows had when they were last visited.
+        search: whether to search for labelings that are not cached.
+        Returns the sum of the gaps of some rows at their last visits.
         """
 
     def rebalance(self, point: Any) -> None:
@@ -120,11 +119,11 @@ def pass_over(
     most_sweeps: int,
     some: npt.NDArray[np.int64] | None = None,
 ) -> float:
-    """Visit rows, then those with a gap among their kept labelings.
+    """Visit rows, then those with a gap among their cached labelings.
 
-    most_sweeps: without inference, after the first one.
+    most_sweeps: the limit of sweeps without inference, after the first one.
     some: the rows; None for all.
-    Returns the gaps that they had when they were first visited.
+    Returns the sum of their gaps at the first visits.
     """
     rows = np.arange(problem.n_rows) if some is None else some
     own = slice(None) if some is None else some
@@ -141,17 +140,17 @@ def pass_over(
 
 
 class BlockFrankWolfe(Solver[Any, PassState]):
-    """The solver; ``tol`` is of the relative duality gap.
+    """Block-coordinate Frank-Wolfe; ``tol`` is that of the relative duality gap.
 
-    It is stalled if the objectives are as near as rounding lets them be told apart, or if the dual value is
-    rounding after a pass: dual variables are shares of 1.
+    It is stalled if the objectives differ only by rounding, or if the dual value is rounding after a pass:
+    dual variables are shares of 1.
 
-    max_passes: at most, in one solve.
+    max_passes: the limit of passes per solve.
     seed: fixes the order of rows.
-    most_sweeps: without inference, after a pass.
+    most_sweeps: the limit of sweeps without inference after a pass.
     """
 
-    max_iter = sys.maxsize  # a completion begins to count anew
+    max_iter = sys.maxsize  # a completion restarts the count
 
     def __init__(self, tol: float, max_passes: int, seed: int, most_sweeps: int = 30) -> None:
         self.tol, self.max_passes, self.seed, self.most_sweeps = tol, max_passes, seed, most_sweeps
@@ -162,7 +161,7 @@ class BlockFrankWolfe(Solver[Any, PassState]):
         return self.begun(problem, PassState(point=point, stream=stream))
 
     def begun(self, problem: Any, state: PassState) -> PassState:
-        """Begin another solve where a state is."""
+        """Start another solve from a state."""
         problem.complete(state.point)
         return self._again(replace(state, completed=(np.nan, 0)))
 
@@ -187,7 +186,7 @@ class BlockFrankWolfe(Solver[Any, PassState]):
     def _ended(
         self, problem: Any, state: PassState, record: TraceRecord | None, status: Status
     ) -> Round[PassState]:
-        """End, or complete targets and go on."""
+        """End, or complete targets and continue."""
         (before, count), now = state.completed, state.level
         is_same = before - now <= _ENOUGH * abs(before)
         if is_same or count == _MOST_COMPLETIONS or not problem.complete(state.point):
@@ -215,7 +214,7 @@ class BlockFrankWolfe(Solver[Any, PassState]):
         return (None if is_measured else problem.evaluate(state.point)), status
 
     def recover(self, problem: Any, state: PassState) -> PassState:
-        """Make the point of an interrupted pass consistent; what was measured before it holds no more."""
+        """Make the point of an interrupted pass consistent; earlier measurements are no longer valid."""
         problem.mend(state.point)
         trace = tuple(record for record in state.trace if record.iteration < state.rounds)
         return replace(state, trace=trace, ended=None)

@@ -1,10 +1,10 @@
-"""Coordinate ascent for one block of independent labels after the other, each pruned and then put away.
+"""Coordinate ascent for consecutive blocks of independent labels, each pruned and then stored.
 
-A block is solved to a small gap.  Then its smallest weights are taken away, a share of each label's, and
-sweeps that leave these at 0 let the others make up for it; that goes on while the weights' own primal value
-stays near enough to the dual value that the block was solved to.  On synthetic texts (36,000 rows, 50,000
-words, 3,000 labels, C = 1, a gap of 1e-2) taking the smallest away alone leaves 85 weights of 100, with
-sweeps between 43.
+A block is solved to a small gap.  Then a share of the smallest weights of each label is removed, and sweeps
+that keep these at 0 let the others compensate; this repeats while the primal value of the weights stays near
+enough to the dual value of the solved block.  On synthetic texts (36,000 rows, 50,000 words, 3,000 labels, C
+= 1, a gap of 1e-2) removing the smallest weights without sweeps leaves 85 % of the weights, with sweeps in
+between 43 %.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from labelweave.foundation.array_types import Array
 from labelweave.solvers.dual_coordinate_ascent import BoxDual, DualCoordinateAscent, SweepState
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
-_AT_ONCE = 64  # blocks between two checks, whatever the number of threads
-_SOLVED_SHARE = 0.1  # of the tolerance, to which a block is solved that is to be pruned within it
-_ROUNDING_SHARE = 0.01  # of the tolerance, left for rounding
+_AT_ONCE = 64  # blocks between two checks, for any number of threads
+_SOLVED_SHARE = 0.1  # of the tolerance, to which a block is solved before pruning
+_ROUNDING_SHARE = 0.01  # of the tolerance, reserved for rounding
 _KEPT_SHARE = 0.7  # of a label's weights, after the first step
 _SMALL = 0.02  # of the largest weight of a label
-_LARGEST_SHARE = 0.93  # steps that take less away are not worth their sweeps
+_LARGEST_SHARE = 0.93  # steps that remove less are not worth their sweeps
 
 
 class PrunableBlock(BoxDual, Protocol):
-    """A dual of a single block whose weights can be taken away."""
+    """A dual of a single block whose weights can be pruned."""
 
     keeps_zeros: bool
 
     def columns(self, point: Any) -> tuple[Array, ...]:
-        """Return what changes with a label, labels last: first the weights."""
+        """Return the arrays that depend on labels, with labels as last axis: first the weights."""
 
     def primal(self, point: Any) -> Array:
-        """Compute the primal value of each label at the weights in use."""
+        """Compute the primal value of each label at the working weights."""
 
     def exactly(self, point: Any, block: int) -> tuple[Array, Array]:
         """Compute primal and dual values of each label in double precision."""
@@ -44,11 +44,11 @@ class PrunableBlock(BoxDual, Protocol):
     certified: dict[int, tuple[Array, Array]]
 
     def kept(self, point: Any, weights: Array, intercepts: Array, before: Any, *, is_short: bool) -> Any:
-        """Return the weights as they are kept, with their own primal value."""
+        """Return the weights in their stored form, with their primal value."""
 
 
 class Blocks(Protocol):
-    """Blocks that are made when they are needed."""
+    """Blocks that are made on demand."""
 
     n_blocks: int
     is_short: bool
@@ -57,27 +57,27 @@ class Blocks(Protocol):
         """Make one."""
 
     def each_block(self, of_block: Callable[[Any, int], Any], blocks: Iterable[int]) -> list[Any]:
-        """Call a function of the problem and of some, at the same time."""
+        """Call a function of problem and number for some blocks, in parallel."""
 
     def values(self, blocks: Sequence[Any]) -> tuple[float, float]:
         """Return primal and dual value of the first blocks, with weights of 0 in all others."""
 
     def solution(self, blocks: Sequence[Any]) -> Any:
-        """Put the weights of the first blocks together."""
+        """Concatenate the weights of the first blocks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlocksState(State):
-    """Where a run stands; ``blocks`` is what is kept of the first ones."""
+    """The state of a run; ``blocks`` has the results of the first ones."""
 
     blocks: tuple[Any, ...] = ()
 
 
 class PrunedAscent(Solver[Blocks, BlocksState]):
-    """Fit all blocks, some in a round.
+    """Fit all blocks, several per round.
 
-    prune: "off", "certified", which stays within the tolerance, or the size below which weights are dropped,
-        "small" for a share of the largest of each label.
+    prune: "off", "certified", which stays within the tolerance, or the absolute value below which weights are
+        dropped, "small" for a share of the largest per label.
     """
 
     max_iter = np.iinfo(np.int64).max  # rounds are groups of blocks
@@ -118,7 +118,7 @@ class PrunedAscent(Solver[Blocks, BlocksState]):
         seed = int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
         solver = DualCoordinateAscent(self.block_tol, self.most_rounds, seed)
         state, status = solver.start(block), None
-        # not by ``solve``, which would take an interrupt for the end of this block alone
+        # not by ``solve``, where an interrupt would only end this block
         while status is None and state.rounds < self.most_rounds:
             state, _, status, _ = solver.round(block, state)
         primal, dual = block.exactly(state.point, 0)
@@ -136,10 +136,10 @@ class PrunedAscent(Solver[Blocks, BlocksState]):
         for found, is_short in ((pruned, problem.is_short), (pruned, False), (unpruned, False)):
             kept = block.kept(state.point, *found, before, is_short=is_short)
             if self._is_done(kept) or kept.gap_before > self.tol:
-                break  # otherwise rounding to short numbers, or pruning, cost more than is left for it
+                break  # otherwise rounding to short numbers, or pruning, exceeds the tolerance
         if self.prune not in ("off", "certified") and is_short and kept.gap > self.tol:
             exact = block.kept(state.point, *pruned, before, is_short=False)
-            kept = exact if kept.gap - exact.gap > self.tol else kept  # pruning may cost what it costs
+            kept = exact if kept.gap - exact.gap > self.tol else kept  # pruning may exceed the tolerance
         return kept
 
 
@@ -147,9 +147,9 @@ def _pruned(
     solver: DualCoordinateAscent, block: PrunableBlock, state: SweepState, exact: Array, active: Array,
     most: Array,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Take weights away while the primal value of each label stays below the most that is allowed.
+    """Remove weights while the primal value of each label stays below its limit.
 
-    exact: the weights made anew from the variables, without what rounding left in those in use.
+    exact: the weights recomputed from the variables, without the rounding errors of the working ones.
     active: the labels to prune.
     """
     from labelweave.foundation.loops.tables import copy_labels, drop_smallest
@@ -161,7 +161,7 @@ def _pruned(
     weights, share = now[0], np.full(len(active), _KEPT_SHARE)
     while active.any():
         drop_smallest(weights, share, active)
-        solver.round_of_block(block, state, 0)  # a second round keeps 7 % fewer weights in 1.6 times the time
+        solver.round_of_block(block, state, 0)  # a second one: 7 % fewer weights, 1.6 times the time
         is_good = block.primal(state.point) <= most
         fails = active & ~is_good
         for part, good in zip(now, best, strict=True):

@@ -1,21 +1,20 @@
 """Newton's systems made symmetric, by preconditioned conjugate gradients (Seeger 2008, equation 5).
 
-With ``W = V V^T`` and g the gradient of the loss the next dual variables are ``a' = V b``, where
+With ``W = V V^T`` and g the gradient of the loss, the next dual variables are ``a' = V b``, where
 
     (I + V^T K V) b = V^T u - S^-1 g,
 
-S being ``D^(1/2)`` of the paper.  The start ``b = S^-1 a`` stands for the last dual variables.
+and S is ``D^(1/2)`` of the paper.  The start ``b = S^-1 a`` corresponds to the last dual variables.
 
-Two measures of appendix B guard against entries of S near 0.  Where such an entry has a gradient
-that is not small beside it, a class observed against all odds, ``S b = -g`` is as good as
-known: the entry is fixed and the system is solved in the others.  Elsewhere such an entry
-starts at 0.
+Two measures of appendix B guard against entries of S near 0.  If such an entry has a relatively large
+gradient, for an observed class of very low probability, ``S b = -g`` is nearly exact: the entry is fixed and
+the system is solved in the others.  Otherwise such an entry starts at 0.
 
 The preconditioner is the diagonal of the system (appendix B).  With ``p = U^2``, entry by entry,
 
     1 + S_c^2 (K_cc - 2 (K_ii p)_c + p^T K_ii p),
 
-K_ii being the covariance of the scores of one row.
+where K_ii is the covariance of the scores of one row.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from labelweave.foundation.arrays.linear_algebra import group_products
 from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
 
 _SAME = 1e-13  # of the largest dual variable; changes below it are rounding
-_SHORT = 0.5  # of Newton's step: a direction that is good for no longer one asks for more iterations
-_FURTHER = 0.1  # how far the residual is to fall before a direction is tried again
+_SHORT = 0.5  # of Newton's step: a direction with a shorter best step needs more iterations
+_FURTHER = 0.1  # reduction of the residual before a direction is tried again
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class CurvatureRoot:
 
     V is the paper's ``A D^(1/2)``, of which ``D^(1/2)`` is S and ``A = I - U^2 1^T``.
 
-    shares (n, groups, columns): U, of length 1 in every row and group; None for ``V = S``.
+    shares (n, groups, columns): U, of unit length in every row and group; None for ``V = S``.
     """
 
     scale: GroupedColumns
@@ -65,12 +64,12 @@ class CurvatureRoot:
 
 
 class SymmetrizedGradients:
-    """The paper's linear solver.
+    """The linear solver of the paper.
 
-    limit: iterations in a Newton step, the paper's k2; more where the direction does not descend far yet
+    limit: iterations per Newton step, the paper's k2; more if the direction does not descend far enough
         (footnote 17).
     diagonal: whether the system is preconditioned by its diagonal.
-    reduction: the factor by which the residual is to shrink at most; 0 for as many iterations in every step.
+    reduction: the smallest required reduction of the residual; 0 for ``limit`` iterations in every step.
     threshold: the logarithm of a probability, kappa of appendix B: entries below it are guarded.
     """
 
@@ -98,18 +97,18 @@ class SymmetrizedGradients:
     def solve(
         self, system: NewtonSystem, residual: Array, image: Array, reduction: Array, limit: int
     ) -> tuple[Array, Array, int]:
-        """Solve ``(I + V^T K V) b = -V^T K r``, which divides by nothing: the solution is ``r + V b``."""
+        """Solve ``(I + V^T K V) b = -V^T K r``, without divisions: the solution is ``r + V b``."""
         root = CurvatureRoot(*system.problem.root(system.curvature, system.groups))
         right = -root.transposed(image, slice(None))
         run = _Iteration(system, root, right, None, diagonal=self.diagonal)
-        # b is large beside x where K is, so the residual is to be small beside r as well
+        # b is large relative to x if K is, so the residual must be small relative to r as well
         length = inner_products(system.panels, (residual, residual))[0]
         done = run.descend(reduction**2 * np.minimum(run.square, length), limit)
         return residual + run.sums, image + run.images, done
 
 
 def _best_lengths(system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array) -> Array:
-    """Compute the step lengths that Newton's model asks for: 1 for its own direction."""
+    """Compute the optimal step lengths of Newton's model: 1 for its own direction."""
     descent, square = inner_products(system.panels, (point.residual, along), (direction, along))
     curvature = inner_products(system.panels, (along, system.curve_all(along)))[0] + square
     return np.asarray(np.divide(descent, curvature, out=np.zeros_like(descent), where=curvature > 0))
@@ -118,7 +117,7 @@ def _best_lengths(system: NewtonSystem, point: NewtonPoint, direction: Array, al
 def _descending(
     system: NewtonSystem, point: NewtonPoint, direction: Array, along: Array
 ) -> tuple[Array, Array]:
-    """Go down the gradient in the function space where the direction still ascends."""
+    """Use the negative gradient in the function space where the direction still ascends."""
     ascends = inner_products(system.panels, (point.residual, along))[0] <= 0
     direction[:, ascends], along[:, ascends] = point.residual[:, ascends], point.image[:, ascends]
     return direction, along
@@ -137,7 +136,7 @@ def _system_diagonal(system: NewtonSystem, root: CurvatureRoot) -> Array:
 def _start(
     system: NewtonSystem, root: CurvatureRoot, point: NewtonPoint, share: float
 ) -> tuple[Array, Array, Array, Array | None]:
-    """Choose where conjugate gradients start: how far from the point, its image, the residual, what is free.
+    """Return the start of conjugate gradients: offset from the point, image, residual, free entries.
 
     With ``c = S b`` the dual variables at the start are ``A c``: the paper's ``c = a``, but -g where an
     entry is fixed and 0 where it is guarded.
@@ -177,7 +176,7 @@ class _Iteration:
         self.square = inner_products(system.panels, (right, self.step))[0]
 
     def descend(self, targets: Array, limit: int) -> int:
-        """Iterate until every group's residual is small enough; the iterations done are given."""
+        """Iterate until every group's residual is small enough; return the number of iterations."""
         for done in range(limit):
             if (self.square <= targets).all():
                 return done

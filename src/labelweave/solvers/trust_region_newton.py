@@ -1,14 +1,14 @@
-"""Minimisation over one factor: conjugate gradients, and TRON where the loss is not quadratic.
+"""Minimization over one factor: conjugate gradients, and TRON if the loss is not quadratic.
 
 Lin, Weng and Keerthi, "Trust region Newton method for large-scale logistic regression", JMLR 9 (2008),
-which Yu et al. (2014, section 3.1) take for the logistic and squared hinge loss.
+which Yu et al. (2014, section 3.1) use for the logistic and squared hinge loss.
 
-A factor is an array of shape (m, k).  A problem may fall apart into *blocks* that do not see each other:
-its rows, its columns, or the whole as a single one.  What is known of a block is an entry of an array of
-shape (m, 1), (1, k) or (1, 1), so that it multiplies a factor as it stands.  Blocks have a radius each.
+A factor is an array of shape (m, k).  A problem may consist of independent *blocks*: its rows, its columns,
+or the whole as a single one.  A scalar per block is an entry of an array of shape (m, 1), (1, k) or (1, 1),
+which broadcasts with a factor.  Each block has its own radius.
 
-A step minimises <g, d> + 1/2 <d, H d> by preconditioned conjugate gradients (Steihaug 1983).  A block stops
-when its residual has fallen far enough, or where its path leaves the region.  Lengths are those of the
+A step minimizes <g, d> + 1/2 <d, H d> by preconditioned conjugate gradients (Steihaug 1983).  A block stops
+when its residual is small enough, or where its path leaves the region.  Lengths are in the norm of the
 preconditioner's inverse, in which the path grows at every step, so they follow by recurrence.  In exact
 arithmetic every iterate lowers the model.
 """
@@ -26,13 +26,13 @@ from labelweave.foundation.arrays import Workers, namespace
 from labelweave.foundation.arrays.linear_algebra import as_type, copied, is_double
 from labelweave.foundation.arrays.tables import add_multiple, multiply_and_add
 
-_ACCEPTED, _POOR, _GOOD = 1e-4, 0.25, 0.75  # shares of the decrease that the model promised
+_ACCEPTED, _POOR, _GOOD = 1e-4, 0.25, 0.75  # shares of the decrease predicted by the model
 _SHRINK, _GROW = 0.25, 4.0
-_NOISE = {True: 1e-12, False: 1e-7}  # rounding errors of values as a share, in double precision or not
+_NOISE = {True: 1e-12, False: 1e-7}  # relative rounding errors of values, in double precision or not
 _TINY = 1e-12  # a radius as a share of the first, below which steps are noise
 
 
-Scalars = npt.NDArray[np.float64]  # one number a block
+Scalars = npt.NDArray[np.float64]  # one number per block
 
 
 class FactorPoint(Protocol):
@@ -44,7 +44,7 @@ class FactorPoint(Protocol):
     """Its gradient, shape (m, k)."""
 
     def curve(self, direction: Array, image: Array) -> Array:
-        """Multiply by the Hessian; the product is an array of its own."""
+        """Multiply by the Hessian; the product is a new array."""
 
     def precondition(self, residual: Array) -> Array:
         """Multiply by an approximate inverse of the Hessian, positive definite and self-adjoint."""
@@ -58,7 +58,7 @@ class FactorProblem(Protocol):
     workers: Workers
 
     def image(self, factor: Array) -> Array:
-        """Map a factor to what the loss sees of it."""
+        """Map a factor to its image in the loss."""
 
     def evaluate(self, factor: Array, image: Array) -> FactorPoint:
         """Return value, gradient and curvature at a factor with a known image."""
@@ -67,17 +67,17 @@ class FactorProblem(Protocol):
         """Compute the values alone."""
 
     def steering(self, gradient: Array) -> Array:
-        """Return a gradient in the precision of steps; values and gradients keep that of the factor."""
+        """Return a gradient in the precision of steps; values and gradients have that of the factor."""
 
     def inner(self, left: Array, right: Array, image: Array) -> Scalars:
-        """Compute inner products, block by block; the image is that of the right one."""
+        """Compute inner products per block; the image is that of the right argument."""
 
 
 @dataclass(frozen=True)
 class FactorSolution:
-    """A factor that is lower.
+    """A factor with a lower objective.
 
-    gradient_share: length of the last gradient known, as a share of the first.
+    gradient_share: length of the last computed gradient, relative to the first.
     Shapes: factor (m, k), image (n, k).
     """
 
@@ -93,19 +93,19 @@ class TrustRegionNewton:
     """The solver.
 
     tol: share of the first gradient, in the preconditioner's norm, to reach.
-    max_steps: newton steps, where the loss is not quadratic.
-    max_iter: iterations of conjugate gradients in a step.
-    forcing: share of the residual that a step's linear system is left with.
+    max_steps: Newton steps, if the loss is not quadratic.
+    max_iter: iterations of conjugate gradients per step.
+    forcing: remaining share of the residual in a step's linear system.
     """
 
     def __init__(self, tol: float, max_steps: int, max_iter: int, forcing: float = 0.1) -> None:
         self.tol, self.max_steps, self.max_iter, self.forcing = tol, max_steps, max_iter, forcing
 
     def minimise(self, problem: FactorProblem, factor: Array, image: Array) -> FactorSolution:
-        """Go downhill from a factor (m, k), which is kept, with image (n, k); the result is never higher."""
+        """Minimize from a factor (m, k), unchanged, with image (n, k); the objective never increases."""
         point = problem.evaluate(factor, image)
         down = descent(problem, point)
-        if problem.is_quadratic:  # there is one step, and no second table of each kind
+        if problem.is_quadratic:  # there is one step, and no second array of each kind
             step = truncated_gradients(problem, point, down, self.tol, self.max_iter)
             value = float((point.values - step.decrease).sum())
             end = factor + step.direction
@@ -118,7 +118,7 @@ class TrustRegionNewton:
             is_open = down.square > self.tol**2 * first
             if not is_open.any():
                 break
-            forcing = np.where(is_open, self.forcing, 1.0)  # a block that is done stays
+            forcing = np.where(is_open, self.forcing, 1.0)  # a converged block stays
             step = truncated_gradients(problem, point, down.copy(), forcing, self.max_iter, now.radius)
             n_steps, n_iter = n_steps + 1, n_iter + step.n_iter
             now, is_lower = _judged(problem, now, step)
@@ -148,7 +148,7 @@ def _chosen(taken: npt.NDArray[np.bool_], there: Array, here: Array) -> Array:
 
 
 def _judged(problem: FactorProblem, now: _Trusted, step: TruncatedStep) -> tuple[_Trusted, bool]:
-    """Take the blocks of a step that lower the objective and set the radii; say whether there are any."""
+    """Accept the blocks of a step that lower the objective and set the radii; return whether any do."""
     direction, moved = step.direction, step.image
     if direction.dtype != now.factor.dtype:
         direction = as_type(direction, now.factor.dtype)
@@ -172,9 +172,9 @@ def _judged(problem: FactorProblem, now: _Trusted, step: TruncatedStep) -> tuple
 
 @dataclass(frozen=True)
 class Descent:
-    """The direction of steepest descent where lengths are those of the preconditioner's inverse.
+    """The direction of steepest descent in the norm of the preconditioner's inverse.
 
-    square: its squared length, which is the gradient's in the norm of the preconditioner.
+    square: its squared length, that of the gradient in the norm of the preconditioner.
     Shapes: direction (m, k), image (n, k).
     """
 
@@ -192,8 +192,8 @@ class Descent:
 class TruncatedStep:
     """A step.
 
-    decrease: by how much the quadratic model falls.
-    residual: what is left of the residual, the largest share over blocks.
+    decrease: the decrease of the quadratic model.
+    residual: the largest remaining share of the residual over blocks.
     Shapes: direction (m, k), image (n, k).
     """
 
@@ -222,7 +222,7 @@ def truncated_gradients(
 ) -> TruncatedStep:
     """Solve for a Newton step approximately.
 
-    start: its tables become those of the direction.
+    start: its arrays are reused for the direction.
     tol: share of the first residual, in the preconditioner's norm, to reach.
     radius: the longest step allowed; None for any.
     """
@@ -238,10 +238,10 @@ def truncated_gradients(
 
 
 class _Path:
-    """Where conjugate gradients are.
+    """The state of conjugate gradients.
 
     ``square`` is the squared length of the step, ``reach`` that of the direction, ``overlap`` their inner
-    product.  Where the image of a factor is the factor itself, both are one table.
+    product.  If the image of a factor is the factor itself, both are one array.
     """
 
     def __init__(self, problem: FactorProblem, point: FactorPoint, start: Descent) -> None:
@@ -256,7 +256,7 @@ class _Path:
         self.is_open = start.square > 0
 
     def advance(self, radius: Scalars | None) -> None:
-        """Go along the direction as far as the model falls, or to the edge of the region."""
+        """Step along the direction to the minimum of the model, or to the edge of the region."""
         bent = self.point.curve(self.direction, self.along)
         energy = self.problem.inner(bent, self.direction, self.along)
         self.is_open = self.is_open & (energy > 0)
@@ -275,7 +275,7 @@ class _Path:
         self.n_iter += 1
 
     def turn(self, targets: Scalars) -> None:
-        """Take the next direction, conjugate to all before."""
+        """Compute the next direction, conjugate to all previous ones."""
         solved = self.point.precondition(self.residual)
         image = self.problem.image(solved)
         last, self.rho = self.rho, self.problem.inner(self.residual, solved, image)
@@ -288,7 +288,7 @@ class _Path:
         self.reach = self.rho + turn**2 * self.reach
 
     def _within(self, rate: Scalars, radius: Scalars) -> tuple[Scalars, npt.NDArray[np.bool_]]:
-        """Shorten steps that would leave the region; say which blocks stay inside."""
+        """Shorten steps that would leave the region; return which blocks stay inside."""
         after: Scalars = self.square + rate * (2 * self.overlap + rate * self.reach)
         inside = np.asarray(after < radius**2)
         room = np.maximum(radius**2 - self.square, 0.0)

@@ -1,17 +1,14 @@
 """The kernel solver of the M3L paper: pairs of variables along one label, other labels updated later.
 
-M3L, journal version, section 5.1 and appendix A, algorithm 1.  A visit takes the
-label with the largest projected gradient and at most as many steps along it as there
-are labels; it ends sooner when the gradients there have become small beside what they
-were, which saves up to half the steps when labels covary (Animals with Attributes).
-The first variable of a step is the one with the largest projected gradient, the second
-the one with which the pair could gain most (equation 30).  Only after the visit do
-the scores of the other labels follow, all at once; labels that do not covary with
-the visited one are not touched.
+M3L, journal version, section 5.1 and appendix A, algorithm 1.  A visit selects the label with the largest
+projected gradient and takes at most as many steps in it as there are labels; it ends early when the gradients
+there have become relatively small, which saves up to half the steps when labels covary (Animals with
+Attributes).  The first variable of a step is the one with the largest projected gradient, the second the one
+with which the pair could gain most (equation 30).  The scores of the other labels are updated only after the
+visit, all at once; labels that do not covary with the visited one are unchanged.
 
-The stopping rule is the relative duality gap, measured once a round.  A round is
-as many steps as there are rows (or labels, if there are more of them), so that
-the measurement costs a small share of it.
+The stopping rule is the relative duality gap, measured once per round.  A round has as many steps as there
+are rows (or labels, if there are more), so that the cost of the measurement is a small share of it.
 """
 
 from __future__ import annotations
@@ -24,16 +21,16 @@ import numpy as np
 from labelweave.foundation.array_types import Array, PerLabel, PerRow
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
-_FEWEST_STEPS = 16  # the cap on a visit's steps with few labels, to pay for going to a label and back
-_ENOUGH = 0.3  # a visit ends when the largest gradient is below this share of the one it found
+_FEWEST_STEPS = 16  # the limit of steps per visit with few labels, to amortize the cost of a visit
+_ENOUGH = 0.3  # a visit ends when the largest gradient is below this share of the initial one
 _FLAT = 1e-14  # a gradient below this share of the largest target is rounding
 
 
 class WorkingSetDual(Protocol):
-    """What the solver asks of a problem: max <T, B> - tr(B^T K B R) / 2 over lower <= B <= upper.
+    """The problem of the solver: max <T, B> - tr(B^T K B R) / 2 over lower <= B <= upper.
 
-    Arrays have shape (n, L) and float64 numbers, the rows of a label beside each other
-    (column-major order).  An unobserved entry has both bounds 0.
+    Arrays have shape (n, L) and float64 numbers, with contiguous rows per label (column-major order).  Both
+    bounds of an unobserved entry are 0.
     """
 
     targets: Array
@@ -49,7 +46,7 @@ class WorkingSetDual(Protocol):
         """Return variables B, all 0, and their scores K B R."""
 
     def kernel_row(self, row: int) -> PerRow:
-        """Return one row of K, contiguous; not changed before the next call but one."""
+        """Return one row of K, contiguous; valid until the second next call."""
 
     def covariance_column(self, label: int) -> PerLabel:
         """Return one column of R."""
@@ -58,16 +55,16 @@ class WorkingSetDual(Protocol):
         """Compute primal and dual value."""
 
     def settled(self, beta: Array) -> Any:
-        """Return the point, which is primal and dual, with scores made anew."""
+        """Return the point, which is primal and dual, with scores recomputed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkingSetState(State):
-    """Where a run stands; arrays are changed in place.
+    """The state of a run; arrays are changed in place.
 
     beta, scores (n, L): the variables and K B R.
-    maxima (L,): the largest projected gradient of every label.
-    dry_rounds: rounds without a step, one after the other.
+    maxima (L,): the largest projected gradient per label.
+    dry_rounds: consecutive rounds without a step.
     """
 
     beta: Array
@@ -77,9 +74,9 @@ class WorkingSetState(State):
 
 
 class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
-    """Maximise the dual of a kernel machine by pairs of variables, to a relative duality gap.
+    """Maximize the dual of a kernel machine by pairs of variables, to a relative duality gap.
 
-    It stalls if rounding leaves no step to take above the tolerance.
+    It stalls if rounding prevents further steps above the tolerance.
     """
 
     def __init__(self, tol: float, max_iter: int) -> None:
@@ -97,12 +94,12 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
         from labelweave.foundation.loops.kernel_ascent import largest_gradients
 
         steps = _Visits(problem, state).one_round()
-        # two dry rounds in a row, as the first may be due to scores that drifted
+        # two consecutive rounds without a step, as the first may be due to drifted scores
         dry_rounds = state.dry_rounds + 1 if steps == 0 else 0
         state = replace(state, rounds=state.rounds + 1, dry_rounds=dry_rounds)
         primal, dual = problem.measure(state.beta, state.scores)
         record, settled = _record(state, primal, dual, steps), None
-        if record.gap <= self.tol or steps == 0:  # measure again, with fresh scores
+        if record.gap <= self.tol or steps == 0:  # measure again, with recomputed scores
             settled = problem.settled(state.beta)
             state.scores[:] = settled.kept_scores
             record = _record(state, *problem.measure(state.beta, state.scores), steps)
@@ -129,7 +126,7 @@ def _by_label(problem: WorkingSetDual, state: WorkingSetState) -> tuple[Array, .
 
 
 class _Visits:
-    """The visits of one round; arrays are seen as (L, n)."""
+    """The visits of one round; arrays are views of shape (L, n)."""
 
     def __init__(self, problem: WorkingSetDual, state: WorkingSetState) -> None:
         self.problem, self.maxima = problem, state.maxima
@@ -139,7 +136,7 @@ class _Visits:
         self.flat = _FLAT * np.abs(problem.targets).max(initial=0.0)
 
     def one_round(self) -> int:
-        """Take about as many steps as there are rows, or labels, and give their number."""
+        """Take about as many steps as there are rows, or labels, and return their number."""
         steps = 0
         while steps < max(self.n_rows, self.n_labels):
             label = int(self.maxima.argmax())
@@ -149,7 +146,7 @@ class _Visits:
         return steps
 
     def visit(self, label: int) -> int:
-        """Go along one label until its gradients are small, then let the scores of all labels follow."""
+        """Take steps in one label until its gradients are small, then update the scores of all labels."""
         from labelweave.foundation.loops.kernel_ascent import begin_visit, spread_scores
 
         column = self.problem.covariance_column(label)
@@ -159,7 +156,7 @@ class _Visits:
         while steps < max(_FEWEST_STEPS, self.n_labels) and largest > enough:
             taken, largest, first = self.step(first, column[label], arrays[2:])
             if not taken:
-                largest = 0.0  # no step that is more than rounding is left here
+                largest = 0.0  # all remaining steps here are rounding
                 break
             steps += 1
         self.maxima[label] = largest
@@ -168,7 +165,7 @@ class _Visits:
         return steps
 
     def step(self, first: int, variance: float, box: list[Array]) -> tuple[bool, float, int]:
-        """Choose the second variable and take the best step of both; ``box`` is beta, lower and upper."""
+        """Choose the second variable and take the optimal step in both; ``box`` is beta, lower and upper."""
         from labelweave.foundation.loops.kernel_ascent import choose_second, take_step
 
         first_row, second = self.problem.kernel_row(first), -1

@@ -1,4 +1,4 @@
-"""Graphs of label cliques: which labels a structured model scores together."""
+"""Graphs of label cliques, which a structured model scores jointly."""
 
 from labelweave.labels.clique_graph.chow_liu import chow_liu
 from labelweave.labels.clique_graph.graph import CliqueGraph

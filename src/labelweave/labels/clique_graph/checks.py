@@ -1,4 +1,4 @@
-"""What a clique graph may be made of, checked once."""
+"""Validation of the parts of a clique graph."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from labelweave.labels.label_tables import shown_name
 
 Cliques = tuple[tuple[int, ...], ...]
 
-_LARGEST = 20  # labels of a clique, whose table has 2^20 entries
+_LARGEST = 20  # labels per clique, with a table of 2^20 entries
 
 
 def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Array | None) -> Cliques:
-    """Check cliques of 2 to 20 label indices, each once; labels stand in ascending order."""
+    """Check cliques of 2 to 20 distinct label indices, without duplicates; return them in ascending order."""
     if not isinstance(n_labels, (int, np.integer)) or n_labels < 1:
         raise ValueError(f"n_labels is {n_labels!r}; give the number of labels, a whole number from 1 on.")
     if not isinstance(cliques, Iterable) or getattr(cliques, "ndim", 1) == 0:
@@ -86,7 +86,7 @@ def named_cliques(edges: Iterable[Any], n_labels: int, names: Array | None) -> l
 
 
 def numbers_are_names(labels: Iterable[Any], known: Container[str]) -> bool:
-    """Say whether whole numbers are meant as names, such as the years 2001 to 2010."""
+    """Return whether whole numbers are names, such as the years 2001 to 2010."""
     return all(str(label) in known for label in labels if not isinstance(label, bool))
 
 

@@ -1,8 +1,8 @@
-"""The tree of labels that depend on each other most.
+"""The Chow-Liu tree of the strongest label dependences.
 
 Chow and Liu, "Approximating discrete probability distributions with dependence trees", IEEE Transactions
-on Information Theory 14 (1968): among all trees the one whose edges have the largest sum of
-mutual information is the best approximation of a distribution.
+on Information Theory 14 (1968): among all trees, the one with the largest sum of mutual information over its
+edges is the best approximation of a distribution.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _PAIRS_AT_ONCE = 1_000_000
 def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array | None = None) -> CliqueGraph:
     """Build the maximum spanning tree of the pairs' empirical mutual information, strongest edges first.
 
-    A pair is counted on the rows where both labels are observed, with ``smoothing`` added to each of its four
-    counts (Laplace).  Some 40 bytes a pair of labels are needed; the targets stay sparse.  Weights are mutual
-    informations in nats, signs those of the covariance.
+    Pairs are counted over the rows where both labels are observed, with ``smoothing`` added to each of the
+    four counts (Laplace).  The memory is about 40 bytes per pair of labels; the targets stay sparse.  Weights
+    are mutual informations in nats, signs those of the covariance.
     """
     if not 0.0 < smoothing < np.inf:
         raise ValueError(f"smoothing is {smoothing!r}; it is added to counts, so give a number above 0.")
@@ -49,7 +49,7 @@ def _spanning_tree(counts: _PairCounts, smoothing: float) -> tuple[Array, Array]
         is_above = np.arange(n_labels) > np.arange(part.start, part.stop)[:, None]
         distances[place] = _mutual_information(*counts.of_labels(part), smoothing)[0][is_above]
         others[place] = np.nonzero(is_above)[1]
-    # the library looks for the least sum and takes 0 for no edge
+    # the library finds the minimum and treats 0 as no edge
     distances /= -(distances.max(initial=0.0) or 1.0)
     distances += 2.0
     tree = minimum_spanning_tree(sp.csr_array((distances, others, starts), (n_labels, n_labels))).tocoo()
@@ -68,7 +68,7 @@ def _check_weights(weights: Array, n_rows: int) -> None:
 
 
 class _PairCounts:
-    """Counts of pairs (k, l): rows with both on, with k on, with l on, and all, where both are observed."""
+    """Counts of pairs (k, l): rows with both, with k, with l, and all rows, where both are observed."""
 
     def __init__(self, labels: LabelMatrix, sample_weight: Array | None) -> None:
         weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
@@ -82,7 +82,7 @@ class _PairCounts:
         self._alone = np.bincount(self._on.indices, entries, minlength=self.n_labels)
 
     def of_labels(self, part: slice | Array) -> tuple[Array, Array, Array, Array]:
-        """Count some labels k with all l; each (k, L)."""
+        """Count pairs of some labels k with all l; each (k, L)."""
         both = (self._weighed_on[part] @ self._on).toarray()
         if self._seen is None or self._weighed_seen is None:
             both, one, other, rows = np.broadcast_arrays(

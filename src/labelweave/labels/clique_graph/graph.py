@@ -1,4 +1,4 @@
-"""A graph over labels whose cliques carry scores of their own."""
+"""A graph over labels whose cliques have scores."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ from labelweave.model_files.schema import MOST_LABELS, Maybe, Names, Numbers, co
     {"the cliques have as many members as their sizes say": lambda s: s["sizes"].sum() == len(s["members"])},
 )
 class CliqueGraph:
-    """Labels and the cliques of them that a structured model scores together.
+    """Labels, and the cliques that a structured model scores jointly.
 
-    Every label also has a score of its own, and so a graph without cliques stands for independent
-    labels.  A graph does not change once made.  It keeps its parameters under their names: ``cliques`` as a
-    tuple in the order given, labels ascending, ``weights`` and ``signs`` as arrays that are read-only.
+    Every label also has its own score, so a graph without cliques represents independent labels.  A graph is
+    immutable.  It stores its parameters under their names: ``cliques`` as a tuple in the given order, labels
+    ascending, ``weights`` and ``signs`` as read-only arrays.
 
     Parameters
     ----------
     n_labels : int
         The number of labels L.
     cliques : iterable of tuple of int
-        Two or more distinct label indices each, no clique twice.
+        Two or more distinct label indices each, without duplicate cliques.
     label_names : sequence of str or None, default=None
-        One name a label.
+        One name per label.
     weights : array-like of shape (n_cliques,) or None, default=None
-        How strong each clique is, in whatever measure made the graph.
+        The strength of each clique, in the measure that the graph was built with.
     signs : array-like of shape (n_cliques,) or None, default=None
-        1 where a clique's labels like to be on together, -1 where they exclude each other, 0 for neither.
+        1 where the labels of a clique co-occur, -1 where they exclude each other, 0 for neither.
 
     Examples
     --------
@@ -88,18 +88,18 @@ class CliqueGraph:
     def from_edges(
         cls, edges: Any, label_names: Sequence[Any] | Array | None = None, n_labels: int | None = None
     ) -> Self:
-        """Read edges, or larger cliques, of label names or indices.
+        """Make a graph from edges, or larger cliques, of label names or indices.
 
         Parameters
         ----------
         edges : iterable of tuple, or networkx.Graph
-            Each tuple has two or more labels; text is a name, a whole number an index, unless each of those
-            given, written out, is a name.  The ``weight`` and ``sign`` of a network's edges are kept where
-            all have them.
+            Each tuple has two or more labels; text is a name, a whole number an index, unless all of the
+            numbers, as text, are names.  The ``weight`` and ``sign`` of a network's edges are kept if all
+            have them.
         label_names : sequence of str or None, default=None
-            One name a label; by default a network's nodes.
+            One name per label; by default the nodes of a network.
         n_labels : int or None, default=None
-            The number of labels, where they have no names.
+            The number of labels, if they have no names.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class CliqueGraph:
         Raises
         ------
         ValueError
-            If an edge names an unknown label or a label twice, or is given twice.
+            If an edge has an unknown label or a label twice, or is a duplicate.
         """
         if hasattr(edges, "nodes") and hasattr(edges, "is_directed") and callable(edges.edges):
             return cls(**graph_of_network(edges, label_names, n_labels))
@@ -123,14 +123,14 @@ class CliqueGraph:
     @classmethod
     @checked
     def complete(cls, n_labels: int, label_names: Sequence[Any] | Array | None = None) -> Self:
-        """Join every pair of labels.
+        """Make the complete graph, with every pair of labels.
 
         Parameters
         ----------
         n_labels : int
             The number of labels.
         label_names : sequence of str or None, default=None
-            One name a label.
+            One name per label.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class CliqueGraph:
     @classmethod
     @checked
     def empty(cls, n_labels: int, label_names: Sequence[Any] | Array | None = None) -> Self:
-        """Join no labels; see :meth:`complete`."""
+        """Make a graph without cliques; see :meth:`complete`."""
         return cls(n_labels, (), label_names)
 
     @property
@@ -157,7 +157,7 @@ class CliqueGraph:
 
     @cached_property
     def table_starts(self) -> npt.NDArray[np.int64]:
-        """Where the 2^m scores of each clique begin when they stand behind each other, and where they end.
+        """The offsets of the 2^m scores of each clique in a concatenated array, and its length.
 
         Bit b of the number of a clique's state is the value of its b-th label.
         """
@@ -168,7 +168,7 @@ class CliqueGraph:
 
     @cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
-        """The sets of labels that are connected, ascending, in the order of their first labels."""
+        """The connected components of labels, ascending, in the order of their first labels."""
         ends = [pair for clique in self.cliques for pair in pairwise(clique)]
         one, other = np.array(ends, np.int64).reshape(-1, 2).T
         joins = sp.coo_array((np.ones(len(one)), (one, other)), (self.n_labels, self.n_labels))
@@ -178,7 +178,7 @@ class CliqueGraph:
         return tuple(tuple(labels) for labels in found.values())
 
     def neighbors(self) -> list[set[int]]:
-        """List the labels that share a clique with each label.
+        """Return the labels that share a clique with each label.
 
         Returns
         -------
@@ -199,12 +199,12 @@ class CliqueGraph:
 
     @checked
     def first(self, count: int) -> Self:
-        """Keep the first cliques.
+        """Return a graph of the first cliques.
 
         Parameters
         ----------
         count : int
-            How many, 0 or more; all if there are fewer.
+            The number of cliques, 0 or more; all if there are fewer.
 
         Returns
         -------
@@ -223,14 +223,14 @@ class CliqueGraph:
         return type(self)(self.n_labels, self.cliques[:count], self.label_names, weights, signs)
 
     def to_networkx(self) -> Any:
-        """Make a graph of networkx.
+        """Convert to a networkx graph.
 
         Returns
         -------
         networkx.Graph
             Label names (or indices) as nodes, pairs as edges with ``weight`` and ``sign`` where they are
-            known.  A larger clique is a node of its own, the tuple of its labels with ``kind="clique"``,
-            joined to each of them.
+            known.  A larger clique is a separate node, the tuple of its labels with ``kind="clique"``,
+            connected to each of them.
 
         Raises
         ------
@@ -256,7 +256,7 @@ class CliqueGraph:
         return graph
 
     def shown_labels(self) -> list[Any]:
-        """Name the labels, by their indices where they have no names.
+        """Return the names of the labels, or their indices if they have no names.
 
         Returns
         -------
@@ -285,7 +285,7 @@ class CliqueGraph:
         return f"CliqueGraph({self.n_labels} labels, {cliques})"
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {
             "n_labels": self.n_labels,
             "sizes": np.array([len(clique) for clique in self.cliques], np.int64),
@@ -297,7 +297,7 @@ class CliqueGraph:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        """Restore the object; see :meth:`labelweave.model_files.Storable.from_state`."""
         ends = np.cumsum(state["sizes"], dtype=np.int64)
         parts = np.split(np.asarray(state["members"]), ends[:-1]) if len(ends) else []
         cliques = [tuple(part.tolist()) for part in parts]
@@ -305,7 +305,7 @@ class CliqueGraph:
 
 
 def graph_of_network(network: Any, label_names: Any | None, n_labels: int | None) -> dict[str, Any]:
-    """Read a graph of networkx, as :meth:`CliqueGraph.from_edges` takes it, as the arguments of the class."""
+    """Convert a networkx graph, as for :meth:`CliqueGraph.from_edges`, to arguments of the class."""
     if network.is_directed() or network.is_multigraph():
         raise ValueError("The graph is directed or has parallel edges; give a plain networkx.Graph.")
     nodes = [node for node, data in network.nodes(data=True) if data.get("kind") != "clique"]
@@ -353,9 +353,9 @@ def _collected(found: list[tuple[list[Any], dict[str, Any]]], key: str) -> list[
 def elimination_order(
     neighbors: Sequence[set[int]], limit: int | None = None
 ) -> list[tuple[int, list[int]]] | None:
-    """Order the nodes of a graph by min-fill, each with the neighbors it has then, in ascending order.
+    """Order the nodes of a graph by min-fill, each with its neighbors at that time, in ascending order.
 
-    limit: give up, with None, when a node with more neighbors than this must be eliminated.
+    limit: return None if a node with more neighbors than this must be eliminated.
     """
     left = [set(around) for around in neighbors]
     order = _strip_leaves(left)
@@ -412,7 +412,7 @@ def _order_core(neighbors: list[int], limit: int | None) -> list[tuple[int, list
 
 
 def _eliminate(node: int, neighbors: list[int], fill: int) -> list[int]:
-    """Take a node out; return the nodes whose fill may have changed."""
+    """Remove a node; return the nodes whose fill may have changed."""
     around = neighbors[node]
     changed = around
     for other in _members(around):

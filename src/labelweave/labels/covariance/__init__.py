@@ -2,7 +2,7 @@
 
 A label covariance is the positive semi-definite matrix R of the M3L penalty ``1/2 sum_lk (R^-1)_lk z_l .
 z_k`` (Hariharan et al. 2012, equation 10): a high ``R_lk`` makes the scores of labels l and k alike.  The
-models only ask for products, diagonals and small blocks, so a structured R is never written out.
+models use only products, diagonals and small blocks, so a structured R is never made dense.
 """
 
 from labelweave.labels.covariance.base import IdentityCovariance, LabelCovariance

@@ -1,4 +1,4 @@
-"""What every label covariance can do, whatever its structure."""
+"""The base class of all label covariances."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from labelweave.model_files.schema import MOST_LABELS, Names, Optional, count
 if TYPE_CHECKING:
     from labelweave.labels.covariance import DenseCovariance
 
-_MOST_PRINTED = 2000  # labels, up to which all pairs are looked at
-_WEAKEST = 0.005  # what prints as 0.00 is left out
+_MOST_PRINTED = 2000  # labels, up to which all pairs are compared
+_WEAKEST = 0.005  # what prints as 0.00 is omitted
 _LONGEST_NAME = 32
-_DECIMALS = 9  # rounding must not choose among equal pairs
+_DECIMALS = 9  # rounding must not break ties
 
 Pair = tuple[str, str, float]
 
@@ -37,15 +37,15 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
     :meth:`from_taxonomy`, :meth:`from_signatures` or :meth:`from_labels`.
     Printing it lists the strongest correlations, ``plot`` draws them.
 
-    A kind of your own sets ``n_labels`` and has the methods ``diagonal`` and ``matmul``; all others follow
-    from these two, by the matrix written out where they must be.
+    A subclass sets ``n_labels`` and implements ``diagonal`` and ``matmul``; all other methods follow from
+    these two, by the dense matrix where necessary.
 
     Attributes
     ----------
     n_labels : int
         The number of labels L.
     label_names : ndarray of str, shape (L,), or None
-        Their names, where known.
+        Their names, if known.
     is_diagonal : bool
         Whether labels are independent a priori.
     """
@@ -56,17 +56,17 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
 
     @property
     def ties_labels(self) -> bool:
-        """Whether two labels covary."""
+        """Whether any two labels covary."""
         return not self.is_diagonal
 
     @property
     def kind(self) -> str:
-        """The structure in a few words, for printing."""
+        """A short description of the structure, for printing."""
         return type(self).__name__
 
     @abstractmethod
     def diagonal(self) -> Array:
-        """Return the prior variance of every label.
+        """Return the prior variance per label.
 
         Returns
         -------
@@ -76,14 +76,14 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
 
     @abstractmethod
     def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
-        """Multiply on the right: ``vectors @ R``.
+        """Compute the product ``vectors @ R``.
 
         Parameters
         ----------
         vectors : ndarray of shape (..., L)
-            One value a label in the last axis.
+            One value per label in the last axis.
         workers : Workers or None, default=None
-            Threads that may share the rows.
+            Threads for the rows.
 
         Returns
         -------
@@ -92,7 +92,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         """
 
     def columns(self, labels: Array) -> LabelCovariance:
-        """Keep some labels, in the given order.
+        """Return the covariance of some labels, in the given order.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return self._written_out().columns(labels)
 
     def block(self, rows: Array, columns: Array) -> Array:
-        """Write out the covariances between some labels and others.
+        """Return the covariances between some labels and others as a dense block.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return np.asarray(self.matmul(chosen)[:, columns])
 
     def variances(self) -> Array | None:
-        """Return the variances of labels that do not covary, None where some do; see :meth:`diagonal`."""
+        """Return the variances of labels if none covary, else None; see :meth:`diagonal`."""
         variances = self.diagonal()
         if self.is_diagonal:
             return variances
@@ -142,7 +142,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         vectors : ndarray of shape (n, ..., L)
             V.
         workers : Workers
-            Threads that share the rows.
+            Threads for the rows.
 
         Returns
         -------
@@ -152,10 +152,10 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return self.matmul(product(vectors), workers)
 
     def shrink(self, amount: float) -> LabelCovariance:
-        """Pull towards independent labels: ``(1 - a) R + a mean(diag R) I``.
+        """Shrink towards independent labels: ``(1 - a) R + a mean(diag R) I``.
 
         Every label then has a variance, and every eigenvalue is positive
-        (Ledoit and Wolf's form, as in ``sklearn.covariance.shrunk_covariance``).
+        (the form of Ledoit and Wolf, as in ``sklearn.covariance.shrunk_covariance``).
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         Returns
         -------
         LabelCovariance
-            The shrunk covariance, of the same kind or written out.
+            The shrunk covariance, of the same kind or dense.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         Returns
         -------
         LabelCovariance
-            The scaled covariance, of the same kind or written out.
+            The scaled covariance, of the same kind or dense.
         """
         return self._written_out().scaled(scale)
 
@@ -202,12 +202,12 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         Raises
         ------
         ValueError
-            If it would need an L x L matrix of more than 20,000 labels.
+            If it requires an L x L matrix with more than 20,000 labels.
         """
         return self._written_out("The spectrum of this covariance").spectrum()
 
     def to_dense(self) -> Array:
-        """Write out the whole matrix.
+        """Return the dense matrix.
 
         Returns
         -------
@@ -218,7 +218,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return self.block(every, every)
 
     def correlations(self) -> Array:
-        """Write out entries in units of standard deviations, 0 for a label without; see :meth:`to_dense`."""
+        """Return the dense correlations, 0 for labels without variance; see :meth:`to_dense`."""
         deviations = np.sqrt(np.maximum(self.diagonal(), 0.0))
         scales = np.divide(1.0, deviations, out=np.zeros(self.n_labels), where=deviations > 0)
         matrix = self.to_dense()
@@ -228,12 +228,12 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return np.clip(matrix, -1.0, 1.0, out=matrix)
 
     def check_variances(self, label_names: Sequence[str] | Array | None = None) -> None:
-        """Refuse a covariance that leaves a label no variance, and so fixes its scores at 0.
+        """Raise ValueError for a label without variance, whose scores would be fixed at 0.
 
         Parameters
         ----------
         label_names : sequence of str or None, default=None
-            Names for the message; by default those the covariance carries.
+            Names for the message; by default those of the covariance.
 
         Raises
         ------
@@ -259,12 +259,12 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         Parameters
         ----------
         **options : dict
-            What ``LabelCovarianceDisplay.from_covariance`` of :mod:`labelweave.display` takes.
+            Options of ``LabelCovarianceDisplay.from_covariance`` in :mod:`labelweave.display`.
 
         Returns
         -------
         LabelCovarianceDisplay
-            The picture.
+            The plot.
 
         Raises
         ------
@@ -274,17 +274,17 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return view("picture", self, **options)
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         state = super().to_state()
         names = state.pop("label_names", None)
         return state if names is None else state | {"label_names": names.tolist()}
 
     def __add__(self, other: LabelCovariance) -> LabelCovariance:
-        """Add the entries: labels share what they share by either."""
+        """Add the entries: labels share the covariance of both."""
         return self._combined(other, np.add)
 
     def __mul__(self, other: LabelCovariance) -> LabelCovariance:
-        """Multiply the entries: labels share what they share by both; semi-definite too (Schur)."""
+        """Multiply the entries: labels covary only if they do in both; semi-definite by Schur's theorem."""
         return self._combined(other, np.multiply)
 
     def _combined(self, other: LabelCovariance, combine: Callable[[Array, Array], Array]) -> LabelCovariance:
@@ -366,7 +366,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
 
 @storable("IdentityCovariance", {"n_labels": count("L", 1, MOST_LABELS), "label_names": Optional(Names("L"))})
 class IdentityCovariance(LabelCovariance):
-    """Independent labels, one-versus-all."""
+    """Independent labels (one-vs-rest)."""
 
     is_diagonal, kind = True, "independent"
 
@@ -405,10 +405,10 @@ class IdentityCovariance(LabelCovariance):
 
 
 def read_covariance(given: Any, n_labels: int, names: list[str]) -> LabelCovariance:
-    """Read a label covariance, a taxonomy whose leaves have those names, or a matrix.
+    """Return a label covariance from one, from a taxonomy whose leaves have these names, or from a matrix.
 
-    A covariance whose labels have the same names is put into their order.
-    Raises ValueError if it is over another number of labels, or some have other names and some the same.
+    A covariance with the same names is put into their order.
+    Raises ValueError if the number of labels differs, or only some of the names match.
     """
     if isinstance(given, Taxonomy):
         given = LabelCovariance.from_taxonomy(given, names)
@@ -425,9 +425,9 @@ def read_covariance(given: Any, n_labels: int, names: list[str]) -> LabelCovaria
 def read_covariances(
     given: Any, n_kernels: int | None, n_labels: int, classes: Array
 ) -> list[LabelCovariance]:
-    """Read the label covariances, one for each of several kernels, or the only one where there is no list.
+    """Return the label covariances, one for each of several kernels, or a single one if there is no list.
 
-    Raises ValueError if there are not as many as kernels, or one is over other labels.
+    Raises ValueError if there are not as many as kernels, or one has other labels.
     """
     parts = [given]
     if n_kernels is not None:

@@ -1,4 +1,4 @@
-"""The ways to make a label covariance, all reached as ``LabelCovariance.<way>(...)``."""
+"""Constructors of label covariances, available as ``LabelCovariance.<name>(...)``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Kinds(SimpleNamespace):
-    """The subclasses that constructors make, which come after what they stand in."""
+    """The subclasses that constructors return, which are defined later."""
 
     identity: type[IdentityCovariance]
     dense: type[DenseCovariance]
@@ -37,7 +37,7 @@ KINDS = _Kinds()
 
 
 class CovarianceConstructors:
-    """The part of ``LabelCovariance`` that makes new ones, whose kinds are subclasses of it."""
+    """Mixin of ``LabelCovariance`` with the constructors, which return its subclasses."""
 
     @staticmethod
     def identity(n_labels: int, label_names: Sequence[str] | Array | None = None) -> IdentityCovariance:
@@ -48,7 +48,7 @@ class CovarianceConstructors:
         n_labels : int
             The number of labels.
         label_names : sequence of str or None, default=None
-            One name a label.
+            One name per label.
 
         Returns
         -------
@@ -59,15 +59,15 @@ class CovarianceConstructors:
 
     @staticmethod
     def dense(matrix: Any, label_names: Sequence[str] | Array | None = None) -> DenseCovariance:
-        """Check and wrap a matrix.
+        """Make a covariance from a dense matrix, with a check.
 
         Parameters
         ----------
         matrix : array-like or DataFrame of shape (L, L)
-            Symmetric and positive semi-definite.  The rows of a frame may name the
-            labels in another order than its columns do.
+            Symmetric and positive semi-definite.  The rows of a frame may have the labels in another order
+            than its columns.
         label_names : sequence of str or None, default=None
-            One name a label; by default a frame's columns.
+            One name per label; by default a frame's columns.
 
         Returns
         -------
@@ -77,8 +77,8 @@ class CovarianceConstructors:
         Raises
         ------
         ValueError
-            If it is not square, finite, symmetric or positive semi-definite, or the rows
-            of a frame have other names than its columns.
+            If it is not square, finite, symmetric or positive semi-definite, or the rows and columns of a
+            frame have different names.
         """
         table, names = matrix_and_names(matrix)
         return KINDS.dense(table, names if label_names is None else label_names)
@@ -94,9 +94,9 @@ class CovarianceConstructors:
         factor : array-like or sparse matrix of shape (L, r)
             The factor.
         diagonal : float or array-like of shape (L,), default=0.0
-            Non-negative variances of each label alone.
+            Non-negative variances specific to each label.
         label_names : sequence of str or None, default=None
-            One name a label.
+            One name per label.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class CovarianceConstructors:
         Raises
         ------
         ValueError
-            If the factor is no finite table, or a damaged sparse one, or the diagonal does not fit it.
+            If the factor is not finite and two-dimensional, or invalid, or the diagonal does not match it.
         """
         factor = checked_csr(factor, "The covariance factor") if sp.issparse(factor) else factor
         made = KINDS.factor(factor, diagonal, label_names)
@@ -120,29 +120,29 @@ class CovarianceConstructors:
         taxonomy: Taxonomy, label_names: Sequence[str] | Array, variances: dict[str, float] | None = None,
         *, normalized: bool = False,
     ) -> FactorCovariance:  # fmt: skip
-        """Let labels share the variances of the nodes above both: R = Phi diag(v) Phi^T.
+        """Make labels share the variances of their common ancestors: R = Phi diag(v) Phi^T.
 
         Parameters
         ----------
         taxonomy : Taxonomy
             The hierarchy.
         label_names : sequence of str
-            The labels in their order, each a node of it.
+            The labels in order, each a node of the taxonomy.
         variances : dict of str to float or None, default=None
-            The variance v of each node, 1 where none is given.
+            The variance v of each node, 1 by default.
         normalized : bool, default=False
-            Whether labels have variance 1, and R is their correlations.  Without it a label with many nodes
-            above it, as by several parents, has a large variance.
+            Whether labels have variance 1, so that R has their correlations.  Otherwise a label with many
+            ancestors, for example by several parents, has a large variance.
 
         Returns
         -------
         FactorCovariance
-            The covariance (Seeger 2008, section 3); in graphs a kernel of shared ancestors.
+            The covariance (Seeger 2008, section 3); for graphs a kernel of common ancestors.
 
         Raises
         ------
         ValueError
-            If a label or a named node is not in the taxonomy, or a variance is negative.
+            If a label or a node of ``variances`` is not in the taxonomy, or a variance is negative.
 
         Examples
         --------
@@ -164,19 +164,19 @@ class CovarianceConstructors:
     @staticmethod
     @checked
     def from_signatures(signatures: Any, class_prior: Any = None) -> FactorCovariance:
-        """Let labels vary together as they do over known classes: ``R = sum_c p(c) y_c y_c^T``.
+        """Make labels covary as over known classes: ``R = sum_c p(c) y_c y_c^T``.
 
         This is the prior of the paper's zero-shot experiment (Hariharan et al. 2012,
-        section 7.2.1): the classes are those to be met later, and y_c their labels, -1 or 1.
+        section 7.2.1): the classes are those of the test rows, and y_c their labels, -1 or 1.
 
         Parameters
         ----------
         signatures : array-like, DataFrame or sparse matrix of shape (classes, L)
-            The labels of every class, 0/1 or -1/1; a frame's columns name the labels
-            and its index the classes.
+            The labels of every class, 0/1 or -1/1; the columns of a frame are the labels and its index the
+            classes.
         class_prior : array-like of shape (classes,), Series, dict or None, default=None
-            Non-negative weights p of the classes, scaled to sum to 1; None for equal
-            ones.  A series or dict with the names of the classes may have any order.
+            Non-negative weights p of the classes, scaled to sum to 1; None for uniform weights.  A series or
+            dict with the names of the classes may have any order.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class CovarianceConstructors:
         Raises
         ------
         ValueError
-            If an entry is no label (class and label are named), or the prior is no prior.
+            If an entry is no label, naming class and label, or the prior is invalid.
 
         Examples
         --------
@@ -200,19 +200,19 @@ class CovarianceConstructors:
     @staticmethod
     @checked
     def from_labels(Y: Any, *, centered: bool = True, prior_count: float = 5.0) -> DenseCovariance:
-        """Let labels vary together as they do in a label set, by correlations, of rare labels shrunk.
+        """Make labels covary by their correlations in a label matrix, shrunk for rare labels.
 
         Parameters
         ----------
         Y : array-like, DataFrame, sparse matrix or LabelMatrix of shape (n, L)
             Labels 0/1 or -1/1, NaN where unobserved.
         centered : bool, default=True
-            Whether to take the mean of every label off.  False gives the mean of ``y_i y_i^T`` over rows in
-            -1/1, as in the benchmarks of the paper's section 7.2.2 (Table 3), by which all rare labels look
-            alike: none of them is there in nearly every row.
+            Whether to subtract the mean of every label.  False averages ``y_i y_i^T`` over rows in -1/1, as
+            in the benchmarks of the paper's section 7.2.2 (Table 3), which makes all rare labels alike: none
+            of them is present in nearly every row.
         prior_count : float, default=5.0
-            How many rows stand for independence: a label whose rarer value was met in n rows keeps the share
-            ``sqrt(n / (n + prior_count))`` of each of its correlations.  Only where centered.
+            The number of pseudo-rows of independent labels: a label whose rarer value occurs in n rows keeps
+            the share ``sqrt(n / (n + prior_count))`` of each of its correlations.  Only if centered.
 
         Returns
         -------
@@ -226,10 +226,10 @@ class CovarianceConstructors:
 
         Notes
         -----
-        With missing entries the covariance of two labels is that of the rows where both were observed,
-        and 0 if there is no such row.  Such a matrix can have negative eigenvalues.  It is then replaced by
-        the nearest positive semi-definite one (negative eigenvalues become 0), scaled so that the variances
-        are 1 again; this takes time in proportion to L^3.
+        With missing entries, the covariance of two labels is over the rows where both are observed, and 0 if
+        there is no such row.  Such a matrix can have negative eigenvalues.  It is then replaced by the
+        nearest positive semi-definite one (negative eigenvalues become 0), scaled so that the variances are 1
+        again; this takes O(L^3) time.
 
         Examples
         --------

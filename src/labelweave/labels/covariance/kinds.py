@@ -1,4 +1,4 @@
-"""Label covariances as a matrix that is written out, or of low rank plus a diagonal."""
+"""Label covariances as a dense matrix, or of low rank plus a diagonal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DenseCovariance(LabelCovariance):
 
     @classmethod
     def from_semidefinite(cls, matrix: LabelsByLabels, label_names: Array | None = None) -> DenseCovariance:
-        """Wrap a matrix that is known to be a covariance, without the cost of a check."""
+        """Make a covariance from a valid matrix, without the cost of a check."""
         made = cls.__new__(cls)
         made.matrix, made.n_labels = matrix, len(matrix)
         return made._named(label_names)
@@ -101,13 +101,13 @@ def _refuse_asymmetry(matrix: Array, allowed: float) -> None:
 def dense_spectrum(matrix: LabelsByLabels) -> tuple[Array, Array]:
     """Compute the eigenvalues (r,) above rounding, and eigenvectors whose largest entries are positive."""
     values, vectors = np.linalg.eigh(matrix)
-    # a negative eigenvalue shows how large the errors of the matrix are
+    # a negative eigenvalue shows the size of the errors of the matrix
     noise = max(0.0, -float(values.min(initial=0.0)))
     return _largest_first(values, vectors, noise)
 
 
 def factor_spectrum(factor: Array) -> tuple[Array, Array]:
-    """Compute the same of the product ``F F^T`` of a thin factor F of shape (L, r) with its transpose."""
+    """Compute the same for the product ``F F^T`` of a thin factor F of shape (L, r)."""
     vectors, roots, _ = np.linalg.svd(factor, full_matrices=False)
     return _largest_first(roots**2, vectors, 0.0)
 
@@ -120,7 +120,7 @@ def _largest_first(values: Array, vectors: Array, noise: float) -> tuple[Array, 
 
 
 def _with_fixed_signs(vectors: Array) -> Array:
-    """Make the largest entry of every column positive; of nearly equal ones the first."""
+    """Make the largest entry of every column positive; the first of nearly equal ones."""
     if vectors.size == 0:
         return vectors
     sizes = np.abs(vectors)
@@ -128,7 +128,7 @@ def _with_fixed_signs(vectors: Array) -> Array:
     return np.asarray(vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])]))
 
 
-_SPARSE_WORK = 10  # of an entry of a sparse factor, in entries of a dense matrix
+_SPARSE_WORK = 10  # cost per entry of a sparse factor, in entries of a dense matrix
 
 
 @storable(
@@ -142,8 +142,8 @@ _SPARSE_WORK = 10  # of an entry of a sparse factor, in entries of a dense matri
 class FactorCovariance(LabelCovariance):
     """A diagonal plus a factor times its transpose; the factor may be sparse.
 
-    Shapes: factor (L, r), diagonal (L,).  The structure of a sparse factor that a user gave is checked in
-    :meth:`LabelCovariance.low_rank`, that of one in a model file when the file is read.
+    Shapes: factor (L, r), diagonal (L,).  The structure of a user's sparse factor is checked in
+        :meth:`LabelCovariance.low_rank`, and that in a model file when the file is read.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class FactorCovariance(LabelCovariance):
 
     @cached_property
     def ties_labels(self) -> bool:
-        """Whether two labels covary: only a column of the factor that two labels share ties them."""
+        """Whether any two labels covary, by a column of the factor that both share."""
         return bool((self._holders > 1).any())
 
     @cached_property
@@ -187,9 +187,9 @@ class FactorCovariance(LabelCovariance):
 
     @cached_property
     def _root(self) -> Any:
-        """The factor's columns that are not 0; None where a matrix over all labels is the cheaper one.
+        """The nonzero columns of the factor; None if the dense matrix over all labels is cheaper.
 
-        They are few, or sparse and wider than there are labels, as a tree has them.
+        They are few, or sparse and more than the labels, as for a tree.
         """
         used = np.flatnonzero(self._holders)
         is_cheap = sp.issparse(self.factor) and _SPARSE_WORK * self.factor.nnz <= self.n_labels**2
@@ -232,7 +232,7 @@ class FactorCovariance(LabelCovariance):
     def around(self, product: Callable[[Array], Array], vectors: Array, workers: Workers) -> Array:
         """Compute ``K V R``; see :meth:`LabelCovariance.around`.
 
-        The product with K is as wide as a thin factor, and leaves out labels without variance.
+        The product with K is as wide as a thin factor, and omits labels without variance.
         """
         if not self.ties_labels:
             variances = like(self.diagonal(), vectors)
@@ -269,8 +269,8 @@ class FactorCovariance(LabelCovariance):
     def spectrum(self) -> tuple[Array, Array]:
         """Compute eigenvalues and eigenvectors; see :meth:`LabelCovariance.spectrum`.
 
-        Without own variances and with fewer columns than labels the factor is
-        enough, and nothing of size L x L is made.
+        Without own variances and with fewer columns than labels, the factor is sufficient, and no L x L
+        matrix is made.
         """
         if not self.own_variance.any() and self.factor.shape[1] < self.n_labels:
             return factor_spectrum(self.factor.toarray() if sp.issparse(self.factor) else self.factor)
@@ -278,7 +278,7 @@ class FactorCovariance(LabelCovariance):
 
 
 def _factor_like(factor: Any, vectors: Array) -> Any:
-    """Return a factor, sparse or not, in the precision of some vectors; a sparse one stays with SciPy."""
+    """Return a factor in the precision of some vectors; a sparse one remains a SciPy matrix."""
     if sp.issparse(factor):
         return factor.astype(np.float32 if vectors.dtype == np.float32 else np.float64)
     return like(factor, vectors)

@@ -1,4 +1,4 @@
-"""What covariances are made from: frames that name labels, class signatures, and label sets."""
+"""The sources of covariances: frames with label names, class signatures, and label matrices."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LARGEST_WRITTEN_OUT = 20_000  # labels; an L x L matrix of these takes 3.2 GB
 _LARGEST_SCALE = 1e150
 _COLUMNS_AT_ONCE = 1024
 _CELLS_AT_ONCE = 4_000_000  # also bounds the rows, so that single precision counts exactly
-_DENSE_SHARE = 0.1  # stored share of entries from which products of dense rows are faster
+_DENSE_SHARE = 0.1  # share of stored entries above which products of dense rows are faster
 _ROUNDING = 1e-12
 
 
 def check_writable(n_labels: int, what: str) -> None:
-    """Refuse a matrix over more than 20,000 labels, which ``what``, where the message starts, needs."""
+    """Raise ValueError for a matrix over more than 20,000 labels; the message starts with ``what``."""
     if n_labels > _LARGEST_WRITTEN_OUT:
         raise ValueError(
             f"{what} needs a matrix over {n_labels} x {n_labels} labels; at most {_LARGEST_WRITTEN_OUT} "
@@ -48,7 +48,7 @@ def check_amount(amount: Any) -> None:
 
 
 def matrix_and_names(matrix: Any) -> tuple[Array, list[str] | None]:
-    """Read a square matrix, its rows in the order of a frame's columns, and the names of these."""
+    """Return a square matrix, with rows in the order of a frame's columns, and the column names."""
     table, columns = numbers_of(matrix, "The label covariance").astype(np.float64), frame_names(matrix)
     rows = _row_names(matrix)
     if columns is None or rows is None or rows == columns or table.shape[0] != table.shape[1]:
@@ -65,7 +65,7 @@ def matrix_and_names(matrix: Any) -> tuple[Array, list[str] | None]:
 
 
 def _row_names(table: Any) -> list[str] | None:
-    """Read names off the index of a frame or series; None if there is none or it only counts from 0."""
+    """Return the names in the index of a frame or series; None if there is none or it is 0, 1, ..."""
     index = getattr(table, "index", None)
     if index is None or callable(index):
         return None
@@ -74,7 +74,7 @@ def _row_names(table: Any) -> list[str] | None:
 
 
 def signature_factor(signatures: Any, class_prior: Any) -> tuple[Array, Any]:
-    """Make a column ``sqrt(p(c)) y_c`` for every class of positive weight; with the names of the labels."""
+    """Return a column ``sqrt(p(c)) y_c`` for every class of positive weight, and the label names."""
     table, names = _numbers(signatures)
     classes = _row_names(signatures)
     signs = _signs(table, classes, names)
@@ -123,7 +123,7 @@ def _checked_prior(class_prior: Any, classes: list[str] | None, n_classes: int) 
 
 
 def checked_class_weights(weights: Any, names: Sequence[str]) -> Array:
-    """Check weights, one a class, finite, from 0 on and not all 0; a ValueError says which are not."""
+    """Check weights, one per class: finite, >= 0 and not all 0; a ValueError names the invalid ones."""
     found = numbers_of(weights, "class_prior").astype(np.float64)
     if found.shape != (len(names),):
         raise ValueError(
@@ -140,7 +140,7 @@ def checked_class_weights(weights: Any, names: Sequence[str]) -> Array:
 
 
 def in_class_order(class_prior: Any, classes: list[str] | None, n_classes: int) -> Any:
-    """Put weights that carry the classes' names, or their numbers, in the order of the classes."""
+    """Reorder weights that have the names or numbers of classes to the order of the classes."""
     if isinstance(class_prior, Mapping):
         weights = {str(name): weight for name, weight in class_prior.items()}
     elif (named := _row_names(class_prior)) is not None:
@@ -159,7 +159,7 @@ def in_class_order(class_prior: Any, classes: list[str] | None, n_classes: int) 
 
 
 def mean_outer_product(labels: LabelMatrix) -> LabelsByLabels:
-    """Average ``y_i y_i^T`` over rows; with missing entries each pair over the rows that have both.
+    """Average ``y_i y_i^T`` over rows; with missing entries, each pair over the rows that have both.
 
     The result is positive semi-definite, with ones on the diagonal.
     """
@@ -176,10 +176,10 @@ def _check_size(labels: LabelMatrix) -> None:
 
 
 def shrunk_correlations(labels: LabelMatrix, prior_count: float) -> LabelsByLabels:
-    """Correlate labels over rows, rare ones less: ``D S D + I - D^2`` with the correlations S.
+    """Compute label correlations, shrunk for rare labels: ``D S D + I - D^2`` with the correlations S.
 
-    ``D^2 = n / (n + prior_count)``, n (L,) how often the rarer of a label's two values was observed.  A label
-    of one value correlates with none.  The result is positive semi-definite, with ones on the diagonal.
+    ``D^2 = n / (n + prior_count)``, n (L,) the count of the rarer of a label's two values.  A constant label
+    correlates with none.  The result is positive semi-definite, with ones on the diagonal.
     """
     if not 0 <= prior_count < np.inf:
         raise ValueError(f"prior_count is {prior_count}; give a number from 0 on.")
@@ -208,7 +208,7 @@ def shrunk_correlations(labels: LabelMatrix, prior_count: float) -> LabelsByLabe
 
 
 def _over_all_rows(labels: LabelMatrix) -> Array:
-    """Use ``(2 p - 1)(2 q - 1) = 4 p q - 2 p - 2 q + 1`` for the 0/1 entries p and q."""
+    """Compute sums of ``(2 p - 1)(2 q - 1) = 4 p q - 2 p - 2 q + 1`` for the 0/1 entries p and q."""
     moments = _gram(labels.positives)
     twice = 2.0 * labels.positive_counts()
     moments *= 4.0
@@ -229,7 +229,7 @@ def _over_shared_rows(labels: LabelMatrix) -> Array:
 
 
 def _gram(table: Any, other: Any = None) -> Array:
-    """Multiply the transpose of a table of small whole numbers with the table, or another one; exact."""
+    """Multiply the transpose of a table of small integers with the table, or another one, exactly."""
     other = table if other is None else other
     n_rows, n_labels = table.shape
     product = np.zeros((n_labels, n_labels))
@@ -249,12 +249,12 @@ def _gram(table: Any, other: Any = None) -> Array:
 
 
 def _made_semidefinite(moments: Array) -> Array:
-    """Raise negative eigenvalues to 0, then scale to unit variances, which keeps the others >= 0."""
+    """Clip negative eigenvalues to 0, then scale to unit variances, which keeps the others >= 0."""
     values, vectors = np.linalg.eigh(moments)
     if values[0] >= -_ROUNDING * len(values):
         return moments
     kept = vectors[:, values > 0] * np.sqrt(values[values > 0])
-    kept /= np.linalg.norm(kept, axis=1, keepdims=True)  # clipping only adds to a variance of 1
+    kept /= np.linalg.norm(kept, axis=1, keepdims=True)  # clipping only increases a variance of 1
     nearest = kept @ kept.T
     np.fill_diagonal(nearest, 1.0)
     return np.asarray((nearest + nearest.T) / 2)

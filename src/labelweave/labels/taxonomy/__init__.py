@@ -1,4 +1,4 @@
-"""A tree over the labels: where it comes from, what is above and below, what models need of it."""
+"""Taxonomies over labels: constructors, queries for nodes, and the arrays that models need."""
 
 from labelweave.labels.taxonomy.taxonomy import Taxonomy
 

@@ -1,4 +1,4 @@
-"""Constructors of taxonomies: from nested dicts, path strings, graphs, or any of them."""
+"""Constructors of taxonomies from nested dicts, path strings, graphs, or any of them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from labelweave.labels.written_labels import path_divider
 
 
 class TaxonomyConstructors(NodeGraph):
-    """The part of ``Taxonomy`` that makes new ones; see :class:`NodeGraph`."""
+    """Mixin of ``Taxonomy`` with its constructors; see :class:`NodeGraph`."""
 
     @classmethod
     def from_any(cls, source: Any) -> Self:
-        """Read a taxonomy from whatever a user holds.
+        """Make a taxonomy from any supported type.
 
         Parameters
         ----------
         source : Taxonomy, mapping, networkx graph, DataFrame or iterable
-            A taxonomy is given back; a mapping goes to :meth:`from_nested`, a graph
-            to :meth:`from_networkx`, a list of texts to :meth:`from_paths`; a frame
-            has the columns parent and child, or two in this order; all else is
-            pairs (parent, child).
+            A taxonomy is returned unchanged; a mapping is read by :meth:`from_nested`, a graph by
+            :meth:`from_networkx`, a list of texts by :meth:`from_paths`; a frame has the columns parent and
+            child, or two in this order; anything else is pairs (parent, child).
 
         Returns
         -------
@@ -35,9 +34,9 @@ class TaxonomyConstructors(NodeGraph):
         Raises
         ------
         TypeError
-            If it is nothing of these.
+            If it is none of these.
         ValueError
-            If it has a cycle, or names make no sense.
+            If it has a cycle or invalid names.
 
         Examples
         --------
@@ -49,7 +48,7 @@ class TaxonomyConstructors(NodeGraph):
             return source
         if isinstance(source, Mapping):
             return cls.from_nested(source)
-        if is_frame(source) and not hasattr(source, "collect"):  # as of polars' frames that are not computed
+        if is_frame(source) and not hasattr(source, "collect"):  # which lazy frames of polars have
             table = as_pandas(source)
             ends = ["parent", "child"]
             table = table[ends] if set(ends) <= set(table.columns) else table
@@ -67,13 +66,13 @@ class TaxonomyConstructors(NodeGraph):
 
     @classmethod
     def from_nested(cls, mapping: Any) -> Self:
-        """Read nested dicts.
+        """Make a taxonomy from nested dicts.
 
         Parameters
         ----------
         mapping : mapping
-            Each name with what is below it: another mapping, or a list or set of
-            names.  A leaf has None or an empty one; a list may hold mappings too.
+            Maps each name to its children: another mapping, or a list or set of names.  A leaf has None or an
+            empty one; a list may hold mappings too.
 
         Returns
         -------
@@ -83,8 +82,8 @@ class TaxonomyConstructors(NodeGraph):
         Raises
         ------
         ValueError
-            If it is empty, a name is empty or occurs at two places (both are
-            given), or something else stands below a name.
+            If it is empty, a name is empty or occurs at two places (both are named), or the children of a
+            name have another type.
 
         Examples
         --------
@@ -119,18 +118,18 @@ class TaxonomyConstructors(NodeGraph):
     def from_paths(
         cls, paths: Iterable[str], separator: str | None = None, ancestors: Literal["add", "require"] = "add"
     ) -> Self:
-        """Read path strings; a node is named by its whole path.
+        """Make a taxonomy from path strings; the name of a node is its full path.
 
         Parameters
         ----------
         paths : iterable of str
             The paths, of leaves or of all nodes.
         separator : str or None, default=None
-            What stands between the names of a path.  By default one of ``/``, ``>``, ``::``, ``|``,
-            ``.`` and the like, whichever divides most paths and leaves beginnings that several share; a
-            point between digits belongs to a number then, unless every path is one, such as 1.2.3.
+            The separator between the names of a path.  By default one of ``/``, ``>``, ``::``, ``|``,
+            ``.`` and the like, whichever splits most paths and yields shared prefixes; a point between digits
+            is then part of a number, unless every path is one, such as 1.2.3.
         ancestors : {"add", "require"}, default="add"
-            Whether a node above that is not listed is added, or the path refused.
+            Whether an ancestor that is not listed is added, or an error is raised.
 
         Returns
         -------
@@ -179,25 +178,25 @@ class TaxonomyConstructors(NodeGraph):
 
     @classmethod
     def from_networkx(cls, graph: Any, root: Any | None = None) -> Self:
-        """Read a directed graph of networkx.
+        """Make a taxonomy from a directed networkx graph.
 
         Parameters
         ----------
         graph : networkx.DiGraph
-            Edges run from parent to child; a node may have several parents.  Graphs of
-            ontologies often run upwards: turn them with ``graph.reverse()``.
+            Edges run from parent to child; a node may have several parents.  Edges of ontologies often run
+            from child to parent: reverse them with ``graph.reverse()``.
         root : node or None, default=None
-            The node above all others, if there must be one.
+            The required root above all other nodes, if any.
 
         Returns
         -------
         Taxonomy
-            The taxonomy, of the nodes' names as text.
+            The taxonomy, with the names of the nodes as text.
 
         Raises
         ------
         ValueError
-            If the graph is undirected, two nodes are written alike, or it has a cycle.
+            If the graph is undirected, two nodes are the same text, or it has a cycle.
 
         Examples
         --------
@@ -235,7 +234,7 @@ def _branches(below: Any, path: tuple[str, ...]) -> list[tuple[Any, Any]]:
             f"Below {_shown(path)} stands {below!r}; give a dict, a list of names, or None for a leaf "
             "(for a table of parents use pairs)."
         )
-    # a set has no order of its own that would be the same in every run
+    # sets are sorted, as their order differs between runs
     items = sorted(below, key=str) if isinstance(below, (set, frozenset)) else below
     return [branch for item in items for branch in _branches_of_item(item, path)]
 
@@ -254,7 +253,7 @@ def _shown(path: tuple[str, ...]) -> str:
 
 
 def _upwards(path: str, divider: re.Pattern[str]) -> tuple[str, ...]:
-    """List the nodes on a path from the root down, each by its whole path."""
+    """Return the nodes on a path from the root down, each by its full path."""
     if not all(part.strip() for part in divider.split(path)):
         raise ValueError(
             f"The path {path!r} has an empty part; write names with one {divider.findall(path)[0]!r} between "

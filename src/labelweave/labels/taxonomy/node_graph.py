@@ -1,9 +1,9 @@
-"""Names with what stands above each and what below: a directed graph without cycles.
+"""A directed acyclic graph over names.
 
 A node may have several parents, and there may be several roots.  Pairs of parent and child names are checked
-and put in order: a walk down from the roots lists a node once the last of its parents is listed.  In a tree
-that is depth first, so that the nodes below a node follow it without a gap.  Siblings, and roots, stand in
-the order in which their names were first given.
+and sorted topologically: a walk down from the roots lists a node once the last of its parents is listed.  In
+a tree this is depth first, so that the nodes below a node directly follow it.  Siblings, and roots, are in
+the order in which their names first appear.
 """
 
 from __future__ import annotations
@@ -21,25 +21,22 @@ from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_names import as_text
 
 Names = Iterable[str] | npt.NDArray[Any]
-# not Sequence: a text is a sequence of texts, and one name
+# not Sequence: a text is a sequence of texts, but a single name
 Several = list[str] | tuple[str, ...] | npt.NDArray[Any]
 Edge = tuple[str, str]
 
 _NUMBERS = {2: "two", 3: "three"}
 _SHOWN = 5
 _LONGEST_CYCLE = 12
-_OF_ONTOLOGY = re.compile(
-    r"(?:\w+://.*[/#])?([A-Za-z]\w*?)[_:](\d+)"
-)  # GO:1, or an address that ends in GO_1
+_OF_ONTOLOGY = re.compile(r"(?:\w+://.*[/#])?([A-Za-z]\w*?)[_:](\d+)")  # GO:1, or a URI that ends in GO_1
 
 
 class NodeGraph:
-    """A graph over names, and questions about one name or several.
+    """A graph over names, with queries for one name or several.
 
-    pairs: one (parent, child) pair an edge.
-    root: the node above all others, if there must be one.
-    nodes: all names, every parent before its children.
-    aliases: further names of nodes, such as alternative identifiers and whole addresses.
+    pairs: one (parent, child) pair per edge.
+    root: the required root above all other nodes, if any. nodes: all names, every parent before its children.
+    aliases: further names of nodes, such as alternative identifiers and full URIs.
     """
 
     aliases: Mapping[str, str] = MappingProxyType({})
@@ -47,7 +44,7 @@ class NodeGraph:
     def __init__(self, pairs: Iterable[Any], nodes: Iterable[Any] = (), root: Any | None = None) -> None:
         self.nodes, self._edges = ordered_nodes(pairs, nodes, root)
         self._number = {name: k for k, name in enumerate(self.nodes)}
-        # the only parent of a node, or the last of several; the walk that ordered the nodes came from there
+        # the only parent of a node, or the last of several, from which the ordering walk reached it
         above = [-1] * len(self.nodes)
         depths = [0] * len(self.nodes)
         for up, k in self._edges.tolist():
@@ -69,9 +66,9 @@ class NodeGraph:
         return self._node_of(name) is not None
 
     def _node_of(self, name: Any) -> str | None:
-        """Return the node that a name stands for: its own, an alias, or another way to write one, or None.
+        """Return the node with this name, alias, or other spelling of either; None if there is none.
 
-        Addresses may stand in angle brackets and begin with http or https; GO_1 is GO:1; see :meth:`path`.
+        URIs may have angle brackets and begin with http or https; GO_1 is GO:1; see :meth:`path`.
         """
         written = str(name)
         if written in self._number:
@@ -84,7 +81,7 @@ class NodeGraph:
         return next((node for node in found if node is not None), None)
 
     def _with_aliases(self, aliases: Mapping[str, str]) -> Self:
-        """Give nodes further names, by which labels are found; return the taxonomy; see :meth:`path`."""
+        """Add further names of nodes, by which labels match; return the taxonomy; see :meth:`path`."""
         known = self._number
         self.aliases = {name: node for name, node in aliases.items() if node in known and name not in known}
         return self
@@ -95,12 +92,12 @@ class NodeGraph:
         return len(self._edges) == int(np.count_nonzero(self._above >= 0))
 
     def require_tree(self, what: str) -> None:
-        """Refuse a graph in which a node has several parents.
+        """Raise ValueError for a graph in which a node has several parents.
 
         Parameters
         ----------
         what : str
-            What needs a tree, as the sentence begins.
+            What needs a tree, as the beginning of the message.
 
         Raises
         ------
@@ -148,7 +145,7 @@ class NodeGraph:
         return [(self.nodes[above], self.nodes[below]) for above, below in self._edges.tolist()]
 
     def path(self, name: str) -> list[str]:
-        """List a node and its ancestors, from the root down; for trees.
+        """Return the path from the root down to a node; for trees.
 
         Parameters
         ----------
@@ -172,7 +169,7 @@ class NodeGraph:
         return [self.nodes[k] for k in above[::-1]]
 
     def ancestors(self, name: str) -> list[str]:
-        """List the nodes above a node, parents and theirs, in the order of ``nodes``.
+        """Return the ancestors of a node, in the order of ``nodes``.
 
         Parameters
         ----------
@@ -187,17 +184,17 @@ class NodeGraph:
         return self._reached(name, self._rows_of_parents)
 
     def descendants(self, name: str) -> list[str]:
-        """List the nodes below a node, children and theirs; see :meth:`ancestors`."""
+        """Return the descendants of a node; see :meth:`ancestors`."""
         return self._reached(name, self._rows_of_children)
 
     def children(self, name: str) -> list[str]:
-        """List the nodes right below a node, none for a leaf; see :meth:`ancestors`."""
+        """Return the children of a node, none for a leaf; see :meth:`ancestors`."""
         starts, places = self._rows_of_children
         number = int(self._numbers([name])[0])
         return [self.nodes[k] for k in places[starts[number] : starts[number + 1]]]
 
     def leaves_below(self, name: str) -> list[str]:
-        """List the leaves below a node; a leaf gives itself; see :meth:`ancestors`."""
+        """Return the leaves below a node; for a leaf, itself; see :meth:`ancestors`."""
         below = [name, *self.descendants(name)] if name in self else [name]
         is_leaf = self._is_leaf()
         return [self.nodes[k] for k in self._numbers(below) if is_leaf[k]]
@@ -214,12 +211,12 @@ class NodeGraph:
 
     @cached_property
     def _rows_of_parents(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return where each node's parents start in a list, and the list."""
+        """Return the offset of each node's parents in a list, and the list."""
         return np.searchsorted(self._edges[:, 1], np.arange(len(self) + 1)), self._edges[:, 0]
 
     @cached_property
     def _rows_of_children(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return where each node's children start in a list, and the list."""
+        """Return the offset of each node's children in a list, and the list."""
         order = np.argsort(self._edges[:, 0], kind="stable")
         return np.searchsorted(self._edges[order, 0], np.arange(len(self) + 1)), self._edges[order, 1]
 
@@ -228,12 +225,12 @@ class NodeGraph:
     @overload
     def depth(self, names: Several) -> npt.NDArray[np.int64]: ...
     def depth(self, names: Any) -> Any:
-        """Count the steps from the root down to nodes, along the longest way where there are several.
+        """Return the depths of nodes, along the longest path from the root if there are several.
 
         Parameters
         ----------
         names : str or sequence of str
-            One node, or several.
+            One or several nodes.
 
         Returns
         -------
@@ -248,7 +245,7 @@ class NodeGraph:
     @overload
     def is_leaf(self, names: Several) -> npt.NDArray[np.bool_]: ...
     def is_leaf(self, names: Any) -> Any:
-        """Say whether one node has no children, or which of several; see :meth:`depth`."""
+        """Return whether one node, or each of several, has no children; see :meth:`depth`."""
         leaf = self._is_leaf()[self._numbers(names)]
         return bool(leaf[0]) if _is_one(names) else leaf
 
@@ -257,13 +254,13 @@ class NodeGraph:
     @overload
     def top(self, names: Several) -> list[str]: ...
     def top(self, names: Any) -> Any:
-        """Find the root above one node, or above each of several, in trees; see :meth:`depth`."""
+        """Return the root above one node, or above each of several, in trees; see :meth:`depth`."""
         self.require_tree("The root above a node")
         tops = [self.nodes[k] for k in self._ancestors_at(0)[self._numbers(names)]]
         return tops[0] if _is_one(names) else tops
 
     def parents_of(self, names: Names) -> list[str | None]:
-        """Name the parents of nodes, in trees; ``parents`` has them where there are several.
+        """Return the parents of nodes in a tree; for other graphs use ``parents``.
 
         Parameters
         ----------
@@ -279,7 +276,7 @@ class NodeGraph:
         return [parent.get(self.nodes[k]) for k in self._numbers(names)]
 
     def common_ancestor(self, first: str, second: str) -> str | None:
-        """Find the deepest node that is above two nodes or one of them, in trees.
+        """Return the lowest common ancestor of two nodes, or one of them, in trees.
 
         Parameters
         ----------
@@ -312,7 +309,7 @@ class NodeGraph:
         return np.asarray(np.bincount(self._edges[:, 0], minlength=len(self)) == 0)
 
     def _ancestors_at(self, depth: int) -> npt.NDArray[np.int64]:
-        """Return each node's ancestor at a depth; the node itself where it is less deep."""
+        """Return each node's ancestor at a depth; the node itself if its depth is smaller."""
         heads = np.arange(len(self.nodes))
         for k in range(len(self.nodes)):
             if self._depths[k] > depth:
@@ -327,11 +324,11 @@ def _is_one(names: Any) -> bool:
 def ordered_nodes(
     pairs: Iterable[Any], nodes: Iterable[Any] = (), root: Any | None = None
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Check the edges of a graph without cycles, and order its nodes.
+    """Check the edges of an acyclic graph, and sort its nodes topologically.
 
     nodes: further nodes; they come first when siblings are ordered.
     root: the node above all others, if there must be one.
-    Returns the names, and the places (m, 2) of each edge's parent and child, sorted by child, then parent.
+    Returns the names, and the indices (m, 2) of each edge's parent and child, sorted by child, then parent.
     """
     for what, given in (("pairs", pairs), ("nodes", nodes)):
         if not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
@@ -354,8 +351,8 @@ def ordered_nodes(
 
 
 def node_name(name: Any, where: str) -> str:
-    """Write a name as text, 1.0 as 1; ``where`` it stands is for the message."""
-    # a table writes NaN where a root has no parent
+    """Convert a name to text, 1.0 to 1; ``where`` is its position in the message."""
+    # a table has NaN for the parent of a root
     text = "" if not isinstance(name, str) and is_missing(name) else as_text(name)
     if not text.strip():
         raise ValueError(
@@ -386,7 +383,7 @@ def _distinct(nodes: Iterable[Any]) -> list[str]:
 
 
 def _from_the_roots(names: Sequence[str], parents: Mapping[str, Sequence[str]]) -> list[str]:
-    """Walk down; nodes on a cycle, and those below one, are not reached."""
+    """Walk down from the roots; nodes on a cycle, and those below one, are not reached."""
     children: dict[str, list[str]] = {}
     for name in reversed(names):
         for above in parents.get(name, ()):
@@ -403,7 +400,7 @@ def _from_the_roots(names: Sequence[str], parents: Mapping[str, Sequence[str]]) 
 
 
 def _refuse_cycle(start: str, parents: Mapping[str, Sequence[str]], reached: Mapping[str, int]) -> None:
-    """Walk up from a node that was not reached, which leads into a cycle, and show that."""
+    """Walk up from an unreached node into a cycle, and raise ValueError with that cycle."""
     path = {start: 0}
     while True:
         last = next(reversed(path))
@@ -432,7 +429,7 @@ def _refuse_orphans(order: Sequence[str], parents: Mapping[str, Sequence[str]], 
 
 
 def listed(names: Sequence[str]) -> str:
-    """Write a few names in a sentence."""
+    """Join a few names for a sentence."""
     shown = [repr(name) for name in names[:_SHOWN]]
     if len(names) > _SHOWN:
         shown.append(f"{len(names) - _SHOWN} more")

@@ -1,4 +1,4 @@
-"""What a model needs of a taxonomy, as arrays: memberships, distances, groups, classes of rows."""
+"""Arrays of a taxonomy that models need: memberships, distances, groups, classes of rows."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ENTRIES_AT_ONCE = 10**7
 
 
 class NodeMatrices(NodeGraph):
-    """The part of ``Taxonomy`` that gives arrays; see :class:`NodeGraph`."""
+    """Mixin of ``Taxonomy`` that computes arrays; see :class:`NodeGraph`."""
 
     def membership(self, label_names: Names) -> sp.csr_array:
-        """Say which nodes each label lies under: the matrix Phi of Seeger's section 3.
+        """Return the ancestors of each label, including itself: the matrix Phi of Seeger's section 3.
 
         Parameters
         ----------
@@ -49,7 +49,7 @@ class NodeMatrices(NodeGraph):
         columns = np.empty(starts[-1], np.int64)
         going = np.arange(len(numbers))
         while len(going):
-            # from the label up, so that each row's columns stand in ascending order
+            # from the label up, so that each row's columns are ascending
             columns[starts[going] + self._depths[numbers[going]]] = numbers[going]
             numbers[going] = self._above[numbers[going]]
             going = going[numbers[going] >= 0]
@@ -58,13 +58,13 @@ class NodeMatrices(NodeGraph):
 
     @cached_property
     def _closure(self) -> sp.csr_array:
-        """Ones at every node's own place and at those of its ancestors: shape (nodes, nodes)."""
+        """Ones at every node and at its ancestors, shape (nodes, nodes)."""
         starts, places = self._rows_of_parents
         rows = list[npt.NDArray[np.int64]]()
         total = 0
         for k in range(len(self)):
             above = [rows[up] for up in places[starts[k] : starts[k + 1]]]
-            # a parent's number is below its child's, and its row in ascending order
+            # a parent's index is smaller than its child's, and its row is sorted
             merged = np.unique(np.concatenate(above)) if len(above) > 1 else above[0] if above else places[:0]
             rows.append(np.append(merged, k))
             total += len(rows[-1])
@@ -80,20 +80,20 @@ class NodeMatrices(NodeGraph):
     def distances(self, names: Names, others: Names | None = None) -> npt.NDArray[np.float64]:
         """Compute half the lengths of the shortest paths between nodes of a tree.
 
-        This is Delta of Seeger's section 6.1, the taxonomic loss: for leaves of one depth, the steps up to
-        the lowest common ancestor.  The roots of several trees count as children of one node above them all.
+        This is Delta of Seeger's section 6.1, the taxonomic loss: for leaves of equal depth, the steps up to
+        the lowest common ancestor.  The roots of several trees count as children of one common node.
 
         Parameters
         ----------
         names : sequence of str
-            Nodes, one a row.
+            Nodes, one per row.
         others : sequence of str or None, default=None
-            Nodes, one a column; by default the same.
+            Nodes, one per column; by default ``names``.
 
         Returns
         -------
         ndarray of float64, shape (k, k) or (k, others)
-            The distances; between nodes of different depths there are halves.
+            The distances, possibly half-integers between nodes of different depths.
 
         Examples
         --------
@@ -111,21 +111,21 @@ class NodeMatrices(NodeGraph):
         return np.asarray((lengths[:, None] + widths) / 2 - common)
 
     def _pair_distances(self, names: Names, others: Names) -> npt.NDArray[np.float64]:
-        """Compute the distance of each name from the other at its place, as :meth:`distances` does."""
+        """Compute the distances between corresponding names, as :meth:`distances` does."""
         self.require_tree("A distance between nodes")
         rows, columns = self.membership(names), self.membership(others)
         common = np.asarray(rows.multiply(columns).sum(axis=1))
         return np.asarray((np.diff(rows.indptr) + np.diff(columns.indptr)) / 2 - common)
 
     def under(self, target_names: Names, leaf_names: Names) -> sp.csr_array:
-        """Mark the leaves below nodes, where targets may be inner nodes.
+        """Return the leaves below each node, where targets may be inner nodes.
 
         Parameters
         ----------
         target_names : sequence of str
-            Nodes, one a row: a leaf, or the end of a partial path.
+            Nodes, one per row: a leaf, or the end of a partial path.
         leaf_names : sequence of str
-            The leaves, one a column.
+            The leaves, one per column.
 
         Returns
         -------
@@ -142,29 +142,29 @@ class NodeMatrices(NodeGraph):
     def groups(
         self, by: Literal["shared", "class", "level", "subtree"], names: Names | None = None
     ) -> tuple[npt.NDArray[np.int64], list[str]]:
-        """Put nodes into groups, so that those of a group share a parameter.
+        """Assign nodes to groups, so that those of a group share a parameter.
 
         Parameters
         ----------
         by : {"shared", "class", "level", "subtree"}
-            One group of all nodes; one a node; one a depth; or one a top-level subtree (Seeger 2008, section
-            6.1).  Where there are several roots each root heads a subtree.  Where there is one, its children
-            do, and the root is a group alone.
+            One group of all nodes; one per node; one per depth; or one per top-level subtree (Seeger 2008,
+            section 6.1).  With several roots each root heads a subtree.  With one root its children do, and
+            the root is a separate group.
         names : sequence of str or None, default=None
             The nodes to group; by default all, in the order of ``nodes``.
 
         Returns
         -------
         groups : ndarray of int64, shape (k,)
-            The group of each node, from 0, numbered as they first occur.
+            The group of each node, from 0, numbered in order of appearance.
         group_names : list of str
-            What to print for each group: ``"all"``, the node, ``"level 0"``,
+            The printed name of each group: ``"all"``, the node, ``"level 0"``,
             or the node at the head of the subtree.
 
         Raises
         ------
         ValueError
-            If ``by`` is something else, or needs a tree, as level and subtree do.
+            If ``by`` is something else, or requires a tree, as level and subtree do.
 
         Examples
         --------
@@ -196,24 +196,24 @@ class NodeMatrices(NodeGraph):
         return [self.nodes[k] for k in heads]
 
     def deepest(self, labels: Any) -> npt.NDArray[np.object_]:
-        """Name the most specific node of each row.
+        """Return the most specific node per row.
 
         Parameters
         ----------
         labels : LabelMatrix or DataFrame of shape (n, L)
-            Targets whose label names are nodes.  The positives of a row lie on one
-            path: a node with all its ancestors, or with some or none of them.
+            Targets whose label names are nodes.  The positives of a row are on one path: a node with all its
+            ancestors, or with some or none of them.
 
         Returns
         -------
         ndarray of object, shape (n,)
-            The names, of leaves or, where the path ends sooner, of inner nodes;
+            The names of leaves or, where the path ends earlier, of inner nodes;
             None for a row without a positive, such as an unobserved one.
 
         Raises
         ------
         ValueError
-            If the labels have no names or others, or a row has two most specific nodes.
+            If the labels have no names or names of no nodes, or a row has two most specific nodes.
 
         Examples
         --------
@@ -227,7 +227,7 @@ class NodeMatrices(NodeGraph):
         node = self._numbers(self._names_of(Y), "label")[Y.positives.indices]
         row = np.repeat(np.arange(len(Y)), np.diff(Y.positives.indptr))
         last = np.full(len(Y), -1)
-        # a descendant's number is above its ancestors', so the greatest is most specific
+        # a descendant's index is larger than its ancestors', so the largest is most specific
         np.maximum.at(last, row, node)
         self._refuse_second_path(row, node, last)
         names: npt.NDArray[np.object_] = np.array([*self.nodes, None], object)
@@ -235,29 +235,29 @@ class NodeMatrices(NodeGraph):
 
     @checked
     def with_ancestors(self, labels: Any, *, incomplete: bool = False) -> LabelMatrix:
-        """Complete labels by what the taxonomy says of them.
+        """Complete labels by the taxonomy.
 
-        A row with a class has all classes above it; a row known not to have a class has none below it.  Where
-        the two are against each other, as in a table of 0 and 1 that marks the most specific classes only,
-        the classes that a row has count.
+        A row with a class has all classes above it; a row known not to have a class has none below it.  If
+        the two contradict each other, as in a table of 0 and 1 that marks only the most specific classes, the
+        positives take precedence.
 
         Parameters
         ----------
         labels : LabelMatrix or DataFrame of shape (n, L)
             Targets whose label names are nodes, all or some.
         incomplete : bool, default=False
-            Whether rows may have classes that nobody has noted, as genes have functions that are not known
-            yet.  What lies below the most specific classes of a row is then unobserved, not negative.
+            Whether rows may have unrecorded classes, as genes have functions that are not known yet.  The
+            classes below the most specific classes of a row are then unobserved, not negative.
 
         Returns
         -------
         LabelMatrix of shape (n, L)
-            The same labels: what follows is positive or negative, the rest as it was.
+            The same labels: implied entries are positive or negative, the rest is unchanged.
 
         Raises
         ------
         ValueError
-            If the labels have no names, or other names.
+            If the labels have no names, or names of no nodes.
 
         Examples
         --------
@@ -287,9 +287,9 @@ class NodeMatrices(NodeGraph):
         return LabelMatrix(positives, seen, Y.names, doubts)
 
     def at_or_above(self, label_names: Names) -> sp.csr_array:
-        """Say which labels are at or above each label, by way of whatever nodes are between: (L, L), int32.
+        """Return the labels at or above each label, also across other nodes between them: (L, L), int32.
 
-        Ones where the label of the column is that of the row, or above it; see :meth:`membership`.
+        Ones where the label of the column is that of the row or an ancestor; see :meth:`membership`.
         """
         numbers = self._numbers(label_names, "label")
         columns = sp.csr_array(self.membership(label_names))[:, numbers]
@@ -298,7 +298,7 @@ class NodeMatrices(NodeGraph):
         return sp.csr_array(tuple(part.astype(np.int32) for part in parts), shape=columns.shape)
 
     def sibling_shares(self) -> npt.NDArray[np.float64]:
-        """Assign costs to nodes: roots share 1, and each child has its share of its parents' costs.
+        """Compute the costs of nodes: roots share 1, and children share the costs of their parents.
 
         The costs of Cesa-Bianchi, Gentile and Zaniboni (2006), and of Bi and Kwok (2011) for graphs.
 
@@ -332,7 +332,7 @@ class NodeMatrices(NodeGraph):
             )
 
     def _is_above(self, nodes: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> Any:
-        """Say which nodes are others, one by one, or above them; no other has a lower number."""
+        """Return which nodes equal the others, elementwise, or are above them; none has a smaller index."""
         if self.is_tree:
             return self._ends[nodes] > others
         above = sp.coo_array(self._closure)
@@ -342,7 +342,7 @@ class NodeMatrices(NodeGraph):
 
 
 def _closed_doubts(Y: LabelMatrix, above: sp.csr_array) -> sp.csr_array | None:
-    """Return the doubts of targets that are the greatest of those at or below every label."""
+    """Return the doubts of targets that are the maximum over the labels at or below each label."""
     targets, below = sp.csc_array(Y.expected_positives), above.tocsc()
     parts = [
         sp.csc_array(targets[:, below.indices[start:stop]].max(axis=1).reshape(-1, 1))
@@ -352,16 +352,16 @@ def _closed_doubts(Y: LabelMatrix, above: sp.csr_array) -> sp.csr_array | None:
 
 
 def _observed(Y: LabelMatrix, closed: LabelMatrix, above: sp.csr_array, incomplete: bool) -> sp.csr_array:
-    """Say which entries are known: what rows have, and what they lack with all that is below it.
+    """Return the observed entries: positives, and negatives with all labels below them.
 
-    closed: the same rows with all classes above theirs.
+    closed: the same rows with the ancestors of their classes.
     above (L, L): the labels at or above each label.
     """
     is_positive = closed.positives.toarray() > 0
     is_negative = np.ones(Y.shape, bool) if Y.observed is None else Y.to_signs() == -1
     is_negative &= ~is_positive
     if incomplete:
-        # a class is counted once for itself, and once for each one below it
+        # a class counts once for itself, and once for each one below it
         times = (closed.positives.astype(above.dtype) @ above).toarray()
         specific = sp.csr_array(times == 1).astype(above.dtype)
         is_negative &= (specific @ above.T).toarray() == 0

@@ -1,9 +1,9 @@
-"""A hierarchy over the labels: a tree, or a directed graph without cycles.
+"""A hierarchy over the labels: a tree, or a directed acyclic graph.
 
-Every node is a label or a group of labels.  The hierarchy gives a covariance between labels (Seeger 2008,
-section 3; Cai and Hofmann's hierarchical support vector machine): two labels share the variances of the nodes
-above both.  A tree also gives the loss by which a near miss costs less than a far one (section 6.1), and says
-what a target at an inner node means (section 7.4.2).
+Every node is a label or a group of labels.  The hierarchy defines a covariance between labels (Seeger 2008,
+section 3; Cai and Hofmann's hierarchical support vector machine): two labels share the variances of their
+common ancestors.  A tree also defines the taxonomic loss, by which a near miss costs less than a far one
+(section 6.1), and the meaning of a target at an inner node (section 7.4.2).
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
     Make one from pairs, or with :meth:`from_nested`, :meth:`from_paths`,
     :meth:`from_networkx` or, from any of these, :meth:`from_any`; files are read by
     :func:`labelweave.datasets.read_taxonomy`.
-    Leaves may lie at different depths.  What makes sense for trees only, where no node has several
-    parents, says so, and is refused for others.  Two taxonomies are equal if they have the
-    same nodes and edges, in whatever order; printing one draws it.
+    Leaves may have different depths.  Methods for trees only, where no node has several parents, are
+    documented as such, and raise an error for other graphs.  Two taxonomies are equal if they have the same
+    nodes and edges, in any order; printing one draws it.
 
     Parameters
     ----------
     pairs : iterable of (str, str)
-        One (parent, child) pair an edge.  A node without a parent is a root.
-        What is no text is written as text.
+        One (parent, child) pair per edge.  A node without a parent is a root. Names of other types are
+        converted to text.
     nodes : iterable of str, default=()
-        Further nodes, such as a root that is itself a leaf.  They may be in
-        pairs too: siblings stand in the order of ``nodes``, then of ``pairs``.
+        Further nodes, such as a root that is also a leaf.  They may be in ``pairs`` too: siblings are in the
+        order of ``nodes``, then of ``pairs``.
     root : str or None, default=None
-        The node above all others.  If given, a node that is not below it is
-        refused; if not, there may be several trees.
+        The node above all others.  If given, nodes that are not below it raise an error; if not, there may be
+        several trees.
 
     Attributes
     ----------
     nodes : list of str
-        All names, every parent before its children; in a tree the nodes below a node stand right after it.
+        All names, every parent before its children; in a tree the nodes below a node directly follow it.
 
     Raises
     ------
     ValueError
         If there are no nodes, a name is empty, a node is not below ``root``, or the pairs contain a cycle;
-        the names are given.
+        the message has the names.
 
     See Also
     --------
@@ -91,7 +91,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
     """
 
     def to_networkx(self) -> Any:
-        """Make a directed graph of networkx.
+        """Convert to a directed networkx graph.
 
         Returns
         -------
@@ -113,15 +113,15 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return graph
 
     def pruned(self, keep: Names = ()) -> Taxonomy:
-        """Leave out nodes of a tree with a single child, which then hangs one node higher.
+        """Remove the nodes of a tree with a single child, which moves up to their parent.
 
-        Such a node tells nothing that its child does not (Seeger 2008, footnote 5).
-        A root with a single child gives way to it.
+        Such a node adds no information to its child (Seeger 2008, footnote 5). A root with a single child is
+        replaced by it.
 
         Parameters
         ----------
         keep : sequence of str, default=()
-            Nodes that stay whatever is below them.
+            Nodes that stay regardless of their children.
 
         Returns
         -------
@@ -143,17 +143,17 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return self._part(stays)
 
     def restricted(self, names: Names) -> Taxonomy:
-        """Keep only some nodes and what is above them.
+        """Keep only some nodes and their ancestors.
 
         Parameters
         ----------
         names : sequence of str
-            The nodes, mostly leaves.
+            The nodes, usually leaves.
 
         Returns
         -------
         Taxonomy
-            These nodes and their ancestors, in the order they have here.
+            These nodes and their ancestors, in the same order.
 
         Raises
         ------
@@ -168,7 +168,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)])._with_aliases(self.aliases)
 
     def _part(self, stays: npt.NDArray[np.bool_]) -> Taxonomy:
-        """Keep some nodes of a tree, each under the lowest kept node above it."""
+        """Keep some nodes of a tree, each below its lowest kept ancestor."""
         above = np.full(len(self), -1)
         pairs = list[tuple[str, str]]()
         for k, up in enumerate(self._above.tolist()):
@@ -179,11 +179,11 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)])._with_aliases(self.aliases)
 
     def matched(self, labels: Any, outside: Outside = "raise") -> Matched:
-        """Bring labels and taxonomy together, and say what was done; see :meth:`with_ancestors`.
+        """Match labels to the taxonomy, and return the changes; see :meth:`with_ancestors`.
 
-        Alternative and obsolete identifiers become the terms that they stand for, as do several labels that
-        stand for one node; whole addresses stay as they are.  Labels that are no nodes are refused ("raise"),
-        left out ("drop") or taken for roots ("root").
+        Alternative and obsolete identifiers are replaced by their terms, and several labels of one node are
+        merged; full URIs are unchanged.  Labels that are no nodes raise an error ("raise"), are dropped
+        ("drop") or become roots ("root").
         """
         if not isinstance(outside, str) or outside not in ("raise", "drop", "root"):
             raise ValueError(f"outside is {outside!r}; it is 'raise', 'drop' or 'root'.")
@@ -198,7 +198,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
                 "them as roots with `outside='root'`."
             )
         if len(absent) == len(words):
-            self._numbers(words, "label")  # which refuses them
+            self._numbers(words, "label")  # which raises for them
         several = Counter(nodes.values())
         names = {
             name: node if node and (several[node] > 1 or "://" not in name) else name
@@ -209,7 +209,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return Matched(merged_labels(Y, names), self._with_roots(names), renamed, absent)
 
     def _with_roots(self, names: Names) -> Taxonomy:
-        """Return the taxonomy with the names that are no nodes as further roots; see :meth:`restricted`."""
+        """Return the taxonomy with unknown names as further roots; see :meth:`restricted`."""
         nodes = [*self.nodes, *(name for name in names if name not in self)]
         return self if len(nodes) == len(self) else Taxonomy(self.pairs(), nodes)._with_aliases(self.aliases)
 
@@ -229,19 +229,19 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return drawn(self)
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         state = {"pairs": [list(pair) for pair in self.pairs()], "roots": self.roots}
         return state | ({"aliases": [*map(list, self.aliases.items())]} if self.aliases else {})
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        """Restore the object; see :meth:`labelweave.model_files.Storable.from_state`."""
         found = cls(state["pairs"], state.get("roots", ()))
         return found._with_aliases(dict(state.get("aliases", ())))
 
 
 class Matched(NamedTuple):
-    """Labels and the taxonomy that has them; what labels were called before, and those it lacked."""
+    """Matched labels and their taxonomy, with the original names of labels and those without a node."""
 
     labels: LabelMatrix
     taxonomy: Taxonomy
@@ -250,9 +250,9 @@ class Matched(NamedTuple):
 
 
 def merged_labels(Y: LabelMatrix, names: Mapping[str, str]) -> LabelMatrix:
-    """Call labels by other names, and leave out those that have none.
+    """Rename labels, and drop those without a new name.
 
-    Where several get one name, a row has it that has one of them, and lacks it that lacks all.
+    If several get the same name, a row is positive if one of them is, and negative if all are.
     """
     words = Y.words
     kept = [place for place, word in enumerate(words) if word in names]
@@ -271,9 +271,9 @@ def merged_labels(Y: LabelMatrix, names: Mapping[str, str]) -> LabelMatrix:
 
 
 def drawn(graph: NodeGraph, most: int = _LINES) -> str:
-    """Draw a graph, one node a line below one of its parents, the upper levels first if it is large.
+    """Draw a graph, one node per line below one of its parents, the upper levels first if it is large.
 
-    Other parents are named beside the node; what is left out is counted.
+    Other parents are named next to the node; omitted nodes are counted.
     """
     above = graph._above.tolist()
     steps = [0] * len(above)
@@ -300,7 +300,7 @@ def _also_under(graph: NodeGraph, number: int) -> str:
 
 
 def _left_out_below(above: list[int], shown: np.ndarray) -> list[int]:
-    """Count the nodes left out under the lowest shown node above each."""
+    """Count the omitted nodes below each shown node, at their lowest shown ancestor."""
     carrier, counts = [*range(len(above))], [0] * len(above)
     for k, up in enumerate(above):
         if not shown[k] and up >= 0:

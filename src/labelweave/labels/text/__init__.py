@@ -1,4 +1,4 @@
-"""What labels are called and described by, as embeddings, covariances and known scores."""
+"""Label names and descriptions as embeddings, covariances and prior scores."""
 
 from labelweave.labels.text.label_text import LabelText
 from labelweave.labels.text.static_embeddings import feature_words, label_words, static_embeddings

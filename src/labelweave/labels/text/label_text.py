@@ -1,4 +1,4 @@
-"""What labels mean, by their names and descriptions: embeddings, and the priors that follow from them."""
+"""Embeddings of label names and descriptions, and the priors that follow from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from labelweave.labels.text.static_embeddings import feature_words, label_words,
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import TEXT, Items, Names, Number, Numbers
 
-_LARGEST = 1e6  # of strengths and levels
+_LARGEST = 1e6  # bound of strengths and levels
 Embedding = Callable[[list[str]], npt.ArrayLike]
 
 
@@ -30,35 +30,34 @@ Embedding = Callable[[list[str]], npt.ArrayLike]
     {"names": Names("L"), "texts": Items(TEXT, "L"), "embeddings": Numbers("L k"), "center": Numbers("k")},
 )
 class LabelText:
-    """Labels by what they are called and described by.
+    """Labels with names and descriptions, embedded as vectors.
 
     Parameters
     ----------
     descriptions : dict of str to str, DataFrame, Series, or sequence of str
         The description of each label by its name; a frame has names in its first column and descriptions in
-        the second; a sequence has names alone.  Where there is no description the name says it all, split
-        into words.
+        the second; a sequence has only names.  Without a description the text is the name, split into words.
     embedding : callable, array-like of shape (L, k) or None, default=None
-        What gives texts as an array, one row a text, or the rows themselves.  None is the mean of fixed
-        vectors of tokens that the package wordllama carries (``labelweave[text]``).
+        Encodes texts as an array, one row per text, or the rows themselves.  None is the mean of the static
+        token embeddings of the package wordllama (``labelweave[text]``).
 
     Attributes
     ----------
     names : ndarray of str, shape (L,)
         The labels.
     texts : list of str
-        The name of each in words, and its description.
+        The name of each label in words, and its description.
     embeddings : ndarray of shape (L, k)
-        One row a label.
+        One row per label.
     center : ndarray of shape (k,)
-        Their mean, which directions are seen from; 0 for one label.
+        Their mean, the origin of directions; 0 for one label.
 
     Raises
     ------
     ValueError
-        If a label is there twice, a description is no text, or the embeddings are no finite rows.
+        If a label is duplicate, a description is no text, or the embeddings are no finite rows.
     ImportError
-        If no embedding is given and the package is not there.
+        If no embedding is given and wordllama is not installed.
 
     Examples
     --------
@@ -85,19 +84,19 @@ class LabelText:
         return len(self.names)
 
     def directions(self) -> Array:
-        """Return the embeddings seen from their centre, brought to length 1.
+        """Return the centered embeddings, normalized to length 1.
 
         Returns
         -------
         ndarray of shape (L, k)
-            One row a label; 0 where it lies at the centre.
+            One row per label; 0 at the center.
         """
         power = _power_of(np.vstack([self.embeddings, self.center]))
         return _unit(np.ldexp(self.embeddings, -power) - np.ldexp(self.center, -power))
 
     @checked
     def covariance(self, share: float = 0.6, width: float = 0.7) -> DenseCovariance:
-        """Let labels of near texts vary together: ``(1 - share) I + share exp(-d^2 / (2 width^2))``.
+        """Make labels of similar texts covary: ``(1 - share) I + share exp(-d^2 / (2 width^2))``.
 
         d is the distance of directions, from 0 to 2.  It combines with other covariances by ``+``, ``*`` (the
         product of entries), ``scaled`` and ``shrink``.
@@ -105,9 +104,9 @@ class LabelText:
         Parameters
         ----------
         share : float, default=0.6
-            The part of a label's variance that it shares, from 0 to 1.
+            The shared part of a label's variance, from 0 to 1.
         width : float, default=0.7
-            How far texts reach, above 0.
+            The length scale of the kernel, above 0.
 
         Returns
         -------
@@ -137,31 +136,32 @@ class LabelText:
         self, features: Any, X: Any, strength: float = 1.0, level: float = 0.0,
         embedding: Embedding | None = None,
     ) -> LabelMean:  # fmt: skip
-        """Score rows by how near their words are to a label's text: linear in the features.
+        """Compute prior scores from the similarity of words and label texts, linear in the features.
 
         Parameters
         ----------
         features : sequence of str or array-like of shape (d, k)
             The names of the features, such as words, or embeddings of them.
         X : {array-like, sparse matrix} of shape (n, d)
-            Rows, of which every label's scores have the mean ``level``, and all together the standard
+            Rows, over which the scores of every label have mean ``level``, and all together standard
             deviation ``strength``.
         strength : float, default=1.0
-            How much the texts count.
+            The weight of the texts.
         level : float, default=0.0
-            The score of a label that fits as usual.
+            The mean score of a label.
         embedding : callable or None, default=None
-            What embeds the names of features; None is the static one.
+            Embeds the names of features; None is the static embedding.
 
         Returns
         -------
         LabelMean
-            The known scores.
+            The prior mean of scores.
 
         Raises
         ------
         ValueError
-            If the features are not as many as X has columns, or have other dimensions than the labels.
+            If the number of features is not that of the columns of X, or their dimension is not that of the
+            labels.
         """
         if not (0 <= strength <= _LARGEST and abs(level) <= _LARGEST):
             raise ValueError(
@@ -173,19 +173,19 @@ class LabelText:
         return TextScores.of(self, features, rows, embedding).mean(self, strength, level)
 
     def columns(self, labels: Array) -> Self:
-        """Keep some labels, seen from the same centre; see :meth:`labelweave.LabelCovariance.columns`."""
+        """Select labels, with the same center; see :meth:`labelweave.LabelCovariance.columns`."""
         texts = [self.texts[label] for label in labels]
         return self._made(self.names[labels], texts, self.embeddings[labels], self.center)
 
     def with_labels(self, descriptions: Any, embedding: Embedding | npt.ArrayLike | None = None) -> Self:
-        """Put more labels behind these, seen from the same centre.
+        """Append labels, with the same center.
 
         Parameters
         ----------
         descriptions : dict of str to str, DataFrame, Series, or sequence of str
             The new labels.
         embedding : callable, array-like or None, default=None
-            What embeds them.
+            Embeds them.
 
         Returns
         -------
@@ -195,7 +195,7 @@ class LabelText:
         Raises
         ------
         ValueError
-            If a label is there already, or has an embedding of other dimensions.
+            If a label already exists, or has an embedding of another dimension.
         """
         new = type(self)(descriptions, embedding)
         if new.embeddings.shape[1] != len(self.center):
@@ -215,7 +215,7 @@ class LabelText:
         return made
 
     def to_state(self) -> dict[str, Any]:
-        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {
             "names": self.names.tolist(),
             "texts": list(self.texts),
@@ -225,18 +225,18 @@ class LabelText:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        """Restore the object; see :meth:`labelweave.model_files.Storable.from_state`."""
         parts = list(state["texts"]), state["embeddings"], state["center"]
         return cls._made(_checked(list(state["names"])), *parts)
 
 
 @storable("TextScores", {"factors": Numbers("d k"), "middle": Numbers("k"), "spread": Number(0)})
 class TextScores(StoredParameters):
-    """How near rows are to texts: factors of the features, and what scores of training rows were like.
+    """Similarities of rows and texts: factors of the features, and statistics of training scores.
 
-    factors (d, k): embeddings of the features seen from their mean.
+    factors (d, k): the centered embeddings of the features.
     middle (k,): the mean of the rows' embeddings.
-    spread: the standard deviation of the scores of all labels, each less its mean.
+    spread: the standard deviation of the scores of all labels, each minus its mean.
     """
 
     def __init__(self, factors: Array, middle: Array, spread: Any) -> None:
@@ -244,7 +244,7 @@ class TextScores(StoredParameters):
 
     @classmethod
     def of(cls, text: LabelText, features: Any, X: Any, embedding: Embedding | None = None) -> Self:
-        """Measure rows X (n, d); see :meth:`LabelText.mean`."""
+        """Compute the statistics of rows X (n, d); see :meth:`LabelText.mean`."""
         factors = _feature_embeddings(features, embedding)
         if factors.shape != (X.shape[1], len(text.center)):
             raise ValueError(
@@ -260,7 +260,7 @@ class TextScores(StoredParameters):
         return cls(factors, middle, np.ldexp(np.sqrt(max(0.0, float(moments)) / max(1, len(text))), power))
 
     def mean(self, text: LabelText, strength: float, level: float) -> LabelMean:
-        """Return the known scores of labels; see :meth:`LabelText.mean`."""
+        """Return the prior mean of the scores of labels; see :meth:`LabelText.mean`."""
         factors = text.directions() * (strength / self.spread if self.spread > 0 else 0.0)
         return LabelMean(factors, self.factors, level - factors @ self.middle, text.names)
 
@@ -329,11 +329,11 @@ def _feature_embeddings(features: Any, embedding: Embedding | None) -> Array:
 
 
 def _power_of(table: Array) -> int:
-    """Return the power of two by which numbers are divided so that their squares are finite; bits stay."""
+    """Return the power of two that scales numbers to finite squares, without rounding."""
     return int(np.frexp(np.abs(table).max(initial=0.0))[1])
 
 
 def _unit(table: Array) -> Array:
-    """Bring rows to length 1; 0 where a row of what is at most 1 seems to be rounding."""
+    """Normalize rows to length 1; 0 where a row, with entries of at most 1, is only rounding."""
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
     return np.asarray(table / np.where(lengths > 1e-12, lengths, 1.0))

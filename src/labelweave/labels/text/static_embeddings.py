@@ -1,7 +1,7 @@
-"""Embeddings of texts as means of fixed vectors of their tokens, from the files of the package wordllama.
+"""Text embeddings as means of static token embeddings, from the files of the package wordllama.
 
 Nothing is downloaded and the package itself is not imported: its two files, the vectors and the tokenizer,
-are read where it is installed.  A mean of token vectors makes the embedding of a bag of words linear in it.
+are read where it is installed.  As a mean of token vectors, the embedding of a bag of words is linear in it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _TEXTS_AT_ONCE = 4096
 
 
 def static_embeddings(texts: Sequence[str]) -> Array:
-    """Embed texts by the mean vector of their tokens, one row a text: 0 for a text without tokens.
+    """Embed texts by the mean vector of their tokens, one row per text: 0 for a text without tokens.
 
-    Raises ImportError if the package wordllama, or its files, are not there.
+    Raises ImportError if the package wordllama, or its files, are missing.
     """
     vectors, tokenizer = _model()
     found = np.zeros((len(texts), vectors.shape[1]))
@@ -52,7 +52,7 @@ def _folder() -> Path:
 
 @lru_cache(maxsize=1)
 def digest_of_vectors() -> str:
-    """Compute the SHA-256 of the file of vectors; ImportError if it is not there."""
+    """Compute the SHA-256 of the file of vectors; ImportError if it is missing."""
     with (_folder() / _VECTORS).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -75,10 +75,10 @@ _PREFIX = re.compile(r"^[^:=]*(?:__|[:=])(?=.)", re.DOTALL)
 
 
 def label_words(name: str) -> str:
-    """Split names such as ``role::shared-lib`` or ``sharedLib`` into lower-case words; else leave them."""
+    """Split names such as ``role::shared-lib`` or ``sharedLib`` into lower-case words; keep others."""
     return " ".join(part for part in _JOINS.split(name) if part).lower() or name
 
 
 def feature_words(names: Iterable[str]) -> list[str]:
-    """Split names of features, without what says where the word was found: ``title:game`` is ``game``."""
+    """Split names of features into words, without the prefix of the source: ``title:game`` is ``game``."""
     return [label_words(_PREFIX.sub("", str(name))) for name in names]
