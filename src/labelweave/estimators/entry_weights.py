@@ -55,7 +55,7 @@ def class_factors(class_weight: Any, form: TargetForm, counts: tuple[PerLabel, P
     """Return the factors of classes, (C,), or of negative and positive entries, (2, L).
 
     counts: the weights of the rows in which each label is positive, and negative.
-    Raises ValueError as :func:`weights_by_class` .
+    Raises ValueError as :func:`weights_by_class`.
     """
     positive, negative = counts
     if form.kind == "multiclass":

@@ -1,4 +1,4 @@
-"""The optimum of each label's problem: by one factorisation, or by LIBLINEAR's Newton method.
+"""The optimum of each label's problem: by one factorization, or by LIBLINEAR's Newton method.
 
 The ridge regression of many targets on the same rows is ``min ||T - X B||^2 + penalty ||B||^2``.  One
 factorization suffices for all targets; where it does not fit into memory, LSMR solves one target at a time.

@@ -48,7 +48,7 @@ class SignatureScorer(Scorer):
         return bool(self.estimator_.n_features_in_ == n_features and columns == len(self.mean_scores_))
 
     def scores(self, features: Any) -> Array:
-        """Score each class of every row; the rows (n, d) are in the form of the estimator."""
+        """Score each class of every row; the rows (n, d) are the estimator's input."""
         with Workers().running():
             evidence = (attribute_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
         with np.errstate(over="ignore"):  # infinite scores have undefined differences

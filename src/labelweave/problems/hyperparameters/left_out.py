@@ -11,8 +11,8 @@ u = W^1/2 1 / |W^1/2 1| and P = I - u u^T they are H t, where
 
 so one eigendecomposition suffices for all penalties and targets.  With A = I - H, rows B that are held out
 together have the residuals A_BB^-1 (A t)_B of the fit to the others (Allen, "The relationship between
-variable selection and data augmentation", 1974; Cook, "Detection of influential observation in linear regression",
-1977, for blocks).
+variable selection and data augmentation", 1974; Cook, "Detection of influential observation in linear
+regression", 1977, for blocks).
 
 A missing target is one more held-out row.  The leave-one-out residuals of the other rows are then
 those of the Schur complement S = A_OO - A_OM A_MM^-1 A_MO, where O are the rows observed and M those missing:

@@ -2,8 +2,8 @@
 
 The score of a clique is ``s_c = ||v_c||^2`` with ``v_c`` the sum over rows of the true state's unit vector
 minus the expected one, times the features; here in the units of z.  A state's unit vector is a sum of
-products of signs, one for every set of the clique's labels, so with m labels the score is the sum of the squared
-norms of these 2^m - 1 products, over 2^m.  Cliques that share labels share products.
+products of signs, one for every set of the clique's labels, so with m labels the score is the sum of the
+squared norms of these 2^m - 1 products, over 2^m.  Cliques that share labels share products.
 
 The convex relaxation (equation 10 over all sets of r candidates, not only those that were activated) has the
 same dual with ``1/2 max over sets of r candidates of sum s_c`` instead of the largest sum of a round.  So a

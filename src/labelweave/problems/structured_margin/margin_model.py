@@ -279,7 +279,7 @@ class MarginModel:
         return TraceRecord.of(primal, dual, n_cliques=self.graph.n_cliques)
 
     def complete(self, point: Any) -> bool:
-        """Impute unobserved labels by the best ones; return whether one changed, so that a new solve is due."""
+        """Impute unobserved labels by the best ones; return whether one changed, to solve again."""
         if not self.data.has_missing:
             return False
         labels = self.best_targets(point)
