@@ -1,6 +1,6 @@
-"""What users call: thin classes that check, state the problem, solve and keep the result.
+"""The public estimators: thin classes that validate, state the problem, solve and keep the result.
 
-Each is imported when it is first asked for, so that one model does not wait for the others.
+Each is imported on first use, so that using one model does not wait for the others.
 """
 
 from importlib import import_module

@@ -1,11 +1,11 @@
-"""New labels for a fitted model, by what relates them to those it knows; nothing is fitted again.
+"""Adding labels to a fitted model through their relation to its labels, without a refit.
 
-A label that no row tells of has dual variables 0, so it changes no other, and its weights follow from theirs:
-with D the deviations of the weights from their mean, the fit with such labels n would have had
+A label with no observed value in training has dual variables 0, so it changes no other; its weights follow
+from theirs: with D the deviations of the weights from their mean, a fit with such labels n would have had
 
     d_n = D_o R_oo^-1 R_on,
 
-which is what Gaussian process regression gives for scores of n from those of the labels o that are there.
+which is the prediction of Gaussian process regression for scores of n from those of the existing labels o.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ _NEGLIGIBLE = 1e-10  # of the largest eigenvalue of R
 def add_labels(
     self: Any, names: Sequence[str], label_covariance: CovarianceLike = None, label_mean: MeanLike = None
 ) -> Any:
-    """Add labels that no row tells of, by what relates them to those that are there; nothing is refitted.
+    """Add labels without training rows, by their relation to the existing labels; nothing is refitted.
 
     Parameters
     ----------
     names : sequence of str
         The new labels.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L + k, L + k) or None, default=None
-        The covariance of all labels, the new ones last or matched by name, with that of the fit among
-        the others; None where a mean alone tells of the new ones.
+        The covariance of all labels, the new ones last or matched by name, which agrees with that of the fit
+        on the others; None where only a mean describes the new ones.
     label_mean : LabelMean, array-like of shape (L + k, d) or None, default=None
-        The mean of all labels, with that of the fit for the others.
+        The mean of all labels, which agrees with that of the fit on the others.
 
     Returns
     -------
     Self
-        The model itself; other labels have the scores that they had, and thresholds of new ones are the
+        The model itself; scores of other labels are unchanged, and the thresholds of new labels are the
         median of theirs.
 
     Raises
     ------
     ValueError
-        If a label is there already, nothing or something of other labels is given, rows have one class
-        each, labels share several kernels, or weights are kept sparse (``prune``).
+        If a label exists already, no relation or a different one for existing labels is passed, rows have
+        one class each, labels share several kernels, or weights are stored sparse (``prune``).
     """
     check_is_fitted(self)
     every = _every_name(self, names)
@@ -94,9 +94,9 @@ def _every_name(self: Any, names: Sequence[str]) -> list[str]:
 
 
 def _widened(self: Any, scorer: Scorer, mix: Array, old: LabelMean | None, new: LabelMean | None) -> Scorer:
-    """Give the scorer columns of new labels.
+    """Add columns of new labels to the scorer.
 
-    mix (L, k): the weights of each new label's deviation in those of the others.
+    mix (L, k): the coefficients of the existing labels' deviations for each new label.
     """
     level = 0.0 if old is None or not scorer.holds_mean else old.intercepts
     own = (scorer.intercept_ - level) @ mix if self._couples_intercepts else np.zeros(mix.shape[1])
@@ -129,14 +129,14 @@ def _keep_added(self: Any, names: Sequence[str], covariance: LabelCovariance | N
     self._form = with_more_labels(self._form, names)
     self.classes_ = self._form.classes
     self.thresholds_ = np.append(self.thresholds_, np.full(n_new, np.median(self.thresholds_)))
-    vars(self).update(_seen=None, _end=None)  # a fit that goes on begins anew
+    vars(self).update(_seen=None, _end=None)  # the next warm start starts from scratch
     self._keep_wider(n_new, covariance)
 
 
 def related_weights(covariance: LabelCovariance, n_old: int) -> Array:
-    """Compute ``R_oo^-1 R_on``, where R may be singular by the inverse of what is not 0: shape (n_old, k).
+    """Compute ``R_oo^-1 R_on``, where R may be singular, with a pseudo-inverse: shape (n_old, k).
 
-    n_old: how many labels, the first ones, are there already.
+    n_old: the number of existing labels, which come first.
     """
     old, new = np.arange(n_old), np.arange(n_old, covariance.n_labels)
     across = covariance.block(old, new)
@@ -147,7 +147,7 @@ def related_weights(covariance: LabelCovariance, n_old: int) -> Array:
 
 
 def widened_covariance(covariance: LabelCovariance, n_new: int) -> LabelCovariance:
-    """Put labels behind others that covary with none, of their mean variance."""
+    """Append labels that covary with none, of the mean variance of the others."""
     table, n_old = covariance.to_dense(), covariance.n_labels
     wide = np.diag(np.full(n_old + n_new, float(np.mean(np.diagonal(table)))))
     wide[:n_old, :n_old] = table
@@ -155,7 +155,7 @@ def widened_covariance(covariance: LabelCovariance, n_new: int) -> LabelCovarian
 
 
 def with_more_labels(form: TargetForm, names: Sequence[Any]) -> TargetForm:
-    """Give the form of targets with labels that no row has behind the others; numbers where all names are."""
+    """Return the form of targets with unobserved labels appended; numbers where all names are numbers."""
     n_old, added = len(form.classes), [str(name) for name in names]
     more = np.array(added, object)
     if form.classes.dtype.kind in "OUS":
@@ -168,7 +168,7 @@ def with_more_labels(form: TargetForm, names: Sequence[Any]) -> TargetForm:
 
 
 def _called(names: list[str], frame: FrameForm | None) -> FrameForm | None:
-    """Give new labels the type of a frame's columns that are numbers; None where that cannot be."""
+    """Convert new labels to the type of a frame's numeric column names; None where this is impossible."""
     if frame is None or not all(isinstance(label, Real) for label in frame.labels or [""]):
         return None
     called = as_given(names, np.array(frame.labels))

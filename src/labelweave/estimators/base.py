@@ -1,4 +1,4 @@
-"""What the library's classifiers share: reading data, predicting in blocks, progress, model files."""
+"""The base of the classifiers: validating data, predicting in blocks, progress, model files."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ from labelweave.model_files.schema import (
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
-_LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
-_LARGEST_COUNT = 63  # as far as whole numbers go in compiled code
+_LARGEST_NUMBER = 1000  # exponent of a power of two that float64 can still represent
+_LARGEST_COUNT = 63  # bits of the integers of compiled code
 NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
 
 
 class CheckedParameters(BaseEstimator):
-    """Base of all estimators: saves them, and before a fit refuses parameters that scikit-learn lets pass."""
+    """Base of all estimators: saves them, and before a fit rejects parameters that scikit-learn allows."""
 
     _parameter_constraints: ClassVar[Any]
 
@@ -106,11 +106,11 @@ class CheckedParameters(BaseEstimator):
         self._refuse_together()
 
     def _refuse_together(self) -> None:
-        """Refuse parameters that exclude each other, whatever the data are."""
+        """Raise if parameters exclude each other, whatever the data are."""
 
     @classmethod
     def _refuse_odd_parameters(cls, given: Mapping[str, Any]) -> None:
-        """Refuse classes for objects, flags for numbers and huge integers, of fits and of model files."""
+        """Reject classes for objects, booleans for numbers and huge integers, in fits and model files."""
         for name, value in given.items():
             allowed = cls._parameter_constraints.get(name)
             listed = allowed if isinstance(allowed, list) else []
@@ -132,7 +132,7 @@ class CheckedParameters(BaseEstimator):
 
 
 class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters):
-    """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
+    """Base of the classifiers: scores are linear in the fitted weights unless a subclass overrides this."""
 
     scorer_: Scorer
     trace_: list[TraceRecord]
@@ -150,12 +150,12 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     verbose: int = 0
 
     _usual_budget: ClassVar[float] = USUAL_BUDGET
-    _weight_type: ClassVar[Any] = np.float64  # of rows' weights; None for that which they have
+    _weight_type: ClassVar[Any] = np.float64  # of row weights; None to keep theirs
 
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
-    _seen: Any = None  # rows of earlier calls, where a fit goes on with more
-    _end: Any = None  # where the last fit ended, for one that begins there
+    _seen: Any = None  # rows of earlier calls, where a fit continues with more
+    _end: Any = None  # where the last fit ended, for a warm start
 
     _stored: ClassVar[dict[str, Field]] = {
         "scorer_": Made(Scorer, {"L": "n_labels"}),
@@ -176,7 +176,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     @property
     def _budget(self) -> float:
-        """Megabytes for what grows with pairs of rows."""
+        """Megabytes for what grows with the number of row pairs."""
         return BUDGET.get("megabytes", self._usual_budget)
 
     @fit_method
@@ -189,13 +189,13 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             The training rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
                 ClassProbabilities
-            Labels 0/1 or -1/1 with NaN where unobserved; or one class a row, None or NaN where it is not
-            known.  With a taxonomy as the covariance a row may have the name of an inner node: the classes
+            Labels 0/1 or -1/1 with NaN where unobserved; or one class per row, None or NaN where it is
+            unobserved.  With a taxonomy as the covariance a row may name an inner node: the classes
             below are unobserved in it, the others negative.  A row without observed labels adds nothing.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
         entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
-            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
+            Non-negative weights of single entries' losses; an entry that is not stored has weight 1.
 
         Returns
         -------
@@ -205,8 +205,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         Raises
         ------
         ValueError
-            If the data, or their combination with the parameters, make no sense; the row,
-            column or label is named.
+            If the data, or their combination with the parameters, are invalid; the message names the row,
+            column or label.
         KeyboardInterrupt
             After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
 
@@ -215,7 +215,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         ConvergenceWarning
             If the fit ended before ``tol`` was reached.
         UnobservedLabelWarning
-            If no row says anything of a label; ``unobserved_labels_`` has its number.
+            If a label has no observed value in training; ``unobserved_labels_`` has its number.
         """
         features = self._read_features(X, reset=True)
         rows = self._read_rows(features, y, sample_weight, entry_weight)
@@ -226,7 +226,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return self
 
     def _read_rows(self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any) -> Any:
-        """Read what a fit is given, and scale the features."""
+        """Validate the arguments of ``fit``, and scale the features."""
         tree = taxonomy_of(getattr(self, "label_covariance", None))
         labels, form = read_targets(y, tree, is_related=self._relates_labels)
         check_lengths(len(features), len(labels))
@@ -239,15 +239,15 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return features
 
     def _fit(self, rows: Any, before: Any, arguments: FitArguments) -> None:
-        """Fit to rows that were read, from where the last fit ended if that is given; keep the model."""
+        """Fit to validated rows, from the end of the last fit if that is passed; keep the model."""
         raise NotImplementedError
 
     def _last_end(self, n_rows: int) -> Any:
-        """Return where the last fit ended, if one of so many rows is to begin there."""
+        """Return the end of the last fit if it is to start a fit of this many rows."""
         return self._end if self.warm_start else None
 
     def _begin(self, rows: SeenRows) -> LabelMatrix:
-        """Keep the form of labels that were read, and return them, corrected for flips."""
+        """Keep the form of the labels, and return them, corrected for flips."""
         assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
         assert rows.form is not None, "the form is known with the labels"
         self._form, self.classes_ = rows.form, rows.form.classes
@@ -263,8 +263,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return tags
 
     def _read_features(self, X: Any, *, reset: bool) -> FeatureMatrix:
-        """Check X: its names and width by scikit-learn, its entries here, where they can be named."""
-        if isinstance(X, FeatureMatrix) and not reset:  # checked by a model that this one is a part of
+        """Check X: names and width as in scikit-learn, entries here, where errors can name them."""
+        if isinstance(X, FeatureMatrix) and not reset:  # checked by the model that contains this one
             return self._scaled(X)
         checked = X if not reset and self._is_plain(X) else self._read_numbers(X, reset=reset)
         if not reset and self.feature_means_ is not None:
@@ -279,7 +279,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         refuse_lazy(X, "X")
         if not isinstance(X, np.ndarray) or X.dtype == object:
             X = with_vectors_as_rows(X)
-        if sp.issparse(X):  # before scikit-learn hands it to SciPy's loops
+        if sp.issparse(X):  # before scikit-learn passes it to SciPy's loops
             X = checked_csr(X, "X")
         elif isinstance(X, np.ndarray):
             refuse_times(X)
@@ -312,7 +312,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return checked
 
     def _is_plain(self, X: Any) -> bool:
-        """Say whether scikit-learn would give rows back as they are."""
+        """Whether scikit-learn's validation would return rows unchanged."""
         is_array = type(X) is np.ndarray or (sp.issparse(X) and X.format == "csr")
         is_read = is_array and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.shape[0] > 0
         has_more = hasattr(self, "feature_names_in_") or self.feature_means_ is not None
@@ -331,7 +331,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return weights
 
     def _corrected(self, labels: LabelMatrix) -> LabelMatrix:
-        """Give the labels of a fit the targets that undo known flip rates."""
+        """Replace labels by targets that correct for known flip rates."""
         if self.flip_rates is None:
             return labels
         if self._form.kind != "labels":
@@ -344,7 +344,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return weights_by_class(self.class_weight, labels, self._form, weights)
 
     def _rows_by_class(self, labels: LabelMatrix, weights: Array) -> Array:
-        """Weight rows by their class, where the entries of a row cannot have weights of their own."""
+        """Weight rows by their class, where entries cannot have weights of their own."""
         if self.class_weight is None:
             return weights
         if self._form.kind == "labels":
@@ -361,7 +361,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return found
 
     def _open_journal(self, **data: Any) -> Journal:
-        """Begin the record of a fit; ``data`` are nested arrays, by the names that users know them by."""
+        """Start the journal of a fit; ``data`` are nested arrays, by the names that users see."""
         if self._outer_journal is not None:
             return self._outer_journal
         if self.checkpoint is None:
@@ -377,7 +377,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         self._states = journal.states if self.warm_start else {}
 
     def _keep_result(self, result: SolverResult, message: str = "", *, is_convex: bool = True) -> None:
-        """Keep how a fit ended; of an objective that is not convex the gap certifies a convex one nearby."""
+        """Keep how a fit ended; for a non-convex objective the gap certifies a convex one nearby."""
         if result.status is Status.INDEFINITE:
             raise ParameterError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
         if np.isnan(result.gap) and not np.isfinite(result.trace[-1].primal):  # not a solver without a gap
@@ -395,7 +395,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             warn_of_end(message or usual)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
-        """Score every column of the label matrix: shape (n, columns)."""
+        """Score each column of the label matrix: shape (n, columns)."""
         scores = self.scorer_.scores(features)
         if self.label_mean_ is None or self.scorer_.holds_mean:
             return scores
@@ -403,7 +403,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     @property
     def _relates_labels(self) -> bool:
-        """Whether something else than rows tells of labels, also of those without observations."""
+        """Whether more than the rows informs labels, also unobserved ones."""
         parameters = ("label_mean", "label_covariance", "taxonomy")
         given = [getattr(self, name, None) for name in parameters]
         return any(not (one is None or isinstance(one, str | Integral)) for one in given)
@@ -424,7 +424,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return map(score or self._wide_scores, map(features.rows, parts) if parts else [features])
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps.
+        """Return the state that a model file stores.
 
         Returns
         -------
@@ -437,7 +437,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         fitted.pop("classes_")
         parameters = self._storable_parameters()
         if "label_mean_" in fitted:
-            parameters["label_mean"] = None  # the fitted one is there
+            parameters["label_mean"] = None  # the fitted one is stored
         return {
             "parameters": parameters,
             "fitted": fitted,
@@ -465,12 +465,12 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LabelClassifier:
-        """Make the fitted model again.
+        """Restore the fitted model.
 
         Parameters
         ----------
         state : dict
-            What ``to_state`` gave.
+            The result of ``to_state``.
 
         Returns
         -------
@@ -495,6 +495,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
 
 def _columns_of_trace(trace: list[TraceRecord]) -> dict[str, list[Any]]:
-    """Give the numbers of a trace by their names, without those that a solver does not have."""
+    """Return the columns of a trace by name, without those that a solver does not record."""
     columns = zip(TraceRecord._fields, zip(*trace, strict=True), strict=False)
     return {name: list(column) for name, column in columns if not np.isnan(column).all()}

@@ -1,4 +1,4 @@
-"""How much vectors of texts count against their words: the weight whose fits predict left-out rows best."""
+"""The weight of text embeddings relative to words, chosen by cross-validated error."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def with_encoder_weight(
     vectorizer: TableVectorizer, X: sp.csr_array, y: Any, sample_weight: PerRow | None = None,
     groups: Any = None,
 ) -> sp.csr_array:  # fmt: skip
-    """Choose the weight of a fitted vectorizer's encoder: the least squared loss of left-out rows.
+    """Choose the weight of a fitted vectorizer's encoder by the least out-of-fold squared error.
 
-    They are predicted by ridge regressions with an RBF kernel, as wide as rows are apart.
+    The models are ridge regressions with an RBF kernel whose width is the distance between rows.
 
-    X (n, d): the features that it made; they are given with the weight that was chosen, without vectors where
-    that is 0.  Rows of one group are left out together.  Rows of weight 0 are not looked at, at most 1,000
-    others, the same in every call, and the 256 labels that are most frequent among them.
+    X (n, d): the features of the vectorizer; they are returned with the chosen weight, without vectors where
+    that is 0.  Rows of one group are held out together.  Rows of weight 0 are ignored; at most 1,000
+    others, the same in every call, are used, and the 256 labels that are most frequent among them.
     """
     if vectorizer.encoder_ is None:
         return X
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # who fits reads them again
+        warnings.simplefilter("ignore")  # the fit reads them again
         labels, _ = read_targets(y)
     check_lengths(X.shape[0], len(labels))
     kept = np.flatnonzero(_check_sample_weight(sample_weight, X) > 0)
     if not len(kept):
-        return X  # which is refused
+        return X  # which the fit rejects
     rows = kept[drawn_rows(len(kept), _MOST_ROWS)]
     some, parts, targets = X[rows], vectorizer.text_parts, _frequent(labels[rows])
     names = None if groups is None else np.asarray(groups).astype(str)
@@ -58,7 +58,7 @@ def _frequent(labels: LabelMatrix) -> Array:
 
 def _kernel(parts: TextParts, X: sp.csr_array, weight: float) -> RowsByRows:
     X = parts.weighed(X, weight)
-    words, vectors = X[:, : parts.first], X[:, parts.first :].toarray()  # sparse ones take long
+    words, vectors = X[:, : parts.first], X[:, parts.first :].toarray()  # sparse ones are slow
     products = (words @ words.T).toarray() + vectors @ vectors.T
     squares = products.diagonal()
     distances = np.maximum(squares[:, None] + squares - 2.0 * products, 0.0)

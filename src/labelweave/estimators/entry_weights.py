@@ -1,11 +1,11 @@
-"""How much rows and entries count: weights of classes, as scikit-learn has them, and uncertain targets.
+"""Weights of rows and entries: class weights as in scikit-learn, and uncertain targets.
 
-Losses read such targets exactly, or as weights of the likelier sign.
-The loss of a target q is q loss(1) + (1 - q) loss(-1).  Where the values of both signs differ by the score,
-as those of the logistic and of the squared loss do, it is the loss of the likelier sign plus a multiple of
+Losses handle uncertain targets exactly, or as weights of the more likely sign.
+The loss of a target q is q loss(1) + (1 - q) loss(-1).  Where the losses of both signs differ by the score,
+as for the logistic and the squared loss, it is the loss of the more likely sign plus a multiple of
 the score (``losses.entry_losses.GradedEntryLoss``), convex for every q.  Hinges have ``|2 q - 1|`` times the
-loss of the likelier sign: a bound of what the other decision is expected to cost more.  Problem, dual and
-certificate are then those of weighted entries, and of the structured margin those of costs.
+loss of the more likely sign: a bound on the expected extra cost of the other decision.  Problem, dual and
+certificate are then those of weighted entries, and for the structured margin those of costs.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ def weights_by_class(
 ) -> tuple[PerRow, SignFactors | None]:
     """Weight rows by their class where there are three or more, else entries by their sign.
 
-    A row known to an inner node of a taxonomy has the mean weight of the classes below, one whose class is
-    known by probabilities the expected weight.
-    weights (n,): those of the rows, by which "balanced" counts.
-    Raises ValueError if a weight is no finite number from 0 on, or is for what is no class.
+    A row labeled with an inner node of a taxonomy has the mean weight of the classes below, one with
+    class probabilities the expected weight.
+    weights (n,): the row weights, by which "balanced" counts.
+    Raises ValueError if a weight is not a finite number from 0 on, or belongs to no class.
     """
     factors = class_factors(class_weight, form, counts_by_class(labels, weights))
     return weighted_by_factors(factors, labels, form, weights)
 
 
 def class_factors(class_weight: Any, form: TargetForm, counts: tuple[PerLabel, PerLabel]) -> Array:
-    """Give the factors of classes, (C,), or of negative and positive entries, (2, L).
+    """Return the factors of classes, (C,), or of negative and positive entries, (2, L).
 
     counts: the weights of the rows in which each label is positive, and negative.
-    Raises ValueError as :func:`weights_by_class` does.
+    Raises ValueError as :func:`weights_by_class`.
     """
     positive, negative = counts
     if form.kind == "multiclass":
@@ -70,20 +70,20 @@ def class_factors(class_weight: Any, form: TargetForm, counts: tuple[PerLabel, P
 def weighted_by_factors(
     factors: Array, labels: LabelMatrix, form: TargetForm, weights: PerRow
 ) -> tuple[PerRow, SignFactors | None]:
-    """Weight rows, or say how to weight entries by their sign; see :func:`weights_by_class`."""
+    """Weight rows, or return weights of entries by sign; see :func:`weights_by_class`."""
     if form.kind == "multiclass":
         return weights * _factors_of_rows(factors, labels), None
     return weights, (factors[1], factors[0])
 
 
 def entries_by_sign(labels: LabelMatrix, factors: SignFactors, entries: Any) -> RowsByLabels:
-    """Write out the weights of all entries, (n, L): factors by sign times weights of their own, if any."""
+    """Return the weights of all entries as an array, (n, L): factors by sign times entry weights, if any."""
     table: RowsByLabels = np.where(labels.to_signs() > 0, *factors)
     return table if entries is None else table * weights_of_entries(np.ones(len(labels)), entries)
 
 
 def class_weight_state(class_weight: Any) -> Any:
-    """Give weights of classes as model files have them, whose dictionaries have texts as keys."""
+    """Convert class weights for a model file, whose dictionaries have text keys."""
     if isinstance(class_weight, Mapping):
         return {"classes": list(class_weight), "weights": [float(value) for value in class_weight.values()]}
     if isinstance(class_weight, list | tuple):
@@ -92,7 +92,7 @@ def class_weight_state(class_weight: Any) -> Any:
 
 
 def class_weight_of_state(state: Any) -> Any:
-    """Make weights of classes again; a ModelFileError if these cannot be any."""
+    """Restore class weights; raise ModelFileError if they are invalid."""
     if isinstance(state, list):
         return [class_weight_of_state(given) for given in state]
     if not isinstance(state, dict):
@@ -107,12 +107,12 @@ def class_weight_of_state(state: Any) -> Any:
 
 
 def _is_balanced(class_weight: Any) -> bool:
-    return isinstance(class_weight, str)  # a constraint leaves "balanced" alone
+    return isinstance(class_weight, str)  # a constraint allows only "balanced"
 
 
 def counts_by_class(labels: LabelMatrix, weights: PerRow) -> tuple[PerLabel, PerLabel]:
     """Sum the weights of the rows in which each label is positive, and negative."""
-    # corrections for flips may expect less than none
+    # corrections for flips may expect less than zero
     positive = np.maximum(np.asarray(labels.expected_positives.T @ weights, np.float64), 0.0)
     observed: Any = weights.sum() if labels.observed is None else abs(labels.observed).T @ weights
     negative = observed - positive
@@ -120,7 +120,7 @@ def counts_by_class(labels: LabelMatrix, weights: PerRow) -> tuple[PerLabel, Per
 
 
 def _balanced(counts: Array) -> Array:
-    """Give all rows / (classes x rows of the class), of counts (classes,) or (2, L); 1 to what no row has."""
+    """Return all rows / (classes x rows of the class), for counts (classes,) or (2, L); 1 for empty ones."""
     there = counts > 0
     mean = counts.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
     return np.where(there, mean / np.where(there, counts, 1.0), 1.0)
@@ -138,7 +138,7 @@ def _factors_of_rows(factors: Array, labels: LabelMatrix) -> PerRow:
 
 
 def _by_class(class_weight: Any, classes: Array) -> Array:
-    """Look every class up; one that is not named has the weight 1, as in scikit-learn."""
+    """Look up the weight of each class; a class without one has weight 1, as in scikit-learn."""
     if not isinstance(class_weight, Mapping):
         raise ValueError(
             "class_weight is a list, which is for many labels a row, but y has one class a row; give a "
@@ -146,7 +146,7 @@ def _by_class(class_weight: Any, classes: Array) -> Array:
         )
     names = classes.tolist()
     strange = [key for key in class_weight if key not in names]
-    if strange and not all(name in class_weight for name in names):  # a fold may be without a class
+    if strange and not all(name in class_weight for name in names):  # a fold may lack a class
         raise ValueError(
             f"class_weight names {strange[0]!r}, which is no class of y; the classes are "
             f"{', '.join(map(repr, names[:5]))}{', ...' if len(names) > 5 else ''}."
@@ -185,10 +185,10 @@ def _checked(value: Any, name: str) -> float:
 
 
 def corrected_by(flip_rates: Any, labels: LabelMatrix) -> LabelMatrix:
-    """Give labels the targets that undo flips at known rates.
+    """Replace labels by targets that correct for flips at known rates.
 
-    flip_rates: a pair, or "propensity" for labels that are only forgotten, as often as the formula of Jain et
-        al. (2016) says.
+    flip_rates: a pair, or "propensity" for labels that are only missed, with rates by the formula of Jain et
+        al. (2016).
     """
     counts = rows_with_labels(labels), labels.positive_counts()
     return corrected_targets(labels, *rates_by(flip_rates, *counts, labels.words))
@@ -201,9 +201,9 @@ def rows_with_labels(labels: LabelMatrix) -> int:
 def rates_by(
     flip_rates: Any, n_rows: int, positives: PerLabel, names: Sequence[str]
 ) -> tuple[PerLabel, PerLabel]:
-    """Give the rates of both kinds of flips, as :func:`corrected_by` reads them.
+    """Return the rates of both kinds of flips, as :func:`corrected_by` reads them.
 
-    n_rows: that say anything of a label; positives (L,): rows that have each label; names: theirs.
+    n_rows: rows with any observed label; positives (L,): rows that have each label; names: of the labels.
     """
     if isinstance(flip_rates, str):
         return 1.0 - propensities_of_counts(n_rows, positives), np.zeros(len(positives))
@@ -217,7 +217,7 @@ def rates_by(
 
 
 def corrected_like(estimator: Any, labels: LabelMatrix) -> LabelMatrix:
-    """Give labels the targets that an estimator, or the one inside, makes of them."""
+    """Replace labels by the targets that an estimator, or the one inside it, derives from them."""
     while hasattr(estimator, "estimator"):
         estimator = estimator.estimator
     rates = getattr(estimator, "flip_rates", None)
@@ -231,7 +231,7 @@ def sure_weights(labels: LabelMatrix, entries: Any) -> RowsByLabels | sp.coo_arr
     table = 1.0 - 2.0 * labels.doubts.toarray() if entries is not None and not sp.issparse(entries) else None
     if table is not None:
         return np.asarray(entries * table)
-    less = sp.csr_array(-2.0 * labels.doubts)  # weights less 1, so that what is not stored is 0
+    less = sp.csr_array(-2.0 * labels.doubts)  # weights minus 1, so that what is not stored is 0
     if entries is not None:
         own = sp.csr_array(entries)
         own.sum_duplicates()

@@ -1,4 +1,4 @@
-"""Rows held out of fits: the folds of cross-validations, and the rows on which thresholds are chosen."""
+"""Held-out rows: the folds of cross-validation, and the rows on which thresholds are chosen."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 from labelweave.splits.splitters import read_splits
 
-_LOOSER_BY_ROWS, _LOOSER_ON_KERNELS = (30, 3e-2), (10, 1e-2)  # times the gap asked for, at most
+_LOOSER_BY_ROWS, _LOOSER_ON_KERNELS = (30, 3e-2), (10, 1e-2)  # times the gap requested, at most
 _FOLDS, _SHARE = 5, 0.2
-_FEW_ROWS = 5000  # of more a fifth tells thresholds well enough
-_LOOKED_AT = 1000  # training rows, whose quality is compared with that of held-out ones
+_FEW_ROWS = 5000  # with more, a fifth of them determines thresholds well enough
+_LOOKED_AT = 1000  # training rows, whose score is compared with that of held-out ones
 
 Share = float | Literal["auto"]
 _PARTS = 5
@@ -43,8 +43,8 @@ class LearningBlock:
 def drawn_blocks(candidates: Array, rows: int | None, blocks: int, seed: int) -> list[Array]:
     """Draw disjoint blocks of rows to learn on.
 
-    candidates (m,): the rows that may take part, ascending.
-    rows: rows a block; None to share all of them out.  A single block may have fewer.
+    candidates (m,): the eligible rows, ascending.
+    rows: rows per block; None to divide all of them among the blocks.  A single block may have fewer.
     Returns the rows of every block, ascending.
     Raises ValueError if there are too few rows for so many blocks.
     """
@@ -62,25 +62,25 @@ def drawn_blocks(candidates: Array, rows: int | None, blocks: int, seed: int) ->
 
 
 def reusable_splits(cv: Any) -> Any:
-    """Make a list of splits that can be gone through only once, such as those of a generator."""
+    """Convert splits that can be iterated over only once, such as those of a generator, to a list."""
     return list(cv) if isinstance(cv, Iterator) else cv
 
 
 def shown_splits(cv: Any) -> Any:
-    """Write folds as a number, as lists of rows, or as what a splitter says of itself."""
+    """Describe folds as a number, as lists of rows, or by the ``repr`` of a splitter."""
     return cv if cv is None or isinstance(cv, Integral | list) else repr(cv)
 
 
 def held_out_rows(cv: Any, chosen: Array, targets: Array | LabelMatrix, seed: int) -> Array:
     """Split rows.
 
-    cv: A number of random parts, in which labels are spread evenly, None for 5; or what scikit-learn takes as
-        ``cv``, which splits all rows.
-    chosen (m,): the rows that take part, at least two.
-    targets (n,): what rows are stratified by.  A number of parts takes only many labels, of which some may be
-        unobserved (NaN), into account; a splitter takes no LabelMatrix.
+    cv: A number of random folds, in which labels are spread evenly, None for 5; or a scikit-learn ``cv``
+        that splits all rows.
+    chosen (m,): the rows to split, at least two.
+    targets (n,): what rows are stratified by.  A number of folds only stratifies multi-label targets, some of
+        which may be unobserved (NaN); a splitter accepts no LabelMatrix.
     Returns (m, folds): which of the chosen rows each fold holds out, for folds that hold out any.
-    Raises ValueError if a fold has no rows to train on or none to hold out, or leaves rows out.
+    Raises ValueError if a fold has no rows to train on or none to hold out, or a row is never held out.
     """
     if cv is None or isinstance(cv, Integral):
         parts = min(_PARTS if cv is None else int(cv), len(chosen))
@@ -130,7 +130,7 @@ def _table(folds: list[Any], n_rows: int) -> Array:
 
 
 def fold_numbers(splits: list[Any], n_rows: int) -> Array:
-    """Number the fold that holds each row out, (n,); refuse splits that do not test every row once."""
+    """Number the fold that holds each row out, (n,); raise if splits do not test every row once."""
     held_out = _table(splits, n_rows)
     counts = held_out.sum(axis=1)
     if (counts != 1).any():
@@ -143,7 +143,7 @@ def fold_numbers(splits: list[Any], n_rows: int) -> Array:
 
 
 class Rule(NamedTuple):
-    """What thresholds are to be best for."""
+    """The metric that thresholds optimize."""
 
     objective: ObjectiveName
     scope: Literal["label", "global"] = "label"
@@ -162,7 +162,7 @@ THRESHOLD_RULES = {
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """Rows with their scores; ``fitted`` scores some that a model was fitted to, to be compared with."""
+    """Rows with their scores; ``fitted`` has scores of some training rows, for comparison."""
 
     labels: LabelMatrix
     scores: RowsByLabels
@@ -171,12 +171,12 @@ class HeldOutScores:
 
 
 def tolerance_of_part(tol: float, *, by_rows: bool) -> float:
-    """Give the relative duality gap that a fit of a part of the rows needs, where thresholds are its use.
+    """Return the relative duality gap that suffices for fits to parts of the rows that tune thresholds.
 
     Thresholds of such fits are as good on other rows, at about half the cost (``python -m
     benchmarks.threshold_cost``).  Kernels at 3e-2 lost macro-F1 of rare labels; dense features lose at 1e-2.
 
-    by_rows: whether coordinate ascent walks rows; else there is a kernel matrix.
+    by_rows: whether coordinate ascent iterates over rows; else there is a kernel matrix.
     """
     looser, loosest = _LOOSER_BY_ROWS if by_rows else _LOOSER_ON_KERNELS
     return max(tol, min(looser * tol, loosest))
@@ -191,10 +191,10 @@ def held_out_count(share: Share, n_rows: int) -> int:
 
 
 def held_out_parts(labels: LabelMatrix, share: Share, seed: int) -> list[tuple[Array, Array]]:
-    """Say which rows are fitted and which are scored by that fit, stratified by labels.
+    """Return which rows are fitted and which are scored by that fit, stratified by labels.
 
     share: of the rows, held out once; "auto" holds each fifth of up to 5,000 rows out in turn, so that every
-        row is scored by a model that did not see it, and one fifth of more rows.
+        row has an out-of-fold score, and one fifth of more rows.
     Raises ValueError if there are too few rows to hold some out.
     """
     n_rows = len(labels)
@@ -212,7 +212,7 @@ def held_out_parts(labels: LabelMatrix, share: Share, seed: int) -> list[tuple[A
 
 
 def some_rows(rows: Array) -> Array:
-    """Draw at most a thousand training rows evenly, to compare their quality with that of held-out ones."""
+    """Sample at most a thousand training rows evenly, to compare their score with that of held-out ones."""
     return rows[np.linspace(0, len(rows) - 1, min(len(rows), _LOOKED_AT)).round().astype(np.intp)]
 
 
@@ -244,7 +244,7 @@ def hold_out(labels: LabelMatrix, size: float, seed: int) -> tuple[Array, Array]
 def best_thresholds(held: HeldOutScores, rule: Rule, fallback: float) -> ThresholdChoice:
     """Choose thresholds; the fallback where no row of positive weight has a label.
 
-    A label that is scored alike in all rows, none of them observed, is never predicted.
+    A label with equal scores in all rows and no observed value is never predicted.
     """
     choice = choose_thresholds(held.labels, held.scores, **rule._asdict(), sample_weight=held.weights)
     never = np.flatnonzero(held.labels.observed_counts() == 0)

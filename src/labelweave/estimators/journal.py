@@ -1,7 +1,7 @@
-"""What a fit has done so far: the state of each of its stages, in memory, and in a file if one is named.
+"""The journal of a fit: the state of each of its stages, in memory, and in a file if one is named.
 
-A fit is a sequence of stages with names ("part", "float32", "fold 3"), each of them a solver's run or a
-search.  With the states of all stages a fit that was killed goes on where it was and gives the same
+A fit is a sequence of named stages ("part", "float32", "fold 3"), each of them a solver's run or a
+search.  With the states of all stages a fit that was killed resumes where it stopped, with the same
 bits: finished stages are read and not run again.
 """
 
@@ -42,11 +42,11 @@ _KIND = "Checkpoint"
 class Journal:
     """The states of the stages of one fit.
 
-    path: the file, made at the first check that is later than 30 s; None for none.
-    fingerprint: what the fit is of, by name; a file of another fit is refused.
-    within: what names of stages and facts begin with; not empty for a fit that is a part of another one.
+    path: the file, first written at the first check after 30 s; None for none.
+    fingerprint: identifies the fit, by name; the file of another fit is rejected.
+    within: the prefix of the names of stages and facts; not empty for a fit inside another one.
     Raises ModelFileError, a ValueError, if the file is no checkpoint, or one of other data or parameters, or
-    if the fit cannot go on from it.
+    if the fit cannot resume from it.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class Journal:
         self.states: dict[str, State] = {}
         self.facts: dict[str, Any] = {}
         self.ends: dict[str, str] = {}
-        self.read: set[str] = set()  # stages that are taken from the file
+        self.read: set[str] = set()  # stages that were read from the file
         self.written = time.monotonic()
         self.within = ""
         if self.path is not None and self.path.exists():
             self._read(self.path)
 
     def part(self, name: str) -> Journal:
-        """Return the journal of a fit that is a part of this one and is noted here, by a name."""
+        """Return the journal of a fit inside this one, stored here under a name."""
         inner = copy.copy(self)
         inner.within = f"{self.within}{name}/"
         return inner
@@ -80,7 +80,7 @@ class Journal:
         start: AnyState | None = None,
         on_check: OnCheck | None = None,
     ) -> tuple[SolverResult, AnyState]:
-        """Solve, from where the file left this stage, or from ``start``, and note every check."""
+        """Solve, from the state of this stage in the file, or from ``start``, and store every check."""
 
         def noting(record: Any, state: State) -> bool:
             self.note(stage, state)
@@ -114,7 +114,7 @@ class Journal:
         on_check: Callable[..., bool],
         made: Callable[[SolverResult, AnyState], Any],
     ) -> Any:
-        """Solve, and make a model of the end; callbacks get the records, and what makes the model there."""
+        """Solve, and make a model of the result; callbacks get the records, and what makes the model."""
 
         def checked(record: Any, state: AnyState) -> bool:
             return on_check(record, lambda: made(solver.stopped(problem, state), state))
@@ -123,7 +123,7 @@ class Journal:
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """Say of an error in a fit that goes on from the file that it may be the file's."""
+        """Note on an error in a fit resumed from the file that the file may be the cause."""
         try:
             yield
         except ModelFileError:
@@ -136,20 +136,20 @@ class Journal:
             raise _refusal(self.path, why) from error
 
     def recall(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return a plain value that must be the same when the fit goes on, such as a seed that was drawn."""
+        """Return a plain value that must be the same when the fit resumes, such as a random seed."""
         name = self.within + name
         if name not in self.facts:
             self.facts[name] = make()
         return self.facts[name]
 
     def note(self, stage: str, state: State) -> None:
-        """Keep the state of a stage; write the file if the last time was long ago."""
+        """Store the state of a stage; write the file if the last write was long ago."""
         self.states[self.within + stage] = state
         if self.path is not None and time.monotonic() - self.written >= _SECONDS:
             self.write()
 
     def forget(self, stage: str) -> None:
-        """Drop a stage whose end is a part of another one's state."""
+        """Drop a stage whose result is part of another one's state."""
         self.states.pop(self.within + stage, None)
         self.ends.pop(self.within + stage, None)
 
@@ -166,7 +166,7 @@ class Journal:
         self.written = time.monotonic()
 
     def close(self, *, is_done: bool) -> None:
-        """Remove the file of a fit that is done; write that of one that was interrupted."""
+        """Remove the file of a finished fit; write that of an interrupted one."""
         if self.path is None or self.within:
             return
         if is_done:
@@ -215,7 +215,7 @@ def _state_of(stage: str, plain: Any) -> State:
 
 
 def data_fingerprint(*values: Any) -> str:
-    """Digest nested data: arrays by type, shape and bytes, the rest as model files write it."""
+    """Digest nested data: arrays by type, shape and bytes, the rest in model file format."""
     arrays: dict[str, Any] = {}
     text = json.dumps(encode(list(values), arrays), sort_keys=True)
     digest = hashlib.sha256(text.encode())

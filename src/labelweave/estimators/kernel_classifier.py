@@ -1,4 +1,4 @@
-"""What classifiers with a kernel and a threshold share, and hyper-parameters where these are learned."""
+"""The base of classifiers with a kernel and thresholds, and the search for hyper-parameters."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Ma
 if TYPE_CHECKING:
     from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
 
-_KERNEL_ROWS = 200  # whose kernel matrix is looked at
-_FEWEST_ROWS = 20  # of fewer a matrix says little
+_KERNEL_ROWS = 200  # whose kernel matrix is checked
+_FEWEST_ROWS = 20  # the check is not informative with fewer
 _ALIKE = 0.95
 _STRANGERS = 0.01
 
@@ -58,40 +58,40 @@ def is_learned(label_covariance: Any) -> bool:
 
 
 def is_identity(label_covariance: Any) -> bool:
-    """Whether no covariance is given, or the identity by name."""
+    """Whether there is no covariance, or the identity by name."""
     return label_covariance is None or (isinstance(label_covariance, str) and label_covariance == "identity")
 
 
 class ParameterGroup(StoredParameters, CheckedParameters):
-    """Base of parameters that belong together, the value of one parameter of an estimator."""
+    """Base of groups of related parameters, each the value of one parameter of an estimator."""
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the group again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        """Restore the group; see :meth:`labelweave.model_files.Storable.from_state`."""
         Parameters(cls).check(state, cls.__name__, {})
         return cls(**state)
 
 
 @storable("HyperparameterSearch")
 class HyperparameterSearch(ParameterGroup):
-    """How kernel parameters, scales and penalties are learned, by the gradient of the cross-validated loss.
+    """Settings for learning kernel parameters, scales and penalties by the cross-validated loss's gradient.
 
-    It is a value of ``hyperparameters``, where "learn" stands for one without arguments.
+    Pass it as ``hyperparameters``, where "learn" is short for one without arguments.
 
     Parameters
     ----------
     cv : int, splitter, iterable or None, default=5
-        The folds: a number of random parts (None for 5; stratified where rows have many labels), or splits.
-        Where rows belong together ``list(GroupKFold(5).split(X, y, groups))``.
+        The folds: a number of random ones (None for 5; stratified for multi-label data), or splits.
+        For groups of rows use ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
-        Learn on so many rows, drawn at random, and fit all rows with what was learned; None for all.
+        Learn on a random sample of this many rows, then fit all rows with the result; None for all.
     learning_blocks : int, default=1
-        Learn on so many disjoint blocks of ``learning_rows`` rows, or on as many equal parts of all, by the
+        Learn on this many disjoint blocks of ``learning_rows`` rows, or on equal parts of all rows, by the
         mean of their losses.  Many hyper-parameters need more than one block.  For kernel logistic models
-        and what learns by them.
+        and those that learn by them.
     max_learning_iter : int, default=100
-        The largest number of evaluations of the cross-validated loss, those on a first part of 3,000 rows and
-        more included.
+        The largest number of evaluations of the cross-validated loss, including those on a first part of
+        3,000 rows and more.
 
     Examples
     --------
@@ -113,9 +113,9 @@ class HyperparameterSearch(ParameterGroup):
         keep_parameters(self, locals())
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return the state that a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         state = super().to_state()
-        # a splitter has no use after the fit
+        # a splitter is not needed after the fit
         return state | {"cv": self.cv if isinstance(self.cv, Integral) else None}
 
 
@@ -164,7 +164,7 @@ class KernelClassifier(LabelClassifier):
         return _USUAL_SEARCH if given == "learn" else None
 
     def _refuse_unlearned(self) -> None:
-        """Refuse what is to be learned where nothing is."""
+        """Reject requests to learn parameters where nothing is learned."""
         is_open = {"label_covariance": is_learned(self.label_covariance), "kernel": self._has_widths}
         name = next((name for name, holds in is_open.items() if holds), None)
         if name is not None and self._search is None:
@@ -183,7 +183,7 @@ class KernelClassifier(LabelClassifier):
         return tags
 
     def _scale(self, features: FeatureMatrix, targets: LabelMatrix | Array, weights: Array) -> FeatureMatrix:
-        """Scale the training rows, and keep how; targets, NaN where unknown, may choose the scaling."""
+        """Scale the training rows, and keep how; targets, NaN where unobserved, may choose the scaling."""
         if self.scaling == "none":
             return features
         if self._is_precomputed:
@@ -200,7 +200,7 @@ class KernelClassifier(LabelClassifier):
         return self._scaled(features)
 
     def _usual_kernel(self, features: FeatureMatrix) -> Kernel:
-        """Give the kernel with its starting parameters, or the sum of several."""
+        """Return the kernel with its starting parameters, or the sum of several."""
         gamma: Any = self.gamma if isinstance(self.gamma, Real) or self.gamma == "auto" else "scale"
         kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self._kernel_of_name]
         made = (make_kernel(kernel, gamma) for kernel in kernels)
@@ -211,7 +211,7 @@ class KernelClassifier(LabelClassifier):
             self.__dict__.pop(name, None)
 
     def _read_kernel(self, features: FeatureMatrix, seed: int) -> tuple[GramSource, FeatureMatrix | None]:
-        """Give the kernel of the training rows, and its explicit features where it has them."""
+        """Return the kernel of the training rows, and its explicit features where it has them."""
         if self._is_precomputed:
             given = PrecomputedSource(checked_kernel_matrix(dense_rows(features)))
             check_positive_semidefinite(given, seed)
@@ -222,7 +222,7 @@ class KernelClassifier(LabelClassifier):
         return kernel_source(self.kernel_, features), self.kernel_.explicit_features(features)
 
     def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
-        """Refuse a kernel of the user's that is not positive semi-definite; warn of one that is no use."""
+        """Reject a custom kernel that is not positive semi-definite; warn of a degenerate one."""
         if not is_known_semidefinite(kernel):
             check_positive_semidefinite(KernelSource(kernel, features.to_local()), seed)
         if isinstance(self.kernel, str) and not isinstance(self.gamma, Real):
@@ -230,12 +230,12 @@ class KernelClassifier(LabelClassifier):
 
     def _storable_parameters(self) -> dict[str, Any]:
         if callable(self.kernel) and not isinstance(self.kernel, Kernel):
-            CallableKernel(self.kernel).to_state()  # says why it cannot be stored
+            CallableKernel(self.kernel).to_state()  # raises an error if it cannot be stored
         return super()._storable_parameters()
 
     @property
     def _level(self) -> float:
-        """The threshold of labels that have no better one."""
+        """The default threshold."""
         return float(self.threshold) if isinstance(self.threshold, Real) else 0.0
 
     @property
@@ -253,13 +253,13 @@ class KernelClassifier(LabelClassifier):
             self._check_names_of_two()
 
     def _check_names_of_two(self) -> None:
-        """Refuse what names the first of two classes: by place it would be taken for the second."""
+        """Reject a single name that matches the first of two classes: by position it would be the second."""
         first, second = map(str, self.classes_)
         for what in ("label_mean", "false_negative_cost", "false_positive_cost"):
             given: Any = getattr(self, what, None)
             theirs = given.index if hasattr(given, "iloc") else getattr(given, "label_names", None)
             names = [] if theirs is None else [str(name) for name in theirs]
-            if first in names and names != ["0"]:  # a place, of what has no names
+            if first in names and names != ["0"]:  # a position, where there are no names
                 raise ValueError(
                     f"{what} names the class {first!r}, but the one score of two classes is that of "
                     f"{second!r}; give what is for {second!r} alone."
@@ -286,7 +286,7 @@ class KernelClassifier(LabelClassifier):
         return super()._wide_scores(features)
 
     def _compared(self, scores: Array) -> Array:
-        """Turn scores before thresholds to what thresholds are of."""
+        """Convert scores before thresholds to the scale of the thresholds."""
         return scores
 
     @property
@@ -316,7 +316,7 @@ class KernelClassifier(LabelClassifier):
             )
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`LabelClassifier.to_state`."""
+        """Return the state that a model file stores; see :meth:`LabelClassifier.to_state`."""
         state = super().to_state()
         if "learning_trace_" in state["fitted"]:
             state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
@@ -324,7 +324,7 @@ class KernelClassifier(LabelClassifier):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Any:
-        """Make the fitted model again; see :meth:`LabelClassifier.from_state`."""
+        """Restore the fitted model; see :meth:`LabelClassifier.from_state`."""
         from labelweave.problems.hyperparameters.search import SearchRecord
 
         model: Any = super().from_state(state)
@@ -334,13 +334,13 @@ class KernelClassifier(LabelClassifier):
 
 
 def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
-    """Warn where a kernel of distances is all but the same for all pairs of rows, or all but 0."""
+    """Warn where a distance-based kernel is nearly equal for all pairs of rows, or nearly 0."""
     if len(features) < _FEWEST_ROWS or not isinstance(kernel, RBFKernel | ARDKernel | LaplacianKernel):
         return
     step = max(1, len(features) // _KERNEL_ROWS)
     some = features.to_local(np.arange(len(features))[: step * _KERNEL_ROWS : step])
     values = kernel.block(some, some)[np.triu_indices(len(some), 1)]
-    if values.min() > 1 - 1e-12:  # equal rows, which no width tells apart
+    if values.min() > 1 - 1e-12:  # equal rows, which no width separates
         return
     middle, high = np.quantile(values, [0.5, 0.99])
     if middle > _ALIKE:

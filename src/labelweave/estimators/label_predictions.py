@@ -1,4 +1,4 @@
-"""What follows from scores that come a block of rows at a time: decisions, the best labels, a measure."""
+"""Predictions from blocks of scores: decisions, top labels, a score."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _BY_LABEL = ("false_negative_cost", "false_positive_cost", "flip_rates")
 
 
 class LabelPredictions(ClassifierMixin, BaseEstimator):
-    """Base of the classifiers of labels, and of those that decide on the scores of others."""
+    """Base of the classifiers of labels, and of meta-estimators that decide on their scores."""
 
     _form: TargetForm
     classes_: Array
     _html_repr = html_with_facts
 
     def _score_blocks(self, X: Any) -> Iterator[Array]:
-        """Score every column of the label matrix, comparable within rows and columns: shape (n, columns)."""
+        """Score each column of the label matrix, comparable within rows and columns: shape (n, columns)."""
         raise NotImplementedError
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
-        """Score every column for ``predict``, positive where it is predicted: shape (n, columns)."""
+        """Score each column for ``predict``, positive where it is predicted: shape (n, columns)."""
         return self._score_blocks(X)
 
     @property
@@ -48,7 +48,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
 
     @property
     def unobserved_labels_(self) -> Array:
-        """The numbers of labels of which no training row says anything, shape (k,)."""
+        """The numbers of labels with no observed value in training, shape (k,)."""
         check_is_fitted(self)
         return np.asarray(self._form.unobserved, np.intp)
 
@@ -57,7 +57,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
 
     @where_rows_are
     def decision_function(self, X: Any) -> Array:
-        """Score every label, the higher the more likely, as the model ranks labels and rows.
+        """Compute the score of each label, higher if more likely, as the model ranks labels and rows.
 
         Parameters
         ----------
@@ -67,18 +67,18 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, L), or (n,) for two classes
-            The scores.  One number is taken off all of them, the lowest threshold: with one threshold for
-            all labels, as without a choice of thresholds or with two classes, positive scores are predicted.
-            Where labels have thresholds of their own, these spoil no ranking, and ``predict`` compares with
-            ``thresholds_``.  Where label sets are not made by thresholds, as the best k labels, by expected
-            F1 or along a hierarchy, scores rank and no more.
+            The scores.  One constant is subtracted from all of them, the lowest threshold: with one threshold
+            for all labels, as without tuned thresholds or with two classes, positive scores are predicted.
+            Where labels have thresholds of their own, these do not affect rankings, and ``predict`` compares
+            with ``thresholds_``.  Where label sets are not made by thresholds, as the best k labels, by
+            expected F1 or along a hierarchy, scores only rank.
         """
         check_is_fitted(self)
         return self._form.scores(np.concatenate(list(self._score_blocks(X))))
 
     @where_rows_are
     def predict(self, X: Any) -> Any:
-        """Predict the labels of every row, in the form that the training labels had.
+        """Predict the labels of every row, as the type of the training labels.
 
         Parameters
         ----------
@@ -105,14 +105,14 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         X : {array-like, sparse matrix, DataFrame} of n rows
             The rows.
         k : int, default=5
-            How many labels, at most the number there are.
+            How many labels, at most the total number.
 
         Returns
         -------
         labels : ndarray of int, shape (n, k)
             Label numbers, best first; ties go to the lower number.
         scores : ndarray of shape (n, k)
-            Their scores, as :meth:`decision_function` gives them.
+            Their scores, as in :meth:`decision_function`.
 
         Raises
         ------
@@ -131,21 +131,21 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
             raise ValueError(f"k is {k!r}; it must be between 1 and the number of labels, {n_scores}.")
 
     def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:
-        """Find the k highest scores of rows, a block of rows at a time: their labels, and these."""
+        """Find the k highest scores of rows, one block of rows at a time: their labels and values."""
         for block in self._score_blocks(X):
             labels = largest_columns(block, k)
             yield labels, np.take_along_axis(block, labels, axis=1)
 
     def _searches(self, k: int) -> bool:
-        """Say whether the k best labels of rows are found without the scores of all."""
+        """Whether the k best labels of rows are found without computing all scores."""
         return False
 
     @where_rows_are
     def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
-        """Compute the share of rows whose labels are all right.
+        """Compute the share of rows whose labels are all correct.
 
-        Unobserved entries and rows of unknown class do not count, nor do labels of which no training row said
-        anything.  Where labels obey a hierarchy, those of y are completed by it first.
+        Unobserved entries, rows of unobserved class, and labels with no observed value in training do not
+        count.  Where labels obey a hierarchy, those of y are completed by it first.
 
         Parameters
         ----------
@@ -156,8 +156,8 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
         unknown_labels : {"missed", "ignore", "raise"}, default="missed"
-            What to do with labels or classes that the model was not fitted to: count them as missed, with a
-            warning that names them; leave them out; or refuse them.
+            What to do with labels or classes that were not in training: count them as missed, with a
+            warning that names them; ignore them; or raise an error.
 
         Returns
         -------
@@ -176,7 +176,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = self.get_params(deep=False)
         if isinstance(parameters.get("random_state"), np.random.RandomState):
-            parameters["random_state"] = None  # a generator's state has no use after the fit
+            parameters["random_state"] = None  # a generator's state is not needed after the fit
         if isinstance(parameters.get("class_weight"), dict | list):
             parameters["class_weight"] = class_weight_state(parameters["class_weight"])
         if isinstance(parameters.get("flip_rates"), FlipRates):
@@ -187,7 +187,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         }
 
     def _by_place(self, name: str, given: Any) -> Any:
-        """Give a Series as an array in the order of the labels, a pair of them too."""
+        """Reorder a Series, or a pair of them, by label name, and return it as an array."""
         if isinstance(given, tuple | list):
             return type(given)(self._by_place(name, part) for part in given)
         if not hasattr(given, "iloc"):
@@ -195,7 +195,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         return np.asarray(rows_by_name(given, [str(label) for label in self.classes_], name))
 
     def _form_state(self) -> dict[str, Any]:
-        """Give what a model file keeps of the form of the targets; classes that are objects as text."""
+        """Return the form of the targets as a model file stores it; classes that are objects as text."""
         form, classes = self._form.to_state(), self._form.classes
         are_objects = classes.dtype == object
         kept = classes.astype(np.str_) if are_objects else classes

@@ -1,4 +1,4 @@
-"""Constructor parameters: how an estimator keeps them, and what is allowed for those that several have."""
+"""Constructor parameters: how an estimator stores them, and the constraints that several share."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 _KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
 
 LEARNED_COVARIANCE = [StrOptions({"learn"}), COUNT]  # of labels: a square factor, or one of so many columns
-ARD = "ard"  # the kernel with a width for every feature
-SIZE_OF_INTERCEPT = ["boolean", Interval(Real, 0, LARGEST_FEATURE, closed="right")]  # it is a feature
+ARD = "ard"  # the kernel with one width per feature
+SIZE_OF_INTERCEPT = ["boolean", Interval(Real, 0, LARGEST_FEATURE, closed="right")]  # a feature's size
 
 SHARED: dict[str, list[Any]] = {
     "kernel": [StrOptions(_KERNELS), Kernel, callable],
@@ -65,7 +65,7 @@ SHARED: dict[str, list[Any]] = {
 
 
 def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:
-    """Keep what a constructor was called with, its ``locals()``, by the same names, as scikit-learn asks."""
+    """Store the arguments of a constructor, its ``locals()``, by the same names, as scikit-learn requires."""
     own = ("self", "__class__")
     vars(estimator).update({name: value for name, value in given.items() if name not in own})
 
@@ -76,7 +76,7 @@ MEAN = Made(LabelMean, {"L": "n_labels", "d": "n_features"})
 
 @dataclass(frozen=True)
 class Parameters:
-    """The field of the parameters of an estimator: those of its constructor, as fits allow."""
+    """The field of the parameters of an estimator: those of its constructor, with its constraints."""
 
     estimator: Any
 

@@ -1,4 +1,4 @@
-"""What is around every fit: checks, callbacks, Ctrl-C, the state before if it is refused, its progress."""
+"""The frame of every fit: checks, callbacks, Ctrl-C, rollback after an error, progress."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _STEPS_A_DECADE = 10
 _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
-Model = Callable[[], Any] | None  # makes what was fitted so far, where a callback asks for it
+Model = Callable[[], Any] | None  # makes the model fitted so far, where a callback needs it
 
 
 class FitArguments(NamedTuple):
-    """What ``fit`` was called with."""
+    """The arguments of a call of ``fit``."""
 
     X: Any
     y: Any
@@ -41,7 +41,7 @@ def given_weights(sample_weight: Any) -> Any:
 
 
 def refuse_no_weight(weights: Array) -> None:
-    """Refuse weights of rows that are all 0, infinite, or so large that objectives overflow."""
+    """Reject row weights that are all 0, infinite, or so large that objectives overflow."""
     if not np.isfinite(weights).all():
         raise ValueError("sample_weight is not finite; give numbers from 0 on.")
     largest = weights.max(initial=0.0)
@@ -55,10 +55,10 @@ def refuse_no_weight(weights: Array) -> None:
 
 
 class _Metadata(dict[str, Any]):
-    """What callbacks are told of a task: as a dict what a scorer takes, by name also the fields of a record.
+    """Metadata of a task for callbacks: as a dict the arguments of a scorer, by name also record fields.
 
-    ``ScoringMonitor`` gives ``**metadata`` to its scorers, which take ``sample_weight`` but no ``gap``;
-    ``metadata["gap"]`` and ``metadata.get("gap")`` read it off the record.
+    ``ScoringMonitor`` passes ``**metadata`` to its scorers, which accept ``sample_weight`` but no ``gap``;
+    ``metadata["gap"]`` and ``metadata.get("gap")`` read it from the record.
     """
 
     def __init__(self, sample_weight: Any, record: Any) -> None:
@@ -71,7 +71,7 @@ class _Metadata(dict[str, Any]):
         raise KeyError(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Look a name up, also among the fields of the record."""
+        """Look up a name, also among the fields of the record."""
         try:
             return self[name]
         except KeyError:
@@ -79,14 +79,14 @@ class _Metadata(dict[str, Any]):
 
 
 class FitProgress:
-    """Report a fit as subtasks: one for a round, or ten for each tenfold smaller gap.
+    """Report a fit as subtasks: one per round, or ten per tenfold decrease of the gap.
 
-    rounds: the largest number of subtasks; None if it is not known.
-    tol: the gap at which the fit is done; subtasks then are steps of the gap, and rounds does not count.
+    rounds: the largest number of subtasks; None if unknown.
+    tol: the gap at which the fit ends; subtasks then are steps of the gap, and rounds is ignored.
     searches: the most evaluations of a search that comes before the steps of the gap.
     """
 
-    keep: Callable[[Any, Any], None] | None = None  # gives a copy of the estimator a model to predict with
+    keep: Callable[[Any, Any], None] | None = None  # stores a model in a copy of the estimator
 
     def __init__(
         self,
@@ -105,18 +105,18 @@ class FitProgress:
         self.context.call_on_fit_task_begin(estimator=estimator, **self._facts(None))
 
     def __call__(self, record: Any, model: Model = None) -> bool:
-        """Note a round or a check of the gap, with the model there; true if a callback asks to stop."""
+        """Record a round or a check of the gap, with its model; return whether a callback asks to stop."""
         if not self.steps:
             return self.subtask("round", record, model)
         while self.searches:  # the search ended early
             self.on_search(None)
-        if math.isnan(record.primal):  # an estimate, which rounding may have made too good
+        if math.isnan(record.primal):  # an estimate, which rounding may make too optimistic
             return False
         reached = int(-_STEPS_A_DECADE * math.log10(max(record.gap, 1e-300))) if record.gap < 1 else 0
         return self._advance(min(self.steps, reached), record, model)
 
     def on_search(self, record: Any) -> bool:
-        """Note an evaluation of the cross-validation loss; true if a callback asks to stop."""
+        """Record an evaluation of the cross-validated loss; return whether a callback asks to stop."""
         if self.steps and not self.searches:
             return False
         self.searches -= 1
@@ -131,7 +131,7 @@ class FitProgress:
         return stop
 
     def subtask(self, name: str, record: Any = None, model: Model = None) -> bool:
-        """Report a subtask as done; true if a callback asks to stop."""
+        """Report a subtask as done; return whether a callback asks to stop."""
         subtask, facts = self.context.subcontext(task_name=name), self._facts(record)
         subtask.call_on_fit_task_begin(estimator=self.estimator, **facts)
         attributes = partial(self._attributes, model) if self.keep and model else None
@@ -157,7 +157,7 @@ class FitProgress:
 
 @contextmanager
 def as_before_if_refused(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was where an error ends a fit, or Ctrl-C before there is a model to keep."""
+    """Restore an estimator if an error ends a fit, or Ctrl-C before there is a model to keep."""
     before = dict(vars(estimator))
     try:
         yield
@@ -172,7 +172,7 @@ def as_before_if_refused(estimator: Any) -> Iterator[None]:
 
 
 def warn_of_end(message: str) -> None:
-    """Warn that a fit ended early, unless KeyboardInterrupt will say so."""
+    """Warn that a fit ended early, unless KeyboardInterrupt will report it."""
     said = ParameterMessage(message)
     if not goes_into_interrupt(said):
         warn_caller(said, ConvergenceWarning)
@@ -181,14 +181,14 @@ def warn_of_end(message: str) -> None:
 def fit_method(fit: _Method) -> _Method:
     """Check parameters before a fit, end callbacks and raise KeyboardInterrupt after it.
 
-    The linear algebra library has one thread a product meanwhile, so that no result depends on their number.
+    The linear algebra library uses one thread per product meanwhile, so that results do not depend on it.
     """
     checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
 
     @wraps(fit)
     def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
         _refuse_lazy_arguments(arguments, options)
-        is_part = hasattr(self, "_parent_callback_ctx")  # of a search of scikit-learn's
+        is_part = hasattr(self, "_parent_callback_ctx")  # of a scikit-learn search
         with (
             as_before_if_refused(self),
             _raised_at_the_end(is_part=is_part),
@@ -201,7 +201,7 @@ def fit_method(fit: _Method) -> _Method:
 
 
 def meta_fit_method(fit: _Method) -> _Method:
-    """Check parameters before a fit of estimators inside, and end callbacks after it."""
+    """Check parameters before a meta-estimator's fit, and end callbacks after it."""
     checked = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit))
 
     @wraps(fit)
@@ -221,7 +221,7 @@ def _refuse_lazy_arguments(arguments: tuple[Any, ...], options: Mapping[str, Any
 @contextmanager
 def _shown(estimator: Any) -> Iterator[None]:
     verbose = int(estimator.verbose) if isinstance(estimator.verbose, (Integral, np.bool_)) else 0
-    if verbose < 1:  # or no number, which the fit refuses
+    if verbose < 1:  # or not a number, which the fit rejects
         yield
         return
     from labelweave.estimators.progress_lines import FitLines
@@ -236,9 +236,9 @@ def _shown(estimator: Any) -> Iterator[None]:
 
 @contextmanager
 def _raised_at_the_end(*, is_part: bool) -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end of a fit that noted one; a fit within another leaves that to it.
+    """Raise KeyboardInterrupt at the end of a fit that caught one; a nested fit leaves this to the outer one.
 
-    is_part: whether a search called the fit, which is to end in any case.
+    is_part: whether a search called the fit; the search ends in any case.
     """
     if UNDER_WAY.get() is not None:
         yield
@@ -254,7 +254,7 @@ def _raised_at_the_end(*, is_part: bool) -> Iterator[None]:
 
 
 def where_rows_are(method: _Method) -> _Method:
-    """Let a method be answered where the rows of its X are, by what is registered for collections."""
+    """Dispatch a method by the type of its X to implementations registered for collections."""
 
     @wraps(method)
     def dispatched(self: Any, X: Any, *given: Any, **named: Any) -> Any:

@@ -1,8 +1,8 @@
 """The progress of a fit as lines, through scikit-learn's callbacks: what ``verbose`` writes to stderr.
 
-The name of a subtask says what ended: a step of the duality gap, which the callback's metadata tell; an
-evaluation of the cross-validation loss (those that were not needed end at once when the final fit begins);
-a round; a fit to a fold; a part of what an automatic model tries.  Some solvers report estimates
+The name of a subtask is the kind of step that ended: a step of the duality gap, which is in the callback's
+metadata; an evaluation of the cross-validated loss (unneeded ones end at once when the final fit starts);
+a round; a fit to a fold; a member of an automatic model.  Some solvers report estimates
 between two measurements of the gap.
 """
 
@@ -20,19 +20,19 @@ Write = Callable[[str], None]
 
 _PART = " of a part"
 _QUIET_SECONDS = 2.0
-_QUIET_SHARE = 0.2  # of the time so far, so that long fits do not write pages
+_QUIET_SHARE = 0.2  # of the time so far, which limits the output of long fits
 _SHORTEST_WAIT = 0.1
-_ENOUGH = 0.2  # share of the steps after which it is said how long the others take
+_ENOUGH = 0.2  # share of the steps after which the remaining time is shown
 
 
 def _to_stderr(line: str) -> None:
-    if sys.stderr is not None:  # as where a program has no console
+    if sys.stderr is not None:  # None where a program has no console
         sys.stderr.write(f"labelweave: {line}\n")
         sys.stderr.flush()
 
 
 def is_whole_fit(context: Any) -> bool:
-    """Tell the fit of an estimator, which may be a part of one around it, from its subtasks."""
+    """Distinguish the fit of an estimator, also inside another one, from its subtasks."""
     outer = context.parent
     return outer is None or getattr(outer, "estimator_name", "") != getattr(context, "estimator_name", "")
 
@@ -58,7 +58,7 @@ class GapCallback(FitCallback):
 
     def __init__(self, title: str, n_fits: int = 1) -> None:
         self.title, self.n_fits, self.fit_number = title, n_fits, 0
-        self.steps: int | None = 1  # None where nobody knows
+        self.steps: int | None = 1  # None if unknown
         self.most_learned, self.most_fits = 0, 0
         self._begin()
 
@@ -72,12 +72,12 @@ class GapCallback(FitCallback):
 
     @property
     def heading(self) -> str:
-        """The title, and which fit it is of several."""
+        """The title, and the number of the fit among several."""
         return self.title if self.n_fits == 1 else f"{self.title} {self.fit_number} of {self.n_fits}"
 
     @property
     def state(self) -> str:
-        """How far learning is, or about where the relative duality gap is, or which round it is."""
+        """How far learning is, the approximate relative duality gap, or the current round."""
         number, most = self.counts[self.task], ""
         match self.task:
             case "":
@@ -86,7 +86,7 @@ class GapCallback(FitCallback):
                 where = " on a part of the rows" if self.task.endswith(_PART) else ""
                 return f"gap about {self.gap:.1e}{where}"
             case "cross-validation":
-                if number >= self.most_learned:  # all, or the rest at once
+                if number >= self.most_learned:  # all, or the rest was skipped
                     return "at the end of learning"
                 return f"learning {number} of at most {self.most_learned}"
             case "fit to a fold":
@@ -95,7 +95,7 @@ class GapCallback(FitCallback):
         return self._counted_state()
 
     def _counted_state(self) -> str:
-        """Say which round it is, or which step of all where these have names of their own."""
+        """Return the current round, or the step of all where steps have names of their own."""
         if self.task != "round" and self.steps:
             return f"{self.task}, step {self.done} of {self.steps}{self._time_left()}"
         most = self.steps and f" of at most {self.steps - self.most_learned - self.most_fits}"
@@ -132,7 +132,7 @@ class GapCallback(FitCallback):
 class GapLines(GapCallback):
     """Write a line every few seconds, where stderr is a file; nothing for quick fits.
 
-    Lines come also while nothing moves on; seconds count from the first fit.
+    Lines are written also without progress; seconds count from the first fit.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class GapLines(GapCallback):
 
 
 class FitLines(GapLines):
-    """What ``verbose`` writes: lines while a fit goes on, of every step if asked, and one at its end."""
+    """What ``verbose`` writes: lines during a fit, of every step on request, and one at its end."""
 
     def __init__(self, title: str, *, is_every: bool) -> None:
         super().__init__(title)

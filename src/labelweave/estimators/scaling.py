@@ -1,4 +1,4 @@
-"""Which scaling of the features suits a data set."""
+"""Choice of the feature scaling."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ from labelweave.problems.hyperparameters.left_out import oof_loss
 _MOST_ROWS = 1000  # among which a scaling is chosen: two eigendecompositions of their kernel matrix
 _MOST_LABELS = 256
 _VECTOR = 32
-_FULL = 0.1  # of the entries of sparse rows: written out they take seven times the memory at most
-_MOST_ENTRIES = 50_000_000  # which are written out, 400 MB
+_FULL = 0.1  # of the entries of sparse rows: as a dense array they take at most seven times the memory
+_MOST_ENTRIES = 50_000_000  # of the dense array, 400 MB
 
 
 def choose_scaling(
     features: FeatureMatrix, targets: Array, kernel_of: Callable[[FeatureMatrix], Kernel],
     folds: PerRow | None = None,
 ) -> FeatureScaling | None:  # fmt: skip
-    """Choose the scaling with the least squared loss of left-out rows under kernel ridge regression.
+    """Choose the scaling with the least out-of-fold squared error of kernel ridge regression.
 
-    Dense features: "standard", "quantile" or, of 32 and more as embeddings have, "unit"; sparse ones: "unit",
-    or None as they are.  Sparse ones with a
-    tenth of all entries or more, as tables of numbers and categories have: as dense ones, or None; unit
-    lengths would mix their columns, which trees part.  At most 1,000 rows, the same in every call, and the
-    256 labels that vary most decide.
+    Dense features: "standard", "quantile" or, with 32 and more columns as in embeddings, "unit".  Sparse
+    ones: "unit", or None for unscaled.  Sparse ones with a tenth of all entries or more, as tables of
+    numbers and categories have: as dense ones, or None; unit lengths would mix their columns, which trees
+    split on.  At most 1,000 rows, the same in every call, and the 256 labels that vary most are used.
 
     Parameters
     ----------
     features : FeatureMatrix of shape (n, d)
         The training rows.
     targets : ndarray of shape (n, L)
-        What is learned, as numbers; NaN where it is not known.
+        Targets of the regression; NaN where unobserved.
     kernel_of : callable
-        From features to their kernel.
+        Maps features to their kernel.
     folds : ndarray of int, shape (n,), default=None
-        Numbers of parts that are left out together; None to leave out one row at a time.
+        Fold numbers; None for leave-one-out.
     """
     lengths = features.squared_norms()
     if features.is_sparse and np.allclose(lengths[lengths > 0], 1.0, atol=1e-6) and lengths.any():
-        return None  # of unit length already, as texts are; empty ones have none
+        return None  # of unit length already, as texts are, or empty
     table, found = _written_out(features), list[FeatureScaling | None]()
     if table is None:
         found = [FeatureScaling("unit"), None]
@@ -64,7 +63,7 @@ def choose_scaling(
 
 
 def drawn_rows(n: int, most: int) -> Array:
-    """Draw at most so many of n rows, the same in every call, in their order."""
+    """Sample at most this many of n rows, the same in every call, in their order."""
     if n <= most:
         return np.arange(n)
     rows: Array = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
@@ -72,7 +71,7 @@ def drawn_rows(n: int, most: int) -> Array:
 
 
 def _written_out(features: FeatureMatrix) -> FeatureMatrix | None:
-    """Give features as a dense array, if they are one or sparse rows that are rather full."""
+    """Return features as a dense array, if they are dense or rather full sparse rows."""
     if not features.is_sparse:
         return features
     n_entries = features.shape[0] * features.shape[1]

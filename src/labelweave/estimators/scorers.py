@@ -1,6 +1,6 @@
-"""What a fitted model keeps to score rows: one frozen record a kind of model, with one stored form.
+"""The scoring part of a fitted model: one frozen dataclass per kind of model, with one stored form.
 
-A classifier keeps one as ``scorer_``; the record's fields are read on the classifier as if they were its own
+A classifier stores it as ``scorer_``; its fields can be read on the classifier as if they were its own
 (``model.coef_``), so the kind of a model is the kind of its scorer.
 """
 
@@ -25,10 +25,10 @@ from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, Field, Items, Made, Maybe, Numbers, places, reads_numbers
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
-_KERNEL_VALUES_AT_ONCE = 2_000_000  # held in memory by each thread, 16 MB and as much to compute them
-_PRODUCTS_AT_ONCE = 32_000_000  # some milliseconds
+_KERNEL_VALUES_AT_ONCE = 2_000_000  # in memory per thread, 16 MB and as much again to compute them
+_PRODUCTS_AT_ONCE = 32_000_000  # a few milliseconds
 _Score = Callable[[FeatureMatrix, Array], None]
-_FEWEST_ROWS = 16  # of a panel, so that what is done once a panel does not count
+_FEWEST_ROWS = 16  # per panel, which makes the cost per panel negligible
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class Scorer(StoredParameters, ABC):
 
     @abstractmethod
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        """Score every label of every row, with the same bits for any number of threads."""
+        """Compute the score of each label in each row, with the same bits for any number of threads."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # not what is made of them
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # without derived values
 
     @classmethod
     @cache
     def attributes(cls) -> frozenset[str]:
-        """Name what users may read on the model."""
+        """Return the names that users may read on the model."""
         own = {
             name for kind in cls.__mro__ for name, value in vars(kind).items() if isinstance(value, property)
         }
@@ -60,11 +60,11 @@ class Scorer(StoredParameters, ABC):
         return len(self.intercept_)
 
     def _in_panels(self, features: FeatureMatrix, size: int, score: _Score, *kernels: Kernel | None) -> Array:
-        """Score panels of rows, each on one thread, on as many as the linear algebra library would take.
+        """Score panels of rows, each on one thread, on as many threads as the linear algebra library uses.
 
         size: the rows of a panel, by the sizes of a model and not by its threads.
         score: writes the scores of rows.
-        kernels: on which it rests; one of the user's own may not be called by several threads.
+        kernels: the kernels it uses; a custom one may not be called by several threads.
         """
         scores = np.empty((len(features), self.n_labels))
         parts = panels(len(features), max(_FEWEST_ROWS, size))
@@ -78,7 +78,7 @@ class Scorer(StoredParameters, ABC):
 
 
 def attribute_of_scorer(model: Any, name: str) -> Any:
-    """Read what the scorer of a model holds as if it were the model's own; its ``__getattr__``."""
+    """Read an attribute of a model's scorer as if it were the model's own; the model's ``__getattr__``."""
     scorer = model.__dict__.get("scorer_")
     if scorer is not None and name in scorer.attributes():
         return getattr(scorer, name)
@@ -96,7 +96,7 @@ OF_FEATURES: dict[str, Field] = {"intercept_": Numbers("L"), "weights": Numbers(
 class LinearScorer(Scorer):
     """Weights of the features, or of the explicit features of a kernel.
 
-    weights (d, L): those of one feature side by side, so that a sparse row reads those of its own features.
+    weights (d, L): contiguous per feature, so that a sparse row reads those of its own features.
     """
 
     weights: Array
@@ -105,12 +105,12 @@ class LinearScorer(Scorer):
 
     @classmethod
     def of_labels(cls, intercepts: PerLabel, coef: Array, kernel: Kernel | None = None) -> Self:
-        """Make one of weights (L, d), whose transpose is copied unless it is contiguous."""
+        """Create a scorer from weights (L, d), whose transpose is copied unless it is contiguous."""
         return cls(intercepts, np.ascontiguousarray(coef.T), kernel)
 
     @property
     def coef_(self) -> Array:
-        """The weights, one row a label: a view of shape (L, d)."""
+        """The weights, one row per label: a view of shape (L, d)."""
         return self.weights.T
 
     def takes(self, n_features: int) -> bool:
@@ -140,9 +140,9 @@ class FactorScorer(Scorer):
 
     feature_factors_ (d, k) or (m, k): W, of explicit features or of support rows.
     label_factors_ (L, k): H.
-    kernel: None for the features as they are, or a kernel matrix that is given.
+    kernel: None for linear features, or for a precomputed kernel matrix.
     support (m,): the support rows; None with explicit features.
-    support_vectors (m, d): their features; None with a kernel matrix that is given.
+    support_vectors (m, d): their features; None with a precomputed kernel matrix.
     """
 
     feature_factors_: Array
@@ -165,7 +165,7 @@ class FactorScorer(Scorer):
 
     @property
     def coef_(self) -> Array:
-        """Weights of the features, H W^T of shape (L, d): dense, and made anew at every look."""
+        """Weights of the features, H W^T of shape (L, d): dense, and computed at every access."""
         if self.support is not None:
             raise AttributeError("A model of a kernel has coefficients of support rows, feature_factors_.")
         return np.asarray(self.label_factors_ @ self.feature_factors_.T)
@@ -193,7 +193,7 @@ class FactorScorer(Scorer):
 
     @cached_property
     def _latent(self) -> Callable[[FeatureMatrix], Array]:
-        """Give what maps rows into the space of the factors: shape (n, k)."""
+        """Return the map from rows to the space of the factors: shape (n, k)."""
         if self.support is None:
             return lambda rows: explicit_features(self.kernel, rows).matmul(self.feature_factors_)
         support, vectors = self.support, self.support_vectors
@@ -214,7 +214,7 @@ class FactorScorer(Scorer):
 class KernelExpansion(StoredParameters):
     """One term of the scores: ``scores[:, labels] += k(x, rows) @ coefficients``.
 
-    kernel: k; None for a kernel matrix that is given.
+    kernel: k; None for a precomputed kernel matrix.
     Shapes: rows (m,), labels (k,), coefficients (m, k).
     """
 
@@ -224,7 +224,7 @@ class KernelExpansion(StoredParameters):
     coefficients: Array
 
     def add_to(self, scores: RowsByLabels, block: Array) -> None:
-        """Add the term, from the kernel (n, m) between the rows to be scored and the term's rows."""
+        """Add the term, from the kernel (n, m) between the rows to score and the term's rows."""
         if len(self.labels) == scores.shape[1]:
             scores += block @ self.coefficients
         else:
@@ -244,9 +244,9 @@ SUPPORT: dict[str, Field] = {
 class KernelScorer(Scorer):
     """Sums of kernels to training rows.
 
-    terms: one a kernel, over the support rows that it names.
+    terms: one per kernel, over its own support rows.
     support_ (m,): the training rows.
-    support_vectors (m, d): their features; None with a given kernel matrix.
+    support_vectors (m, d): their features; None with a precomputed kernel matrix.
     """
 
     terms: tuple[KernelExpansion, ...]
@@ -263,7 +263,7 @@ class KernelScorer(Scorer):
 
     @property
     def dual_coef_(self) -> Array:
-        """Coefficients of the support rows, shape (m, L); of one kernel only."""
+        """Coefficients of the support rows, shape (m, L); with one kernel only."""
         if len(self.terms) > 1:
             raise AttributeError("A sum of kernels has coefficients a kernel, and no dual_coef_.")
         return self.terms[0].coefficients
@@ -276,7 +276,7 @@ class KernelScorer(Scorer):
 
     @cached_property
     def _columns(self) -> list[FeatureMatrix | None]:
-        """The rows of every term, checked once and not copied where it has all."""
+        """The rows of every term, checked once and not copied where a term has all."""
         rows, everything = self.support_vectors, np.arange(len(self.support_))
         return [
             None if term.kernel is None
@@ -299,7 +299,7 @@ class KernelScorer(Scorer):
 
     @cached_property
     def _as_weights(self) -> LinearScorer | None:
-        """The scores as weights of features, of which one kernel has fewer than support rows."""
+        """The scores as feature weights, for a single kernel with fewer features than support rows."""
         kernel, columns = (self.terms[0].kernel, self._columns[0]) if len(self.terms) == 1 else (None, None)
         explicit = kernel.explicit_features(columns) if kernel and columns else None
         if explicit is None or explicit.shape[1] >= len(explicit):
@@ -310,13 +310,13 @@ class KernelScorer(Scorer):
 
 
 def label_weights(model: Any, label: int) -> Array:
-    """Give the weights of one label, shape (d,), of a model that has ``coef_``."""
+    """Return the weights of one label, shape (d,), of a model that has ``coef_``."""
     row = model.coef_[[label]]
     return np.asarray(row.toarray() if sp.issparse(row) else row)[0]
 
 
 def known_weights(model: Any, label: int) -> tuple[Array | None, float]:
-    """Give the weights (d,) and the level that a label's mean adds to those of the scorer; None for none."""
+    """Return the weights (d,) and the constant that a label's mean adds to the scorer's; None for none."""
     mean = getattr(model, "label_mean_", None)
     if mean is None or model.scorer_.holds_mean:
         return None, 0.0
@@ -333,13 +333,13 @@ def explicit_width(kernel: Kernel | None, n_features: int) -> int:
 
 
 def takes_support(kernel: Kernel | None, support: Array, vectors: Any, n_features: int) -> bool:
-    """Say whether kernel values between rows of so many features and support rows can be had."""
+    """Whether kernel values between rows of this many features and the support rows can be computed."""
     if kernel is None or vectors is None:
         return kernel is None and vectors is None and all_below(support, n_features)
     if vectors.shape[1] != n_features:
         return False
     first = FeatureMatrix(vectors[:1])
-    kernel.block(first, first)  # parameters are known and fit to the width
+    kernel.block(first, first)  # raises unless parameters are set and match the width
     if not reads_numbers() or not vectors.shape[0]:
         return True
     return bool(kernel.diagonal(FeatureMatrix(vectors)).max() <= LARGEST)
@@ -352,16 +352,16 @@ def explicit_features(kernel: Kernel | None, features: FeatureMatrix) -> Feature
 
 
 def _products(features: FeatureMatrix, weights: Array) -> int:
-    """Count the multiplications of a row with weights (features, labels), at least one."""
+    """Count the multiplications per row with weights (features, labels), at least one."""
     d, n_labels = weights.shape
     share = features.data.nnz / max(1, len(features)) if features.is_sparse else d
-    return max(1, int(share * n_labels))  # of sparse rows bits do not depend on panels
+    return max(1, int(share * n_labels))  # with sparse rows the bits do not depend on panels
 
 
 def _kernel_values(
     kernel: Kernel | None, rows: FeatureMatrix, support: Array, vectors: FeatureMatrix | None
 ) -> Array:
-    """Give the kernel between rows and support rows; taken from the rows where it is given."""
+    """Return the kernel between rows and support rows; a slice of the rows if it is precomputed."""
     if kernel is None:
         return dense_rows(rows)[:, support]
     assert vectors is not None, "a kernel comes with the features of the support rows"
@@ -375,7 +375,7 @@ def kernel_scorer(
     support: Array,
     vectors: Any,
 ) -> KernelScorer:
-    """Make the scorer of kernels over the same support rows, each with coefficients of shape (m, L)."""
+    """Create the scorer of kernels over the same support rows, each with coefficients of shape (m, L)."""
     rows, labels = np.arange(len(support)), np.arange(len(intercepts))
     terms = [
         KernelExpansion(kernel, rows, labels, part)
@@ -387,10 +387,10 @@ def kernel_scorer(
 def expansion(
     prior: ScorePrior, gram: CoupledGram, dual: RowsByLabels
 ) -> tuple[Array, list[KernelExpansion]]:
-    """Write the scores of a fitted model as sums of kernels to training rows.
+    """Express the scores of a fitted model as sums of kernels to training rows.
 
     support (m,): the training rows that are needed.
-    terms: one a kernel, over these rows.
+    terms: one per kernel, over these rows.
     """
     parts = []
     for term, matrix in zip(prior.terms, gram.terms, strict=True):

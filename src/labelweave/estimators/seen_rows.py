@@ -1,4 +1,4 @@
-"""The rows that a model which goes on learning has seen: features, labels and weights, call by call."""
+"""The rows that an incrementally fitted model has seen: features, labels and weights, call by call."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _LOST_ROWS = (
 
 @dataclass(frozen=True)
 class SeenRows:
-    """Rows that take part in a fit.
+    """The rows of a fit.
 
-    Labels are known by their names where they have some, else by their places.  What a call does not name
-    is unobserved in its rows.
+    Labels are matched by name where they have names, else by position.  Labels that a call does not name
+    are unobserved in its rows.
 
-    labels: many labels a row, or the classes as they were given.
-    form: how labels were given first; None for classes, whose form follows from all of them.
-    classes: classes that may come; None for those of the rows.
-    entries: weights of entries, as they are given; None where all are 1.
+    labels: multi-label targets, or the classes as passed.
+    form: the form of the first labels; None for classes, whose form follows from all of them.
+    classes: the possible classes; None for those of the rows.
+    entries: weights of entries as passed; None where all are 1.
     """
 
     features: FeatureMatrix
@@ -55,9 +55,9 @@ class SeenRows:
 
     @classmethod
     def read(cls, features: FeatureMatrix, y: Any, weights: PerRow, classes: Any = None) -> SeenRows:
-        """Read what one call gives; unlike that of a fit its y may have a single class, or unobserved labels.
+        """Read the rows of one call; unlike in ``fit``, y may have a single class, or unobserved labels.
 
-        Raises ValueError if there is not one target a row, or an entry of y is no label.
+        Raises ValueError if there is not one target per row, or an entry of y is no label.
         """
         if isinstance(y, ClassProbabilities):
             raise ValueError(
@@ -76,11 +76,11 @@ class SeenRows:
     def targets(
         self, taxonomy: Taxonomy | None = None, *, is_related: bool = False
     ) -> tuple[LabelMatrix, TargetForm]:
-        """Give the labels of all rows and their form.
+        """Return the labels of all rows and their form.
 
-        is_related: whether something else than rows tells of labels.
+        is_related: whether more than the rows informs labels.
 
-        Raises ValueError if there is one class only, or a label that no row has observed.
+        Raises ValueError if there is only one class, or a label that no row has observed.
         """
         if not isinstance(self.labels, LabelMatrix):
             extra = self.labels[:0] if self.classes is None else self.classes
@@ -92,9 +92,9 @@ class SeenRows:
         return self.labels, replace(self.form, unobserved=never)
 
     def joined(self, other: SeenRows) -> SeenRows:
-        """Put other rows behind these; labels that are new come last.
+        """Append other rows; new labels come last.
 
-        Raises ValueError if one has labels and the other classes, or if it is not clear which label is which.
+        Raises ValueError if one has labels and the other classes, or if labels cannot be matched.
         """
         features = _joined_features(self.features, other.features)
         weights = np.concatenate([self.weights, other.weights])
@@ -119,14 +119,14 @@ class SeenRows:
 
 
 def kept_rows(rows: SeenRows, y: Any) -> SeenRows | None:
-    """Return the rows of a fit as one that goes on takes them; None where these cannot be kept."""
+    """Return the rows of a fit in the form that ``partial_fit`` extends; None where these cannot be kept."""
     if rows.entries is not None or isinstance(y, ClassProbabilities):
         return None
     return rows if has_many_labels(y) else SeenRows.read(rows.features, y, rows.weights)
 
 
 def fit_from(self: Any, part: Any, kept: Array, X: Any, y: Any, **fit_params: Any) -> Any:
-    """Fit all rows from a model that was fitted to those of the given numbers."""
+    """Fit all rows, with a warm start from a model fitted to the rows of the given numbers."""
     asked, self.warm_start = self.warm_start, True
     self._end = None if part._end is None else part._end.spread(kept, _num_samples(X))
     try:
@@ -137,26 +137,26 @@ def fit_from(self: Any, part: Any, kept: Array, X: Any, y: Any, **fit_params: An
             self._seen = self._end = None
 
 
-@available_if(lambda model: not model._is_precomputed)  # a kernel matrix has no place for new rows
+@available_if(lambda model: not model._is_precomputed)  # a kernel matrix has no columns for new rows
 @fit_method
 def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
-    """Go on with new rows, new labels, or both.
+    """Continue training with new rows, new labels, or both.
 
-    The rows of all calls are kept, and the result is that of a fit to all of them, from where the last
-    one ended; features stay scaled as the rows of the first call say.  Labels are known by name where
-    they have names, else by place.  A label that a call does not name is unobserved in its rows, a new
+    The rows of all calls are kept, and the result is that of a fit to all of them, with a warm start from the
+    last one; features keep the scaling of the first call's rows.  Labels are matched by name where
+    they have names, else by position.  A label that a call does not name is unobserved in its rows, a new
     one in all earlier rows.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-        More rows, or earlier ones again with labels that were not known.
+        More rows, or earlier ones again with labels that were unobserved.
     y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix or n lists of tags
         Their labels or classes.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights of the rows' losses.
     classes : array-like or None, default=None
-        With one class a row: classes that may come, so that rows of one class alone can begin.
+        With one class per row: the possible classes, so that rows of a single class can come first.
 
     Returns
     -------
@@ -166,9 +166,9 @@ def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *, classes
     Raises
     ------
     AttributeError
-        If the kernel is precomputed: its matrix has no place for new rows.
+        If the kernel is precomputed: its matrix has no columns for new rows.
     ValueError
-        If the data make no sense.
+        If the data are invalid.
 
     Warns
     -----
@@ -176,11 +176,11 @@ def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *, classes
         If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
         is fitted to the rows of this call alone.
     """
-    self._validate_params()  # which scikit-learn leaves out where a model is fitted
+    self._validate_params()  # which scikit-learn skips where a model is fitted
     before = dict(vars(self))
     try:
         _go_on(self, X, y, sample_weight, classes)
-    except BaseException:  # what was refused has not been seen
+    except BaseException:  # rejected rows are not kept
         for name in filter(_is_of_a_fit, list(vars(self))):
             del self.__dict__[name]
         vars(self).update({name: value for name, value in before.items() if _is_of_a_fit(name)})
@@ -207,7 +207,7 @@ def _is_of_a_fit(attribute: str) -> bool:
 
 
 def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:
-    """Say which columns the labels of before have among those after; None where these are other things."""
+    """Return the columns of the labels of ``before`` in ``after``; None where labels do not match."""
     if before.kind != after.kind:
         return None
     if before.kind == "labels":
@@ -239,7 +239,7 @@ def _joined_labels(first: LabelMatrix, second: LabelMatrix) -> LabelMatrix:
 
 
 def _widened_labels(labels: LabelMatrix, columns: Array, width: int, names: Any) -> LabelMatrix:
-    """Give labels other columns of more of them, those that it has not unobserved."""
+    """Place the columns of labels among more, with the new ones unobserved."""
     is_whole = labels.observed is None and labels.n_labels == width
     seen = None if is_whole else _widened(labels.observed_pattern(), columns, width)
     doubts = None if labels.doubts is None else _widened(labels.doubts, columns, width)
@@ -247,7 +247,7 @@ def _widened_labels(labels: LabelMatrix, columns: Array, width: int, names: Any)
 
 
 def _places(first: LabelMatrix, second: LabelMatrix) -> tuple[Array, Any]:
-    """Find the column of every label of the second among those of both; give the names of all."""
+    """Find the column of every label of the second among those of both; also return the names of all."""
     if second.names is None:
         if first.names is not None and second.n_labels > first.n_labels:
             raise ValueError(
@@ -266,6 +266,6 @@ def _places(first: LabelMatrix, second: LabelMatrix) -> tuple[Array, Any]:
 
 
 def _widened(table: sp.csr_array, columns: Array, width: int) -> sp.csr_array:
-    """Bring the entries to the columns that their labels have among more."""
+    """Move the entries to the columns of their labels in a wider table."""
     parts = table.data, columns[table.indices], table.indptr
     return sp.csr_array(parts, shape=(table.shape[0], width))

@@ -1,4 +1,4 @@
-"""Scores by sparse weights: products of sparse rows, and the best labels without the scores of all."""
+"""Scores by sparse weights: products of sparse rows, and top labels without computing all scores."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from labelweave.model_files.schema import Numbers, places
 
 _LABELS_AT_ONCE = 2**15  # whose scores, 256 KB, stay in the cache
 _ROWS_AT_ONCE = 256
-_FULL_SHARE = 0.1  # of the labels, from which a table takes less time, and five times the memory at most
-_MOST_BEST = 64  # of more the best are found by a partition of all scores
+_FULL_SHARE = 0.1  # of the labels, above which a dense table is faster, with at most five times the memory
+_MOST_BEST = 64  # with more, the best are found by a partition of all scores
 
 
 def _are_places(state: dict[str, Any]) -> bool:
@@ -55,11 +55,11 @@ def _are_gaps(state: dict[str, Any]) -> bool:
 )
 @dataclass(frozen=True)
 class SparseScorer(Scorer):
-    """Sparse weights, feature after feature, in units of a scale a label.
+    """Sparse weights, stored by feature, in units of one scale per label.
 
-    indptr (d + 1,): where the weights of each feature begin.
-    gaps (nnz,): how far the label of each is from that of the one before it, the first from -1.
-    values (nnz,): how large they are; some that are 0 may stand on the way to a label that is far.
+    indptr (d + 1,): the start of the weights of each feature.
+    gaps (nnz,): the differences of successive label numbers, the first from -1.
+    values (nnz,): the values; zeros may be stored to bridge a gap that is too large.
     scales (L,): the units.
     """
 
@@ -73,7 +73,7 @@ class SparseScorer(Scorer):
     def of_labels(
         cls, intercepts: Array, indptr: Array, labels: Array, values: Array, scales: Array, kernel: Any = None
     ) -> SparseScorer:
-        """Make one of the labels of the weights, which rise in every feature."""
+        """Create a scorer from the labels of the weights, ascending in every feature."""
         return cls(intercepts, *to_gaps(indptr, labels, values), scales, kernel)
 
     @property
@@ -118,7 +118,7 @@ class SparseScorer(Scorer):
         return k <= _MOST_BEST
 
     def _by_panels(self, features: FeatureMatrix, work: Callable[..., None]) -> None:
-        """Work on panels of rows, each with all parts of the labels in their order."""
+        """Process panels of rows, each with all parts of the labels in their order."""
         explicit = explicit_features(self.kernel, features)
 
         def one(rows: slice) -> None:
@@ -127,7 +127,7 @@ class SparseScorer(Scorer):
                 work(rows, numbers, *part)
 
         runs = panels(len(features), _ROWS_AT_ONCE)
-        if len(runs) == 1:  # a pool of threads takes longer than a row
+        if len(runs) == 1:  # a pool of threads takes longer to start than a row
             one(runs[0])
             return
         with Workers.of_library().running() as workers:
@@ -135,7 +135,7 @@ class SparseScorer(Scorer):
 
     @cached_property
     def _parts(self) -> list[tuple[slice, Any, Any]]:
-        """Cut the labels into parts: which, where the weights of features are and what, units and constants.
+        """Split the labels into parts: slice, starts and values of the weights by feature, units, constants.
 
         Arrays are read-only as those from a file are, so that loops are compiled for one type.
         """
@@ -162,7 +162,7 @@ class SparseScorer(Scorer):
         return found
 
     def _full_features(self, part: slice, starts: Array, stops: Array, before: Array) -> tuple[Array, Array]:
-        """Write the features out that many labels have: their places in a table, -1 for others, and it."""
+        """Return positions of features that many labels have in a dense table, else -1, and the table."""
         n_labels = part.stop - part.start
         full = np.flatnonzero(stops - starts > _FULL_SHARE * n_labels)
         slots = np.full(len(starts), -1, np.int32)

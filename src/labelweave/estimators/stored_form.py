@@ -1,4 +1,4 @@
-"""What a model file has of the form of targets: the fields, and what must fit together."""
+"""The form of targets in a model file: the fields, and their consistency."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FORM: dict[str, Field] = {
 
 
 def check_columns(kind: str, sizes: Sizes) -> None:
-    """Refuse scores, and what is kept of each, that are not as many as the classes or labels ask for."""
+    """Raise if the numbers of scores, and of values per score, do not match the classes or labels."""
     n_classes = sizes["C"]
     columns = 1 if kind == "binary" else n_classes
     fits = sizes.get("K", columns) == columns and (n_classes == 2 or kind != "binary") and n_classes > 0

@@ -1,4 +1,4 @@
-"""A classifier of the rows of a data frame: text, categories, numbers and vectors become its features."""
+"""A classifier of data frame rows: features are made from text, categories, numbers and vectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from labelweave.model_files.schema import FLAG, TEXT, Items, Made, Maybe, OneOf,
 
 
 def _classifier_has(name: str) -> Any:
-    """Say that a method is there if the classifier has one of that name."""
+    """Make a method available only if the classifier has it."""
     return lambda self: hasattr(getattr(self, "classifier_", self.classifier), name)
 
 
@@ -51,52 +51,52 @@ _COLUMNS = Record(
     {"vectorizer": Made(TableVectorizer), "classifier": Made(ClassifierMixin), "columns": _COLUMNS},
 )
 class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
-    """Any classifier of labels on text, categories, numbers and vectors of a data frame, in one file.
+    """Classify data frame rows by text, categories, numbers and vectors, with one model file for all.
 
     Parameters
     ----------
     classifier : classifier
-        One of this library's, or what decides on the scores of one; a clone is fitted.
+        A classifier of this library, or a meta-estimator of one; a clone is fitted.
     text : str, sequence of str or None, default=None
-        Columns that become tf-idf weights of their words.
+        Columns to convert to tf-idf weights of their words.
     categorical : str, sequence of str or None, default=None
-        Columns that become one 0/1 feature a value.
+        Columns to encode as one 0/1 feature per value.
     numeric : str, sequence of str or None, default=None
-        Columns of numbers, brought to mean 0 and variance 1.
+        Columns of numbers, standardized to mean 0 and variance 1.
     vectors : str, sequence of str or None, default=None
         Columns of lists or arrays of numbers, such as embeddings, all of one length.  If text, categorical,
-        numeric and vectors are all None, every column gets its kind from its cells, as ``labelweave fit``
-        does it.
+        numeric and vectors are all None, the kind of each column is inferred from its cells, as in
+        ``labelweave fit``.
     drop : str, sequence of str or None, default=None
-        Columns to leave out then.
+        Columns to ignore then.
     min_df : int or float, default=1
-        As in :class:`labelweave.datasets.TableVectorizer`, with those below.
+        As in :class:`labelweave.datasets.TableVectorizer`, like those below.
     ngram_range : (int, int), default=(1, 1)
         The shortest and the longest run of words that makes a feature.
     sublinear_tf : bool, default=False
-        Whether to weigh counts of words by ``1 + log(count)``.
+        Whether to replace counts of words by ``1 + log(count)``.
     missing_numeric : {"error", "mean"}, default="mean"
-        What to do with a missing number or vector: refuse it, or put the training mean, as
-        ``labelweave fit`` does it.
+        What to do with a missing number or vector: raise an error, or impute the training mean, as
+        ``labelweave fit`` does.
     encoder : callable, "static" or None, default=None
-        What gives a list of texts as an array (n, k), such as ``encode`` of sentence-transformers: the text
-        columns become vectors beside their words, whose weight is chosen, from 0 (words alone) to 4, by what
-        predicts left-out training rows best.  "static" is the mean of fixed vectors of tokens that
-        the package wordllama carries (``labelweave[text]``).  A model file keeps its name and a digest of
-        what it gives; after :func:`labelweave.load` give a callable again, ``set_params(encoder=...)``.
+        Maps a list of texts to an array (n, k), such as ``encode`` of sentence-transformers.  The vectors of
+        text columns are added to their words, with the weight, from 0 (words alone) to 4, that predicts
+        out-of-fold training rows best.  "static" is the mean of fixed token vectors from the package
+        wordllama (``labelweave[text]``).  A model file stores its name and a digest of its output; after
+        :func:`labelweave.load` pass a callable again, ``set_params(encoder=...)``.
 
     Attributes
     ----------
     classifier_ : classifier
         The fitted classifier.
     vectorizer_ : TableVectorizer
-        What makes features of a frame.
+        The fitted converter from frames to features.
     columns_ : TableColumns
-        What the columns of the training frame were.
+        The columns of the training frame.
     feature_names_ : ndarray of str
         The names of the features.
     n_features_in_ : int
-        How many columns features are made of.
+        The number of columns that features are made of.
     feature_names_in_ : ndarray of object
         Their names.
 
@@ -106,7 +106,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
 
     Notes
     -----
-    Frames may be of pandas, polars or pyarrow; other columns of a later frame are passed over.
+    Frames may be of pandas, polars or pyarrow; other columns of a later frame are ignored.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
     columns_: TableColumns
 
     _html_repr = html_with_facts
-    _outer_journal: Any = None  # of the fit that this one is a part of
+    _outer_journal: Any = None  # of the fit that contains this one
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "classifier": [HasMethods(["fit", "predict"])],
         "encoder": [callable, StrOptions({"static"}), None],
@@ -154,16 +154,16 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
     def of_fitted(
         cls, vectorizer: TableVectorizer, classifier: Any, columns: TableColumns | None = None
     ) -> Self:
-        """Put a fitted vectorizer and a classifier that was fitted to its features together.
+        """Combine a fitted vectorizer and a classifier that was fitted to its features.
 
         Parameters
         ----------
         vectorizer : TableVectorizer
             Fitted.
         classifier : classifier
-            Fitted to what the vectorizer makes.
+            Fitted to the output of the vectorizer.
         columns : TableColumns or None, default=None
-            What the columns of the training table were; by default the vectorizer's and no labels.
+            The columns of the training table; by default the vectorizer's and no labels.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         Raises
         ------
         ValueError
-            If the classifier takes another number of features than the vectorizer makes.
+            If the classifier has another number of features than the vectorizer.
         NotFittedError
             If one of them is not fitted.
         """
@@ -217,7 +217,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, for the classifier.
         groups : array-like of shape (n,), default=None
-            What each row comes from, for a classifier that takes it; see :meth:`AutoLabelClassifier.fit`.
+            The source of each row, for a classifier that uses groups; see :meth:`AutoLabelClassifier.fit`.
 
         Returns
         -------
@@ -229,7 +229,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         TypeError
             If X is no data frame.
         ValueError
-            If a column is absent or cannot be what it is said to be, or the classifier refuses the labels.
+            If a column is missing or does not have the stated kind, or the classifier rejects the labels.
         """
         frame, columns = frame_of(X), self._columns()
         if not columns.are_resolved:
@@ -238,7 +238,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         given = {"sample_weight": sample_weight, "groups": groups}
         features = with_encoder_weight(vectorizer, vectorizer.fit_transform(frame), y, **given)
         classifier = clone(self.classifier)
-        if classifier.get_params(deep=False).get("feature_names", ()) is None:  # it asks for the words
+        if classifier.get_params(deep=False).get("feature_names", ()) is None:  # it needs the words
             classifier.set_params(feature_names=vectorizer.get_feature_names_out())
         if self._outer_journal is not None:
             classifier._outer_journal = self._outer_journal
@@ -276,7 +276,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
     @available_if(_classifier_has("decision_function"))
     @where_rows_are
     def decision_function(self, X: Any) -> RowsByLabels:
-        """Score every label, as the classifier's own ``decision_function`` does.
+        """Compute the score of each label with the classifier's ``decision_function``.
 
         Parameters
         ----------
@@ -294,13 +294,13 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
     @available_if(_classifier_has("predict_proba"))
     @where_rows_are
     def predict_proba(self, X: Any) -> RowsByClasses:
-        """Compute the probability of every label or class; see :meth:`decision_function`."""
+        """Compute the probability of each label or class; see :meth:`decision_function`."""
         probabilities: RowsByClasses = self._ask("predict_proba", X)
         return probabilities
 
     @where_rows_are
     def predict(self, X: Any) -> Any:
-        """Predict the labels of every row, in the form that the training labels had.
+        """Predict the labels of every row, as the type of the training labels.
 
         Parameters
         ----------
@@ -326,12 +326,12 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
 
     @where_rows_are
     def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
-        """Compute the share of rows whose labels are all right; see :meth:`MaxMarginClassifier.score`."""
-        further = [] if unknown_labels == "missed" else [unknown_labels]  # of classifiers that have a policy
+        """Compute the share of rows whose labels are all correct; see :meth:`MaxMarginClassifier.score`."""
+        further = [] if unknown_labels == "missed" else [unknown_labels]  # for classifiers that accept it
         return float(self._ask("score", X, y, sample_weight, *further))
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return the state that a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {
             "vectorizer": self.vectorizer_,
             "classifier": self.classifier_,
@@ -340,15 +340,15 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        """Restore the object; see :meth:`labelweave.model_files.Storable.from_state`."""
         columns = state["columns"]
-        if "no_header" not in columns and not isinstance(columns["labels"], str):  # of files written before
+        if "no_header" not in columns and not isinstance(columns["labels"], str):  # of earlier versions
             columns = {**columns, "empty_labels": None}
         return cls.of_fitted(state["vectorizer"], state["classifier"], TableColumns(**columns))
 
 
 def frame_of(X: Any) -> Any:
-    """Give the rows of a frame as one of pandas; refuse other things."""
+    """Return the rows of a frame as a pandas one; raise for other types."""
     refuse_lazy(X, "X")
     if is_frame(X):
         return as_pandas(X)
@@ -359,5 +359,5 @@ def frame_of(X: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Give names as a list of Python strings."""
+    """Return names as a list of Python strings."""
     return [str(name) for name in value] if isinstance(value, (tuple, list)) else value

@@ -1,7 +1,7 @@
-"""From what a user calls y to a label matrix, and from scores back to what the user calls y.
+"""Conversion of a user's y to a label matrix, and of scores back to the form of y.
 
-A two-dimensional y has one column a label.  A one-dimensional y has one class a
-row, known in whole, in part or not at all: two classes are one label, more are one label a class.
+A two-dimensional y has one column per label.  A one-dimensional y has one class per row, observed fully,
+partially or not at all: two classes are one label, more are one label per class.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from labelweave.labels.tags import numbered_tags, tag_rows
 
 @dataclass(frozen=True)
 class TargetForm:
-    """How the targets of a fit looked, so that predictions look the same.
+    """The form of the targets of a fit, which predictions return.
 
-    kind: many labels a row, or one of two or more classes.
-    container: what predictions of many labels come in; tags are lists of the positive labels.
-    negative: what stands for a negative label, 0 or -1.
+    kind: multi-label, or one of two or more classes per row.
+    container: the type of multi-label predictions; tags are lists of the positive labels.
+    negative: the value of a negative label, 0 or -1.
     classes: the classes, or the labels' names or numbers.
-    frame: what library a frame or column was of, and how labels were called that are not text.
-    unobserved: the numbers of labels of which no training row says anything.
+    frame: the library of a frame or column, and the names of labels that are not text.
+    unobserved: the numbers of labels with no observed value in training.
     """
 
     kind: Literal["labels", "binary", "multiclass"]
@@ -47,7 +47,7 @@ class TargetForm:
     unobserved: tuple[int, ...] = ()
 
     def to_state(self) -> dict[str, Any]:
-        """Give all but the classes as plain data; what cannot be stored of a frame's columns is left out."""
+        """Return all but the classes as plain data, without what cannot be stored of a frame's columns."""
         state = {name: value for name, value in vars(self).items() if name != "classes"}
         frame = self.frame
         if frame is not None:
@@ -56,7 +56,7 @@ class TargetForm:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], classes: Array) -> TargetForm:
-        """Make the form again."""
+        """Restore the form."""
         frame = None if state.get("frame") is None else FrameForm(**state["frame"])
         if frame is not None and frame.labels is not None and len(frame.labels) != len(classes):
             raise ValueError(f"{len(frame.labels)} columns are named for {len(classes)} labels")
@@ -66,7 +66,7 @@ class TargetForm:
         return cls(**state | {"classes": classes, "frame": frame, "unobserved": unobserved})
 
     def widened(self, later: TargetForm, classes: Array) -> TargetForm:
-        """Give the form of these labels and later ones together, whose names are the classes."""
+        """Return the joint form of these labels and later ones, whose names are the classes."""
         before, after = self.frame, later.frame
         if before is None or before.labels is None:
             return replace(self, classes=classes)
@@ -77,18 +77,18 @@ class TargetForm:
         return replace(self, classes=classes, frame=replace(before, labels=[known[name] for name in classes]))
 
     def scores(self, wide: Array) -> Array:
-        """Give scores their public shape: one column for two classes becomes a vector.
+        """Convert scores to their public shape: one column for two classes becomes a vector.
 
-        wide (n, columns): the scores, one column a column of the label matrix.
+        wide (n, columns): the scores, one column per column of the label matrix.
         Shapes: result (n, columns).
         """
         return wide[:, 0] if self.kind == "binary" else wide
 
     def decide(self, wide: Array) -> Any:
-        """Turn scores into predictions; positive labels have positive scores.
+        """Convert scores to predictions; positive labels have positive scores.
 
-        wide (n, columns): the scores, one column a column of the label matrix.
-        Returns (n, columns): labels, or one class a row.
+        wide (n, columns): the scores, one column per column of the label matrix.
+        Returns (n, columns): labels, or one class per row.
         """
         if self.kind == "binary":
             return self.classes[(wide[:, 0] > 0).astype(np.intp)]
@@ -99,9 +99,9 @@ class TargetForm:
         return np.where(wide > 0, 1, self.negative)
 
     def join(self, parts: list[Any], index: Any) -> Any:
-        """Put predictions of row blocks together, in the container of the training targets.
+        """Concatenate predictions of row blocks, in the container of the training targets.
 
-        parts: what :meth:`decide` gave for each block of rows.
+        parts: the result of :meth:`decide` for each block of rows.
         index: the names of the rows, for a frame.
         Returns (n, columns): the predictions of all rows.
         """
@@ -124,7 +124,7 @@ class TargetForm:
 
 
 def taxonomy_of(label_covariance: Any) -> Taxonomy | None:
-    """Give the taxonomy that a label covariance is asked to be, whose inner nodes targets may name."""
+    """Return the taxonomy that defines the label covariance, whose inner nodes targets may name."""
     return label_covariance if isinstance(label_covariance, Taxonomy) else None
 
 
@@ -133,11 +133,11 @@ def read_targets(
 ) -> tuple[LabelMatrix, TargetForm]:
     """Read targets of any kind.
 
-    y: labels, NaN where unobserved; or one class a row, None or NaN where it is not known.
-    taxonomy: of a row that is known to an inner node only, the classes below are unobserved, others negative.
-    is_related: whether something else than rows tells of labels.
+    y: labels, NaN where unobserved; or one class per row, None or NaN where it is unobserved.
+    taxonomy: in a row labeled with an inner node, the classes below are unobserved, others negative.
+    is_related: whether more than the rows informs labels.
     Shapes: labels (n, columns).
-    Raises ValueError if y has one class only, or its entries are no labels.
+    Raises ValueError if y has only one class, or its entries are no labels.
     """
     if has_many_labels(y):
         labels = LabelMatrix.from_any(y)
@@ -145,7 +145,7 @@ def read_targets(
         form = label_form(y, labels)
         words = words_on_alike(labels.words) if form.container == "tags" else None
         if form.container != "tags" and not (is_related or isinstance(y, LabelMatrix)):
-            words = words_on_no_negative(labels, in_all=True)  # of one column it may be chance
+            words = words_on_no_negative(labels, in_all=True)  # in one column it may be chance
             words = words and f"{words}; give 0, as y.fillna(0) does, or a LabelMatrix to silence this"
         if words is not None:
             warnings.warn(f"In Y {words}", UserWarning, stacklevel=2)
@@ -174,18 +174,18 @@ def _one_against_the_rest(targets: ClassTargets, columns: slice) -> LabelMatrix:
 
 
 def check_lengths(n_rows: int, n_targets: int) -> None:
-    """Check that there is a target a row.
+    """Check that there is one target per row.
 
-    Raises ValueError if they differ.
+    Raises ValueError if the numbers differ.
     """
     if n_rows != n_targets:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; give one row of labels a row of X.")
 
 
 def has_many_labels(y: Any) -> bool:
-    """Tell many labels a row from one class a row.
+    """Distinguish multi-label targets from one class per row.
 
-    Returns whether y has a column a label.
+    Returns whether y has one column per label.
     """
     if isinstance(y, LabelMatrix) or sp.issparse(y):
         return True
@@ -195,7 +195,7 @@ def has_many_labels(y: Any) -> bool:
         return True
     try:
         y = np.asarray(unmasked(y))
-    except ValueError:  # rows of different lengths, which reading labels refuses
+    except ValueError:  # rows of different lengths, which reading labels rejects
         return True
     return y.ndim == 2 and not _is_column_of_classes(y)
 
@@ -205,14 +205,14 @@ def _is_column_of_classes(y: Array) -> bool:
 
 
 def unknown_entries(y: Array) -> Array:
-    """Say of each class or label whether it is missing, None or NaN."""
+    """Return whether each class or label is missing, None or NaN."""
     if y.dtype.kind == "O":
         return np.array([is_missing(entry) for entry in y.ravel()], bool).reshape(y.shape)
     return np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
 
 
 def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
-    """Say how labels were given."""
+    """Return the form of labels."""
     names = labels.names
     classes = np.arange(labels.n_labels) if names is None else names.astype(object)
     unobserved = tuple(np.flatnonzero(labels.observed_counts() == 0).tolist())
@@ -234,24 +234,24 @@ def _form_of(y: Any, classes: Array) -> TargetForm:
 
 
 def _negative(table: Array) -> int:
-    """Say what stands for a negative label."""
+    """Return the value of a negative label."""
     return -1 if (table == -1).any() else 0
 
 
 class UnobservedLabelWarning(UserWarning, ValueError):  # noqa: N818
-    """A label of which no training row says anything, as in a fold of a cross-validation.
+    """A label with no observed value in training, as in a fold of a cross-validation.
 
-    The model scores it alike in all rows; its ``unobserved_labels_`` says which labels these are, and the
-    scorers of :mod:`labelweave.metrics` leave them out.  Nothing is said where a label covariance, a taxonomy
-    or a mean relates labels: a label is then scored as those have it.  A graph of labels does not: it says
-    which labels depend on each other, and how they do is learned from rows that have both.
+    The model scores it alike in all rows; ``unobserved_labels_`` of the model has the numbers of such labels,
+    and the scorers of :mod:`labelweave.metrics` ignore them.  There is no warning where a label covariance, a
+    taxonomy or a mean relates labels: these then determine its scores.  A graph of labels does not: it only
+    states which labels depend on each other, and how they do is learned from rows that have both.
     """
 
 
 def require_observed(labels: LabelMatrix, *, is_related: bool = False) -> None:
-    """Warn of labels of which no entry is observed; refuse them where that is all of them.
+    """Warn of labels with no observed entry; raise if no label has one.
 
-    is_related: whether something else tells of them, so that there is nothing to warn of.
+    is_related: whether more than the rows informs them, so that there is nothing to warn of.
     """
     if labels.n_labels == 0:
         raise ValueError("Y has no labels (0 columns); at least one label is needed.")
@@ -274,11 +274,11 @@ class ClassTargets:
     """The class of every row.
 
     classes (C,): the classes, sorted: the distinct entries of y, or leaves of the taxonomy.
-    codes: the class of each row; any it may have where it is not known for certain.
-    is_observed: whether anything is known of the row.
-    partial (k,): rows of which an inner node of the taxonomy is known.
+    codes: the class of each row; arbitrary where it is not certain.
+    is_observed: whether the row has any observed class, inner node or probabilities.
+    partial (k,): rows labeled with an inner node of the taxonomy.
     allowed (k, C): the classes under that node.
-    shares (n, C): the probabilities of the classes, NaN where nothing is known; None where there are none.
+    shares (n, C): the probabilities of the classes, NaN where unobserved; None where there are none.
     """
 
     classes: Array
@@ -290,17 +290,17 @@ class ClassTargets:
 
 
 def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
-    """Read one class a row.
+    """Read one class per row.
 
     y (n,): classes; None or NaN where unobserved.  With a taxonomy the names of its nodes.  Or their
         probabilities, with a taxonomy those of its leaves.
     taxonomy: the classes are its leaves that y names, or that lie under an inner node that y names.
-    Raises ValueError if y has less than two classes, or names what is no node; the row is given.
+    Raises ValueError if y has fewer than two classes, or names no node; the message names the row.
     """
     if isinstance(y, ClassProbabilities):
         return _probable_classes(y, taxonomy)
     if hasattr(y, "iloc") and np.ndim(y) == 1 and not isinstance(y.dtype, np.dtype) and y.dtype.kind in "iub":
-        y = y.to_numpy(dtype=object)  # whole numbers with gaps, not as floats
+        y = y.to_numpy(dtype=object)  # which keeps integers with missing values as integers
     y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)
     missing = unknown_entries(y)
     known = y[~missing]
@@ -331,22 +331,22 @@ def _probable_classes(y: ClassProbabilities, taxonomy: Taxonomy | None) -> Class
 
 
 def node_name(entry: Any) -> str:
-    """Write a class as a taxonomy names it.
+    """Convert a class to its name in a taxonomy.
 
-    Returns its text; a whole number without a point: 3.0 is 3.
+    Returns its text, whole numbers without a decimal point: 3.0 is 3.
     """
     return as_text(entry)
 
 
 def typed(known: Array) -> Array:
-    """Give objects that are all numbers, as those that came with None are, a number's type."""
+    """Convert an array of objects that are all numbers, such as those passed with None, to a numeric type."""
     if known.dtype.kind == "O" and all(isinstance(entry, (Real, np.bool_)) for entry in known):
         return np.array(known.tolist())
     return known
 
 
 def distinct_classes(known: Array) -> tuple[Array, Array]:
-    """List the classes of rows, sorted, and the number of each row's.
+    """Return the sorted classes of rows, and each row's class number.
 
     Raises ValueError if some are text and some numbers.
     """
@@ -402,7 +402,7 @@ def _refuse_unknown(entries: Array, which: Array, rows: Array, taxonomy: Taxonom
 
 
 def as_given(names: list[str], known: Array) -> Array:
-    """Give classes the type that those of y have, where their names allow it."""
+    """Convert classes to the type of those of y, where their names allow it."""
     if known.dtype.kind in "OU":
         return np.array(names, dtype=object if known.dtype.kind == "O" else None)
     values = {node_name(entry): entry for entry in np.unique(known).tolist()}
@@ -416,10 +416,10 @@ def as_given(names: list[str], known: Array) -> Array:
 def read_entry_weights(
     entry_weight: Any, labels: LabelMatrix, names: Iterable[Any] | None = None, what: str = "entry_weight"
 ) -> RowsByLabels | sp.coo_array | None:
-    """Check weights of entries: dense, or sparse, where an entry that is not stored has the weight 1.
+    """Check weights of entries: dense, or sparse, where an entry that is not stored has weight 1.
 
-    names: of the labels, by which columns of a frame are found; by default those that the labels have.
-    what: how the user calls them.
+    names: of the labels, to match columns of a frame; by default those of ``labels``.
+    what: the user's name for them.
     Raises ValueError if the shape is not that of the labels, or a weight is negative or not finite.
     """
     if entry_weight is None:
@@ -449,7 +449,7 @@ def read_entry_weights(
 
 
 def weights_of_entries(weights: PerRow, entries: RowsByLabels | sp.coo_array | None) -> PerRow | RowsByLabels:
-    """Multiply the weights of rows by those of entries; without these the rows' own are given."""
+    """Multiply row weights by entry weights; without these return the row weights."""
     if entries is None:
         return weights
     if not isinstance(entries, sp.coo_array):
@@ -461,10 +461,10 @@ def weights_of_entries(weights: PerRow, entries: RowsByLabels | sp.coo_array | N
 
 
 def costs_by_label(name: str, cost: Any, labels: Iterable[Any]) -> PerLabel:
-    """Check the cost of a kind of mistake: one for all labels, or one each, in a Series by their names.
+    """Check the cost of a kind of mistake: one for all labels, or one per label, a Series by their names.
 
     labels: their names.
-    Raises ValueError if there is not one finite non-negative number, or one a label; the label is named.
+    Raises ValueError unless there is one finite non-negative number, or one per label; it names the label.
     """
     names = [str(label) for label in labels]
     n_labels, cost = len(names), rows_by_name(cost, names, name)

@@ -1,4 +1,4 @@
-"""Data, loss and structure put together: objectives with the methods their solvers ask for."""
+"""Optimization problems: data, loss and structure combined, with the methods that solvers need."""
 
 from labelweave.problems.kernel_row_margins import (
     BlockMargins,

@@ -1,12 +1,12 @@
 """The prior covariance of all scores: a sum of kernel matrices, each with a label covariance.
 
-The linear model of coregionalisation: scores of rows i, j and labels c, d covary by
+The linear model of coregionalization: scores of rows i, j and labels c, d covary by
 
     sum_g K_g(x_i, x_j) R_g(c, d) + s [c = d],
 
 with s the variance of the intercepts, which are independent of each other (Seeger 2008,
 sections 2, 3 and 5.1.1: the intercepts are eliminated into the kernel).  The flat model is
-``K ⊗ diag(v)`` or one kernel a class, the tree ``sum_p v_p K_p ⊗ phi_p phi_p^T``.
+``K ⊗ diag(v)`` or one kernel per class, the tree ``sum_p v_p K_p ⊗ phi_p phi_p^T``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from labelweave.model_files.schema import Items, Made, Maybe, Number
 
 @dataclass(frozen=True)
 class PriorTerm:
-    """A kernel, its parameters numbers, and how the labels share it; None for a given kernel matrix."""
+    """A kernel with numeric parameters, and how the labels share it; None for a precomputed matrix."""
 
     kernel: Kernel | None
     covariance: LabelCovariance
@@ -45,7 +45,7 @@ class PriorTerm:
 )
 @dataclass(frozen=True)
 class ScorePrior:
-    """The prior as a model keeps it: ``sum_g K_g ⊗ R_g`` and intercepts, of variance 0 for none."""
+    """The prior as a model stores it: ``sum_g K_g ⊗ R_g`` and intercepts, of variance 0 for none."""
 
     terms: tuple[PriorTerm, ...]
     intercept_variance: float
@@ -61,9 +61,9 @@ class ScorePrior:
     def operator(
         self, make: Callable[[Kernel | None], Gram], workers: Workers, *, ties_labels: bool = True
     ) -> CoupledGram:
-        """Make the operator at the training rows, whose kernel matrix ``make`` gives for a kernel.
+        """Create the operator at the training rows; ``make`` returns the kernel matrix of a kernel.
 
-        ties_labels: whether labels are solved for together; needed where the prior or the loss ties them.
+        ties_labels: whether labels are solved for jointly; needed where the prior or the loss couples them.
         """
         terms = [GramTerm(make(term.kernel), term.covariance) for term in self.terms]
         return CoupledGram(terms, self.intercept_variance, workers, is_separate=not ties_labels)
@@ -100,9 +100,9 @@ class CoupledGram:
     """The sum as an operator on arrays of shape (n, L), or (n, groups, L) where a group is a fit.
 
     is_separate: whether every label is a group of its own, of one column: group g is label g modulo L.
-        Needs covariances that tie no labels.
-    products: kernel products so far, one for each product of all columns with one kernel matrix; the figure
-        that a good method keeps low.
+        Needs covariances that do not couple labels.
+    products: the number of kernel products so far, one for each product of all columns with one kernel
+        matrix; the main cost of a method.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class CoupledGram:
         """Multiply; the product is a new array of the vectors' type, float32 or float64.
 
         groups: which groups these are, where every label is one.
-        share: which share of all groups, for the count of products.
+        share: the share of all groups, for the count of products.
         """
         self.products += share
         total: Array | None = None
@@ -136,7 +136,7 @@ class CoupledGram:
         if groups is None or not self.is_separate:
             return term.covariance.around(term.product, vectors, self.workers)
         variances = term.covariance.diagonal()[groups % self.n_labels]
-        used = np.flatnonzero(variances)  # labels without variance are left out of the kernel product
+        used = np.flatnonzero(variances)  # labels without variance are omitted from the kernel product
         if len(used) == len(variances) or not is_numpy(vectors):
             part = term.product(vectors)
             part *= like(variances[:, None], part)
@@ -154,14 +154,14 @@ class CoupledGram:
         return total
 
     def row_covariances(self, vectors: Array) -> Array:
-        """Multiply a vector of shape (groups, L) a row by the row's prior covariance K_ii (appendix B)."""
+        """Multiply a vector of shape (groups, L) per row by the row's prior covariance K_ii (appendix B)."""
         total = self.intercept_variance * vectors
         for term in self.terms:
             total += term.gram.diagonal()[:, None, None] * term.covariance.matmul(vectors, self.workers)
         return total
 
     def dense_prior(self, label: int) -> RowsByRows:
-        """Write out the prior covariance of one label's scores; ValueError if labels are tied together."""
+        """Return the dense prior covariance of one label's scores; ValueError if labels are coupled."""
         if any(term.covariance.ties_labels for term in self.terms):
             raise ValueError(
                 "An exact solution needs labels that no covariance ties together, and here a term of the "

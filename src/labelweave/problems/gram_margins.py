@@ -26,19 +26,19 @@ from labelweave.solvers.box_dual import Settled, ShiftedSolves, dual_value, prim
 from labelweave.solvers.frame import relative_gap
 
 _LARGEST_SYSTEM = 6000  # variables: 288 MB
-_ENTRY_WORK = 100  # operations that a step's passes over the variables are worth, in columns of a factor
+_ENTRY_WORK = 100  # cost of a step's passes over the variables, in columns of a factor
 _SUPPORT_STEPS = 30
-_SUPPORT_SHARE = 1e-8  # of the squared residual, at which a label is done
-_GATHERING = 100  # operations that fetching an entry from all over a matrix is worth
+_SUPPORT_SHARE = 1e-8  # of the squared residual, at which a label has converged
+_GATHERING = 100  # cost in operations of random access to a matrix entry
 
 
 class GramMargins:
-    """The dual on a kernel matrix, for solvers that take all variables at once.
+    """The dual on a kernel matrix, for solvers that update all variables at once.
 
     box: targets and bounds in float64.
     operator: K (x) R, or a sum of such products.
-    make_solves: makes solves with the operator plus ``rho I``, or near it, for solvers that ask for them.
-    is_linear: whether the model keeps weights on features, so that support rows do not matter.
+    make_solves: creates exact or approximate solves with the operator plus ``rho I``, if a solver needs them.
+    is_linear: whether the model stores feature weights, so that support rows do not matter.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class GramMargins:
         return self._make_solves()
 
     def first_penalty(self) -> float:
-        """Guess a penalty: scores are near the margins, variables near their bounds."""
+        """Return an initial penalty: scores are near the margins, variables near their bounds."""
         bounds = to_numpy(namespace(self.box.upper).maximum(self.box.upper, -self.box.lower))
         widest = bounds[bounds > 0]
         guess = 2.0 / float(np.median(widest)) if widest.size else 1.0
@@ -84,7 +84,7 @@ class GramMargins:
         return [every] if self.is_coupled else list(every[:, None])
 
     def newton_work(self, sizes: list[int]) -> float:
-        """Estimate the operations to solve linear systems between variables; infinite where none can be."""
+        """Estimate the operations to solve linear systems between variables; infinite where impossible."""
         if self.only is None or not isinstance(self.only.gram, StoredGram) or max(sizes) > _LARGEST_SYSTEM:
             return np.inf
         return sum(float(size) ** 3 / 3 + _GATHERING * float(size) ** 2 for size in sizes)
@@ -96,13 +96,13 @@ class GramMargins:
         return 4.0 * n * (rank + _ENTRY_WORK) * self.operator.n_labels
 
     def low_rank_factor(self) -> Array | None:
-        """Return reflected features (n, r), the intercept's too; None for a kernel or coupled labels."""
+        """Return reflected features (n, r), with the intercept's; None for a kernel or coupled labels."""
         if self.is_coupled or self.only is None or not isinstance(self.only.gram, FeatureGram):
             return None
         return self.only.gram.exact_table
 
     def system(self, rows: Array, labels: Array) -> Array:
-        """Write out ``K (x) R`` between the variables at ``rows`` and ``labels`` (k,), as (k, k)."""
+        """Return ``K (x) R`` between the variables at ``rows`` and ``labels`` (k,), dense (k, k)."""
         assert self.only is not None, "systems are written out of one term"
         assert isinstance(self.only.gram, StoredGram), "systems are written out from a stored matrix only"
         entries = self.only.gram.block(rows)
@@ -114,10 +114,10 @@ class GramMargins:
     def settled(
         self, free: RowsByLabels, boxed: RowsByLabels, tol: float, weights: Array | None = None
     ) -> Settled:
-        """Return the result at B and V, without coefficients of rows that do not support V where it may.
+        """Return the result at B and V, without coefficients of rows that do not support V where possible.
 
-        tol: the relative duality gap that leaving rows out may come to.
-        weights (r, L): what takes the place of ``G^T B`` for features G.
+        tol: the relative duality gap that omitting rows may cost.
+        weights (r, L): replace ``G^T B`` for features G.
         """
         if self._last is not None and all(map(is_, self._last, (free, boxed, weights))):
             return self._last[3]
@@ -137,7 +137,7 @@ class GramMargins:
         return result
 
     def _of_features(self, gram: FeatureGram, free: Array, dual: Array, weights: Array | None) -> Settled:
-        """Measure by weights, which are the model: rounding can part them from B."""
+        """Compute objectives from the weights, which are the model: rounding can separate them from B."""
         assert self.only is not None, "features make one term"
         kept = gram.weights(free) if weights is None else weights
         pairs = [(part, self.only.covariance.matmul(part)) for part in (kept, gram.weights(dual))]
@@ -153,12 +153,12 @@ class GramMargins:
 
 
 def on_support(gram: Gram, free: RowsByLabels, boxed: RowsByLabels) -> RowsByLabels:
-    """Find a point with the scores of B, nearly, in the span of the rows that support V.
+    """Find a point with nearly the scores of B in the span of the rows that support V.
 
     B - V is projected on that span in the norm of K by conjugate gradients, which find its
     large parts, those along large eigenvalues, first.
 
-    boxed: V; a row supports it if it has an entry other than 0.
+    boxed: V; a row supports it if it has a nonzero entry.
     Returns the point; rows outside the support are 0.
     """
     xp = namespace(boxed)
@@ -174,7 +174,7 @@ def on_support(gram: Gram, free: RowsByLabels, boxed: RowsByLabels) -> RowsByLab
         image = gram.product(direction)
         image[~support] = 0
         curvature = _column_sums(direction * image)
-        # a label that is done has but rounding left, along which a singular K has no curvature
+        # a converged label has only rounding left, along which a singular K has no curvature
         going = (size > enough) & (curvature > 0)
         step = np.divide(size, curvature, out=np.zeros_like(size), where=going)
         found += like(step, direction) * direction

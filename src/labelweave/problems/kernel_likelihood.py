@@ -1,12 +1,12 @@
-"""Penalised likelihoods of kernel models (Seeger 2008, equation 1).
+"""Penalized likelihoods of kernel models (Seeger 2008, equation 1).
 
-    minimise  sum_i w_i loss(y_i, u(x_i)) + 1/2 |u|^2
+    minimize  sum_i w_i loss(y_i, u(x_i)) + 1/2 |u|^2
 
 over score functions u of all labels in the reproducing kernel space of the prior covariance
 ``sum_g K_g ⊗ R_g``, with intercepts of a variance of their own.  By the representer theorem
 ``u = K a``.  Several fits to different rows of the same data, such as the
-folds of a cross-validation, are solved at once: every product with a kernel matrix then serves all of
-them, and its rows outside a fit are that fit's predictions.
+folds of a cross-validation, are solved at once: they share every product with a kernel matrix,
+and its rows outside a fit are that fit's predictions.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from labelweave.problems.losses import ScoreLoss
 from labelweave.problems.spectral_preconditioner import SpectralPreconditioner, label_modes, row_basis
 from labelweave.solvers.newton_system import NewtonProblem
 
-_MOST_MODES = 2500  # labels; eigenvectors of so many take seconds
-_ROWS_OF_SUM = 4096  # of which label by label sums are made at once; they are large for many labels
-_LEAST_SHARE = 0.5  # of the trace in the leading eigenvalues; with less the basis saves little or does harm
-_FEWEST_MODES = 20  # labels; for fewer, making the basis costs more products than it saves
+_MOST_MODES = 2500  # labels; eigenvectors of this many take seconds
+_ROWS_OF_SUM = 4096  # whose L x L sums are computed at once; these are large for many labels
+_LEAST_SHARE = 0.5  # of the trace in the leading eigenvalues; with less the basis saves little or slows down
+_FEWEST_MODES = 20  # labels; with fewer, computing the basis costs more products than it saves
 
 
 class KernelLikelihood(NewtonProblem):
@@ -36,7 +36,7 @@ class KernelLikelihood(NewtonProblem):
     gram: the prior covariance of the scores.
     loss: the loss; its groups are the groups of the problem.
     rank: leading eigenvectors for the preconditioner; 0 for none.
-    seed: fixes the pivots by which they are found.
+    seed: determines the pivots by which they are found.
     """
 
     def __init__(self, gram: CoupledGram, loss: ScoreLoss, rank: int, seed: int) -> None:
@@ -82,7 +82,7 @@ class KernelLikelihood(NewtonProblem):
         return self.gram.dense_prior(group % self.gram.n_labels if self.gram.is_separate else column)
 
     def preconditioner(self, curvature: Array, groups: Array) -> SpectralPreconditioner | None:
-        """Make one for tied labels that share a kernel matrix; see :meth:`NewtonProblem.preconditioner`."""
+        """Create one for coupled labels with one kernel matrix; see :meth:`NewtonProblem.preconditioner`."""
         gram = self.gram
         is_apt = len(gram.terms) == 1 and not gram.is_separate
         is_apt = is_apt and _FEWEST_MODES <= gram.n_labels <= _MOST_MODES
@@ -103,7 +103,7 @@ class KernelLikelihood(NewtonProblem):
         return SpectralPreconditioner(bases, modes, self._constant, gram.intercept_variance, self.workers)
 
     def _find_leading(self, term: GramTerm) -> Array:
-        """Find the leading eigenvectors; none if they hold little of the matrix."""
+        """Find the leading eigenvectors; none if they have a small share of the trace."""
         gram = self.gram
         rank = min(self.rank, gram.n_labels, gram.n_rows)
         found = leading_spectrum(term.gram, rank, self.workers, self.seed)

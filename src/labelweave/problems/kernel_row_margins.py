@@ -1,7 +1,7 @@
-"""The max-margin dual on cached kernel rows, for solvers that go by blocks of rows or by pairs of variables.
+"""The max-margin dual on cached kernel rows, for solvers that update blocks of rows or pairs of variables.
 
 It is the dual of :mod:`labelweave.problems.gram_margins`.  Nothing of the size of the kernel matrix is
-needed: a visit takes the kernel rows of its block or pair, and only those.
+needed: a step uses only the kernel rows of its block or pair.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from labelweave.solvers.frame import State
 _BLOCK_ROWS = 128
 _FEWEST_BLOCK_ROWS = 8
 _MOST_SWEEPS = 16
-_PANEL_BYTES = 2e5  # the least room to compute a matrix in
-_MANY = 0.75  # the scores follow all rows of a block if more than this share of them moved
+_PANEL_BYTES = 2e5  # the least memory for computing a matrix
+_MANY = 0.75  # update scores with all rows of a block if more than this share of them changed
 
 State.plain_with(CacheContent)
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a fit may use.
+    """Memory, threads and precision of a fit.
 
-    budget: bytes for what grows with pairs of rows.
-    seed: fixes the pivots of an incomplete factor.
+    budget: bytes for what grows with the number of row pairs.
+    seed: determines the pivots of an incomplete factor.
     """
 
     workers: Workers
@@ -64,11 +64,11 @@ class MarginBox:
     def make(
         cls, labels: LabelMatrix, weights: Array, margins: Array, known: RowsByLabels | None = None
     ) -> MarginBox:
-        """State the box of a label matrix.
+        """Return the box of a label matrix.
 
         weights: U, the weights of the losses, of rows or of entries.
-        margins (2, L) or (2, n, L): the margins asked of positives and of negatives.
-        known (n, L): scores known a priori, which targets lose.
+        margins (2, L) or (2, n, L): the required margins of positives and of negatives.
+        known (n, L): prior scores, which are subtracted from the targets.
         """
         signs = labels.to_signs().astype(np.float64)
         positive, negative = signs > 0, signs < 0
@@ -86,7 +86,7 @@ class BlockMargins:
     """The dual of :class:`~labelweave.solvers.block_ascent.BlockDual`.
 
     constant: added to every entry of K.
-    covariance: R; written out unless it is the identity.
+    covariance: R; dense unless it is the identity.
     resources: threads, precision, and memory for kernel rows.
     gram: the kernel matrix with the constant, where it is kept.
     Raises ValueError if the memory budget is too small.
@@ -124,13 +124,13 @@ class BlockMargins:
         return beta, scores
 
     def rows_at_hand(self) -> Array | None:
-        """Return the rows whose kernel rows are in the cache; None where it has room for all rows."""
+        """Return the rows whose kernel rows are in the cache; None where all rows fit."""
         if self.rows.n_slots == self.n_rows:
             return None
         return np.flatnonzero(self.rows.is_held)
 
     def ascend(self, beta: RowsByLabels, scores: RowsByLabels, rows: Array) -> None:
-        """Move the variables of different rows, at most ``block_rows``, in their order, then all scores."""
+        """Update the variables of different rows, at most ``block_rows``, in their order, then all scores."""
         from labelweave.foundation.loops.kernel_ascent import ascend_block, ascend_coupled_block
 
         kernel = self.rows.rows(rows)
@@ -172,7 +172,7 @@ class BlockMargins:
 
 
 def holds_matrix(n_rows: int, dtype: npt.DTypeLike, budget: float) -> bool:
-    """Tell whether a kernel matrix fits, with room for the blocks in which it is computed."""
+    """Whether a kernel matrix fits, with memory for the blocks in which it is computed."""
     return float(n_rows) ** 2 * np.dtype(dtype).itemsize + _PANEL_BYTES <= budget
 
 
@@ -180,7 +180,7 @@ class WorkingSetMargins:
     """The dual of :class:`~labelweave.solvers.WorkingSetDual`.
 
     constant: added to every entry of K.
-    resources: threads, and memory for kernel rows; numbers are float64 whatever it says.
+    resources: threads, and memory for kernel rows; numbers are always float64.
     Raises ValueError if the memory budget is too small.
     """
 
@@ -196,7 +196,7 @@ class WorkingSetMargins:
         self.exact = StreamedGram(source, constant, np.float64, resources.workers)
         self.rows: CachedRows | None = None
         self.kernel_row: Callable[[int], Array]
-        if 8.0 * source.n_rows**2 <= resources.budget:  # one matrix is far cheaper than all its rows
+        if 8.0 * source.n_rows**2 <= resources.budget:  # the matrix is far cheaper than all its rows
             table = StoredGram.from_source(source, constant, np.float64, resources.workers).table
             self.kernel_row = table.__getitem__
         else:

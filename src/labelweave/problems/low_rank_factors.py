@@ -1,37 +1,37 @@
 """Low-rank multi-label learning: a product of two factors with a trace norm or ridge penalty (LEML).
 
-    minimise over W, H   sum over entries of w_ij loss(y_ij, phi(x_i)^T W h_j)  +  penalty(W H^T)
+    minimize over W, H   sum over entries of w_ij loss(y_ij, phi(x_i)^T W h_j)  +  penalty(W H^T)
 
 (Yu, Jain, Kar and Dhillon, "Large-scale multi-label learning with missing labels", ICML 2014, equation 4.)
 Two penalties:
 
 - "trace_norm": ``lambda / 2 (||W||^2 + ||H||^2)``, which at the best factors of a product Z is
   ``lambda ||Z||_tr``;
-- "ridge": ``lambda / 2 ||W H^T||^2``, that of independent linear models, whose rank is bounded all
-  the same.  With the squared loss this is reduced-rank ridge regression.
+- "ridge": ``lambda / 2 ||W H^T||^2``, that of independent linear models, but with bounded
+  rank.  With the squared loss this is reduced-rank ridge regression.
 
-Lengths of W are those of the features' space, so that a kernel penalises functions.  A covariance R = U U^T
-between labels does the same on their side: H = U G, and G is penalised in its place, ``||G||^2 = tr(H^T R^-1
+Norms of W are those of the feature space, so a kernel penalizes functions.  A covariance R = U U^T
+between labels does the same on their side: H = U G, and G is penalized instead, ``||G||^2 = tr(H^T R^-1
 H)``.  With U the features of the labels this is inductive matrix completion.
 
-**Half steps.**  While one factor is fixed, N, the other one minimises
+**Half steps.**  While one factor is fixed, N, the other one minimizes
 
     sum of entries' losses at (Phi F, N)  +  lambda / 2 <F, F>,
 
-with Phi = X or a kernel for the features' factor, and Phi = 1 on the transposed entries for the labels'
-factor (equations 5 and 6).  A product has many pairs of factors.  Before each half step one is taken in
-which the fixed factor suits: for the trace norm the pair of least penalty (both factors balanced), for the
+with Phi = X or a kernel for the feature factor, and Phi = 1 on the transposed entries for the label
+factor (equations 5 and 6).  A product has many pairs of factors.  Each half step starts from a pair
+with a suitable fixed factor: for the trace norm the pair of least penalty (both factors balanced), for the
 ridge penalty a fixed factor with orthonormal columns, so that the penalty is ``lambda / 2`` times the squared
-length of the one that moves; and both turned so that the columns of what the entries see of the fixed factor
-are orthogonal.  All of it is done on k x k matrices, then each factor is multiplied once.
+norm of the one that moves; and both rotated so that the columns of the fixed factor, as the entries use it,
+are orthogonal.  All of this uses k x k matrices, then each factor is multiplied once.
 
 **Certificate.**  Without the bound on the rank the trace norm problem is convex.  With D the matrix of
 gradients, t D is feasible for its dual where ``t <= 1`` and ``t ||Phi^T D U||_2 <= lambda``, and
 
     dual(t) = - sum of w_ij conjugate(t D_ij / w_ij)
 
-bounds every product from below, those of larger rank too.  A gap of 0 proves that no other factors,
-of whatever rank, are better.  Among products whose trace norm is at most b, ``dual(1) - b ||Phi^T D U||_2``
+bounds every product from below, also of larger rank.  A gap of 0 proves that no other factors,
+of any rank, are better.  Among products whose trace norm is at most b, ``dual(1) - b ||Phi^T D U||_2``
 bounds the loss itself.
 """
 
@@ -70,21 +70,21 @@ from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNe
 Penalty = Literal["trace_norm", "ridge"]
 Blocks = Literal["whole", "rows", "columns"]
 
-_DEPENDENT = {8: 1e-14, 4: 1e-10}  # eigenvalues of correlations that are noise, by bytes of an entry
-_CLEAR = 1e4  # times these: no noise
-_DEAD = 1e-3  # times the longest column: shorter ones are begun anew; and what counts as above lambda
+_DEPENDENT = {8: 1e-14, 4: 1e-10}  # eigenvalues of correlations that are rounding noise, by bytes of an entry
+_CLEAR = 1e4  # times these: not noise
+_DEAD = 1e-3  # times the longest column: shorter ones are restarted; and the margin above lambda
 _SMALLEST = 1e-4  # root of a singular value as a share of the largest, below which Gram matrices show noise
 
-# observed share above which dense products of all entries take less time: Hessian products meet at 0.4 to 0.5
-# and evaluations beyond it, of 2,000 x 159 entries at rank 64 and x 983 at 200, in float32 and float64
+# observed share above which dense products of all entries are faster: Hessian products break even at 0.4 to
+# 0.5, evaluations above, for 2,000 x 159 entries at rank 64 and x 983 at 200, in float32 and float64
 _DENSE_SHARE = 0.5
 
 
 class LowRankFactors:
     """The objective of a pair of factors.
 
-    first (q, k): the labels' factor to start from; the features' factor starts at 0.
-    label_map: from a labels' factor to what scores are made of; by default it is the same.
+    first (q, k): the initial label factor; the feature factor starts at 0.
+    label_map: from a label factor to the one in the scores; by default the identity.
     Shapes: entries (n, L), factor_map (n, m), label_map (L, q).
     """
 
@@ -106,12 +106,12 @@ class LowRankFactors:
 
     @property
     def sees_features(self) -> bool:
-        """Whether the entries see the features' factor itself."""
+        """Whether the scores are linear in the feature factor itself."""
         return type(self.map) is FactorMap
 
     @property
     def label_blocks(self) -> Blocks:
-        """What of the labels' half step falls apart."""
+        """How the label half step separates into blocks."""
         if not self.ties_labels:
             return "rows"
         return "columns" if self.entries.transposed.has_uniform_curvature else "whole"
@@ -135,7 +135,7 @@ class LowRankFactors:
         return pair.labels if pair.label_factor is None else pair.label_factor
 
     def revived(self, pair: FactorPair, fresh: Callable[[], Array]) -> FactorPair:
-        """Begin columns of a settled pair that are near 0 anew, from ``fresh()`` (L, k), if that can help."""
+        """Restart columns of a settled pair that are near 0 from ``fresh()`` (L, k), if that can help."""
         factor = self.label_factor(pair).copy()
         lengths = np.linalg.norm(factor, axis=0)
         dead = lengths <= _DEAD * lengths.max(initial=0.0)
@@ -163,7 +163,7 @@ class LowRankFactors:
     def _with_lost_rank(
         self, pair: FactorPair, found: FactorSolution, again: Callable[[], FactorSolution]
     ) -> Improved:
-        """Go on where the first gradient has fewer directions than the next; lost ones never come back."""
+        """Continue where the first gradient has lower rank than the next; lost directions never come back."""
         rank = self._clear_rank(pair)
         if rank < min(self.map.shape[1], *self.first.shape):
             more = again()
@@ -173,7 +173,7 @@ class LowRankFactors:
         return pair, found
 
     def _clear_rank(self, pair: FactorPair) -> int:
-        """Count directions of the features' factor that are no noise, which would be brought to length 1."""
+        """Count directions of the feature factor above rounding noise, which would be scaled to length 1."""
         turned = _orthonormal(self._feature_gram(pair), self.dtype, _CLEAR)[0]
         return int(turned.any(axis=0).sum())
 
@@ -191,7 +191,7 @@ class LowRankFactors:
         return sum(self.loss_and_penalty(pair))
 
     def loss_and_penalty(self, pair: FactorPair) -> tuple[float, float]:
-        """Return the loss, which may be below 0 where targets are outside of 0 and 1, and the penalty."""
+        """Return the loss, which may be negative where targets are outside of 0 and 1, and the penalty."""
         loss = max(self.entries.least, float(self.entries.values(pair.image, pair.labels).sum()))
         features, labels = self._feature_gram(pair), self._label_gram(pair)
         if self.penalty == "trace_norm":
@@ -201,7 +201,7 @@ class LowRankFactors:
     def lower_bound(self, pair: FactorPair, most: float = np.inf) -> float:
         """Bound the objective of factors of any rank from below, by the dual value; trace norm only.
 
-        most: a bound of the trace norm; the loss alone of factors within it is then bounded from below.
+        most: a bound of the trace norm; then the result bounds the loss of factors within it from below.
         """
         if self.penalty != "trace_norm":
             return -np.inf
@@ -214,9 +214,9 @@ class LowRankFactors:
         return max(penalised - self.regularization * most, -gradients.conjugate(1.0) - length * most)
 
     def within(self, pair: FactorPair, most: float) -> FactorPair:
-        """Scale a pair to a trace norm, or leave it where it has a smaller one and no larger loss.
+        """Scale a pair to a trace norm, unless it has a smaller one and no larger loss.
 
-        The best product of another trace norm, so scaled, is the best of this one up to second order.
+        The best product of another trace norm, scaled like this, is optimal here up to second order.
         """
         loss, penalty = self.loss_and_penalty(pair)
         size = penalty / self.regularization
@@ -227,10 +227,10 @@ class LowRankFactors:
         return pair if size <= most and loss <= self.loss_and_penalty(scaled)[0] else scaled
 
     def gradient_length(self, pair: FactorPair) -> float:
-        """Compute the spectral norm of ``Phi^T D U``, D the gradients of the losses, from above to 1e-4.
+        """Compute an upper bound, accurate to 1e-4, of the norm ``||Phi^T D U||_2``, D the loss gradients.
 
-        With W = 0 it is the least lambda at which the trace norm leaves nothing but 0; infinity where it is
-        not found.
+        With W = 0 it is the least lambda at which the trace norm forces all weights to 0; infinity if not
+        found.
         """
         gradients = self.entries.gradient_operator(pair.image, pair.labels)
 
@@ -245,7 +245,7 @@ class LowRankFactors:
         return largest_root(forth, back, self.label_map.shape[1], self.dtype)
 
     def settled(self, pair: FactorPair) -> FactorPair:
-        """Take the pair of least penalty of a trace norm, the column of the largest singular value first."""
+        """Return the pair of least penalty of a trace norm, in descending order of singular values."""
         if not namespace(pair.features).any(pair.features):
             return pair
         of_features, of_labels = _balanced(self._feature_gram(pair), self._label_gram(pair), self.dtype)
@@ -260,20 +260,20 @@ class LowRankFactors:
         return to_numpy(self.workers.inner(factor, factor, np.float64))
 
     def _suited_labels(self, pair: FactorPair) -> FactorPair:
-        """Take the pair of factors that suits a fixed factor of the labels."""
+        """Return the pair of factors for a half step with a fixed label factor."""
         labels = self._label_gram(pair)
         if self.penalty == "ridge":
             of_labels, of_features = _orthonormal(labels, self.dtype)
         else:
             of_features, of_labels = self._balanced(pair, labels)
-        if self.ties_labels:  # columns of G are orthogonal now, but those of H are what the entries see
+        if self.ties_labels:  # columns of G are orthogonal now, but the scores use those of H
             seen = to_numpy(self.workers.inner(pair.labels, pair.labels, np.float64))
             turn = np.linalg.eigh(of_labels.T @ seen @ of_labels)[1]
             of_features, of_labels = of_features @ turn, of_labels @ turn
         return self._multiplied(pair, of_features, of_labels)
 
     def _balanced(self, pair: FactorPair, labels: Array) -> tuple[Array, Array]:
-        """Balance the columns that the features' factor has; turn the others, at 0, on their own."""
+        """Balance the columns that the feature factor has; rotate the others, at 0, separately."""
         features = self._feature_gram(pair)
         begun = np.diag(features) > 0
         if begun.all():
@@ -288,7 +288,7 @@ class LowRankFactors:
         return turned[0], turned[1]
 
     def _suited_features(self, pair: FactorPair) -> FactorPair:
-        """Take the pair of factors that suits a fixed factor of the features."""
+        """Return the pair of factors for a half step with a fixed feature factor."""
         if self.penalty == "ridge":
             of_features, of_labels = _orthonormal(self._feature_gram(pair), self.dtype)
         else:
@@ -298,7 +298,7 @@ class LowRankFactors:
         return self._multiplied(pair, of_features @ turn, of_labels @ turn)
 
     def _multiplied(self, pair: FactorPair, of_features: Array, of_labels: Array) -> FactorPair:
-        """Multiply the factors by matrices of which one times the other's transpose is 1."""
+        """Multiply the factors by matrices of which one times the other's transpose is the identity."""
         multiply = self.workers.matmul
         of_features, of_labels = like(of_features, pair.features), like(of_labels, pair.features)
         features = multiply(pair.features, of_features)
@@ -308,12 +308,12 @@ class LowRankFactors:
 
 @dataclass
 class FactorStep:
-    """The objective.
+    """The objective of a half step.
 
     entries (n, c): the loss, rows on the side of the factor that moves.
     fixed (c, k): N; N^T C N should be diagonal, with the weights C of the entries' columns, for the
-        preconditioner's sake.
-    blocks: what falls apart: rows where Phi = 1, columns where the curvature is the same for all entries and
+        preconditioner.
+    blocks: independent parts: rows where Phi = 1, columns where the curvature is the same for all entries and
         N^T N is diagonal.
     Shapes: map (n, m).
     """
@@ -340,7 +340,7 @@ class FactorStep:
         return self._total(self.entries.values(image, self.fixed), factor, image)
 
     def steering(self, gradient: Array) -> Array:
-        """Return a gradient in single precision where that serves for steps; see :class:`FactorProblem`."""
+        """Return a gradient in single precision where that suffices for steps; see :class:`FactorProblem`."""
         takes = self.entries.takes_single and self.map.takes_single and math.prod(gradient.shape) > 0
         serves = takes and is_usual(gradient) and not 0 < self.penalty < 1 / USUAL
         return as_type(gradient, namespace(gradient).float32) if serves else gradient
@@ -353,7 +353,7 @@ class FactorStep:
         return sums if self.blocks == "columns" else sums.sum(axis=1, keepdims=True)
 
     def _total(self, losses: Array, factor: Array, image: Array) -> npt.NDArray[np.float64]:
-        """Add the penalty to the losses; of blocks that are columns the first gets all losses."""
+        """Add the penalty to the losses; with columns as blocks the first gets all losses."""
         penalties = 0.5 * self.penalty * self.inner(factor, factor, image)
         if self.blocks == "rows":
             return penalties + losses[:, None]
@@ -361,11 +361,11 @@ class FactorStep:
         return penalties
 
     def _sizes(self, weights: Array) -> tuple[Array, Array, Array | None]:
-        """Return a column (m or 1, 1) and a row (k,); their product plus the penalty is about the Hessian.
+        """Return a column (m or 1, 1) and a row (k,); their product plus the penalty estimates the Hessian.
 
-        It is so in the features' principal axes (m, m) where the map has some, the last item then.
-        Without a penalty all features are scaled alike: steps then stay in the span of the rows of the
-        features, and of all solutions the one of least norm is found.
+        It does so in the features' principal axes (m, m) where the map has some, which are the last item.
+        Without a penalty all features are scaled alike: steps then stay in the row space of the
+        features, and converge to the solution of least norm.
         """
         dtype = weights.dtype
         squares = self.map.squares(weights)
@@ -400,7 +400,7 @@ class StepPoint:
         return bent
 
     def precondition(self, residual: Array) -> Array:
-        """Divide by the estimate of the Hessian; 0 where there is no curvature at all."""
+        """Divide by the estimate of the Hessian; return 0 where there is no curvature."""
         (column, row, axes), workers = self.sizes, self.step.workers
         turned = residual if axes is None else workers.inner(axes, residual)
         found = divided_by_outer(turned, column, row, self.step.penalty, workers)
@@ -409,11 +409,11 @@ class StepPoint:
 
 @dataclass(frozen=True)
 class RowsLoss:
-    """What the loss of some rows is made of.
+    """The data and weights of the loss of some rows.
 
-    negative_weight: what the weights of entries that are not positive are multiplied with.
+    negative_weight: factor of the weights of entries that are not positive.
     factors: further factors of the weights; those that differ by label or entry rule out quadratic forms.
-    known: factors of scores that are known before the fit, of rows (n, c) and of labels (L, c).
+    known: factors of prior scores, of rows (n, c) and of labels (L, c).
     """
 
     labels: LabelMatrix
@@ -436,9 +436,9 @@ class RowsLoss:
     def entries(self, workers: Workers, budget: float = BUDGET) -> LabelEntries:
         """Choose how the loss is computed.
 
-        budget: bytes for second derivatives of all entries; they are computed again where they take more.
+        budget: bytes for second derivatives of all entries; they are recomputed where they take more.
         Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
-            where few entries are observed, else :class:`DenseEntries`; around known scores, if there are any.
+            where few entries are observed, else :class:`DenseEntries`; shifted by prior scores, if any.
         """
         entries = self._unshifted(workers, budget)
         if self.known is None:
@@ -455,7 +455,7 @@ class RowsLoss:
             signs = listed_signs(labels)
         if not lists_all:
             own = loss.loss if isinstance(loss, GradedEntryLoss) else loss
-            if type(own) is SquaredEntryLoss and factors is None:  # not one that was made from it
+            if type(own) is SquaredEntryLoss and factors is None:  # not a subclass
                 return QuadraticEntries.from_pattern(labels.expected_positives, weights, negative, workers)
         elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
             return SampledEntries.from_signs(loss, signs, weights, negative, workers, factors)
@@ -469,10 +469,10 @@ def make_entry_loss(loss: str | EntryLoss) -> EntryLoss:
 
 
 def _orthonormal(gram: Array, dtype: np.dtype[Any], above: float = 1.0) -> tuple[Array, Array]:
-    """Find what gives a factor with this Gram matrix orthonormal columns, and what its partner needs then.
+    """Find the matrix that orthonormalizes a factor with this Gram matrix, and that of its partner.
 
-    Columns are first brought to one length, so that features of very different sizes do no harm.
-    Directions that a factor of dependent columns does not need become 0.
+    Columns are first scaled to one length, which handles features of very different sizes.
+    Redundant directions of a factor with dependent columns become 0.
     """
     lengths = np.sqrt(np.diag(gram))
     lengths = np.where(lengths > 0, lengths, 1.0)[:, None]
@@ -484,7 +484,7 @@ def _orthonormal(gram: Array, dtype: np.dtype[Any], above: float = 1.0) -> tuple
 
 
 def _balanced(features: Array, labels: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """Find what turns factors with these Gram matrices into the pair of least penalty.
+    """Find the matrices that turn factors with these Gram matrices into the pair of least penalty.
 
     It is W = U S^1/2 and H = V S^1/2, with the singular values S of the product.
     """

@@ -1,7 +1,7 @@
-"""The max-margin dual on the kernel matrix of some rows, held and factorised within a memory budget.
+"""The max-margin dual on the kernel matrix of some rows, stored and factorized within a memory budget.
 
-The budget is for what grows with pairs of rows: the matrix, its factors and the
-panels in which it is computed.  About thirty arrays of rows x labels come on top.
+The budget is for what grows with the number of row pairs: the matrix, its factors and the
+panels in which it is computed.  About thirty arrays of rows x labels are needed in addition.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from labelweave.problems.kernel_row_margins import MarginBox, Resources
 from labelweave.problems.shifted_solves import CholeskySolves, SpectralSolves
 from labelweave.solvers.box_dual import ShiftedSolves
 
-_LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s
+_LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of this many take about 4 s
 _LARGEST_RANK = 1500
 _ROWS_A_RANK = 20
 _LABELS_A_RANK = 20  # so that the factor takes about as long as ten rounds
@@ -36,17 +36,17 @@ _USUAL_RANK = 100  # at least, where there are rows and memory for it
 _SMALLEST_RANK = 4
 _PANEL_BYTES = 64e6  # for the blocks in which a matrix is computed that is not kept
 _SMALLEST_PANEL_BYTES = 2e5
-_FACTOR_COPIES = 2  # of rows x rank, while a low-rank factor is made
+_FACTOR_COPIES = 2  # of rows x rank, while a low-rank factor is computed
 _PRODUCT_STEPS = 20
 _ROUNDS, _ENTRY_WORK = (
     25,
     100.0,
-)  # of a usual fit; multiplications that take as long as an entry of the kernel
+)  # of a typical fit; cost of a kernel entry, in multiplications
 
 
 @dataclass(frozen=True)
 class GramPlan:
-    """Whether the matrix is kept, and the memory for its panels if it is not."""
+    """Whether the matrix is stored, and the memory for its panels if it is not."""
 
     factorization: str
     is_stored: bool
@@ -55,11 +55,11 @@ class GramPlan:
 
 
 def plan_gram(n_rows: int, resources: Resources, is_diagonal: bool, n_labels: int) -> GramPlan:
-    """Choose what fits.
+    """Choose a plan within the memory budget.
 
-    is_diagonal: whether labels are independent, so that a Cholesky factor serves.
-    n_labels: labels, since making a factor of rank r costs as much as r / L rounds.
-    Raises ValueError if the budget is too small, with the smallest that is not.
+    is_diagonal: whether labels are independent, so that a Cholesky factor suffices.
+    n_labels: labels, since computing a factor of rank r costs as much as r / L rounds.
+    Raises ValueError if the budget is too small; the message has the smallest sufficient one.
     """
     size, budget = np.dtype(resources.dtype).itemsize, resources.budget
     factorization = resources.factorization
@@ -89,7 +89,7 @@ def feature_bytes(n_rows: int, n_features: int) -> float:
 
 
 def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
-    """Refuse features that do not fit, by a ValueError with the smallest budget that is enough."""
+    """Raise ValueError, with the smallest sufficient budget, if features do not fit."""
     what = f"the factor of {n_rows} rows of {n_features} features"
     _require(feature_bytes(n_rows, n_features), budget, what)
 
@@ -111,7 +111,7 @@ def feature_margins(
 ) -> GramMargins:
     """State the dual on explicit features, whose dot products are the kernel.
 
-    features (n, d): dense, or narrow enough to be held so.
+    features (n, d): dense, or narrow enough to be stored so.
     constant: added to every dot product.
     Returns the dual, with exact solves.
     Raises ValueError if the memory budget is too small.
@@ -134,9 +134,9 @@ def kernel_margins(
     resources: Resources,
     gram: StoredGram | None = None,
 ) -> GramMargins:
-    """State the dual on a kernel matrix, held and factorised as the memory budget allows.
+    """State the dual on a kernel matrix, stored and factorized as the memory budget allows.
 
-    gram: the matrix, where it has been computed already.
+    gram: the matrix, if it is already computed.
     Raises ValueError if the memory budget is too small.
     """
     dtype, workers = resources.dtype, resources.workers
@@ -167,7 +167,7 @@ def sum_margins(
 ) -> GramMargins:
     """State the dual on a sum of kernel matrices, each with a label covariance of its own.
 
-    Solves are with the product of one matrix and one covariance that is nearest to the sum, corrected in
+    Solves use the product of one matrix and one covariance that is nearest to the sum, corrected in
     every round by the sum itself.
 
     Raises ValueError if the memory budget is too small.
@@ -199,14 +199,14 @@ def _nearest_product(tables: list[Array], covariances: list[LabelCovariance]) ->
     P = np.array([[float(np.vdot(one, other)) for other in tables] for one in tables])
     Q = np.array([[float(np.vdot(one, other)) for other in matrices] for one in matrices])
     a = np.ones(len(tables))
-    for _ in range(_PRODUCT_STEPS):  # alternating least squares; inner products of kernels are not negative
+    for _ in range(_PRODUCT_STEPS):  # alternating least squares; inner products of kernels are non-negative
         b = P @ a / (a @ P @ a)
         a = Q @ b / (b @ Q @ b)
     return np.maximum(a, 0.0), np.maximum(b, 0.0)
 
 
 def _warn_of_rounds(box: MarginBox, resources: Resources) -> None:
-    """Warn of a kernel matrix of many rows that is computed anew in every round."""
+    """Warn of a kernel matrix of many rows that is recomputed in every round."""
     n_rows, n_labels = box.targets.shape
     work = _ROUNDS * float(n_rows) ** 2 * (_ENTRY_WORK + n_labels)
     enough = 2e-6 * n_rows**2 * np.dtype(resources.dtype).itemsize

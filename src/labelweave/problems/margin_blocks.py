@@ -1,9 +1,9 @@
-"""The max-margin dual of independent labels, a block of labels at a time: what is fitted, pruned and kept.
+"""The max-margin dual of independent labels, solved, pruned and stored block by block.
 
-Memory is that of the data and of the blocks that threads work on.  Weights that are kept may be 0 in most
-features, and be whole multiples of a scale of their label.  No dual variables stand behind such weights, but
-any weights w have a primal value, and any dual variables a lower bound of its minimum: with those that the
-block was solved to, the relative gap (primal(w) - dual) / abs(primal(w)) holds for the weights that are kept.
+Memory is that of the data and of the blocks that threads work on.  Stored weights may be 0 for most
+features, and be whole multiples of a scale of their label.  No dual variables correspond to such weights, but
+any weights w have a primal value, and any dual variables a lower bound of its minimum: with the variables of
+the solved block, the relative gap (primal(w) - dual) / abs(primal(w)) holds for the stored weights.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from labelweave.problems.margin_dual import MarginData, MarginPoint, OrderedRows
 from labelweave.problems.swept_margins import IndependentMargins
 from labelweave.solvers.frame import State, relative_gap
 
-_STEPS = np.iinfo(np.int16).max  # of a label's scale that its largest weight has
-_SHORT = 2**16  # labels that two bytes number
+_STEPS = np.iinfo(np.int16).max  # steps of a label's scale in its largest weight
+_SHORT = 2**16  # labels that two bytes can number
 
 
 @dataclass(frozen=True)
 class KeptBlock:
-    """What is kept of a block of labels.
+    """The stored part of a block of labels.
 
-    labels (k,): which they are.
-    counts (k,): how many weights of each are kept.
-    features, values (nnz,): where and how large they are, label after label, in units of the label's scale.
-    values_before: primal and dual value, and the number of weights other than 0, before pruning.
-    primal: of the weights as they are kept.
+    labels (k,): their numbers.
+    counts (k,): the number of stored weights of each.
+    features, values (nnz,): features and values, label after label, in units of the label's scale.
+    values_before: primal and dual value, and the number of nonzero weights, before pruning.
+    primal: of the stored weights.
     """
 
     labels: Array
@@ -62,9 +62,9 @@ State.plain_with(KeptBlock)
 
 @dataclass(frozen=True)
 class KeptWeights:
-    """The weights of all labels, feature after feature: CSC arrays in units of a scale a label.
+    """The weights of all labels, by feature: CSC arrays in units of one scale per label.
 
-    indptr (d + 1,): where the entries of each feature begin.
+    indptr (d + 1,): the start of the entries of each feature.
     labels, values (nnz,): of two bytes each, where numbers of labels and the gaps of all blocks allow it.
     scales, intercepts (L,): of the labels.
     """
@@ -84,7 +84,7 @@ class MarginBlock(IndependentMargins):
         self.of_all, self.keeps_zeros = labels[self.label_order], False
 
     def columns(self, point: MarginPoint) -> tuple[Array, ...]:
-        """Return what changes with a label: weights, variables, intercepts and sums, labels last."""
+        """Return the arrays with a label axis, which is last: weights, variables, intercepts and sums."""
         return point.weights[0], point.beta[0], point.intercepts[0], point.moves.totals[0]
 
     def primal(self, point: MarginPoint) -> Array:
@@ -99,7 +99,7 @@ class MarginBlock(IndependentMargins):
     def kept(
         self, point: MarginPoint, weights: Array, intercepts: Array, before: Any, *, is_short: bool
     ) -> KeptBlock:
-        """Measure weights (d, WIDTH), if they are to be short as whole multiples of a scale."""
+        """Evaluate weights (d, WIDTH), rounded to whole multiples of a scale if requested."""
         scales, values = np.ones(WIDTH), weights.astype(np.float64)
         if is_short:
             scales = np.maximum(np.abs(values).max(axis=0, initial=0.0), 1e-300) / _STEPS
@@ -124,10 +124,10 @@ class MarginBlock(IndependentMargins):
 
 
 class MarginBlocks:
-    """All blocks of independent labels over the same rows, each made when it is asked for.
+    """All blocks of independent labels over the same rows, each created on demand.
 
     data: labels may have variances of their own; the covariance is diagonal.
-    is_short: whether weights are kept in two bytes, where the tolerance has room for their rounding.
+    is_short: whether weights are stored in two bytes, where the tolerance allows for their rounding.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class MarginBlocks:
     ) -> None:
         data, self.roots = data.of_unit_variances()
         self.ordered, self.workers, self.is_short = OrderedRows(data, dtype), workers, is_short
-        _ = self.ordered.exact_rows  # made before threads ask for them
+        _ = self.ordered.exact_rows  # computed before threads need them
         order = np.argsort(-data.labels.positive_counts(), kind="stable")
         self.groups = [order[start : start + WIDTH] for start in range(0, len(order), WIDTH)]
         self.n_blocks, self.zero_losses = len(self.groups), _zero_losses(data)
@@ -178,7 +178,7 @@ class MarginBlocks:
 
 
 def cost_of_blocks(blocks: Sequence[KeptBlock], primal: float, dual: float) -> dict[str, float]:
-    """Say what pruning cost: relative gaps and numbers of weights before and after, of all that is kept."""
+    """Return the cost of pruning: relative gaps and numbers of weights before and after, over all blocks."""
     lost = sum(block.primal - block.values_before[0] for block in blocks)
     return {
         "gap_before": relative_gap(primal - lost, dual),

@@ -1,13 +1,13 @@
 """The dual of linear max-margin multi-label learning (M3L).
 
 The primal of Hariharan et al. (2012), equations 11 to 14, with the label
-covariance R, weights Z (one column a label) and a loss that decomposes over
+covariance R, weights Z (one column per label) and a loss that decomposes over
 labels (equation 5), is
 
     min_Z  1/2 tr(Z R^-1 Z^T) + sum_il U_i max(0, m_il - y_il z_l . x_i),
 
 where U_i = 2 C w_i and m_il is half the loss of a mistake on label l: 1 for the
-Hamming loss, whose paper form counts a mistake twice.  Its dual (equation 25),
+Hamming loss, which the paper counts twice per mistake.  Its dual (equation 25),
 in the signed variables beta_il = 2 y_il alpha_il, is
 
     max_beta  sum_il beta_il y_il m_il - 1/2 tr(B^T K B R),    beta_il between 0 and y_il U_i,
@@ -16,16 +16,16 @@ and Z = X^T B R.  The duality gap at (Z(beta), beta) splits over entries:
 
     sum_il [U_i max(0, m_il - y_il s_il) - beta_il (y_il m_il - s_il)] >= 0,   S = X Z.
 
-With weights Z0 that are known a priori, Z - Z0 is penalised: the target y_il m_il of the dual loses the known
-score x_i . z0_l, and Z = Z0 + X^T B R.  The sweeps only look at scores of Z, so they begin at Z0 and stay as
-they are; the objectives take sum_il beta_il x_i . z0_l off.
+With prior weights Z0, Z - Z0 is penalized: the prior score x_i . z0_l is subtracted from the target y_il m_il
+of the dual, and Z = Z0 + X^T B R.  The sweeps only use scores of Z, so they start at Z0 and are otherwise
+unchanged; sum_il beta_il x_i . z0_l is subtracted from the objectives.
 
 With squared losses, U_i max(0, m_il - y_il s_il)^2, variables have no upper bound, and
-beta_il^2 / (4 U_i) is taken off the dual.
+beta_il^2 / (4 U_i) is subtracted from the dual.
 
 An unobserved entry has y_il = 0: its variable is 0 and it adds no loss.
-Labels are taken in blocks of ``WIDTH``, frequent ones first, so that blocks of
-rare labels have few rows that move.
+Labels are processed in blocks of ``WIDTH``, frequent ones first, so that blocks of
+rare labels have few rows that change.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class MarginData:
 
     upper (n,) or (n, L): U, the weights of the hinge losses: 2 C times those of rows or entries.
     squared: whether the hinge losses are squared; labels are independent then.
-    margins (2, L) or (2, n, L): the margin asked of a positive and of a negative example of each label, or of
-        each entry, were it positive or negative.
+    margins (2, L) or (2, n, L): the required margin of a positive and of a negative example of each label, or
+        of each entry, if it were positive or negative.
     intercept: whether a constant feature 1 is added.
-    mean: weights around which those of the labels are penalised; its intercepts are in the margins already.
+    mean: prior weights, from which those of the labels are penalized; margins already include its intercepts.
     """
 
     features: FeatureMatrix
@@ -80,7 +80,7 @@ class MarginData:
 
     @property
     def is_walked_as_table(self) -> bool:
-        """Whether loops walk dense features as they are: for labels on their own and plain hinges."""
+        """Whether loops read dense features as an array: for independent labels and plain hinges."""
         return self.covariance.is_diagonal and not self.features.is_sparse and not self.squared
 
     def rows(self, kept: Array) -> MarginData:
@@ -104,9 +104,9 @@ class MarginData:
         )
 
     def of_unit_variances(self) -> tuple[MarginData, PerLabel]:
-        """Turn labels that do not covary into such of variance 1, whose weights are to be multiplied by (L,).
+        """Rescale uncoupled labels to variance 1; also return the factors (L,) of their weights.
 
-        With z = s v |z|^2 / s^2 becomes |v|^2, and margins m become m / s.
+        With z = s v, |z|^2 / s^2 becomes |v|^2, and margins m become m / s.
         """
         roots = np.sqrt(self.covariance.diagonal())
         if self.covariance.is_diagonal:
@@ -119,12 +119,12 @@ class MarginData:
 class OrderedRows:
     """The data with rows in a random order, drawn once, and in the precision of solving.
 
-    Neighbours in a file are often alike, and coordinate ascent is slow when like rows follow one another
-    (RCV1 as it comes, in runs of 64: 29 sweeps to the dual value of 7 in random order); in this order a
-    solver may visit neighbours together.
+    Neighbors in a file are often alike, and coordinate ascent is slow on runs of similar rows
+    (RCV1 in its file order, in runs of 64: 29 sweeps to the dual value of 7 in random order); in this order a
+    solver may process neighbors together.
 
-    as_table: whether the features, which are dense then, are walked as such.
-    rows, exact_rows: the CSR arrays of the features, or a table alone, the latter in double precision.
+    as_table: whether the features, which are then dense, are read as an array.
+    rows, exact_rows: the CSR arrays of the features, or a single array, the latter in double precision.
     """
 
     def __init__(self, data: MarginData, dtype: npt.DTypeLike, *, as_table: bool = False) -> None:
@@ -136,7 +136,7 @@ class OrderedRows:
         is_inside = max(norms.max(initial=0.0), upper) < _LARGEST_SINGLE and upper >= _SMALLEST_SINGLE
         self.dtype = np.dtype(dtype if is_inside else np.float64)
         self.rows = self._rows(self.dtype)
-        # an empty row has no curvature of its own; a tiny one keeps its step finite
+        # an empty row has no curvature of its own; a tiny one makes its step finite
         self.squared_norms = np.maximum(norms, 1e-25).astype(self.dtype)
 
     @cached_property
@@ -159,9 +159,9 @@ class OrderedRows:
 class LabelBlock:
     """Up to ``WIDTH`` labels, padded with unobserved ones.
 
-    labels (k,): which labels stand in the first k columns.
+    labels (k,): the labels of the first k columns.
     signs (n, WIDTH): +1, -1, or 0 for unobserved.
-    margins: asked of positives and negatives, (2, WIDTH), or of entries by their sign, (n, 1, WIDTH).
+    margins: required of positives and negatives, (2, WIDTH), or of entries by their sign, (n, 1, WIDTH).
     upper: the weights of rows, (n,), or of entries, (n, WIDTH).
     """
 
@@ -173,13 +173,13 @@ class LabelBlock:
 
 @dataclass(frozen=True)
 class MarginPoint:
-    """Dual variables and the weights that follow them, changed in place by sweeps.
+    """Dual variables and the corresponding weights, changed in place by sweeps.
 
     beta (blocks, n, WIDTH): the variables.
     weights (blocks, d, WIDTH): X^T B, times R where labels are coupled.
-    gains: the dual gain of the last visit, of each row, in each block that is swept on its own.
+    gains: the dual gain of the last visit of each row, in each block that is swept separately.
     intercepts (blocks, WIDTH): the weights of the constant feature.
-    moves: what else the form of the dual keeps about its intercepts.
+    moves: further state of the intercepts, by the form of the dual.
     """
 
     beta: Array
@@ -195,7 +195,7 @@ State.plain_with(MarginPoint)
 class MarginDual(ABC):
     """The dual over label blocks; subclasses say how blocks interact.
 
-    data: as given, or in the order of the rows that other duals share.
+    data: as passed, or in the order of the rows that other duals share.
     dtype: the type of the variables and weights while solving: float32 is fast, float64 reaches small gaps.
     """
 
@@ -221,11 +221,11 @@ class MarginDual(ABC):
         self.known = None if data.mean is None else self._padded(data.mean.weights().T, np.float64)
 
     def _ordered_labels(self) -> Array:
-        """Return the numbers of labels in the order in which they go into blocks."""
+        """Return the label numbers in block order."""
         return np.argsort(-self.data.labels.positive_counts(), kind="stable")
 
     def _blocks_of(self, dtype: npt.DTypeLike) -> tuple[Array, Array, list[LabelBlock]]:
-        """Lay out margins and weights in a precision: as tables of all blocks, and by block."""
+        """Lay out margins and weights in a precision: as arrays of all blocks, and by block."""
         asked, by_entry = self.data.margins, self.data.upper.ndim == 2
         if asked.ndim == 3:
             own: Array = np.where(self.data.labels.to_signs() > 0, asked[0], asked[1])
@@ -237,7 +237,7 @@ class MarginDual(ABC):
         return margins, upper, list(map(LabelBlock, self._groups, self.signs, margins, uppers))
 
     def _padded(self, table: Array, dtype: npt.DTypeLike) -> Array:
-        """Cut a table (rows, L) into blocks of labels (blocks, rows, WIDTH)."""
+        """Split an array (rows, L) into blocks of labels (blocks, rows, WIDTH)."""
         padded = np.zeros((len(self._groups), len(table), WIDTH), dtype)
         for part, labels in zip(padded, self._groups, strict=True):
             part[:, : len(labels)] = table[:, labels]
@@ -277,7 +277,7 @@ class MarginDual(ABC):
         return self.workers.map(of_block, list(blocks))
 
     def _at_zero(self) -> MarginPoint:
-        """Return the point 0; one allocation a table, large enough for the system's large pages."""
+        """Return the point 0, with one allocation per array, so that the system can use large pages."""
         slabs, d = len(self.label_blocks), self.data.features.shape[1]
         shapes = (slabs, self.n_rows, WIDTH), (slabs, d, WIDTH), (self.n_blocks, self.n_rows), (slabs, WIDTH)
         point = MarginPoint(*(np.zeros(shape, self.dtype) for shape in shapes))
@@ -287,16 +287,16 @@ class MarginDual(ABC):
 
     @abstractmethod
     def follow(self, point: MarginPoint) -> None:
-        """Make the weights of a point follow its variables, in the precision of solving."""
+        """Recompute the weights of a point from its variables, in the precision of solving."""
 
     def _begin_intercepts(self, point: MarginPoint) -> None:  # noqa: B027
-        """Set what the intercepts of a point begin with, where its variables do not decide it."""
+        """Initialize the intercepts of a point, where its variables do not determine them."""
 
     @abstractmethod
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows of one block in this order, and take the steps that gain more than a threshold.
+        """Visit rows of one block in this order, and take steps with a gain above a threshold.
 
-        Returns the sum over rows of their share of the duality gap, each as it was met.
+        Returns the sum over rows of their share of the duality gap, each at its visit.
         """
 
     def round(
@@ -325,15 +325,15 @@ class MarginDual(ABC):
 
     @abstractmethod
     def certify(self, point: MarginPoint, block: int) -> tuple[float, float]:
-        """Measure exactly, and keep the weights in ``certified``."""
+        """Evaluate exactly, and keep the weights in ``certified``."""
 
     def solution(self) -> tuple[Array, Array]:
-        """Collect the weights of the point last certified: (L, d), without their intercepts, and these."""
+        """Collect the weights of the last certified point: (L, d), without their intercepts, and these."""
         parts = [self.certified[number] for number in range(len(self.label_blocks))]
         places = np.argsort(self.label_order)
         table = np.empty((self.data.features.shape[1], len(places)))
         step = max(1, _CACHED_NUMBERS // max(1, len(parts) * WIDTH))
-        for start in range(0, len(table), step):  # labels of a few features change places in the cache
+        for start in range(0, len(table), step):  # reorder the labels of a few features in the cache
             wide = np.concatenate([weights[start : start + step] for weights, _ in parts], axis=1)
             table[start : start + step] = np.take(wide, places, axis=1)
         return table.T, np.concatenate([constants for _, constants in parts])[places]
@@ -352,7 +352,7 @@ class MarginDual(ABC):
         return np.where(upper > 0, np.inf, upper) if self.data.squared else upper
 
     def exact_beta(self, point: MarginPoint, block: int) -> Array:
-        """Return variables in double precision, as a copy, within bounds that rounding may have passed."""
+        """Return a copy of the variables in double precision, clipped to bounds that rounding may exceed."""
         most = self.bounds(self.exact_blocks[block])
         beta: Array = point.beta[block].astype(np.float64)
         np.clip(beta, -most, most, out=beta)  # the bound 0 on the other side is exact in any precision
@@ -370,12 +370,12 @@ class MarginDual(ABC):
         return wide
 
     def around_known(self, beta: Array, number: int) -> Array:
-        """Compute X^T B for one label block, and add the weights known a priori."""
+        """Compute X^T B for one label block, and add the prior weights."""
         wide = self.product(beta)
         return wide if self.known is None else (wide + self.known[number]).astype(beta.dtype, copy=False)
 
     def known_sums(self, number: int, beta: Array) -> Array:
-        """Sum beta times the known scores by label, (WIDTH,); in the precision of the variables."""
+        """Sum beta times the prior scores by label, (WIDTH,); in the precision of the variables."""
         if self.known is None:
             return np.zeros(WIDTH)
         blocks = self.label_blocks if beta.dtype == self.dtype else self.exact_blocks

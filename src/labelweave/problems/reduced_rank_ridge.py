@@ -1,20 +1,20 @@
 """Reduced-rank ridge regression solved exactly: the squared loss of all entries with the ridge penalty.
 
-    minimise over Z of rank k   sum_i w_i / 2 ||phi_i Z - y_i||^2  +  lambda / 2 ||Z||^2.
+    minimize over Z of rank k   sum_i w_i / 2 ||phi_i Z - y_i||^2  +  lambda / 2 ||Z||^2.
 
 Without the bound on the rank ``Z* = (C + lambda)^-1 B`` with ``C = Phi^T D Phi``, ``B = Phi^T D Y`` and D
-the weights; with it the loss grows by half of ``tr (Z - Z*)^T (C + lambda) (Z - Z*)``, so the best Z keeps of
-Z* what lies along the leading k eigenvectors V of
+the weights; with it the loss grows by half of ``tr (Z - Z*)^T (C + lambda) (Z - Z*)``, so the best Z is the
+projection of Z* on the leading k eigenvectors V of
 
     M = Z*^T (C + lambda) Z* = B^T Z*:        Z = (Z* V) V^T.
 
-One factorisation and one eigenproblem of the labels' size serve every rank.  For a kernel, and for more
+One factorization and one eigenproblem of the labels' size suffice for every rank.  For a kernel, and for more
 features than rows, the same holds in the rows: ``C = S K S`` and ``B = S K S (S Y)`` with S^2 = D, so
 that the coefficients are ``A* = (S K S + lambda)^-1 S Y`` and ``M = (S Y)^T (S Y - lambda A*)``.
 
-**Certificate.**  The objective of the best Z is half of ``sum_i w_i ||y_i||^2`` less the k largest
+**Certificate.**  The objective of the best Z is half of ``sum_i w_i ||y_i||^2`` minus the k largest
 eigenvalues of M, up to rounding.  The difference has an error of some eps times the sum.  A backward stable
-solve is exact for a matrix that differs from C by E, some eps times tr C: that moves tr M by ``tr Z^T E Z``,
+solve is exact for a matrix that differs from C by E, some eps times tr C: this moves tr M by ``tr Z^T E Z``,
 for rows by ``lambda tr A^T E A``, and the objective of the weights by the square of E over lambda at most.
 Rounding the factors by a share r adds ``r^2 tr C ||Z||^2`` at most, coefficients of rows
 ``r^2 (tr C)^2 ||A||^2``.
@@ -38,10 +38,10 @@ from labelweave.foundation.arrays import Workers, panels
 from labelweave.foundation.arrays.linear_algebra import contiguous, copied, eigh, inner_product, namespace
 from labelweave.problems.shifted_solves import shifted_factor
 
-# what alternating minimisation takes: rounds times conjugate gradient iterations, each with one product
+# the cost of alternating minimization: rounds times conjugate gradient iterations, each with one product
 _ITERATIONS = 100
 _SPARSE_WORK, _PAIR_WORK, _EIGEN_WORK = 4.0, 60.0, 10.0  # multiplications of a dense product, see choose_gram
-_SMALL = 1e6  # multiplications that take no time worth saving
+_SMALL = 1e6  # multiplications whose time is negligible
 _LEAST_SHARE = 1e-12  # of the trace: a smaller lambda is lost in rounding
 _COPIES = 4  # of arrays of the size of the right-hand side
 _ROUNDING = 64.0  # multiples of eps
@@ -53,7 +53,7 @@ class RidgeFactors:
 
     features (m, k): W, of weights of features or coefficients of rows.
     labels (L, k): H, its columns orthonormal, the most important one first.
-    rounding: what the objective of the factors may be above the minimum, or that above what is said here.
+    rounding: a bound of how far the objective may be above the minimum, or above the reported value.
     """
 
     features: Array
@@ -64,12 +64,12 @@ class RidgeFactors:
 
 @dataclass(frozen=True)
 class RidgeSizes:
-    """How large a problem is.
+    """The size of a problem.
 
-    features: explicit features, the constant one among them; None for a kernel.
-    row_counts (rows,): entries a row that are not zero, for sparse features.
+    features: explicit features, including the constant one; None for a kernel.
+    row_counts (rows,): nonzero entries per row, for sparse features.
     trace: the sum of the squared lengths of all rows.
-    by_features: whether the matrix must be that of features, also where these are more than rows.
+    by_features: whether the matrix must be that of features, even with more features than rows.
     """
 
     rows: int
@@ -98,7 +98,7 @@ class RidgeSizes:
         return self.features if self.by_features else min(self.rows, self.features)
 
     def suit(self, regularization: float, rank: int, budget_bytes: float, *, is_kept: bool) -> bool:
-        """Tell whether the exact solution is possible, and no dearer than alternating minimisation."""
+        """Whether the exact solution is possible, and no slower than alternating minimization."""
         side, n_labels = float(self.side), float(self.labels)
         held = (1 + is_kept) * side**2 + _COPIES * n_labels * (self.rows + side + n_labels)
         if not regularization > _LEAST_SHARE * self.trace or 8 * held > budget_bytes:
@@ -108,7 +108,7 @@ class RidgeSizes:
         return exact + self._making() < max(others, _SMALL)
 
     def _making(self) -> float:
-        """Count the work of the matrix itself, beyond what any method takes."""
+        """Count the operations for the matrix itself, beyond those of any method."""
         if self.features is None:
             return 0.0
         if self.row_counts is None:
@@ -116,7 +116,7 @@ class RidgeSizes:
         return _PAIR_WORK * float(np.square(self.row_counts, dtype=np.float64).sum())
 
     def _product(self) -> float:
-        """Count the work of a product and its adjoint, per column."""
+        """Count the operations of a product and its adjoint, per column."""
         if self.features is None:
             return float(self.rows) ** 2
         if self.row_counts is None:
@@ -126,7 +126,7 @@ class RidgeSizes:
 
 @dataclass(frozen=True)
 class NormalEquations:
-    """C and B, of shapes (m, m) and (m, L), or the share that some rows have in them."""
+    """C and B, of shapes (m, m) and (m, L), or the share that some rows contribute."""
 
     normal: Array
     right: Array
@@ -150,7 +150,7 @@ class ReducedRankRidge:
     normal (m, m): C, or S K S.
     squares: the sum of the weights of positive entries, times their targets.
     by_rows: whether the matrices are S K S and S Y.
-    is_kept: whether there will be another lambda; the first one may destroy the matrix otherwise.
+    is_kept: whether another lambda will follow; otherwise the first one may overwrite the matrix.
     Shapes: right (m, L).
     """
 
@@ -176,12 +176,12 @@ class ReducedRankRidge:
         *,
         is_kept: bool,
     ) -> ReducedRankRidge:
-        """Make the problem.
+        """Create the problem.
 
         explicit: features whose dot products are the kernel.
         constant: the constant feature; 0 for none.
-        positives (n, L): 1 where a label is there; of real type, targets q, whose loss is half of q (s - 1)^2
-            + (1 - q) s^2.
+        positives (n, L): 1 where a label is positive; of real type, targets q, with the loss
+            (q (s - 1)^2 + (1 - q) s^2) / 2.
         Returns the problem; its factors are for the features with the constant one last, or for rows.
         """
         roots = np.sqrt(np.asarray(weights, np.float64))
@@ -220,7 +220,7 @@ class ReducedRankRidge:
         return RidgeFactors(features, labels, objective, rounding)
 
     def _rounding(self, regularization: float, factor: Array, features: Array, share: float) -> float:
-        """Bound what rounding does to the objective, as the module says; ``share`` is that of the weights."""
+        """Bound the effect of rounding on the objective, see the module; ``share`` is that of the weights."""
         eps, trace = _ROUNDING * float(np.finfo(np.float64).eps), self.trace
         length = trace * inner_product(factor, factor)
         moved = length * (regularization if self.by_rows else 1.0) * (1.0 + eps * trace / regularization)
@@ -228,16 +228,16 @@ class ReducedRankRidge:
         return eps * (self.squares + moved) + share**2 * stored
 
     def _solve(self, regularization: float) -> tuple[Array, Array, Array]:
-        """Return Z* or A*, and the eigenvalues and eigenvectors of M, the largest first."""
+        """Return Z* or A*, and the eigenvalues and eigenvectors of M in descending order."""
         matrix = copied(self.normal) if self.is_kept else self.normal
         solution = shifted_factor(matrix, regularization, self.workers).solve(self.right)
         other = self.right - regularization * solution if self.by_rows else solution
-        values, vectors = eigh(self.workers.inner(self.right, other))  # reads one triangle
+        values, vectors = eigh(self.workers.inner(self.right, other))  # eigh reads one triangle
         return solution, np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
 
 def _with_constant(explicit: FeatureMatrix, constant: float, roots: Array) -> Any:
-    """Put the constant feature last, and multiply rows by the roots of their weights."""
+    """Append the constant feature, and multiply rows by the roots of their weights."""
     wide = explicit.astype(np.float64)
     table = (wide.with_constant(constant) if constant else wide).data
     return sp.csr_array(sp.diags_array(roots) @ table) if wide.is_sparse else roots[:, None] * table

@@ -1,8 +1,8 @@
-"""Solves with ``K (x) R + rho I`` from one factorisation of K that all labels share.
+"""Solves with ``K (x) R + rho I`` from one factorization of K that all labels share.
 
-K is the kernel matrix, R the label covariance.  In eigenvectors of R the labels come
-apart, and each asks for ``(g K + rho I)^-1`` with its eigenvalue g: with R the identity one
-Cholesky factorisation serves them all; otherwise a spectrum of K serves every g and every rho.
+K is the kernel matrix, R the label covariance.  The eigenvectors of R decouple the labels,
+and each needs ``(g K + rho I)^-1`` with its eigenvalue g: with R the identity one
+Cholesky factorization suffices for all; otherwise a spectrum of K suffices for every g and every rho.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from labelweave.labels.covariance import LabelCovariance
 
 
 def shifted_factor(matrix: Array, penalty: float, workers: Workers) -> CholeskyFactor:
-    """Factorise a kernel matrix plus ``penalty I``, in its place."""
+    """Factorize a kernel matrix plus ``penalty I`` in place."""
     add_to_diagonal(matrix, penalty)
     try:
         return CholeskyFactor(matrix, workers)
@@ -46,7 +46,7 @@ class CholeskySolves:
 
     def solve(self, right: Array, penalty: float, rest: float) -> Array:
         if penalty != self._at:
-            self._at = None  # the factor takes the place of the last one
+            self._at = None  # the factor overwrites the last one
             self.buffer[...] = self.gram.table
             self.factor = shifted_factor(self.buffer, penalty, self.workers)
             self._at = penalty
@@ -60,7 +60,7 @@ class CholeskySolves:
 
 
 class SpectralSolves:
-    """Solves from ``U diag(e) U^T + rest I``, which is K or near it, with any label covariance."""
+    """Solves from ``U diag(e) U^T + rest I``, which equals or approximates K, with any label covariance."""
 
     penalty_changes_are_cheap = True
     smallest_penalty = 0.0
@@ -88,7 +88,7 @@ class SpectralSolves:
         solution /= self.own
         if self.turn is None:
             return solution
-        # directions that R leaves out have no operator but the penalty
+        # in the null space of R the operator is the penalty alone
         solution -= turned / float(penalty)
         whole: Array = right / float(penalty) + solution @ self.turn.T
         return whole

@@ -2,7 +2,7 @@
 
 The system is ``(I + W K) x = r`` with K the prior covariance of all scores and W the curvature of
 the loss, solved by conjugate gradients in the inner product ``<a, K b>``, in which it is
-self-adjoint.  A preconditioner keeps that if it has the form
+self-adjoint.  A preconditioner preserves this if it has the form
 
     M^-1 = I - Z X (K Z)^T,    X symmetric,    0 <= X <= (Z^T K Z)^-1,
 
@@ -16,8 +16,8 @@ with Q the leading eigenvectors of K_1, V such that ``Z_1 = A Q V`` has ``Z_1^T 
 eigenvectors of W K with the values h m.  ``X = h / (m (1 + h m))`` makes M the inverse of
 ``I + W K`` there, for such W.
 
-``K Z`` comes from products with the true kernel matrix, so what Q and S miss costs iterations
-and nothing else.
+``K Z`` comes from products with the true kernel matrix, so the errors of Q and S only cost
+iterations.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RowBasis:
 def row_basis(
     gram: Gram, constant: float, leading: Array, row_curvatures: PerRow, workers: Workers
 ) -> RowBasis:
-    """Make it from leading eigenvectors (n, r) of a kernel matrix to which a constant c is added."""
+    """Compute it from leading eigenvectors (n, r) of a kernel matrix to which a constant c is added."""
     weighted = leading * row_curvatures[:, None]
     images = gram.product(weighted)
     images += constant * weighted.sum(axis=0)
@@ -67,7 +67,7 @@ def row_basis(
 
 
 def _leading(matrix: Array) -> tuple[Array, Array, Array]:
-    """Return eigenvalues and eigenvectors, and which of them are more than rounding."""
+    """Return eigenvalues and eigenvectors, and which of them are above rounding."""
     values, vectors = np.linalg.eigh(matrix)
     return values, vectors, values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
 
@@ -86,7 +86,7 @@ class LabelModes:
 
 
 def label_modes(covariance: LabelCovariance, curvature: LabelsByLabels) -> LabelModes:
-    """Make the label side of the basis, of the directions with m above rounding."""
+    """Compute the label side of the basis, of the directions with m above rounding."""
     sizes, axes = covariance.spectrum()
     root = axes * np.sqrt(sizes)
     values, turn, kept = _leading(root.T @ curvature @ root)
@@ -97,8 +97,8 @@ def label_modes(covariance: LabelCovariance, curvature: LabelsByLabels) -> Label
 class _Weights:
     """X for one group: ``G^-1 - (G + m H)^-1`` with ``G = m^2 + t s s^T`` and ``H = m^2 h`` in every mode.
 
-    Here s are the sums of the basis and t bounds what the intercepts add.  Both inverses are diagonal but for
-    rank one (Sherman and Morrison).
+    Here s are the sums of the basis and t bounds the contribution of the intercepts.  Both inverses are
+    diagonal plus rank one (Sherman and Morrison).
     """
 
     def __init__(self, basis: RowBasis, values: Array, ties: Array) -> None:
@@ -125,7 +125,7 @@ def _rank_one(diagonal: Array, sums: Array, ties: Array) -> tuple[Array, Array]:
 class SpectralPreconditioner:
     """The preconditioner, for one kernel matrix that all labels share.
 
-    bases: one a group, with the constant c.
+    bases: one per group, with the constant c.
     intercept_variance: s, the variance of independent intercepts; ``s I - c R`` is positive semi-definite.
     """
 
@@ -138,7 +138,7 @@ class SpectralPreconditioner:
     def __post_init__(self) -> None:
         modes = self.modes
         self.rest = self.intercept_variance * modes.left - self.constant * modes.right
-        # what the intercepts add to Z^T K Z beyond c ties the modes; its row sums bound it
+        # the contribution of intercepts to Z^T K Z beyond c couples the modes; its row sums bound it
         ties = np.abs(modes.left.T @ self.rest).sum(axis=1)
         self.weights = [_Weights(basis, modes.values, ties) for basis in self.bases]
 

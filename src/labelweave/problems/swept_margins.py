@@ -1,21 +1,21 @@
-"""The max-margin dual moved in sweeps over rows, with labels that are independent or coupled by R.
+"""The max-margin dual optimized by sweeps over rows, with labels that are independent or coupled by R.
 
-**Coupled labels.**  All labels of an example are visited together, so there is one block.  The
-weights Z = X^T B R of all labels are held, in slabs of ``WIDTH`` labels.
+**Coupled labels.**  All labels of an example are updated together, so there is one block.  The
+weights Z = X^T B R of all labels are stored, in slabs of ``WIDTH`` labels.
 
-**Independent labels** have one weight block a label block.  The intercept is a constant feature, so its
+**Independent labels** have one weight block per label block.  The intercept is a constant feature, so its
 curvature couples all rows of a label and makes plain coordinate ascent slow: 12 sweeps without an intercept
-become 25 with one (RCV1, gap 1e-3).  Seen as a variable b of its own, the saddle form
+become 25 with one (RCV1, gap 1e-3).  With it as a separate variable b, the saddle form
 
     max_beta min_b  D_0(beta) - b sum_i beta_i + b^2 / 2,      D_0: the dual without the constant feature,
 
-lets the sweeps hold b fixed and move it between them by a Newton step on the
-convex function of b that remains.  Its gradient is b - sum(beta); its curvature is
+lets the sweeps hold b fixed and update it between them by a Newton step on the
+remaining convex function of b.  Its gradient is b - sum(beta); its curvature is
 1 + 1^T K_FF^-1 1 over the free rows F, bounded in practice by a share of
 sum_F 1 / K_ii, the ``stiffness``, which is raised when b oscillates.  A label whose b
-keeps oscillating, or holds up the rest (many free rows in few dimensions: the share is far
-too large, and b all but stands still), goes back to the constant feature for good.
-Any b and any feasible beta give a valid duality gap, so the certificate does not rest on this.
+keeps oscillating, or delays the others (many free rows in few dimensions: the share is far
+too large, and b hardly changes), permanently returns to the constant feature.
+Any b and any feasible beta have a valid duality gap, so the certificate does not depend on this.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from labelweave.problems.margin_dual import LabelBlock, MarginData, MarginDual, 
 from labelweave.solvers.frame import State
 
 _STIFFNESS = 0.15
-_LARGEST_DENSE = 4096  # labels up to which R is written out: 64 MiB in float32
+_LARGEST_DENSE = 4096  # labels up to which R is dense: 64 MiB in float32
 
 
 @dataclass(frozen=True)
 class Moves:
-    """How the intercepts are moved, arrays of shape (blocks, WIDTH) unless said.
+    """The state of the intercept updates, arrays of shape (blocks, WIDTH) unless stated.
 
     share: 1 where the intercept follows every step of a sweep, 0 where it is held fixed.
-    sweeps (blocks,): how many there were.
+    sweeps (blocks,): the number of sweeps.
     """
 
     share: Array
@@ -73,7 +73,7 @@ class Moves:
         )
 
     def of_block(self, block: int) -> tuple[Array, ...]:
-        """Return what belongs to one block, in the order of the fields without the last."""
+        """Return the arrays of one block, in the order of the fields, without the last field."""
         return tuple(getattr(self, part.name)[block] for part in fields(self)[:-1])
 
     def copy(self) -> Moves:
@@ -84,7 +84,7 @@ State.plain_with(Moves)
 
 
 class IndependentMargins(MarginDual):
-    """The dual with R the identity; blocks can be swept at once, and may keep weights at 0 that are 0."""
+    """The dual with R the identity; blocks can be swept in parallel, and may keep zero weights at 0."""
 
     blocks_are_independent = True
     keeps_zeros = False
@@ -140,7 +140,7 @@ class IndependentMargins(MarginDual):
     ) -> tuple[float, float, int]:  # fmt: skip
         from labelweave.foundation.loops.coordinate_ascent import round_independent
 
-        if self.ordered.as_table:  # a sweep over dense rows is long beside what Python adds
+        if self.ordered.as_table:  # a sweep over dense rows is long compared with Python's overhead
             return super().round(point, block, orders, run, hot_gain, idle_gain, mean_gain)
         labels, moves = self.label_blocks[block], point.moves
         data = *self.rows, self.squared_norms, labels.signs, labels.upper, labels.margins
@@ -156,7 +156,7 @@ class IndependentMargins(MarginDual):
         return _totals(self.in_use(point, block))
 
     def in_use(self, point: MarginPoint, block: int) -> tuple[Array, Array]:
-        """Compute primal and dual value of each label at the weights in use, two of shape (WIDTH,)."""
+        """Compute primal and dual value of each label at the current weights, two of shape (WIDTH,)."""
         value = point.intercepts[block]
         sums = self.sums(self.label_blocks[block], point.beta[block], point.weights[block], value)
         known = self.known_sums(block, point.beta[block])
@@ -175,18 +175,18 @@ class IndependentMargins(MarginDual):
 
     def _values(self, sums: Array, constant: Array, total: Array, known: Array) -> tuple[Array, Array]:
         hinge, linear, quadratic = sums
-        own = np.stack([hinge, linear - known, quadratic - known])  # without the scores that are known
+        own = np.stack([hinge, linear - known, quadratic - known])  # without the prior scores
         return objectives_of(own, constant, total, constant**2, total**2 if self.data.intercept else 0.0)
 
 
 def objectives_of(
     sums: Array, constant: Array, total: Array, constant_norm: Any, total_norm: Any
 ) -> tuple[Array, Array]:
-    """Put primal and dual value of each label together, two of shape (WIDTH,), from sums over rows.
+    """Combine primal and dual value of each label, two of shape (WIDTH,), from sums over rows.
 
     sums (3, WIDTH): of the hinge losses, beta * target and beta * score.
     constant, total (WIDTH,): the intercepts, and the sums of beta.
-    constant_norm, total_norm: the squared norms of the intercepts and of those that follow beta, by R.
+    constant_norm, total_norm: the squared norms of the intercepts and of those that beta implies, by R.
     """
     hinge, linear, quadratic = sums
     squared = quadratic - constant * total  # ||w||^2 without the intercept
@@ -211,7 +211,7 @@ class CoupledMargins(MarginDual):
         self._sweep, self._structure = self._compiled_structure()
 
     def _compiled_structure(self) -> tuple[Callable[..., float], tuple[Array | int, ...]]:
-        """Choose the loop that fits the covariance, and lay out its arrays in the order of the blocks."""
+        """Choose the loop for the covariance, and lay out its arrays in block order."""
         from labelweave.foundation.loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
 
         order, width = self.label_order, len(self.label_blocks) * WIDTH
@@ -251,7 +251,7 @@ class CoupledMargins(MarginDual):
         return self._values(self.exact_blocks, betas, weights)
 
     def _weights(self, betas: list[Array]) -> list[tuple[Array, Array]]:
-        """Compute X^T B R in double precision, a slab of labels at a time, and its constant row."""
+        """Compute X^T B R in double precision, one slab of labels at a time, and its constant row."""
         Z = self.data.covariance.matmul(self._products(betas))
         slabs: list[tuple[Array, Array]] = []
         for part in self.label_blocks:
@@ -262,7 +262,7 @@ class CoupledMargins(MarginDual):
         return slabs
 
     def _products(self, betas: Iterable[Array]) -> Array:
-        """Compute X^T B, a row a feature with the constant one last, in double precision."""
+        """Compute X^T B, one row per feature with the constant one last, in double precision."""
         products = np.zeros((self.data.features.shape[1] + 1, self.data.labels.n_labels))
         for part, beta in zip(self.label_blocks, betas, strict=True):
             k = len(part.labels)

@@ -1,43 +1,43 @@
-"""The max-margin dual when rows stay where they are and blocks of labels travel.
+"""The max-margin dual for distributed solves: rows stay in place and blocks of labels travel.
 
-Rows lie in partitions.  A block of labels with its weights goes from one to the next and comes to each
-several times a round, for a *piece* of its rows that is drawn anew each round.  What it does there is a
+Rows lie in partitions.  A block of labels with its weights goes from one to the next and visits each
+several times per round, for a *piece* of its rows that is drawn again in each round.  A visit is a
 sweep of the ordinary loop over these rows, with the variables of all others held fixed: coordinate ascent in
 another order.  Sweeps over all rows of a partition at once take three times as many rounds, since all rows
-share a direction (where features are not negative, their mean), in which coordinate ascent in an order that
-is not random is slow; hot sweeps over a piece take as many rounds as without.  Rows that gained little are
-left out of whole rounds instead.
+share a direction (with non-negative features, their mean), in which coordinate ascent in an order that
+is not random is slow; repeated sweeps over a piece take as many rounds as single ones.  Rows with small gains
+are skipped for whole rounds instead.
 
-A block is up to ``WIDTH`` labels where these are independent.  Where a covariance R couples them it is all
-that it couples, in *slabs* of ``WIDTH``: one visit takes one row with all of them.  Such a block is at
-``CONCURRENT_VISITS`` places at once: these visits begin at the same weights, and their moves are added.  A
-visit does not see what the others move, so it takes curvatures and its own moves of scores ``caution`` times
-as large (the local problems of CoCoA+, Ma et al., "Adding vs. averaging in distributed primal-dual
+A block is up to ``WIDTH`` labels if these are independent.  If a covariance R couples them it is all
+that it couples, in *slabs* of ``WIDTH``: one visit updates a row for all of them.  Such a block has
+``CONCURRENT_VISITS`` visits at a time: these start from the same weights, and their updates are added.  A
+visit does not see the updates of the others, so it multiplies curvatures and its own changes of scores by
+``caution`` (the local problems of CoCoA+, Ma et al., "Adding vs. averaging in distributed primal-dual
 optimization", ICML 2015, but of small pieces).  The sum never lowers the dual at a caution of
-``CONCURRENT_VISITS``; less is faster and mostly does too, so the caution begins low and rises when a full
-round met no smaller gap than the last.
-A visit is a function of the rows, of the *traveller* (weights, intercepts and what moves these) and of the
-*seat* (the variables of these rows in this block); it gives a traveller and a seat and changes nothing in
+``CONCURRENT_VISITS``; less is faster and usually does not either, so the caution starts low and rises when a
+full round does not reduce the gap.
+A visit is a function of the rows, of the *traveller* (weights, intercepts and their update state) and of the
+*seat* (the variables of these rows in this block); it returns a traveller and a seat and changes nothing in
 place.
 
-Intercepts are moved as in :mod:`labelweave.problems.swept_margins`, but at the end of a round, when
-all rows have answered the last move: after every visit they would run ahead of the rows that are still to
-be visited.  They never go back to the constant feature, which couples all rows: with it 6,000 rows of RCV1
-in 16 partitions are at a gap of 2e-1 after 100 rounds, which take 39 without.  What makes a label lag there
-(a curvature taken far too large) halves its stiffness instead.
+Intercepts are updated as in :mod:`labelweave.problems.swept_margins`, but at the end of a round, when
+all rows have responded to the last update: updates after every visit would be ahead of the rows still to
+be visited.  They never return to the constant feature, which couples all rows: with it 6,000 rows of RCV1
+in 16 partitions are at a gap of 2e-1 after 100 rounds, and without it converge in 39.  What slows a label
+there (a curvature estimate far too large) halves its stiffness instead.
 
-Held intercepts alone would swing where weights answer slowly, as those of dense rows do.  So within a round
+Fixed intercepts alone would oscillate where weights respond slowly, as with dense rows.  So within a round
 they follow the variables by a small share, the *damping*: the term of a proximal method of multipliers
 (Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming",
-1976), for which the constant feature has a small value in place of 1.  The damping rises when a full round
-met no smaller gap than the last, and falls else.
+1976), for which the constant feature has a small value instead of 1.  The damping rises when a full round
+does not reduce the gap, and falls otherwise.
 
 With R the intercepts are b = R c, and the saddle form of the dual is
 
     max_B min_c  D_0(B) - b^T B^T 1 + c^T R c / 2,      D_0: the dual without the constant feature.
 
-The gradient in c is R (c - B^T 1); with the stiffness of the labels in the diagonal H, the step of Newton's
-method is (I + H R)^-1 (B^T 1 - c), also where R is singular.  Any c and any feasible B give a valid gap.
+The gradient in c is R (c - B^T 1); with the stiffness of the labels in the diagonal H, the Newton step
+is (I + H R)^-1 (B^T 1 - c), also where R is singular.  Any c and any feasible B have a valid gap.
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ from labelweave.solvers.frame import State
 
 CONCURRENT_VISITS = 2
 """Places that a block of coupled labels is at at once: more gain less a round, which two workers pay for."""
-_CAUTION, _MORE_CAUTION = 1.25, 1.25  # at the begin, and times that where the gap does not shrink
-_LONGEST = 0.5  # move of an intercept in a round, in margins: beyond, other rows are free
-_DAMPING, _LEAST_RISEN, _MOST_DAMPING = 0.03, 0.03, 0.1  # shares of the usual squared norm of a row
+_CAUTION, _MORE_CAUTION = 1.25, 1.25  # initial value, and factor where the gap does not shrink
+_LONGEST = 0.5  # change of an intercept per round, in margins: beyond, other rows are free
+_DAMPING, _LEAST_RISEN, _MOST_DAMPING = 0.03, 0.03, 0.1  # shares of the typical squared norm of a row
 _DAMPING_RISES, _DAMPING_FALLS = 2.0, 0.7
-_SLOW = 0.7  # of a gradient that is left after a move: the move was too short, or far too long if it turned
+_SLOW = 0.7  # share of a gradient left after a step: it was too short, or far too long if the sign changed
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedState(State):
-    """What of a block goes from partition to partition.
+    """The state of a block that travels between partitions.
 
-    weights (slabs, d, WIDTH), intercepts (slabs, WIDTH): as in use, in the precision of solving.
-    pulls (slabs, WIDTH): c, of which the intercepts are R c.
+    weights (slabs, d, WIDTH), intercepts (slabs, WIDTH): current values, in the precision of solving.
+    pulls (slabs, WIDTH): c, with the intercepts R c.
     moves: how the intercepts move; its totals are the sums of all variables.
-    met_gap: what the last full round met at all rows; meeting: what this round met until now.
+    met_gap: the gap over all rows in the last full round; meeting: its partial sum in this round.
     free (slabs, WIDTH): the inverse norms of rows with free variables, summed in the last full round.
-    caution: by which visits at the same time take curvatures for larger.
-    damping: by which share of the usual squared norm of a row intercepts follow the variables in a round.
+    caution: the factor of curvatures in concurrent visits.
+    damping: the share of the typical squared norm of a row with which intercepts follow the variables.
     """
 
     weights: Array
@@ -92,10 +92,10 @@ class SharedState(State):
 
 @dataclass(frozen=True, kw_only=True)
 class RowState(State):
-    """What of a block stays with the rows of a partition.
+    """The state of a block that stays with the rows of a partition.
 
     beta (slabs, n, WIDTH): the dual variables, rows in the order of :class:`OrderedRows`.
-    gains (n,): the dual gain of each row's last visit, and their mean at the begin of the round.
+    gains (n,): the dual gain of each row's last visit, and their mean at the start of the round.
     """
 
     beta: Array
@@ -106,7 +106,7 @@ class RowState(State):
 class Piece(NamedTuple):
     """Some rows of a partition.
 
-    number: which of so many pieces.
+    number: the number of the piece among all.
     generator: draws the pieces of a round, the same for all of them.
     """
 
@@ -121,7 +121,7 @@ class Piece(NamedTuple):
 
 
 class RowsBlock(IndependentMargins):
-    """One block of labels (k,) over some rows, in an order that rows elsewhere have too."""
+    """One block of labels (k,) over some rows, in the same row order on every machine."""
 
     def __init__(self, data: OrderedRows, labels: Array) -> None:
         super().__init__(data.some_labels(labels), data.dtype)
@@ -131,7 +131,7 @@ class RowsBlock(IndependentMargins):
 
 
 class Visited(MarginDual):
-    """A block of labels over the rows of one partition of several."""
+    """A block of labels over the rows of one partition among several."""
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -155,7 +155,7 @@ class Visited(MarginDual):
         return float(np.median(self.squared_norms))
 
     def _following(self, traveller: SharedState) -> float:
-        """Say by how much the intercepts follow the variables in a visit."""
+        """Return the share by which the intercepts follow the variables in a visit."""
         return min(1.0, traveller.damping * self._usual_norm)
 
     def first_seat(self) -> RowState:
@@ -165,7 +165,7 @@ class Visited(MarginDual):
     def visit(
         self, traveller: SharedState, seat: RowState, piece: Piece, *, is_full: bool
     ) -> tuple[SharedState, RowState]:
-        """Sweep over a piece of these rows; over all of it, or only rows that gained by their last visit."""
+        """Sweep over a piece of these rows; over all of it, or only rows that gained in their last visit."""
         point = MarginPoint(
             beta=seat.beta.copy(),
             weights=traveller.weights.copy(),
@@ -191,11 +191,11 @@ class Visited(MarginDual):
         return on, RowState(beta=point.beta, gains=point.gains[0], mean_gain=mean_gain)
 
     def sums_in_use(self, seat: RowState, traveller: SharedState) -> Array:
-        """Sum hinge losses, beta * target and beta * score at the weights in use: (3, slabs, WIDTH)."""
+        """Sum hinge losses, beta * target and beta * score at the current weights: (3, slabs, WIDTH)."""
         return self._own_sums(self.label_blocks, seat.beta, traveller.weights, traveller.intercepts)
 
     def _own_sums(self, blocks: Sequence[LabelBlock], beta: Array, weights: Array, constants: Array) -> Array:
-        """Sum; scores that are known before the fit are taken off where variables are multiplied."""
+        """Compute the sums; prior scores are subtracted where variables are multiplied."""
         parts = zip(blocks, beta, weights, constants, strict=True)
         sums = np.stack([self.sums(*part) for part in parts], axis=1)
         sums[1:] -= np.stack([self.known_sums(number, slab) for number, slab in enumerate(beta)])
@@ -206,7 +206,7 @@ class Visited(MarginDual):
         return np.stack([self.product(beta) for beta in self._exact(seat)])
 
     def exact_sums(self, seat: RowState, weights: Array, intercepts: Array) -> Array:
-        """Sum as :meth:`sums_in_use` at other weights, in double precision, and B: (4, slabs, WIDTH)."""
+        """Compute :meth:`sums_in_use` at other weights, in double precision, and B: (4, slabs, WIDTH)."""
         beta = self._exact(seat)
         around = weights if self.known is None else weights + self.known
         sums = self._own_sums(self.exact_blocks, beta, around, intercepts)
@@ -222,15 +222,15 @@ class TravellingBlock(Visited, RowsBlock):
     """One block of independent labels."""
 
     def _move_intercepts(self, point: MarginPoint, block: int, was_full: bool, met_gap: float) -> None:
-        """Leave that to :func:`end_of_round`."""
+        """Do nothing: :func:`end_of_round` updates the intercepts."""
 
 
 class TravellingLabels(Visited, CoupledMargins):
-    """All labels, which a covariance couples, in the order in which they go into slabs."""
+    """All labels, which a covariance couples, in slab order."""
 
     def __init__(self, data: OrderedRows, labels: Array) -> None:
         super().__init__(data.some_labels(labels), data.dtype)
-        self.bias = self.dtype.type(0)  # of a visit, it is as much as intercepts follow
+        self.bias = self.dtype.type(0)  # set per visit, to the share by which intercepts follow
 
     def _ordered_labels(self) -> Array:
         return np.arange(self.data.labels.n_labels)
@@ -258,7 +258,7 @@ class TravellingLabels(Visited, CoupledMargins):
 
 
 def brought_together(before: SharedState, after: Sequence[SharedState]) -> SharedState:
-    """Add what visits moved that began at the same traveller."""
+    """Add the updates of visits that started from the same traveller."""
     moves, weights = before.moves.copy(), before.weights.copy()
     intercepts, pulls = before.intercepts.copy(), before.pulls.copy()
     share, meeting = weights.dtype.type(1 / before.caution), before.meeting
@@ -275,10 +275,10 @@ def brought_together(before: SharedState, after: Sequence[SharedState]) -> Share
 def end_of_round(
     traveller: SharedState, *, was_full: bool, intercept: bool, covariance: Array | None = None
 ) -> SharedState:
-    """Move the intercepts after all rows were visited, and learn how stiff they are.
+    """Update the intercepts after all rows were visited, and re-estimate their stiffness.
 
-    was_full: whether all rows were, or only those that gained.
-    covariance (L, L): R in the order of the block; None where labels are independent.
+    was_full: whether all rows were visited, or only those with gains.
+    covariance (L, L): R in block order; None where labels are independent.
     """
     moves = traveller.moves.copy()
     ended = replace(traveller, moves=moves, meeting=0.0)
@@ -318,7 +318,7 @@ def _newton_step(gradient: Array, stiff: Array, covariance: Array | None) -> Arr
 
 
 def spread_by(covariance: Array | None, table: Array) -> Array:
-    """Multiply a number (slabs, WIDTH), or a column (slabs, d, WIDTH), a label by R."""
+    """Multiply one number (slabs, WIDTH), or one column (slabs, d, WIDTH), per label by R."""
     if covariance is None:
         return table
     n_labels, slabs = len(covariance), len(table)
@@ -331,7 +331,7 @@ def spread_by(covariance: Array | None, table: Array) -> Array:
 def block_objectives(
     traveller: SharedState, sums: Array, totals: Array, *, intercept: bool, covariance: Array | None = None
 ) -> tuple[float, float]:
-    """Put primal and dual value of a block together, from sums over all rows.
+    """Combine primal and dual value of a block, from sums over all rows.
 
     sums (3, slabs, WIDTH): of the hinge losses, beta * target and beta * score.
     totals (slabs, WIDTH): of beta.
@@ -343,7 +343,7 @@ def block_objectives(
 
 
 def in_tree_order(parts: Sequence[Any]) -> Any:
-    """Add arrays pairwise, so that the bits of the sum depend on their order alone."""
+    """Add arrays pairwise, so that the bits of the sum only depend on their order."""
     parts = list(parts)
     while len(parts) > 1:
         pairs = [first + second for first, second in zip(parts[::2], parts[1::2], strict=False)]

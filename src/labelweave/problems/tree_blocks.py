@@ -1,10 +1,10 @@
-"""The max-margin duals at the nodes of a tree over labels, a block of columns at a time.
+"""The max-margin duals at the nodes of a tree over labels, solved by blocks of columns.
 
-A column of a node asks whether a row has a label below it.  It learns from the rows that have a label below
-the node, the root from all rows: what the parent would send there, were it always right (Prabhu et al. 2018,
-Parabel, section 4.2).  A row is positive for a column if it has a label below, negative if it is observed to
-have none, and else unobserved.  Where entries have weights, a positive column has the greatest of the row's
-labels below, a negative one the least of all below.  Columns are independent, so primal and dual
+A column of a node predicts whether a row has a label below it.  It learns from the rows that have a label
+below the node, the root from all rows: those that an always correct parent would send there (Prabhu et al.
+2018, Parabel, section 4.2).  A row is positive for a column if it has a label below, negative if all of these
+are observed negative, and else unobserved.  With entry weights, a positive column has the greatest of the
+row's labels below, a negative one the least of all below.  Columns are independent, so primal and dual
 values of all nodes add up, and the relative gap is one of the whole tree.
 """
 
@@ -31,17 +31,17 @@ from labelweave.problems.margin_blocks import KeptBlock, MarginBlock, cost_of_bl
 from labelweave.problems.margin_dual import MarginData, MarginPoint, OrderedRows
 
 _SAMPLED_NODES = 64  # for estimates
-_NODES_AT_ONCE = 4  # whose rows are kept for their next block; threads work on neighbours
+_NODES_AT_ONCE = 4  # whose rows are kept for their next block; threads work on neighbors
 
 
 @dataclass(frozen=True)
 class TreeWeights:
-    """The weights of all columns, node after node, and in a node feature after feature.
+    """The weights of all columns, by node, and within a node by feature.
 
-    pair_ends (nodes + 1,): where the features of each node end.
-    features (pairs,): which they are.
-    starts (pairs + 1,): where the weights of each of them begin.
-    columns, values (nnz,): of which column of the node, and how large, in units of its scale.
+    pair_ends (nodes + 1,): the ends of the features of each node.
+    features (pairs,): the feature numbers.
+    starts (pairs + 1,): the start of the weights of each of them.
+    columns, values (nnz,): the column within the node, and the value, in units of its scale.
     scales, intercepts (columns of the tree,): of the columns.
     """
 
@@ -55,7 +55,7 @@ class TreeWeights:
 
 
 def column_type(widest: int) -> npt.DTypeLike:
-    """Return the type that says which column of a node, of ``widest`` at most, a weight is of."""
+    """Return the type for the numbers of columns within a node, of which there are at most ``widest``."""
     return np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
 
 
@@ -70,7 +70,7 @@ def margin_data(
 
 @dataclass(frozen=True)
 class NodeRows:
-    """What the blocks of a node share: the rows that reach it, with a label a column.
+    """What the blocks of a node share: the rows that reach it, with one label per column.
 
     first: the node's first column in the tree.
     used: the features that its rows have; None for all.
@@ -91,17 +91,17 @@ class NodeBlock(MarginBlock):
     def kept(
         self, point: MarginPoint, weights: Array, intercepts: Array, before: Any, *, is_short: bool
     ) -> KeptBlock:
-        """Measure weights as :meth:`MarginBlock.kept` does; features are those of the data."""
+        """Evaluate weights as :meth:`MarginBlock.kept`; features are those of the data."""
         block = super().kept(point, weights, intercepts, before, is_short=is_short)
         features = block.features if self.used is None else self.used[block.features].astype(np.int32)
         return replace(block, labels=self.of_tree[block.labels], features=features)
 
 
 class TreeOutline:
-    """What there is to know of the blocks of a tree without their rows.
+    """The description of the blocks of a tree, without their rows.
 
     zero_losses (blocks,): the losses of each block where all weights are 0.
-    is_short: whether weights are kept in two bytes, where the tolerance has room for their rounding.
+    is_short: whether weights are stored in two bytes, where the tolerance allows for their rounding.
     """
 
     def __init__(self, tree: LabelTree, zero_losses: Array, *, is_short: bool) -> None:
@@ -145,10 +145,10 @@ class TreeOutline:
 
 
 class TreeBlocks(TreeOutline):
-    """All blocks of columns of a tree, each made when it is asked for.
+    """All blocks of columns of a tree, each created on demand.
 
     data: all rows and labels, with weights of rows.
-    entries (n, L): weights of entries, which those of rows are multiplied with; sparse where others are 1.
+    entries (n, L): weights of entries, multiplied by those of rows; sparse where others are 1.
     sees_all: whether labels learn from all rows instead of those that reach their node.
     """
 
@@ -169,12 +169,12 @@ class TreeBlocks(TreeOutline):
         self._rows_of_node = lru_cache(maxsize=_NODES_AT_ONCE)(self._node_rows)
         self._all_rows = lru_cache(maxsize=1)(lambda: OrderedRows(data, dtype))
         if sees_all:
-            _ = self._all_rows().exact_rows  # made before threads ask for them
+            _ = self._all_rows().exact_rows  # computed before threads need them
 
     def _groups(self, node: int, counts: Array) -> list[Array]:
-        """Cut the columns of a node into blocks, frequent ones first, labels apart where they see more rows.
+        """Split the columns of a node into blocks, frequent ones first, labels apart if they use more rows.
 
-        A node that no row reaches has nothing to learn.
+        A node that no row reaches has no blocks.
         """
         if node and not self.sees_all and not counts[self.tree.columns_above[node]]:
             return []
@@ -199,7 +199,7 @@ class TreeBlocks(TreeOutline):
         columns = self.groups[number]
         if self._is_of_all(columns):
             return self._block_of_all(columns)
-        with self._lock:  # or threads would all make the rows of the next node
+        with self._lock:  # or every thread would compute the rows of the next node
             shared = self._rows_of_node(int(self.tree.owners[columns[0]]))
         of_tree = np.arange(shared.first, shared.first + shared.ordered.data.labels.n_labels)
         return NodeBlock(shared.ordered, columns - shared.first, of_tree, shared.used)
@@ -226,11 +226,11 @@ class TreeBlocks(TreeOutline):
             squared=self.data.squared,
         )
         ordered = OrderedRows(data, self.dtype)
-        _ = ordered.exact_rows  # made before blocks share it
+        _ = ordered.exact_rows  # computed before blocks share it
         return NodeRows(ordered, int(columns[0]), used)
 
     def possible_weights(self) -> float:
-        """Sum over columns how many features the rows of their node have, by some nodes for all."""
+        """Estimate the sum over columns of the number of features in the rows of their node, by a sample."""
         widths, n_others = np.diff(self.tree.ends), self.tree.n_nodes - 1
         nodes = np.unique(np.linspace(1, n_others, min(n_others, _SAMPLED_NODES)).astype(int))
         some = [widths[node] * self._n_used(self._rows_above(node)) for node in nodes]
@@ -243,7 +243,7 @@ class TreeBlocks(TreeOutline):
         return len(np.unique(own.rows(rows).data.indices))
 
     def _upper_of(self, columns: Array, rows: Array | None) -> Array:
-        """Return the weights of rows (r,), all where None, or of entries (r, columns) with their own."""
+        """Return the weights of rows (r,), all where None, or of entries (r, columns) with entry weights."""
         upper = self.upper if rows is None else self.upper[rows]
         if self._entries is None:
             return upper
@@ -256,7 +256,7 @@ class TreeBlocks(TreeOutline):
         return np.asarray(upper[:, None] * weights)
 
     def _targets(self, columns: Array, rows: Array | None) -> LabelMatrix:
-        """Say of the rows that reach a node which have a label below each of some columns."""
+        """Return the labels of the rows that reach a node: whether they have a label below some columns."""
         n_rows = len(self.features) if rows is None else len(rows)
         below = [self.rows_below[column] for column in columns]
         found = below if rows is None else [np.searchsorted(rows, some) for some in below]
@@ -287,9 +287,9 @@ class TreeBlocks(TreeOutline):
 
 
 class ForestBlocks:
-    """The blocks of several trees over the same rows, one tree after the other.
+    """The blocks of several trees over the same rows, one tree after another.
 
-    parts: the trees; outlines alone where another place makes the blocks.
+    parts: the trees; only outlines where another process creates the blocks.
     """
 
     def __init__(self, parts: Sequence[Any]) -> None:
@@ -320,7 +320,7 @@ class ForestBlocks:
         return [part.solution(some) for part, some in self._by_tree(blocks)]
 
     def possible_weights(self) -> float:
-        """Guess how many weights there may be at most, see :meth:`TreeBlocks.possible_weights`."""
+        """Estimate the largest number of weights, see :meth:`TreeBlocks.possible_weights`."""
         return len(self.parts) * self.parts[0].possible_weights()
 
     def _by_tree(self, blocks: Sequence[KeptBlock]) -> list[tuple[TreeOutline, Sequence[KeptBlock]]]:
@@ -329,12 +329,12 @@ class ForestBlocks:
 
 
 def _ends(counts: Any) -> Array:
-    """Return where parts of some lengths begin and end, in eight bytes, as sums may pass 2^31."""
+    """Return the ends of parts of some lengths, in eight bytes, as sums may exceed 2^31."""
     return np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64), dtype=np.int64)])
 
 
 def _by_feature(blocks: Sequence[KeptBlock], first: int, kind: Any, number: Any) -> tuple[Array, ...]:
-    """Order the weights of a node: its features, how many weights each has, and columns and weights."""
+    """Sort the weights of a node by feature: features, weights per feature, columns and weights."""
     if not blocks:
         return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, kind), np.empty(0, number)
     labels = np.concatenate([block.labels for block in blocks]) - first
@@ -351,7 +351,7 @@ def _by_feature(blocks: Sequence[KeptBlock], first: int, kind: Any, number: Any)
 
 
 def _weights_by_sign(labels: LabelMatrix, entries: Any) -> tuple[sp.csc_array, sp.csc_array]:
-    """Return weights of positive entries, none where 0, and how far those of others are below 1, or 0."""
+    """Return weights of positive entries, without zeros, and 1 minus those of others, or 0."""
     if sp.issparse(entries):
         above = sp.csr_array(entries)
         above.data = above.data - 1.0
@@ -363,7 +363,7 @@ def _weights_by_sign(labels: LabelMatrix, entries: Any) -> tuple[sp.csc_array, s
 
 
 def _rows_below(tree: LabelTree, by_label: sp.csc_array) -> list[Array]:
-    """List the rows that have a label below each column, in rising order."""
+    """List the rows that have a label below each column, in ascending order."""
     found: list[Array] = [np.empty(0, np.int32)] * len(tree.targets)
     for node in range(tree.n_nodes - 1, -1, -1):
         for column in range(tree.ends[node], tree.ends[node + 1]):
@@ -378,7 +378,7 @@ def _rows_below(tree: LabelTree, by_label: sp.csc_array) -> list[Array]:
 
 
 def _members(tree: LabelTree, columns: Array, n_labels: int) -> sp.csr_array:
-    """Say which labels are below some columns of one node, as a table (L, columns) of ones."""
+    """Return which labels are below some columns of one node, as an array (L, columns) of ones."""
     below = tree.labels_below
     parts = [below[column] for column in columns]
     places = np.repeat(np.arange(len(columns)), [len(part) for part in parts])
@@ -387,7 +387,7 @@ def _members(tree: LabelTree, columns: Array, n_labels: int) -> sp.csr_array:
 
 
 def _narrowed(features: FeatureMatrix) -> tuple[FeatureMatrix, Array | None]:
-    """Leave out the features that no row has, if they are sparse; say which are left."""
+    """Drop the features that no row has, if they are sparse; also return the remaining ones."""
     if not features.is_sparse:
         return features, None
     own, d = features.data, features.shape[1]

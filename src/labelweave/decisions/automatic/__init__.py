@@ -1,4 +1,4 @@
-"""One call that tries several models, and combines them on rows that they did not see."""
+"""A classifier that fits several models and stacks them on out-of-fold predictions."""
 
 from labelweave.decisions.automatic.classifier import LARGEST_TABLE, AutoLabelClassifier
 

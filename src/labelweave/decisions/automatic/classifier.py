@@ -1,4 +1,4 @@
-"""One call that is as good as the best of several models: AutoLabelClassifier."""
+"""AutoLabelClassifier: several models stacked on out-of-fold predictions."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Nu
 
 _METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
 Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
-LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB a table
-# of a row and label: a fit has some twenty tables, most of scores by penalties, and forests more
+LARGEST_TABLE = 100_000_000  # rows times labels of a dense table, 800 MB each
+# per row and label: a fit holds about twenty tables, most of them scores by penalty, and forests hold more
 _BYTES = 160.0
 _BELOW_ONE = np.nextafter(1.0, 0.0)
-_LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
+_LEAST_SUM = 1e-200  # of class probabilities; below it their log-odds decide which is more likely
 _MEMBER = Record({"name": TEXT, "weight": MEASURED, "oof_loss": MEASURED, "seconds": MEASURED, "words": TEXT})
 _PLAN = Record(
     {"members": Items(TEXT), "trees": count(), "pivots": count(), "folds": count(), "seconds": MEASURED}
@@ -73,110 +73,110 @@ _PLAN = Record(
 
 @storable("AutoLabelClassifier")
 class AutoLabelClassifier(LabelClassifier):
-    """Several models in one, combined on rows that none of them saw.
+    """Fit several models and stack them on out-of-fold predictions.
 
-    1.  Features are brought to one scale: standardised or quantiles of dense ones, rows of length 1 of
-        sparse ones and of 32 dense ones or more, as embeddings have; whichever has the lowest left-out error
-        in a ridge regression with an RBF kernel.
-    2.  Rows are split into five folds, stratified by labels, or of whole groups where there are some; every
-        member scores each fold by a fit to the other four, and is fitted to all rows.
-    3.  "rbf": ridge regression of 0 and 1 with an RBF kernel, its width chosen by left-out error.
+    1.  Features are scaled.  Dense features are standardized or mapped to quantiles, and rows of sparse ones,
+        or of 32 dense ones or more such as embeddings, are scaled to length 1; the scaling with the lowest
+        out-of-fold error in a ridge regression with an RBF kernel is used.
+    2.  Rows are split into five folds, stratified by labels, or of whole groups where there are some; each
+        member scores every fold with a fit to the other four, and is then fitted to all rows.
+    3.  "rbf": ridge regression of 0 and 1 with an RBF kernel, its width chosen by out-of-fold error.
     4.  "forest": trees grown on all labels together, a fifth of them without the rows of each fold; the
-        shares of labels in the leaves are averaged.
-    5.  "rbf+forest": ridge regression with half of the RBF kernel and half of the share of trees in which two
-        rows end in the same leaf.  Forests that would take more than 20 seconds are left out unless
-        they lower the error of a sample of 2,000 rows by a thousandth a second.
+        label shares in the leaves are averaged.
+    5.  "rbf+forest": ridge regression with the mean of the RBF kernel and the share of trees in which two
+        rows end in the same leaf.  Forests that would take more than 20 seconds are omitted unless
+        they lower the error on a sample of 2,000 rows by a thousandth per second.
     6.  "max-margin": :class:`MaxMarginClassifier`, linear, with the best of four C, or of two with balanced
         classes where a label is positive in fewer than one row in a hundred; "linear", a ridge regression,
-        for dense rows that are too large for it.
-    7.  Penalties are those of the least squared error of left-out scores.
-    8.  A member's left-out scores become log-odds by a logistic curve a label, those of rare labels drawn to
-        the others'.  The model's score is a weighted sum of log-odds.  The weights are not negative and have
-        the least log loss on left-out rows; labels of fewer than one row in a hundred have weights of
-        their own where that lowers their log loss by a tenth.
+        for dense data that are too large for it.
+    7.  Penalties minimize the out-of-fold squared error.
+    8.  A member's out-of-fold scores become log-odds by one logistic curve per label; curves of rare labels
+        are shrunk towards the others.  The model's score is a weighted sum of log-odds.  The weights are
+        non-negative and minimize the out-of-fold log loss; labels positive in fewer than one row in a hundred
+        have weights of their own where that lowers their log loss by a tenth.
     9.  The probabilities of other labels may add to the log-odds of a label, by a logistic ridge regression
-        on left-out scores, where left-out rows of other folds gain by it.  Curves are fitted again.
-    10. Thresholds are the best for ``metric`` on the left-out probabilities.
+        on out-of-fold scores, where this lowers the cross-validated loss.  Curves are then fitted again.
+    10. Thresholds maximize ``metric`` on the out-of-fold probabilities.
 
-    Nothing is chosen on scores of rows that a fit has seen.  An unobserved label adds no error anywhere; a
-    missing feature gets the mean of the training rows, in predictions too.
-    Where y has one class a row, the most probable one is predicted, and ``metric`` has no part.
+    Every choice uses out-of-fold scores.  An unobserved label adds no error anywhere; a missing feature is
+    imputed by the mean of the training rows, also in predictions.
+    Where y has one class per row, the most probable one is predicted, and ``metric`` is ignored.
 
     Parameters
     ----------
     metric : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}, \
             default="micro_f1"
-        What label sets are to be best for; scores and probabilities do not depend on it.  For the subset
-        accuracy the most probable of the label sets that training rows have is predicted, or the labels of
-        probability above 1/2, for the Jaccard index of rows either that or what is best for their F1,
-        whichever is better on left-out rows.
+        The metric that predicted label sets optimize; scores and probabilities do not depend on it.  For
+        subset accuracy the model predicts the most probable label set seen in training, or the labels of
+        probability above 1/2; for the Jaccard index of rows either these or the sets that are best for their
+        F1; whichever is better out-of-fold.
     time_budget : float or None, default=None
         Seconds that a fit may take, by a cost model of the data's shape; None for 300.  A smaller plan is
-        made where the whole one takes longer.  No clock is looked at, so that the same data give the same
-        model; a slower machine takes longer.
+        made where the whole one takes longer.  The clock is not read, so the same data always produce the
+        same model; a slower machine takes longer.
     time_limit : float or None, default=None
-        Seconds by the clock after which no more is begun; None for no limit.  The plan is made for them too,
-        the cheapest member comes first and is fitted in any case, and one that would not be complete in time
-        is left out, with a warning, as another fit may then have others.
+        Seconds by the clock after which nothing more is started; None for no limit.  The plan fits this limit
+        too, the cheapest member comes first and is always fitted, and a member that would not be complete in
+        time is omitted, with a warning, since another fit may then have other members.
     members : "auto" or list of {"linear", "max-margin", "rbf", "forest", "rbf+forest"} or estimators, \
             default="auto"
-        What is combined; "auto" goes by the size of the data.  Multi-label estimators of scikit-learn or of
-        labelweave, with ``predict_proba`` or ``decision_function``, may stand beside the names.  Clones are
-        fitted to the scaled features, for each fold and for all rows; the time budget does not count them.
-        Those of scikit-learn take no missing labels and are in no model file.
+        What is combined; "auto" goes by the size of the data.  The list may also have multi-label estimators
+        of scikit-learn or labelweave with ``predict_proba`` or ``decision_function``.  Clones are fitted to
+        the scaled features, for each fold and for all rows; the time budget does not count them.
+        Those of scikit-learn accept no missing labels and cannot be saved in a model file.
     cv : int, splitter or iterable of (train, test), default=5
-        The folds that members are scored on: a number of them, stratified by labels or, where ``fit`` gets
-        groups, of whole groups; or what holds every row out once, as ``KFold`` does.
+        The folds that members are scored on: their number, stratified by labels or, where ``fit`` gets
+        groups, of whole groups; or splits that hold every row out once, as ``KFold`` does.
     class_weight : {"balanced"}, dict or None, default=None
-        Weights of classes, by which those of rows are multiplied where a row has one class: a dict, or
-        "balanced" for rows / (classes x rows of the class), with rows counted by their weights.  Refused for
-        many labels a row: all labels of a row share a factorisation; thresholds for ``metric`` weigh rare
-        labels there.
+        Weights of classes, which multiply the row weights, where each row has one class: a dict, or
+        "balanced" for rows / (classes x rows of the class), with rows counted by their weights.  An error
+        for multi-label data, where all labels of a row share a factorization and thresholds for ``metric``
+        account for rare labels.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
-        How often labels are recorded wrongly, see :class:`MaxMarginClassifier`.
+        How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     n_jobs : int or None, default=None
         Threads that grow trees; the result does not depend on it.
     random_state : int, RandomState instance or None, default=0
-        Fixes folds and trees.
+        Seed of the folds and trees.
     verbose : bool or int, default=0
-        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
+        Whether to write progress to stderr, one line every two seconds; 2 for one line per step.
 
     Attributes
     ----------
     members_ : list of dict
-        What was tried: ``name``, ``weight`` in the combination, the mean over labels, ``oof_loss``, the
-        squared error of left-out probabilities as a share of the labels' variance, ``seconds`` and ``words``
+        The fitted members: ``name``, ``weight`` in the combination (mean over labels), ``oof_loss`` (the
+        out-of-fold squared error, relative to predicting each label's mean), ``seconds``, and ``words``
         on what was chosen.
     plan_ : dict
-        What the time budget was turned into: members, trees, columns of a kernel matrix (``pivots``), folds
-        and the seconds foreseen.
+        The plan made from the time budget: members, trees, columns of a kernel matrix (``pivots``), folds
+        and the predicted seconds.
     oof_loss_ : float
-        The squared error of the combination's left-out probabilities, as a share of the labels' variance.
+        The combination's out-of-fold squared error, relative to predicting each label's mean (1.0).
     uncoupled_loss_ : float
-        The same without what labels say of each other; equal where left-out rows did not gain by that.
+        The same without the terms of other labels; equal where these did not lower the out-of-fold loss.
     oof_score_, oof_standard_error_ : float
-        The metric on left-out rows with thresholds from the other folds, and its standard error over rows, or
-        over groups where there are some; where y has one class a row, the accuracy, of rows weighted as in
-        the fit and expected where classes are probabilities.  What new rows show has a standard error of its
-        own: the difference is to be compared with the root of the sum of both squares.
+        The out-of-fold metric with thresholds from the other folds, and its standard error over rows, or over
+        groups where there are some; where y has one class per row, the accuracy, with rows weighted as in
+        the fit, and expected where classes are probabilities.  A score on new rows has its own standard
+        error: compare the difference with the root of the sum of both squares.
     thresholds_ : ndarray of float64, shape (L,)
-        Probabilities above are positive; not where ``known_sets_`` decide.
+        Labels with a probability above are predicted; unused where ``known_sets_`` decide.
     known_sets_ : KnownSets
-        The label sets that are predicted, where thresholds do not decide.
+        The label sets that may be predicted, where thresholds do not decide.
     calibration_ : SigmoidCalibration
         The curves from scores to probabilities.
     scaling_ : FeatureScaling or None
-        What is done to the features.
+        How features are scaled.
     scorer_ : CombinedScorer
         The members with weights above 0.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
     feature_means_ : ndarray of shape (d,) or None
-        What stands for missing features; None where X was sparse and had none.
+        Imputed values of missing features; None where X was sparse and had none.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
-        Features seen in fit, and their names, when X was a frame.
+        Number and names of the features seen in fit; names only for a DataFrame.
     status_ : {"complete", "interrupted", "time_limit"}
-        Whether all members were fitted; after Ctrl-C, or at the limit, the model has those that were.
+        Whether all members were fitted; after Ctrl-C, or at the limit, the model has those that are complete.
 
     Examples
     --------
@@ -234,14 +234,14 @@ class AutoLabelClassifier(LabelClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows; NaN where a feature is not known.
+            The training rows; NaN where a feature is missing.
         y : array-like (n, L) or (n,), sparse matrix, frame, LabelMatrix, lists of tags or ClassProbabilities
-            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
+            Labels 0/1 or -1/1 with NaN where unobserved, or one class per row.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' errors, on any scale; rows of weight 0 are left out.
+            Non-negative weights of the rows' errors, on any scale; rows of weight 0 are dropped.
         groups : array-like of shape (n,), default=None
-            What each row comes from, such as its patient, document or source: rows of one group stay in one
-            fold, as new rows will be of other groups.  ``oof_standard_error_`` counts groups then.
+            The source of each row, such as its patient, document or site: rows of one group stay in one
+            fold, as new rows come from other groups.  ``oof_standard_error_`` then counts groups.
 
         Returns
         -------
@@ -251,9 +251,9 @@ class AutoLabelClassifier(LabelClassifier):
         Raises
         ------
         ValueError
-            If the data make no sense, or are too few to be split; the row, column or label is named.
+            If the data are invalid, or too few to be split; the message names the row, column or label.
         KeyboardInterrupt
-            After Ctrl-C, with the members that are done combined; see :func:`labelweave.set_config`.
+            After Ctrl-C, with the complete members combined; see :func:`labelweave.set_config`.
         """
         given = named_members(self.members)
         begin, seed = time.perf_counter(), self._drawn_seed()
@@ -261,7 +261,7 @@ class AutoLabelClassifier(LabelClassifier):
         labels, plan = rows.labels, self._plan(rows, tuple(given))
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
         table, plan = self._table(rows, plan, seed)
-        del rows  # whose features are not scaled, and as large as those in the table
+        del rows  # whose unscaled features are as large as those in the table
         warn_of_repeats(table)
         progress.subtask("scaling")
         maker = maker_of(table, given, begin, self.time_limit)
@@ -319,7 +319,7 @@ class AutoLabelClassifier(LabelClassifier):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _table(self, rows: ReadRows, plan: Plan, seed: int) -> tuple[TrainingTable, Plan]:
-        """Scale features; leave forests out of the plan where a sample says so."""
+        """Scale features; drop forests from the plan where they do not pay on a sample."""
         features, labels, weights, folds, leaves_folds_out, groups = rows
         targets, left_out = labels.to_dense(), folds if leaves_folds_out else None
         self.scaling_ = choose_scaling(features, targets, RBFKernel("scale").resolved, left_out)
@@ -332,11 +332,11 @@ class AutoLabelClassifier(LabelClassifier):
         return replace(table, n_trees=plan.trees, pivots=plan.pivots), plan
 
     def _read_weighted(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:
-        """Read features and weights of rows; a missing feature gets its mean over rows of positive weight."""
+        """Read features and row weights; impute missing features by the mean over rows of positive weight."""
         numbers = self._read_numbers(X, reset=True)
         weights = self._row_weights(sample_weight, FeatureMatrix._unchecked(numbers))
         if not sp.issparse(numbers) or np.isnan(numbers.data).any():
-            with np.errstate(invalid="ignore", over="ignore"):  # infinite features are refused below
+            with np.errstate(invalid="ignore", over="ignore"):  # infinite features are rejected below
                 means = column_means(numbers[weights > 0])
             self.feature_means_ = np.where(np.isfinite(means), means, 0.0)
             numbers = filled(numbers, self.feature_means_)
@@ -380,12 +380,12 @@ class AutoLabelClassifier(LabelClassifier):
         self._choose_thresholds()
 
     def with_metric(self, metric: str) -> Self:
-        """Give the same model with label sets that are best for another metric, without a fit.
+        """Return the same model with label sets that are best for another metric, without a fit.
 
         Parameters
         ----------
         metric : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
-            What label sets are to be best for.
+            The metric that predicted label sets optimize.
 
         Returns
         -------
@@ -395,7 +395,7 @@ class AutoLabelClassifier(LabelClassifier):
         Raises
         ------
         ValueError
-            If the metric is unknown, or the model was read from a file, which keeps no left-out scores.
+            If the metric is unknown, or the model was loaded from a file, which has no out-of-fold scores.
         """
         check_is_fitted(self)
         if not isinstance(metric, str) or metric not in _METRICS:
@@ -411,7 +411,7 @@ class AutoLabelClassifier(LabelClassifier):
         return other
 
     def _left_out_probabilities(self) -> Array:
-        """Give probabilities of training rows by all that is learned of other folds: shape (n, L)."""
+        """Compute probabilities of training rows with curves and weights of the other folds: shape (n, L)."""
         assert self._left_out is not None, "there are after a fit"
         return self._left_out.honest.scores
 
@@ -439,7 +439,7 @@ class AutoLabelClassifier(LabelClassifier):
         return float(logit(min(np.min(self.thresholds_), _BELOW_ONE)))
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
-        """Give log-odds: shape (n, columns)."""
+        """Compute log-odds: shape (n, columns)."""
         maps = self.calibration_
         return np.asarray(maps.slopes * self.scorer_.scores(features) + maps.intercepts)
 
@@ -461,12 +461,12 @@ class AutoLabelClassifier(LabelClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows; NaN where a feature is not known.
+            The rows; NaN where a feature is missing.
 
         Returns
         -------
         ndarray of shape (n, L) or (n, C)
-            The probability of each label, or one distribution over the classes a row.
+            The probability of each label, or one distribution over the classes per row.
         """
         check_is_fitted(self)
         scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
@@ -475,7 +475,7 @@ class AutoLabelClassifier(LabelClassifier):
             return np.hstack([1.0 - table, table])
         if self._form.kind == "multiclass":
             sums = table.sum(axis=1, keepdims=True)
-            # rows far from all others may have no class whose probability is a number above 0
+            # rows far from all others may have no class of positive probability in floating point
             table = np.where(sums > _LEAST_SUM, table / np.maximum(sums, _LEAST_SUM), softmax(scores, axis=1))
         return np.asarray(table)
 

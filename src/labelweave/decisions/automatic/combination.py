@@ -1,18 +1,18 @@
-"""Members in one score, and what decides on label sets, by scores of rows that no member saw.
+"""Stacking: one score from several members, and the decision on label sets, by out-of-fold scores.
 
-A member's left-out scores become log-odds by a logistic curve a label.  The combination is a weighted sum of
-log-odds, with weights that are not negative and have the least log loss on left-out rows (Breiman, "Stacked
+A member's out-of-fold scores become log-odds by one logistic curve per label.  The combination is a weighted
+sum of log-odds, with non-negative weights that minimize the out-of-fold log loss (Breiman, "Stacked
 regressions", 1996, with the loss of probabilities).
 
-Then the scores of other labels say something of a label, by logistic ridge regression.  With z the combined
-left-out log-odds of a row, p their probabilities, m the mean of p and t the targets, log-odds z + (p - m) B
-minimise
+Then the scores of other labels inform each label, by logistic ridge regression.  With z the combined
+out-of-fold log-odds of a row, p their probabilities, m the mean of p and t the targets, log-odds
+z + (p - m) B minimize
 
     sum_il w_i (log loss of t_il) + penalty / 2 sum_l h_l |B_l|^2 sum_i w_i,    h_l the mean of p_l (1 - p_l),
 
 by one Newton step from B = 0 with the mean curvature h_l of a label, which is a ridge regression of the
 residuals (t - p) / h_l for all labels by one eigendecomposition.  The penalty has the least log loss in folds
-of the rows; B is 0 where no penalty gains.  What is missing is taken to be what it is scored.
+of the rows; B is 0 where no penalty lowers it.  An unobserved target is taken to equal its probability.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _HALF = 0.5
 _MOST_WEIGHT = (
     100.0  # of log-odds, whose weights are about 1 unless targets outside of 0 and 1 pull them away
 )
-_FEWEST = 20.0  # positive entries of rare labels, to weigh members by
+_FEWEST = 20.0  # positive entries of rare labels, needed to weight members by
 _CLEAR_GAIN = 0.1  # of the log loss of rare labels
 _RANGE = np.finfo(np.float64).tiny, 1.0  # thresholds of all rows, and of none
-_PENALTIES = np.logspace(-4, 1, 11)  # a row
-_MOST_LABELS = 500  # of a matrix of labels by labels
+_PENALTIES = np.logspace(-4, 1, 11)  # per row
+_MOST_LABELS = 500  # for a label by label matrix
 _LEAST_CURVATURE = 1e-4
 _LEAST_GAIN = 1e-3  # of the log loss
 
 
 class Combination(NamedTuple):
-    """What members' scores become probabilities by.
+    """Turns members' scores into probabilities.
 
     curves: from each member's scores to log-odds.
-    uncoupled: curves of weighted log-odds, before those of other labels add to them.
+    uncoupled: curves of the weighted log-odds, before the terms of other labels.
     Shapes: weights (m, L).
     """
 
@@ -63,7 +63,7 @@ class Combination(NamedTuple):
 
     @classmethod
     def learned(cls, table: TrainingTable, scores: Sequence[RowsByLabels]) -> tuple[Self, RowsByLabels]:
-        """Learn from left-out scores, which become log-odds in place; give the combined ones too."""
+        """Learn from out-of-fold scores, which become log-odds in place; also return the combined ones."""
         curves = tuple(_to_log_odds(one, table) for one in scores)
         weights = weights_by_label(table, scores)
         odds = weighted_sum(weights, scores)
@@ -83,7 +83,7 @@ class Combination(NamedTuple):
 
 
 def cross_fitted(table: TrainingTable, scores: Sequence[RowsByLabels]) -> RowsByLabels:
-    """Compute the probabilities of the rows of each fold by what is learned of the other folds."""
+    """Compute the probabilities of each fold's rows with what is learned from the other folds."""
     found = np.empty_like(table.targets)
     for train, held in table.splits():
         learned, _ = Combination.learned(table.rows(train), [one[train] for one in scores])
@@ -99,7 +99,7 @@ def _to_log_odds(scores: RowsByLabels, table: TrainingTable) -> SigmoidCalibrati
 
 
 def weights_by_label(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats:
-    """Weigh members for labels, (m, L): rare ones, whose losses count little, alone where they gain."""
+    """Weight members per label, (m, L); rare labels, whose losses count little, separately where it helps."""
     weights = np.repeat(member_weights(table, odds)[:, None], table.targets.shape[1], axis=1)
     rare = table.rare_labels()
     some = replace(table, targets=table.targets[:, rare])
@@ -113,7 +113,7 @@ def weights_by_label(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floa
 
 
 def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats:
-    """Weigh members by their left-out log-odds: no weight is negative, one at least is above 0."""
+    """Weight members by their out-of-fold log-odds: no weight is negative, at least one is positive."""
     known = ~np.isnan(table.targets)
     seen = np.where(known, table.weights[:, None], 0.0)
     seen /= max(float(seen.sum()), 1e-300)
@@ -128,20 +128,20 @@ def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats
     start = np.full(len(odds), 1.0 / len(odds))
     seen /= max(
         abs(loss(start)[0]), 1e-300
-    )  # rare labels have so small a loss that the search would end at its start
+    )  # rare labels have such small losses that the search would stop at its start
     bounds = [(0.0, _MOST_WEIGHT)] * len(odds)
     best = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": _STEPS})
-    if best.fun < 0 and not table.is_bounded:  # as in the curves, weights that only rise
+    if best.fun < 0 and not table.is_bounded:  # as for the curves, weights that grow without bound
         return member_weights(table.bounded(), odds)
     found = best.x
     found[found < _NEGLIGIBLE] = 0.0
-    if not found.any():  # no score says anything
+    if not found.any():  # no score is informative
         found[int(np.argmin([table.log_loss(one) for one in odds]))] = 1.0
     return np.asarray(found)
 
 
 def weighted_sum(weights: Floats, scores: Sequence[RowsByLabels]) -> RowsByLabels:
-    """Add weighted scores, those of weight 0 left out."""
+    """Sum weighted scores, skipping those of weight 0."""
     summed = np.zeros_like(scores[0])
     for weight, one in zip(weights, scores, strict=True):
         if np.any(weight):
@@ -150,10 +150,10 @@ def weighted_sum(weights: Floats, scores: Sequence[RowsByLabels]) -> RowsByLabel
 
 
 class LeftOut(NamedTuple):
-    """Left-out rows: probabilities to choose by, and those to say what the choice is worth.
+    """Out-of-fold rows: probabilities to choose a decision by, and others to evaluate the choice.
 
-    honest: by curves and weights learned of other folds.
-    groups: of rows that were drawn together; None for rows by themselves.
+    honest: by curves and weights learned from other folds.
+    groups: of rows that were sampled together; None for independent rows.
     """
 
     held: HeldOutScores
@@ -162,7 +162,7 @@ class LeftOut(NamedTuple):
     groups: PerRow | None = None
 
     def decide(self, metric: str) -> tuple[KnownSets | Floats, Array]:
-        """Choose what decides for a metric, and give the label sets of rows by other folds alone, (n, L)."""
+        """Choose the decision for a metric, and return the label sets of rows by other folds, (n, L)."""
         if metric == "jaccard":
             held, both = self.held, [self.decide(other) for other in ("example_f1", "subset_accuracy")]
             return max(both, key=lambda pair: value_of_sets(held.labels, pair[1], metric, held.weights)[0])
@@ -173,9 +173,9 @@ class LeftOut(NamedTuple):
 
 
 def choose_decision(held: HeldOutScores, metric: str, folds: PerRow) -> tuple[KnownSets | Floats, Array]:
-    """Choose what decides on probabilities: known label sets, or a threshold a label.
+    """Choose the decision on probabilities: known label sets, or one threshold per label.
 
-    Returns it, and the label sets that left-out rows get where it is chosen on the other folds, (n, L).
+    Return it, and the out-of-fold label sets, where it is chosen on the other folds, (n, L).
     """
     if metric == "subset_accuracy":
         return choose_known_sets(held, folds)
@@ -191,9 +191,9 @@ def choose_decision(held: HeldOutScores, metric: str, folds: PerRow) -> tuple[Kn
 
 
 class Coupling(NamedTuple):
-    """What is added to log-odds: ``expit(odds) @ matrix + shift``.
+    """The term that is added to log-odds: ``expit(odds) @ matrix + shift``.
 
-    Shapes: matrix (L, L), shift (L,), odds (n, L), of left-out rows with the matrix of other folds.
+    Shapes: matrix (L, L), shift (L,), odds (n, L), of out-of-fold rows with the matrix of other folds.
     """
 
     matrix: Array
@@ -202,7 +202,7 @@ class Coupling(NamedTuple):
 
 
 def couple_labels(table: TrainingTable, odds: RowsByLabels) -> Coupling | None:
-    """Learn how labels say something of each other; None where left-out rows do not gain by it."""
+    """Learn how labels inform each other; return None where this does not lower the out-of-fold loss."""
     n_labels = odds.shape[1]
     if not 1 < n_labels <= _MOST_LABELS or len(np.unique(table.folds)) < 2:
         return None
@@ -220,7 +220,7 @@ def couple_labels(table: TrainingTable, odds: RowsByLabels) -> Coupling | None:
             found[held] += (shares[held] - mean) @ step.solution(penalty)
         return found
 
-    losses = [table.log_loss(coupled(penalty)) for penalty in _PENALTIES]  # one table at a time
+    losses = [table.log_loss(coupled(penalty)) for penalty in _PENALTIES]  # one table in memory at a time
     best = int(np.argmin(losses))
     if not losses[best] < (1.0 - _LEAST_GAIN) * table.log_loss(odds):
         return None
@@ -230,7 +230,7 @@ def couple_labels(table: TrainingTable, odds: RowsByLabels) -> Coupling | None:
 
 
 class _Steps:
-    """One step of a Newton method for many labels, for every penalty."""
+    """One Newton step for many labels, for every penalty."""
 
     def __init__(self, shares: Array, mean: Array, residuals: Array, weights: Array) -> None:
         rows = shares - mean
@@ -242,6 +242,6 @@ class _Steps:
         self.moments = self.vectors.T @ (weighted @ residuals) / curvature
 
     def solution(self, penalty: float) -> Array:
-        """Solve with a penalty a row of weight 1."""
+        """Solve with a penalty per row of weight 1."""
         sizes = np.maximum(self.eigenvalues, 0.0) + penalty * self.total
         return np.asarray(self.vectors @ (self.moments / sizes[:, None]))

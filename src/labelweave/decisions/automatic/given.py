@@ -1,4 +1,4 @@
-"""Estimators as members: scores of rows by fits to other folds, and what scores new rows."""
+"""Estimators as members: out-of-fold scores, and a scorer of new rows."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _ENTRIES_TO_CHOOSE_BY = 2_000_000
 
 
 def named_members(members: str | Sequence[Any]) -> dict[str, Any]:
-    """Give members by name: None for those that have one, estimators by class and number; nothing of "auto".
+    """Return members by name: None for built-in ones, estimators by class and number; empty for "auto".
 
-    Raises ValueError if there are none, one is twice there, or one is neither a name nor an estimator.
+    Raises ValueError if there are none, one occurs twice, or one is neither a name nor an estimator.
     """
     found: dict[str, Any] = {}
     if isinstance(members, str):
@@ -59,15 +59,15 @@ def named_members(members: str | Sequence[Any]) -> dict[str, Any]:
 
 
 def names_of_members(members: str | Sequence[Any]) -> str | list[str]:
-    """Give what stands for members in a model file: names, those of their classes for estimators."""
+    """Return the names of members in a model file: those of their classes for estimators."""
     if isinstance(members, str):
         return members
-    is_read = all(isinstance(member, str) for member in members)  # of a model that a file had
+    is_read = all(isinstance(member, str) for member in members)  # of a model loaded from a file
     return list(members if is_read else named_members(members))
 
 
 def check_member(name: str, estimator: Any, table: TrainingTable) -> None:
-    """Refuse an estimator that gives no scores, or takes no missing labels where there are some."""
+    """Reject an estimator without scores, or one that does not accept missing labels where there are some."""
     if not any(hasattr(estimator, response) for response in _RESPONSES):
         raise ValueError(f"The member {name} has neither predict_proba nor decision_function.")
     inner = estimator
@@ -86,9 +86,9 @@ def _response(estimator: Any) -> str:
 def estimator_scores(
     table: TrainingTable, candidates: Sequence[Any], fold: int, best: int | None = None
 ) -> Array:
-    """Score the rows of a fold by clones of estimators that are fitted to the others: (candidates, n, L).
+    """Score the rows of a fold with clones of estimators fitted to the others: (candidates, n, L).
 
-    best: the place of the only one that is fitted.
+    best: the number of the only one that is fitted.
     """
     candidates = candidates if best is None else [candidates[best]]
     train, held = table.split(fold)
@@ -99,7 +99,7 @@ def estimator_scores(
 
 
 def estimator_fit(table: TrainingTable, candidates: Sequence[Any], best: int) -> tuple[Scorer, str]:
-    """Fit the best of several estimators to all rows; say which it is."""
+    """Fit the best of several estimators to all rows; also return which it is, in words."""
     best_one = candidates[best]
     whole, words = _fitted(best_one, table), " ".join(str(best_one).split())
     response = _response(best_one)
@@ -108,7 +108,7 @@ def estimator_fit(table: TrainingTable, candidates: Sequence[Any], best: int) ->
 
 
 def _taken_off(fitted: Any, response: str) -> float:
-    """Give what decision values of this one fit are less than scores of all: its lowest threshold."""
+    """Return the shift of this fit's decision values, its lowest threshold."""
     return float(getattr(fitted, "_lowest_threshold", 0.0)) if response == "decision_function" else 0.0
 
 
@@ -117,12 +117,12 @@ def _rows_to_choose_by(table: TrainingTable) -> Array:
 
 
 def some_scores(table: TrainingTable, fold: int, scores: Array) -> Array:
-    """Keep the scores of the rows of a fold by which estimators are chosen."""
+    """Return the scores of the rows of a fold that are used to choose among estimators."""
     return scores[:, np.isin(table.split(fold)[1], _rows_to_choose_by(table))]
 
 
 def best_estimator(table: TrainingTable, numbers: Sequence[int], folds: Sequence[Array]) -> int:
-    """Find the scores, of ``folds`` by :func:`some_scores`, whose probabilities have the least error."""
+    """Return the number of the scores, of ``folds`` by :func:`some_scores`, of least probability error."""
     rows = _rows_to_choose_by(table)
     some = table.rows(rows[np.isin(table.folds[rows], numbers)])
     tables = np.empty((len(folds[0]), *some.targets.shape))
@@ -132,7 +132,7 @@ def best_estimator(table: TrainingTable, numbers: Sequence[int], folds: Sequence
 
 
 def _fitted(estimator: Any, table: TrainingTable) -> Any:
-    """Fit a clone, with a seed wherever it has none, and with weights where it takes them."""
+    """Fit a clone, with a seed wherever it has none, and with weights if it accepts them."""
     fresh = clone(estimator)
     seeds = {key: table.seed for key, value in fresh.get_params().items()
              if key.split("__")[-1] == "random_state" and value is None}  # fmt: skip
@@ -143,31 +143,29 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
     if labels.doubts is not None and is_ours:
         targets = labels
     elif targets.shape[1] == 1 and not (is_ours and not hasattr(fresh, "predict_proba")):
-        targets = targets[:, 0]  # as a column one class alone is no error
+        targets = targets[:, 0]  # others keep a column, where a single class is no error
     is_weighted = np.ptp(table.weights) > 0
     if is_weighted and not has_fit_parameter(fresh, "sample_weight"):
         raise ValueError(f"The member {type(estimator).__name__} takes no sample_weight; give none.")
     given = {"sample_weight": table.weights} if is_weighted else {}
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UnobservedLabelWarning
-        )  # said of all rows once, where it is true of them
+        warnings.simplefilter("ignore", UnobservedLabelWarning)  # the warning is issued once, for all rows
         fitted = fresh.fit(table.features.data, targets, **given)
-    if was_interrupted():  # this fit noted it and gave what it had
+    if was_interrupted():  # this fit caught it and returned a partial result
         raise PartInterrupted
     return fitted
 
 
 def scores_of(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLabels:
-    """Ask for decision values, or for the log-odds of probabilities: shape (n, L)."""
+    """Compute decision values, or the log-odds of probabilities: shape (n, L)."""
     found = responses(fitted, response, data, n_labels)
     return log_odds(found) if response == "predict_proba" else found
 
 
 def responses(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLabels:
-    """Ask for probabilities or decision values of labels, in any form that scikit-learn has: (n, L)."""
+    """Compute label probabilities or decision values from any form that scikit-learn returns: (n, L)."""
     found = getattr(fitted, response)(data)
-    if isinstance(found, list):  # a table a label, a column a class that the label has in the training rows
+    if isinstance(found, list):  # one table per label, one column per class of the label in training
         columns = [_of_positives(part, kinds) for part, kinds in zip(found, fitted.classes_, strict=True)]
         return np.column_stack(columns)
     table = np.asarray(found.toarray() if sp.issparse(found) else found, dtype=np.float64)
@@ -194,9 +192,9 @@ def _of_positives(probabilities: Array, kinds: Any) -> Array:
 )
 @dataclass(frozen=True)
 class EstimatorScorer(Scorer):
-    """What a fitted estimator says of labels; a file keeps estimators of labelweave alone.
+    """Label scores of a fitted estimator; a model file stores estimators of labelweave only.
 
-    response: the method that is asked, decision_function, or predict_proba for log-odds.
+    response: the method to call, decision_function, or predict_proba for log-odds.
     """
 
     estimator: Any

@@ -1,13 +1,13 @@
-"""Label sets: what they are worth, and the most probable one among those that training rows have.
+"""Metrics of label sets with standard errors, and the most probable of the sets seen in training.
 
-Every measure is a ratio of sums over rows, F = sum_i w_i a_i / sum_i w_i b_i, or a mean of such ratios over
-labels.  Its standard error is that of its linearisation, the square root of the sum over rows of the squares
+Every metric is a ratio of sums over rows, F = sum_i w_i a_i / sum_i w_i b_i, or a mean of such ratios over
+labels.  Its standard error is that of its linearization, the square root of the sum over rows of the squares
 of w_i (a_i - F b_i) / sum_j w_j b_j (the infinitesimal jackknife of Efron, "Nonparametric estimates of
-standard error", 1981).  Rows are what is drawn, so entries of the same row may depend on each other; where
-groups of rows are, the sums of their rows take the place of rows.
+standard error", 1981).  Rows are the sampling unit, so entries of the same row may depend on each other;
+with groups, the sums of their rows take the place of rows.
 
 With labels independent given the row, a set's log probability is the sum of the log-odds of its labels and a
-number that all sets share.  A share of the log of how often the set was met is added, as labels are not
+constant that all sets share.  A multiple of the log of the set's count is added, as labels are not
 independent; a set that no training row has is never predicted.
 """
 
@@ -36,11 +36,11 @@ def value_of_sets(
     labels: LabelMatrix, sets: RowsByLabels, metric: str, weights: PerRow | None = None,
     groups: PerRow | None = None,
 ) -> tuple[float, float]:  # fmt: skip
-    """Measure label sets, and give the standard error over rows or groups; it is NaN for less than two.
+    """Compute a metric of label sets and its standard error over rows or groups; NaN for fewer than two.
 
-    sets (n, L): above 0 where a label is predicted; what is not observed counts for nothing.
-    metric: one of label sets, or "accuracy" of one class a row, expected where classes are probabilities.
-    groups (n,): numbers from 0 on, of rows that were drawn together.
+    sets (n, L): above 0 where a label is predicted; unobserved entries are ignored.
+    metric: one of label sets, or "accuracy" for one class per row, expected where classes are probabilities.
+    groups (n,): numbers from 0 on, of rows that were sampled together.
     """
     n = len(sets)
     weights = np.ones(n) if weights is None else weights
@@ -61,7 +61,7 @@ def value_of_sets(
 
 
 def most_probable(probabilities: RowsByLabels) -> Array:
-    """Give sets of the most probable class, (n, L); of one label, which stands for two classes, if it is."""
+    """Return sets of the most probable class, (n, L); with one label for two classes, if above 1/2."""
     if probabilities.shape[1] == 1:
         return probabilities > 0.5
     sets = np.zeros(probabilities.shape, bool)
@@ -70,7 +70,7 @@ def most_probable(probabilities: RowsByLabels) -> Array:
 
 
 def _entries(labels: LabelMatrix, sets: RowsByLabels, rows: slice) -> tuple[Array, Array, Array]:
-    """Say of some rows how much entries are positive, which are predicted, and which are observed."""
+    """Return for some rows how positive entries are, which are predicted, and which are observed."""
     signs = labels[rows].to_soft_signs()
     seen = signs != 0
     positive = signs > 0 if signs.dtype.kind == "i" else np.where(seen, 0.5 * (1.0 + signs), 0.0)
@@ -90,13 +90,13 @@ def _row_parts(metric: str, positive: Array, predicted: Array, seen: Array) -> t
         return 2.0 * hits, sizes
     if metric == "hamming_loss":
         return wrong, observed
-    if metric == "accuracy":  # a class missed is another one predicted, in a column of its own if there is
+    if metric == "accuracy":  # a missed class means another one is predicted, in its own column if any
         return known - wrong / min(2, positive.shape[1]), known
     if metric == "subset_accuracy":
         return known * ((positive > 0.5) == predicted).all(axis=1), known
     if metric == "example_f1":
         return 2.0 * hits / np.maximum(sizes, 1), known
-    either = hits + wrong  # of the Jaccard index, 1 where there are none
+    either = hits + wrong  # of the Jaccard index, which is 1 where there are none
     return known * np.where(either > 0, hits / np.maximum(either, 1), 1.0), known
 
 
@@ -122,7 +122,7 @@ def _error(moves: PerRow, weights: PerRow, groups: PerRow | None) -> float:
 @storable("KnownSets", {"sets": Numbers("s L", "f", 0, 1), "bonus": Numbers("s")})
 @dataclass(frozen=True)
 class KnownSets(StoredParameters):
-    """Label sets (s, L) to choose from, and what is added to the log probability of each, (s,)."""
+    """Label sets (s, L) to choose from, and the terms (s,) that are added to their log probabilities."""
 
     sets: Array
     bonus: Array
@@ -132,7 +132,7 @@ class KnownSets(StoredParameters):
         return int(self.sets.shape[1])
 
     def choose(self, log_odds: RowsByLabels) -> RowsByLabels:
-        """Give the set of each row: 0 and 1, shape (n, L)."""
+        """Choose the set of each row: 0 and 1, shape (n, L)."""
         chosen = np.empty(len(log_odds), np.intp)
         step = max(1, _AT_ONCE // max(1, len(self.sets)))
         for start in range(0, len(log_odds), step):
@@ -142,7 +142,7 @@ class KnownSets(StoredParameters):
 
     @classmethod
     def of_rows(cls, held: HeldOutScores, rows: Array, share: float) -> KnownSets:
-        """Take the label sets of rows of which every label is known; none at all where there are no such."""
+        """Collect the label sets of fully observed rows; none where there are no such rows."""
         signs = held.labels[rows].to_signs()
         weights = np.ones(len(rows)) if held.weights is None else held.weights[rows]
         whole = (signs != 0).all(axis=1)
@@ -154,10 +154,10 @@ class KnownSets(StoredParameters):
 
 
 def choose_known_sets(held: HeldOutScores, folds: PerRow) -> tuple[KnownSets | Floats, Array]:
-    """Choose the share of the counts by the subset accuracy of left-out rows, with the sets of other folds.
+    """Choose the multiple of log counts by out-of-fold subset accuracy, with the sets of other folds.
 
-    Returns the sets of all rows, or thresholds of 1/2 where these are better, as with few rows of which every
-    label is known; and the sets that left-out rows get, (n, L).
+    Return the sets of all rows, or thresholds of 1/2 where these are better, as with few fully observed
+    rows; and the out-of-fold label sets, (n, L).
     """
     log_odds = logit(np.clip(held.scores, _LEAST, 1.0 - _LEAST))
     best = -np.inf, 0.0, np.zeros(held.scores.shape)

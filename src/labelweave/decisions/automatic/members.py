@@ -1,7 +1,7 @@
-"""The models that an automatic one tries, each with scores of rows by fits to other rows.
+"""The members of an automatic model, each with out-of-fold scores.
 
-Ridge regressions and trees regress 0 and 1 on the features, and the squared error of left-out rows chooses
-their numbers; max-margin models are chosen by that of their probabilities, as all members are compared.
+Ridge regressions and trees regress 0 and 1 on the features, with parameters of least out-of-fold squared
+error; max-margin models are chosen by that of their probabilities, as all members are compared.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from labelweave.foundation.arrays import Workers
 from labelweave.foundation.config import PartInterrupted, note_interrupt
 from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge
 
-_WIDTHS = 2.0 ** np.arange(-8, 9)  # times the gamma that "scale" is
-_PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are 1 at most
+_WIDTHS = 2.0 ** np.arange(-8, 9)  # times the gamma of "scale"
+_PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are at most 1
 _MARGIN_C = 0.1, 0.3, 0.9, 2.7  # of rows whose mean squared length is 1
 _WEIGHTED_MARGIN_C = 0.3, 0.9  # where classes are balanced
 _MARGIN_TOL = 1e-2
 _ROWS_FOR_PENALTY, _LABELS_TO_CHOOSE_BY = 4000, 100
 _ROWS_FOR_TRIAL, _TREES_FOR_TRIAL = 2000, 100
-_SECONDS_TO_GAIN, _LEAST_GAIN = 1000.0, 0.02  # of forests, to lower the error to nothing; not asked for
-_MOST_TARGETS = 16  # that trees are grown on; more are projected
+_SECONDS_TO_GAIN, _LEAST_GAIN = 1000.0, 0.02  # of forests that were not requested: to lower the error to 0
+_MOST_TARGETS = 16  # of trees; more are projected to these
 
 
 @dataclass
 class Members:
-    """Makes the members of one table; what several of them need is made once.
+    """Fits the members of one table; what several of them need is computed once.
 
     What is fitted to the rows of a fold is a function of the table and small values, so that it may be
-    computed elsewhere: the table here needs no features then.
-    given: estimators by the names of members that are such.
-    trees_a_task: how many trees of a forest are grown by one call; None for all.
+    computed in another process; then the table here needs no features.
+    given: estimators by member name.
+    trees_a_task: how many trees of a forest one call grows; None for all.
     """
 
     table: TrainingTable
@@ -64,9 +64,9 @@ class Members:
     trees_a_task: ClassVar[int | None] = None
 
     def make_some(self, names: Sequence[str], progress: FitProgress) -> tuple[list[Member], list[float], str]:
-        """Make one member after the other; those there are, where an interrupt or a callback ends that.
+        """Fit one member after another, until all are complete or an interrupt or a callback stops it.
 
-        Returns them, the seconds of each, and how it ended.
+        Return the members, the seconds of each, and the status.
         """
         members, seconds = list[Member](), list[float]()
 
@@ -91,7 +91,7 @@ class Members:
         return self.made(name, *self.begin(name))
 
     def begin(self, name: str) -> tuple[list[Any], Any]:
-        """Have a member computed: scores of the rows of each fold, and what scores new rows, with words."""
+        """Start to fit a member: scores of each fold's rows, and a scorer of new rows, with words."""
         if (estimator := self.given.get(name)) is not None:
             check_member(name, estimator, self.table)
             return self._estimators(name, [estimator], 1)
@@ -133,7 +133,7 @@ class Members:
 
     @cached_property
     def _forests(self) -> list[Any]:
-        """Forests grown without the rows of a fold, and as the last one the trees of all of them."""
+        """Return forests grown without the rows of each fold, and last the trees of all of them."""
         grown = [self._forest(place, fold) for place, fold in enumerate(self._folds)]
         return [*grown, self.submit(in_one_forest, grown)]
 
@@ -145,7 +145,7 @@ class Members:
         return self.submit(in_one_forest, grown)
 
     def _ridge(self, name: str, kernel: Any, forests: list[Any] | None = None) -> tuple[list[Any], Any]:
-        """Fit ridge regressions, whose penalty all folds choose."""
+        """Fit ridge regressions, with one penalty for all folds."""
         folds = self._folds
         forests = forests or [None] * (len(folds) + 1)
         near = self.submit(likely_penalties, folds[0], kernel, forests[0])
@@ -162,7 +162,7 @@ class Members:
     def _estimators(self, name: str, candidates: Any, n_candidates: int) -> tuple[list[Any], Any]:
         """Fit estimators to the other rows of every fold, and the best of them to all rows.
 
-        Of many rows one fold tells which is the best.
+        With many rows one fold decides which is the best.
         """
         folds, best = self._folds, 0
         first = folds[:1] if n_candidates > 1 and len(self.table.targets) > ROWS_TO_CROSS_FIT else folds
@@ -178,12 +178,12 @@ class Members:
 
 
 def choose_width(table: TrainingTable) -> Kernel:
-    """Choose the width of the RBF kernel by the error of rows left out, or of folds of rows."""
+    """Choose the width of the RBF kernel by leave-one-out or cross-validated error."""
     some = sample(table, min(ROWS_FOR_WIDTH, table.pivots))
     folds = some.folds if table.leaves_folds_out else None
     usual = RBFKernel("scale").resolved(table.features)
     assert isinstance(usual, RBFKernel), "a number took the place of a name"
-    filled = filled_targets(some)  # whose error is not looked at
+    filled = filled_targets(some)  # whose error is not used
     kernels = [RBFKernel(float(usual.gamma * width)) for width in _WIDTHS]
 
     @cache
@@ -195,7 +195,7 @@ def choose_width(table: TrainingTable) -> Kernel:
 
 
 def sample(table: TrainingTable, most_rows: int, most_labels: int = _LABELS_TO_CHOOSE_BY) -> TrainingTable:
-    """Draw some rows, and keep the labels that vary most."""
+    """Sample some rows, and keep the labels that vary most."""
     rows, (n, n_labels) = np.arange(len(table.targets)), table.targets.shape
     if n > most_rows:
         rows = np.sort(np.random.default_rng(table.seed).choice(n, most_rows, replace=False))
@@ -207,7 +207,7 @@ def sample(table: TrainingTable, most_rows: int, most_labels: int = _LABELS_TO_C
 
 
 def lowest(loss: Callable[[int], float], n_places: int) -> int:
-    """Find a place with a loss below those beside it, from the middle on."""
+    """Find a local minimum of the loss, from the middle on."""
     place, step = n_places // 2, 1
     for step in (1, -1):
         while 0 <= place + step < n_places and loss(place + step) < loss(place):
@@ -216,7 +216,7 @@ def lowest(loss: Callable[[int], float], n_places: int) -> int:
 
 
 def margin_settings(table: TrainingTable) -> list[tuple[float, Literal["balanced"] | None]]:
-    """Return values of C and class weights: balanced ones too where labels are rare."""
+    """Return values of C and class weights, with balanced ones where labels are rare."""
     weighted = _WEIGHTED_MARGIN_C if table.rare_labels().any() else ()
     return [*((C, None) for C in _MARGIN_C), *((C, "balanced") for C in weighted)]
 
@@ -224,14 +224,14 @@ def margin_settings(table: TrainingTable) -> list[tuple[float, Literal["balanced
 def margin_machines(table: TrainingTable) -> list[Any]:
     from labelweave.estimators.max_margin import MaxMarginClassifier
 
-    length = float(table.features.squared_norms().mean()) or 1.0  # of rows that are all zero, any
+    length = float(table.features.squared_norms().mean()) or 1.0  # any if all rows are zero
     given: dict[str, Any] = {"tol": _MARGIN_TOL, "n_jobs": table.n_jobs, "random_state": table.seed}
     settings = margin_settings(table)
     return [MaxMarginClassifier(C=C / length, class_weight=weight, **given) for C, weight in settings]
 
 
 def likely_penalties(table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None) -> Floats:
-    """Choose penalties around the one with the least error on a fold, found by some of all rows."""
+    """Choose penalties around the one with the least error on a fold, by a sample of the rows."""
     some = replace(sample(table, _ROWS_FOR_PENALTY), pivots=min(table.pivots, _ROWS_FOR_PENALTY // 4))
     train, held = (some.rows(rows) for rows in some.split(fold))
     ridge = KernelRidge(_blended(kernel, forest), train)
@@ -245,7 +245,7 @@ def likely_penalties(table: TrainingTable, fold: int, kernel: Kernel, forest: Fo
 
 
 def trees_pay(table: TrainingTable, shape: Shape, plan: Plan) -> bool:
-    """Say whether a forest takes little time or lowers the error of a sample by a thousandth a second."""
+    """Whether a forest takes little time or lowers the error of a sample by a thousandth per second."""
     least = shape.of_forest(plan.trees) / _SECONDS_TO_GAIN if "forest" in plan.members else 0.0
     if least < _LEAST_GAIN:
         return True
@@ -260,14 +260,14 @@ def trees_pay(table: TrainingTable, shape: Shape, plan: Plan) -> bool:
 def ridge_scores(
     table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None, penalties: Floats
 ) -> Array:
-    """Score the rows of a fold by ridge regressions of the others: shape (penalties, n, L)."""
+    """Score the rows of a fold with ridge regressions on the others: shape (penalties, n, L)."""
     train, held = table.split(fold)
     ridge = KernelRidge(_blended(kernel, forest), table.rows(train))
     return ridge.scores(table.features.rows(held), penalties)
 
 
 def squared_errors(table: TrainingTable, fold: int, scores: Array) -> Array:
-    """Add up the squared errors of each table of scores of a fold's rows."""
+    """Sum the squared errors of each table of scores of a fold's rows."""
     part = table.without_features().rows(table.split(fold)[1])
     return np.array([part.squared_error(one) for one in scores])
 
@@ -284,7 +284,7 @@ def picked(_: TrainingTable, scores: Array, best: int) -> RowsByLabels:
 def ridge_fit(
     table: TrainingTable, penalties: Floats, best: int, kernel: Kernel, forest: Forest | None
 ) -> tuple[Scorer, str]:
-    """Fit ridge regressions to all rows; say with which kernel and penalty."""
+    """Fit ridge regressions to all rows; also return the kernel and penalty, in words."""
     words = "linear kernel" if isinstance(kernel, LinearKernel) else f"{kernel}"
     if forest is not None:
         words = f"half of {words} and of the share of trees in one leaf"
@@ -297,7 +297,7 @@ def _blended(kernel: Kernel, forest: Forest | None) -> Kernel:
 
 
 def forest_scores(table: TrainingTable, fold: int, forest: Forest) -> RowsByLabels:
-    """Score the rows of a fold by the labels of the others in the leaves of a forest."""
+    """Score the rows of a fold with the labels of the others in the leaves of a forest."""
     train, held = table.split(fold)
     return _leaves(forest, table.rows(train)).scores(table.features.rows(held))
 
@@ -327,7 +327,7 @@ class KernelRidge:
         return found, intercepts
 
     def scores(self, features: FeatureMatrix, penalties: Floats) -> Array:
-        """Score rows with every penalty: shape (penalties, n, L)."""
+        """Score rows with each penalty: shape (penalties, n, L)."""
         block = self.kernel.block(features, self.table.features.rows(self.support))
         fits = (self._coefficients(float(penalty)) for penalty in penalties)
         return np.stack([block @ coefficients + intercepts for coefficients, intercepts in fits])
@@ -345,7 +345,7 @@ def filled_targets(table: TrainingTable) -> RowsByLabels:
 
 
 def tree_targets(table: TrainingTable, fold: int) -> Array:
-    """Give what trees are grown on: labels together, many projected to few, missing ones at their means."""
+    """Return the targets of trees: all labels, projected if many, with missing entries at their means."""
     targets = filled_targets(table.rows(table.split(fold)[0]))
     targets = targets - targets.mean(axis=0)
     if targets.shape[1] > _MOST_TARGETS:
@@ -355,7 +355,7 @@ def tree_targets(table: TrainingTable, fold: int) -> Array:
 
 
 def grow(table: TrainingTable, targets: Array, fold: int, first: int, n_trees: int) -> Forest:
-    """Grow some trees of a forest, those from the ``first`` on."""
+    """Grow some trees of a forest, starting at number ``first``."""
     from sklearn.ensemble import RandomForestRegressor
 
     table, random = table.rows(table.split(fold)[0]), np.random.RandomState(table.seed)

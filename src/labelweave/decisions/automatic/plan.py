@@ -1,4 +1,4 @@
-"""What is fitted: which members, and how large, by the shape of the data and the time there is."""
+"""The plan of an automatic fit: which members, and how large, by the data's shape and the time budget."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ _FOLDS = 5
 _TREES, _FEWEST_TREES = 500, 100
 _PIVOTS = 2000
 _PIVOT_NUMBERS = 200_000_000  # of a factor, 1.6 GB
-_TREE_NUMBERS = 100_000_000  # features that are written out for trees, 400 MB
+_TREE_NUMBERS = 100_000_000  # features of the dense array for trees, 400 MB
 ROWS_FOR_WIDTH, _LABELS_FOR_WIDTH, ROWS_FOR_SCALING = 1500, 100, 1000
-# the cost model: operations a second of one usual core, which makes the same plan on every machine
+# the cost model: operations per second of one typical core, so that every machine makes the same plan
 _MULTIPLICATIONS = 1e10
 _SPECTRUM, _SOLUTIONS = (
     2.0,
     0.75,
-)  # of an eigendecomposition and of fits of all penalties, in cubes of the rows
-_WIDTHS, _SPLITS = 4, 4.5e7  # widths that are tried; feature values that growing trees looks at a second
-_LEAVES = 3e-8  # seconds of a row, tree and label, to look up the labels of leaves
-_SHARED = 1e-9  # seconds of a row, pivot and tree, to count the trees in which both end in one leaf
-_MARGINS, _WEIGHTED_MARGINS = 4, 2  # values of C, and of those with balanced classes for rare labels
-_SWEEPS, _LOOKS = 40, 20  # over the rows by coordinate ascent; numbers of a row besides
-ROWS_TO_CROSS_FIT = 5000  # of more, what is learned or chosen by few numbers is negligible
+)  # of an eigendecomposition and fits of all penalties, in rows cubed
+_WIDTHS, _SPLITS = 4, 4.5e7  # candidate widths; feature values per second that growing trees reads
+_LEAVES = 3e-8  # seconds per row, tree and label, to look up the labels of leaves
+_SHARED = 1e-9  # seconds per row, pivot and tree, to count the trees where both share a leaf
+_MARGINS, _WEIGHTED_MARGINS = 4, 2  # values of C, and with balanced classes for rare labels
+_SWEEPS, _LOOKS = 40, 20  # of coordinate ascent over the rows; other operations, in numbers of a row
+ROWS_TO_CROSS_FIT = 5000  # with more, the bias of fitting a few parameters is negligible
 _PENALTIES, _ROUNDS = 5, 20  # of ridge regressions; of conjugate gradients where labels are missing
-_ENTRIES, _ENTRIES_CROSSED = 5e-6, 1.5e-5  # seconds of a row and label to combine members
+_ENTRIES, _ENTRIES_CROSSED = 5e-6, 1.5e-5  # seconds per row and label, to combine members
 _USUAL_SECONDS = 300.0
 RARE = 0.01  # of the rows
-_START, _TREE = 0.7, 7e-4  # seconds of the smallest fit, and of a tree of few rows
+_START, _TREE = 0.7, 7e-4  # seconds of the smallest fit, and of one tree of few rows
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is fitted, and the seconds that the cost model foresees.
+    """What is fitted, and the predicted seconds.
 
     members: their names, in the order in which they are fitted.
-    seconds: without estimators that were given.
+    seconds: by the cost model, without estimators passed by the user.
     """
 
     members: tuple[str, ...]
@@ -50,7 +50,7 @@ class Plan:
     seconds: float
 
     def steps(self) -> int:
-        ridges = sum(name != "forest" for name in self.members)  # and estimators that are given
+        ridges = sum(name != "forest" for name in self.members)  # and the user's estimators
         has_width = any(name.startswith("rbf") for name in self.members)
         has_trees = any(name.endswith("forest") for name in self.members)
         return ridges * (self.folds + 1) + has_trees * self.folds + has_width
@@ -58,13 +58,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of the data: rows, features, labels, and how many features of a row are stored.
+    """The shape of the data: rows, features, labels, and the number of stored features per row.
 
-    Methods ``of_...`` foresee the seconds that a part of a plan takes.
+    Methods ``of_...`` predict the seconds of parts of a plan.
 
-    missing: the share of labels that are not observed.
-    folds: the parts of the rows, each scored by fits to the others.
-    has_rare: whether some labels are rare, which least squares and trees see little of.
+    missing: the share of unobserved labels.
+    folds: the number of parts of the rows, each scored by fits to the others.
+    has_rare: whether some labels are rare, which least squares and trees fit poorly.
     """
 
     n: int
@@ -85,13 +85,13 @@ class Shape:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether most features of a row are zero, as those of texts."""
+        """Whether most features of a row are zero, as in texts."""
         return self.filled < self.d
 
     def of_ridge(self, pivots: int) -> float:
         m, fits = min(self.n, pivots), float(_PENALTIES * self.labels)
         work = _SOLUTIONS * m**3 + self.n * m * (0.5 * self.filled + 0.75 * (m * (self.n > m) + fits))
-        if self.missing > 0:  # solved for, by one system a label or by rounds of products
+        if self.missing > 0:  # imputed, by one system per label or by rounds of products
             work += _SPECTRUM * m**3 + fits * (
                 2.0 * self.n * m * _ROUNDS if self.n > m else (self.missing * m) ** 3 / 3.0
             )
@@ -141,12 +141,12 @@ def make_plan(
     *,
     has_trees: bool = True,
 ) -> Plan:
-    """Choose what is fitted: the whole plan where there is time, else less of it step by step.
+    """Choose what is fitted: the whole plan if there is time, else a smaller one, step by step.
 
-    members: the names of those to fit; None for all that suit the data, fewer where there is little time.
-    time_budget: seconds; None for 300.  The cheapest plan is made where not even that fits.
-    has_trees: whether forests are among all members, where data are not too large for them.
-    time_limit: no more seconds than these, and the cheapest member first, as later ones may not be complete.
+    members: names of those to fit; None for all that suit the data, fewer if there is little time.
+    time_budget: seconds; None for 300.  The cheapest plan is used if no plan fits the budget.
+    has_trees: whether forests are among all members, unless the data are too large for them.
+    time_limit: an upper limit in seconds; the cheapest member comes first, as later ones may be incomplete.
     """
     is_given = members is not None
     if members is None:
@@ -176,5 +176,5 @@ def make_plan(
     if time_limit is None:
         return found
     costs = {name: shape.of(replace(found, members=(name,))) for name in found.members}
-    own = [name for name in found.members if name not in MEMBERS]  # of which nobody knows the cost
+    own = [name for name in found.members if name not in MEMBERS]  # of unknown cost
     return replace(found, members=(*sorted({*costs} - {*own}, key=lambda name: (costs[name], name)), *own))

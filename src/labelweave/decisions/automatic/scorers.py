@@ -1,4 +1,4 @@
-"""What an automatic model keeps: forests with the labels of their leaves, and members with weights."""
+"""The parts of a fitted automatic model: forests with leaf labels, and weighted members."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAST_SHARE = 1e-3
 
 
 def log_odds(shares: RowsByLabels) -> RowsByLabels:
-    """Turn shares into log-odds; one of none or of all, to which few rows contribute, is not infinite."""
+    """Convert shares to log-odds; 0 and 1, from few rows, stay finite."""
     found: RowsByLabels = logit(np.clip(shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE))
     return found
 
@@ -37,9 +37,9 @@ def log_odds(shares: RowsByLabels) -> RowsByLabels:
 )
 @dataclass(frozen=True)
 class ForestScorer(Scorer):
-    """Log-odds of the mean over trees of what is known of the leaves in which a row ends.
+    """Log-odds of the mean over trees of the label shares in the leaves of a row.
 
-    values (leaves, L): how much larger the share of positive rows is in a leaf than the intercept; CSR.
+    values (leaves, L): the share of positive rows in a leaf minus the intercept; CSR.
     """
 
     forest: Forest
@@ -47,7 +47,7 @@ class ForestScorer(Scorer):
 
     @classmethod
     def of_rows(cls, forest: Forest, data: Any, targets: RowsByLabels, weights: Array) -> ForestScorer:
-        """Fill leaves with the labels (n, L) of rows, NaN if missing; empty ones have the label's mean."""
+        """Fill leaves with the labels (n, L) of rows, NaN if missing; empty leaves get the label's mean."""
         known = ~np.isnan(targets)
         seen = np.where(known, weights[:, None], 0.0)
         means = np.where(known, targets * seen, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-300)
@@ -85,9 +85,9 @@ class ForestScorer(Scorer):
 )
 @dataclass(frozen=True)
 class CombinedScorer(Scorer):
-    """Log-odds: a weighted sum of the scores of members, to which those of other labels may add.
+    """Log-odds: a weighted sum of member scores, plus optional terms of other labels.
 
-    slopes (m, L): of each member's scores.
+    slopes (m, L): factors of each member's scores.
     coupling (L, L): what the probability of one label adds to the log-odds of others.
     """
 

@@ -1,4 +1,4 @@
-"""The rows that members are fitted to and compared on, and what a member is."""
+"""The rows that members are fitted to and compared on, and the type of a member."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from labelweave.inference import SigmoidCalibration, calibrate_labels
 from labelweave.labels import LabelMatrix
 from labelweave.splits.splitters import folds_of, splits_by
 
-_LOOKED_AT, _COMPARED = 200, 1000  # rows of which twins are looked for, and with which values are compared
+_LOOKED_AT, _COMPARED = 200, 1000  # rows to find duplicates of, and rows to compare values with
 _NEAR, _SAME = 0.98, 1.0 - 1e-9  # cosines
 _BITS, _MANY = 64, 0.05
 _PRODUCTS_AT_ONCE = 10_000_000
@@ -33,11 +33,11 @@ _PRODUCTS_AT_ONCE = 10_000_000
 class TrainingTable:
     """The rows of positive weight.
 
-    targets (n, L): 0 and 1, or targets that are not certain, NaN where not observed.
-    folds (n,): the part of the rows that each is scored with.
-    leaves_folds_out: whether rows of one fold are alike, so that no row is left out without all of them.
-    groups (n,): numbers from 0 on, of rows that were drawn together; None for rows by themselves.
-    pivots: columns of a factor that stands for a kernel matrix of more rows.
+    targets (n, L): 0 and 1, or uncertain targets, NaN where unobserved.
+    folds (n,): the fold of each row.
+    leaves_folds_out: whether rows of a fold are alike, so that a row is only held out with its whole fold.
+    groups (n,): numbers from 0 on, of rows that were sampled together; None for independent rows.
+    pivots: columns of a low-rank factor that approximates the kernel matrix of more rows.
     """
 
     features: FeatureMatrix
@@ -72,7 +72,7 @@ class TrainingTable:
         return LabelMatrix._of_targets(shares, None if seen.all() else sp.csr_array(seen), None)
 
     def loss(self, scores: RowsByLabels) -> float:
-        """Compute the squared error of scores of observed labels, as a share of their variance."""
+        """Compute the squared error of scores on observed labels, relative to that of each label's mean."""
         known = ~np.isnan(self.targets)
         seen = np.where(known, self.weights[:, None], 0.0)
         filled = np.where(known, self.targets, 0.0)
@@ -86,17 +86,17 @@ class TrainingTable:
         return float((seen * np.square(np.where(known, self.targets, 0.0) - scores)).sum())
 
     def log_loss(self, odds: RowsByLabels) -> float:
-        """Compute the mean log loss of log-odds of observed labels."""
+        """Compute the mean log loss of log-odds on observed labels."""
         known = ~np.isnan(self.targets)
         seen = np.where(known, self.weights[:, None], 0.0)
         losses = np.logaddexp(0.0, odds) - np.where(known, self.targets, 0.0) * odds
         return float((seen * losses).sum() / max(float(seen.sum()), 1e-300))
 
     def curves(self, scores: RowsByLabels) -> SigmoidCalibration:
-        """Fit a logistic curve a label from scores to probabilities.
+        """Fit one logistic curve per label from scores to probabilities.
 
-        The log loss of targets outside of 0 and 1 may have no minimum.  Below 0, where that of no true label
-        is, a label has the curve of targets between.
+        The log loss of targets outside 0 and 1 may have no minimum.  Where it is below 0, the least value
+        with true labels, the label's curve is that of targets clipped to 0 and 1.
         """
         found = calibrate_labels(self.labels, scores, "sigmoid", sample_weight=self.weights)
         assert isinstance(found, SigmoidCalibration), "the method says so"
@@ -117,7 +117,7 @@ class TrainingTable:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether all targets lie between 0 and 1, as those do that are not corrected for flips."""
+        """Whether all targets lie between 0 and 1, as without a correction for flips."""
         return not (np.abs(self.targets - 0.5) > 0.5).any()
 
     def bounded(self) -> TrainingTable:
@@ -125,9 +125,9 @@ class TrainingTable:
 
 
 class Member(NamedTuple):
-    """A model that was tried.
+    """A fitted member.
 
-    scores (n, L): of every row by a fit to the rows of other folds, on any scale.
+    scores (n, L): out-of-fold scores of every row, on any scale.
     scorer: of the fit to all rows.
     words: what was chosen.
     """
@@ -139,7 +139,7 @@ class Member(NamedTuple):
 
 
 class ReadRows(NamedTuple):
-    """The rows of positive weight; folds and groups (n,) as those of :class:`TrainingTable`."""
+    """The rows of positive weight; folds and groups (n,) as in :class:`TrainingTable`."""
 
     features: FeatureMatrix
     labels: LabelMatrix
@@ -154,7 +154,7 @@ class ReadRows(NamedTuple):
 
 
 def group_numbers(groups: Any, n_rows: int) -> PerRow:
-    """Number groups from 0 on, (n,); refuse them where they are no list of a name a row."""
+    """Number groups from 0 on, (n,); raise if they are not one name per row."""
     names = np.asarray(groups)
     if names.shape != (n_rows,):
         raise ValueError(f"groups has the shape {names.shape}, but X has {n_rows} rows; give each a group.")
@@ -166,7 +166,7 @@ def group_numbers(groups: Any, n_rows: int) -> PerRow:
 def folds_and_groups(
     cv: Any, given: tuple[Any, Any, Any], kept: Array, labels: LabelMatrix, seed: int
 ) -> tuple[PerRow, PerRow | None]:
-    """Number the folds and the groups of the rows that are kept, by X, y and groups of all of them."""
+    """Number the folds and groups of the kept rows, by X, y and groups of all rows."""
     X, y, names = given
     groups = None if names is None else group_numbers(names, len(labels))
     own = None if groups is None else groups[kept]
@@ -179,7 +179,7 @@ def folds_and_groups(
 
 
 def drawn_folds(labels: LabelMatrix, parts: int, seed: int, groups: PerRow | None) -> PerRow:
-    """Draw so many folds of rows, or of groups, or as many as there are."""
+    """Draw the given number of folds of rows or groups, or as many as there are."""
     if groups is None:
         return folds_of(labels, min(parts, len(labels)), seed)
     groups = np.unique(groups, return_inverse=True)[1]
@@ -195,7 +195,7 @@ def drawn_folds(labels: LabelMatrix, parts: int, seed: int, groups: PerRow | Non
 
 
 def given_folds(splits: Sequence[Any], n_rows: int, groups: PerRow | None) -> PerRow:
-    """Number the folds of splits; refuse those that do not part the rows, or part a group."""
+    """Number the folds of splits; raise if they do not partition the rows, or split a group."""
     folds = fold_numbers(list(splits), n_rows)
     if groups is not None:
         first = np.unique(groups, return_index=True)[1]
@@ -209,11 +209,11 @@ def given_folds(splits: Sequence[Any], n_rows: int, groups: PerRow | None) -> Pe
 
 
 def warn_of_repeats(table: TrainingTable) -> None:
-    """Warn where many rows have a twin in another fold that folds do not keep: same labels, like features.
+    """Warn where many rows have a near-duplicate in another fold: same labels, similar features.
 
-    Up to 200 rows are looked at.  Few features, or few values, repeat by chance, as they will in new rows:
-    only rows count that are rarer than one in 2^64, were features independent.  Dense rows lie near one
-    another by nature, and count where they are the same.
+    Up to 200 rows are checked.  Few features, or few values, repeat by chance, as they will in new rows: only
+    rows rarer than one in 2^64, if features were independent, count.  Dense rows are naturally close to each
+    other, and count only where they are equal.
     """
     if table.leaves_folds_out:
         return
@@ -243,6 +243,6 @@ def warn_of_repeats(table: TrainingTable) -> None:
 
 
 def _bits(row: Any, others: Any, counts: Array | None) -> float:
-    """Say how rare a row is, by the shares of others with its values, or with counts, that store the same."""
+    """Compute the rarity of a row in bits, from the shares of others with its values, or with its counts."""
     alike = (others == row).sum(axis=0) if counts is None else counts[row.indices]
     return float(-np.log2((1.0 + alike) / (1.0 + others.shape[0])).sum())

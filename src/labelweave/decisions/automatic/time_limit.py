@@ -1,4 +1,4 @@
-"""Members that stop by the clock: how long a task took the last time says whether the next ends in time."""
+"""Members with a time limit: the seconds of a task's last run predict whether the next ends in time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labelweave.decisions.automatic.plan import ROWS_TO_CROSS_FIT
 from labelweave.decisions.automatic.table import Member, TrainingTable
 from labelweave.foundation.config import PartInterrupted
 
-# of the combination that follows: entries of a table a second, and how often few rows are gone through
+# of the combination that follows: table entries per second, and how often few rows are processed
 _ENTRIES, _PARTS, _LEAST_SECONDS = 2e5, 5, 0.5
 
 
@@ -26,7 +26,7 @@ class TimeIsUp(PartInterrupted):
 
 
 class TimedMembers(Members):
-    """Makes the first member, and others that are done, and combined, so many seconds after a beginning."""
+    """Fits the first member, and others that can be complete and combined within a number of seconds."""
 
     trees_a_task = 25
 
@@ -44,7 +44,7 @@ class TimedMembers(Members):
 
     def submit(self, function: Callable[..., Any], *given: Any, step: str = "") -> Any:
         begin, spent = time.perf_counter(), time.process_time() - self._begin[1]
-        slowness = max(1.0, (begin - self._begin[0]) / max(spent, 1e-3))  # where others use the processors
+        slowness = max(1.0, (begin - self._begin[0]) / max(spent, 1e-3))  # where other processes use the CPUs
         ends = begin + self._seconds.get(function, 0.0) + slowness * self._combination
         if self._has_one and ends > self._until:
             raise TimeIsUp

@@ -1,4 +1,4 @@
-"""A linear model a label, each from the rows where its label was observed."""
+"""One linear model per label, fitted to the rows where its label is observed."""
 
 from labelweave.estimators.binary_relevance.classifier import BinaryRelevance
 

@@ -1,6 +1,6 @@
-"""Binary relevance: a penalised linear model a label, from the rows where the label was observed.
+"""Binary relevance: one penalized linear model per label, fitted to the rows where the label is observed.
 
-Yu et al. 2014 (LEML), section 5, compare with it; it is their problem (2) with a squared Frobenius norm and
+It is the baseline of Yu et al. 2014 (LEML), section 5: their problem (2) with a squared Frobenius norm and
 no bound on the rank.
 """
 
@@ -28,15 +28,15 @@ from labelweave.model_files.schema import Field, Number, count
 
 @storable("BinaryRelevance")
 class BinaryRelevance(LabelClassifier):
-    """One linear model a label, fitted to the rows where the label was observed.
+    """One linear model per label, fitted to the rows where the label is observed.
 
-    It minimises, over the weights Z, one column a label,
+    It minimizes, over the weights Z, one column per label,
 
     ``sum over observed (i, l) of w_i loss(y_il, z_l . x_i) + regularization/2 ||Z||^2``.
 
-    An entry of which a probability is known has its expected loss; with the squared hinge ``|2 p - 1|`` times
-    the loss of the likelier value.  Labels do not influence each other.  A label that was observed with one
-    value only gets the weights that this problem has; with a squared loss and no positive entry they are 0.
+    An entry with a probability has its expected loss; with the squared hinge ``|2 p - 1|`` times
+    the loss of the more likely value.  Labels do not influence each other.  A label observed with only one
+    value gets the weights of this problem; with a squared loss and no positive entry they are 0.
 
     Parameters
     ----------
@@ -45,43 +45,43 @@ class BinaryRelevance(LabelClassifier):
     regularization : float, default=1.0
         The penalty, above 0.
     fit_intercept : bool, default=True
-        Whether to add a constant feature 1, whose weight is penalised like any.
+        Whether to add a constant feature 1, whose weight is penalized like others.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
-        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
-        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
-        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
-        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.  The squared loss
-        then takes a factorisation a label.
+        Weights of classes, which multiply the row weights: a dict, or "balanced" for rows /
+        (classes x rows of the class), with rows counted by their weights.  With many labels they multiply the
+        losses of entries: "balanced" by the observed positives and negatives of each label, a dict such as
+        ``{0: 1, 1: 5}`` for all labels, or a list of one dict per label.  The squared loss
+        then takes one factorization per label.
     tol : float, default=1e-4
         LIBLINEAR's tolerance of the gradient, for the logistic loss and the squared hinge.  The squared
-        loss is solved by factorisation, and by LSMR for more than 8,000 rows and features.
+        loss is solved by factorization, and by LSMR for more than 8,000 rows and features.
     max_iter : int, default=1000
         The largest number of LIBLINEAR's Newton steps.
     n_jobs : int or None, default=None
         Threads over which the labels are spread with these two losses; the result does not depend on it.
     verbose : bool or int, default=0
-        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
+        Whether to write progress to stderr, one line every two seconds; 2 for one line per step.
 
     Attributes
     ----------
     coef_, intercept_ : ndarray of shape (L, d), ndarray of shape (L,)
-        The weights, one row a label, and the intercepts.
+        The weights, one row per label, and the intercepts.
     threshold_ : float
-        Where a label is predicted, 0.5 for the squared loss and 0 for the others;
-        ``decision_function`` gives scores less this.
+        Labels of a higher score are predicted, 0.5 for the squared loss and 0 for the others;
+        ``decision_function`` returns scores minus this.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
-        Features seen in fit, and their names, when X was a frame.
+        Number and names of the features seen in fit; names only for a DataFrame.
     n_iter_ : int
         The most Newton steps that a label took; 1 for the squared loss.
     converged_ : bool
         Whether the objectives of all labels are certified: solved in closed form or, with the other losses,
-        with a gradient within ``tol``, whose square over 2 ``regularization`` bounds what is left.
+        with a gradient within ``tol``, whose square over 2 ``regularization`` bounds the suboptimality.
     status_ : {"converged", "iteration_limit", "interrupted"}
         Why the fit ended.
     labels_fitted_ : int
-        Labels that were fitted before an interrupt (Ctrl-C), or all; the weights of the others are 0.
+        Number of labels fitted before an interrupt (Ctrl-C), or all; the weights of the others are 0.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The optimum of each label's problem: by one factorisation, or by LIBLINEAR's Newton method.
+"""The optimum of each label's problem: by one factorization, or by LIBLINEAR's Newton method.
 
 The ridge regression of many targets on the same rows is ``min ||T - X B||^2 + penalty ||B||^2``.  One
-factorisation serves all targets; where none fits, LSMR solves for one target after the other.
+factorization suffices for all targets; where it does not fit into memory, LSMR solves one target at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from labelweave.foundation.config import note_interrupt
 from labelweave.labels import LabelMatrix
 
 _LABELS_AT_ONCE = 256
-_LARGEST_GRAM = 8000  # rows of a matrix that is factorised, 512 MB
+_LARGEST_GRAM = 8000  # rows of a matrix that is factorized, 512 MB
 _LARGEST_TABLE = 50_000_000  # entries of a matrix that is decomposed, 400 MB
 _LEAST_SHARE = float(np.sqrt(np.finfo(np.float64).eps))  # so that half of the digits survive a solve
 _TOLERANCE = 1e-10
@@ -36,10 +36,10 @@ _ITERATIONS_A_DIMENSION = 10.0
 
 
 class LinearProblem(NamedTuple):
-    """What is to be minimised, but for the loss; only rows of positive weight.
+    """The objective, except for the loss; only rows of positive weight.
 
-    by_sign: what the losses of positive and of negative entries are multiplied with, if anything.
-    entries (n, L): what the loss of each is multiplied with, if anything.
+    by_sign: factors of the losses of positive and of negative entries, if any.
+    entries (n, L): factors of the entries' losses, if any.
     """
 
     data: Any
@@ -60,7 +60,7 @@ class LinearProblem(NamedTuple):
 
 
 class LinearFits(NamedTuple):
-    """The models, (L, d); after an interrupt those of the labels that were fitted."""
+    """The models, (L, d); after an interrupt only those of fitted labels are valid."""
 
     weights: Array
     n_iter: int
@@ -69,7 +69,7 @@ class LinearFits(NamedTuple):
 
 
 def fit_squared(problem: LinearProblem) -> LinearFits:
-    """Minimise squared losses; labels that were observed in the same rows share one factorisation."""
+    """Minimize squared losses; labels that are observed in the same rows share one factorization."""
     n_labels = problem.labels.n_labels
     weights, is_fitted = np.zeros((n_labels, problem.data.shape[1])), np.zeros(n_labels, bool)
     positives, converged = sp.csc_array(problem.labels.positives), True
@@ -85,7 +85,7 @@ def fit_squared(problem: LinearProblem) -> LinearFits:
                 weights[members[part]] = ridge.solve(targets).T
                 is_fitted[members[part]] = True
             converged &= ridge.converged
-        is_fitted[:] = True  # those without observed rows too
+        is_fitted[:] = True  # also those without observed rows
     except KeyboardInterrupt as interrupt:
         note_interrupt(interrupt)
         if not is_fitted.any():
@@ -99,7 +99,7 @@ def _scaled_rows(data: Any, factors: PerRow) -> Any:
 
 
 def _groups(problem: LinearProblem) -> Iterator[tuple[Any, Array]]:
-    """Yield sets of rows, and the labels whose entries are in them and nowhere else, of equal weights."""
+    """Yield sets of rows, and the labels observed in exactly these rows, of equal weights."""
     labels = problem.labels
     if problem.by_sign is not None or problem.entries is not None:
         for label, (rows, is_positive) in enumerate(_entries(labels)):
@@ -127,7 +127,7 @@ def _rows_of(columns: sp.csc_array, label: int) -> Array:
 def fit_liblinear(
     problem: LinearProblem, loss: str, tol: float, max_iter: int, n_jobs: int | None
 ) -> LinearFits:
-    """Minimise logistic or squared hinge losses with LIBLINEAR's trust-region Newton method."""
+    """Minimize logistic or squared hinge losses with LIBLINEAR's trust-region Newton method."""
     model, n_labels = _model(loss, problem.penalty, tol, max_iter), problem.labels.n_labels
     weights, steps = np.zeros((n_labels, problem.data.shape[1])), np.full(n_labels, -1)
     data = narrow_csr(problem.data) if sp.issparse(problem.data) else problem.data
@@ -141,7 +141,7 @@ def fit_liblinear(
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # one for all labels comes at the end
+            warnings.simplefilter("ignore", ConvergenceWarning)  # one for all labels follows at the end
             Parallel(n_jobs, require="sharedmem")(
                 delayed(one)(label, *entries) for label, entries in enumerate(_entries(problem.labels))
             )
@@ -149,7 +149,7 @@ def fit_liblinear(
         note_interrupt(interrupt)
         if not (steps >= 0).any():
             raise
-    is_fitted = steps >= 0  # threads that are still at work may write to the arrays, but not to these copies
+    is_fitted = steps >= 0  # running threads may still write to the arrays, but not to these copies
     n_iter = int(steps[is_fitted].max())
     return LinearFits(weights * is_fitted[:, None], n_iter, n_iter < max_iter, int(is_fitted.sum()))
 
@@ -174,7 +174,7 @@ def _entries(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
 def _with_less_likely(
     data: Any, weights: PerRow, is_positive: Array, doubts: PerRow
 ) -> tuple[Any, PerRow, Array]:
-    """Add the doubtful entries with their other value, so that losses of both add up to the expected one."""
+    """Add the uncertain entries with their other value, so that both losses sum to the expected one."""
     other = np.flatnonzero(doubts)
     more = data[other]
     data = sp.vstack([data, more], format="csr") if sp.issparse(data) else np.vstack([data, more])
@@ -183,12 +183,12 @@ def _with_less_likely(
 
 
 def _fit_label(model: Any, data: Any, weights: PerRow, is_positive: Array) -> tuple[Array, int]:
-    there = weights > 0  # LIBLINEAR leaves others out, and takes the one class that is left for the positive
+    there = weights > 0  # LIBLINEAR drops the others, and treats a single remaining class as positive
     if not there.all():
         data, weights, is_positive = data[there], weights[there], is_positive[there]
     if len(is_positive) == 0:
         return np.zeros(data.shape[1]), 0
-    if is_positive.all() or not is_positive.any():  # scikit-learn wants both; a row of 0 adds a constant
+    if is_positive.all() or not is_positive.any():  # scikit-learn requires both; a row of 0 adds a constant
         blank = np.zeros((1, data.shape[1]))
         is_sparse = sp.issparse(data)
         data = sp.vstack([data, sp.csr_array(blank)], format="csr") if is_sparse else np.r_[data, blank]
@@ -198,13 +198,13 @@ def _fit_label(model: Any, data: Any, weights: PerRow, is_positive: Array) -> tu
 
 
 class Ridge(Protocol):
-    """A ridge regression that waits for its targets."""
+    """A ridge regression without its targets."""
 
     converged: bool
     """Whether all solutions were exact up to rounding."""
 
     def solve(self, targets: Array) -> Array:
-        """Regress targets (n, k) on X; of all best solutions the shortest is taken."""
+        """Regress targets (n, k) on X; if there are several solutions, return the one of least norm."""
 
 
 def make_ridge(rows: Any, penalty: float) -> Ridge:
@@ -244,7 +244,7 @@ class CholeskyRidge:
 
 
 class SpectralRidge:
-    """Solve by the singular value decomposition of X, which stands any penalty and any X."""
+    """Solve by the singular value decomposition of X, which handles any penalty and any X."""
 
     converged = True
 
@@ -261,7 +261,7 @@ class SpectralRidge:
 
 
 class IterativeRidge:
-    """Solve by LSMR, one target after the other, from products with X alone."""
+    """Solve by LSMR, one target after another, with products with X only."""
 
     def __init__(self, rows: Any, penalty: float) -> None:
         self.converged = True

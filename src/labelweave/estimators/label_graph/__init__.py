@@ -1,4 +1,4 @@
-"""Structured margins over a graph of labels."""
+"""Structured max-margin classification over a graph of labels."""
 
 from labelweave.estimators.label_graph.classifier import LabelGraphClassifier
 from labelweave.estimators.label_graph.fit import GraphGrowth

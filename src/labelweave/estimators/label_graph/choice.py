@@ -1,4 +1,4 @@
-"""Graphs from what users write, costs of errors, and what a fitted graph says about its cliques."""
+"""Reading graphs and costs of errors, and describing the cliques of a fitted graph."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from labelweave.labels.clique_graph.chow_liu import chow_liu
 from labelweave.solvers.clique_generation import Cliques
 
 GRAPHS = ("learn", "chow-liu", "full", "none")
-_AGREEMENT = np.array([1.0, -1.0, -1.0, 1.0])  # of states 00, 10, 01, 11: both alike over both different
+_AGREEMENT = np.array([1.0, -1.0, -1.0, 1.0])  # of states 00, 10, 01, 11: equal minus different values
 _MOST = 2 / 3
-_ROUNDING = 1e-9  # of the sizes of the states' weights
+_ROUNDING = 1e-9  # relative to the sizes of the states' weights
 _VALUES_AT_ONCE = 16_000_000
 _USUAL_SHARE = 1e-3
-_BYTES_A_PAIR = 40.0  # of labels, of which a tree is chosen
-_PASSES, _COPIES = 20, 3  # of a fit at least; of its weights, at the same time
+_BYTES_A_PAIR = 40.0  # bytes per pair of labels, when a tree is chosen
+_PASSES, _COPIES = 20, 3  # of a fit, at least; of its weights, in memory at a time
 
 
 def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGraph:
-    """Make the graph that was asked for, or refuse what is none and what does not fit the labels."""
+    """Create the requested graph; raise if it is invalid or does not match the labels."""
     labels = data.labels
     if isinstance(graph, str) and graph in GRAPHS:
         if graph == "chow-liu":
@@ -64,7 +64,7 @@ def choose_candidates(candidates: Any, n_labels: int, names: Array | None) -> Cl
 
 
 def _tree(data: GraphData) -> CliqueGraph:
-    """The tree of Chow and Liu, of weights with mean 1: their scale does not count in the fit either."""
+    """Compute the Chow-Liu tree, with weights of mean 1: their scale does not matter in the fit either."""
     n_labels, weights = data.labels.n_labels, data.weights
     pairs = n_labels * (n_labels - 1) / 2
     warn_of_memory(f"A tree of {n_labels} labels", _BYTES_A_PAIR * pairs, "give the tree's pairs as graph.")
@@ -72,7 +72,7 @@ def _tree(data: GraphData) -> CliqueGraph:
 
 
 def _fitting(graph: CliqueGraph, n_labels: int, names: Array | None) -> CliqueGraph:
-    """Put a graph over the labels; by name where both have names."""
+    """Map a graph to the labels; by name where both have names."""
     if graph.label_names is not None and names is not None:
         known = [tuple(str(graph.label_names[label]) for label in clique) for clique in graph.cliques]
         return CliqueGraph.from_edges(known, names)
@@ -87,7 +87,7 @@ def _fitting(graph: CliqueGraph, n_labels: int, names: Array | None) -> CliqueGr
 def warn_of_wide_graph(
     graph: CliqueGraph, data: GraphData, inference: dict[str, Any], n_threads: int
 ) -> None:
-    """Warn of a graph whose labelings take long to find, or whose weights do not fit into memory."""
+    """Warn of a graph whose best labelings take long to find, or whose weights do not fit into memory."""
     n_rows, n_features = data.features.shape
     of_row, labels = seconds_a_row(graph, inference)
     sparser = "give a sparser graph ('learn', 'chow-liu')"
@@ -102,7 +102,7 @@ def warn_of_wide_graph(
 
 
 def seconds_a_row(graph: CliqueGraph, inference: dict[str, Any]) -> tuple[float, int]:
-    """Estimate how long the best labeling of a row takes; give the labels of the largest component too."""
+    """Estimate the seconds per row for the best labeling; also return the labels of the largest component."""
     is_searched = inference["method"] == "message_passing"
     orders = component_orders(graph, -1 if is_searched else inference["exact_width"])
     seconds = expected_seconds(graph, orders, 1 if is_searched else inference["max_nodes"])
@@ -110,7 +110,7 @@ def seconds_a_row(graph: CliqueGraph, inference: dict[str, Any]) -> tuple[float,
 
 
 def usual_regularization(data: GraphData) -> float:
-    """Give a thousandth of the rows' mean squared norm; of rows without features or weights, a thousandth."""
+    """Return a thousandth of the rows' mean squared norm; a thousandth without features or weights."""
     total = float(data.weights.sum())
     mean = float(data.weights @ data.features.squared_norms()) / total if total > 0 else 0.0
     return _USUAL_SHARE * (mean or 1.0)
@@ -119,10 +119,10 @@ def usual_regularization(data: GraphData) -> float:
 def graph_with_strengths(
     graph: CliqueGraph, weights: Array, data: GraphData, names: Array | None
 ) -> CliqueGraph:
-    """Give the graph with the norm of every clique's weights (d, states), and signs of pairs.
+    """Return the graph with the norm of every clique's weights (d, states), and signs of pairs.
 
-    Of a pair those rows count that have one of its labels or both: it attracts (1) if in two thirds of them
-    being alike scores more than being different, and excludes (-1) if in as many it scores less.
+    A pair is judged by the rows that have one of its labels or both: it attracts (1) if equal values score
+    higher than different ones in two thirds of them, and excludes (-1) if they score lower in as many.
     """
     starts = graph.table_starts
     tables = [weights[:, starts[k] : starts[k + 1]] for k in range(graph.n_cliques)]
@@ -136,13 +136,13 @@ def graph_with_strengths(
 
 
 def _agreement(table: Array) -> Array:
-    """Give what being alike scores more than being different; 0 where that is rounding."""
+    """Return the score of equal minus that of different values; 0 where that is rounding."""
     agreement, sizes = table @ _AGREEMENT, np.abs(table).sum(axis=1)
     return np.where(np.abs(agreement) > _ROUNDING * sizes, agreement, 0.0)
 
 
 def _usual_signs(pairs: Array, weights: Array, data: GraphData) -> Array:
-    """Give the sign that the pairs' scores have in most rows with one of their labels, else 0."""
+    """Return the sign that the pairs' scores have in most rows with one of their labels, else 0."""
     seen, above, below = np.zeros((3, len(pairs)))
     size = max(1, _VALUES_AT_ONCE // (len(pairs) + data.labels.n_labels))
     for rows in panels(len(data.labels), size):

@@ -1,7 +1,7 @@
 """Multi-label classification with a graph of labels, given or learned (the clique generating machine).
 
 Tan et al., "Learning graph structure for multi-label image classification via clique generation", CVPR
-2015.  The optimisation problem is stated in :mod:`labelweave.problems.structured_margin`.
+2015.  The optimization problem is stated in :mod:`labelweave.problems.structured_margin`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _LIMIT = (
     "The limit of passes was reached before the relative duality gap met the tolerance; raise `max_iter` "
     "or `tol`, scale the features, or regularise more."
 )
-_MEASURED_SHARE = 0.1  # of the rows, where no other is given
+_MEASURED_SHARE = 0.1  # of the rows, by default
 _ENDINGS = {
     Status.INTERRUPTED: "The fit was interrupted; the model is the one it had reached.",
     Status.STALLED: (
@@ -77,9 +77,9 @@ _ENDINGS = {
 
 @storable("LabelGraphClassifier")
 class LabelGraphClassifier(LabelGraphModel):
-    """Structured support vector machine whose labels are scored together in cliques of a graph.
+    """Structured support vector machine whose labels are scored jointly in the cliques of a graph.
 
-    A labeling scores ``sum_k h_k^T x y_k + sum_c v_c(state of clique c)^T x``; fitting minimises
+    A labeling scores ``sum_k h_k^T x y_k + sum_c v_c(state of clique c)^T x``; fitting minimizes
 
     ``lambda (1/4 sum_k ||h_k||^2 + 1/2 sum_c ||v_c||^2) + mean_i max_y [cost_i(y) + score(y) - score(y_i)]``
 
@@ -92,61 +92,61 @@ class LabelGraphClassifier(LabelGraphModel):
     ----------
     graph : {"learn", "chow-liu", "full", "none"}, GraphGrowth, CliqueGraph, networkx.Graph or list of \
             tuple, default="learn"
-        The cliques.  "learn" activates them round by round, as a :class:`GraphGrowth` says in detail;
+        The cliques.  "learn" activates them round by round, with the settings of a :class:`GraphGrowth`;
         "chow-liu" is the tree of largest mutual information of the labels, "full" has all pairs, "none" no
         cliques, which makes labels independent.  Tuples hold two or more label names or numbers.  A
-        CliqueGraph whose labels have names is laid over labels with names by these.
+        CliqueGraph with label names is matched to named labels by name.
     regularization : float or "auto", default="auto"
         lambda, the weight of the penalty; "auto" is a thousandth of the mean squared norm of rows with an
-        observed label, the constant feature among them.
+        observed label, including the constant feature.
     kernel : str, Kernel or callable, default="linear"
         A Mercer kernel by name ("rbf", "polynomial", "laplacian", "cosine", "precomputed"), as an object or a
-        function.  The weights are then of a pivoted Cholesky factor of its matrix (Nyström).
+        function.  The inputs are then the rows of a pivoted Cholesky factor of its matrix (Nyström).
     gamma : {"scale", "auto", "learn"} or float, default="scale"
         Width of "rbf", "polynomial" and "laplacian".  "learn" takes the multiple of "scale" whose kernel
-        ridge regression has the least squared error of left-out training rows, a surrogate of the hinge.
+        ridge regression has the least out-of-fold squared error, a surrogate of the hinge.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     n_components : int or None, default=None
         The number of pivots; None for as many as the kernel matrix has rank, at most 4,000.
     inputs : {"features", "scores"}, default="features"
-        The weights are of features, or of scores: those of kernel ridge regressions of all labels, a training
-        row's from a fit without it: the graph learns what scores of labels say about each other.
+        What the weights multiply: features, or out-of-fold scores of kernel ridge regressions of all labels,
+        so that the graph learns how labels' scores inform each other.
     loss : {"hamming", "subset", "f1"}, default="hamming"
-        What a labeling costs: the number of wrong labels, weighted by the costs below; 1 for any wrong label;
-        or 1 less the F1 score of the row's label set.  The worst labeling is found exactly; of the last two
-        in graphs of 14 labels, or of more where they are sparse.
+        The loss of a labeling: the number of wrong labels, weighted by costs (below); 1 for any wrong label;
+        or 1 minus the F1 score of the row's label set.  The worst labeling is found exactly; for the last two
+        in graphs of up to 14 labels, or of more where they are sparse.
     false_positive_cost, false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
-        The costs of errors in the loss, for all labels or each; ones make the Hamming loss.
+        The costs of errors in the loss, for all labels or per label; ones make the Hamming loss.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
         How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     threshold : "auto" or float, default="auto"
-        "auto" predicts the labeling of highest score.  With a number the labels are predicted whose scores
-        (:meth:`decision_function` before thresholds: max-marginal differences) are above: such a set need not
-        be a best labeling.
+        "auto" predicts the labeling of highest score.  With a number, labels are predicted whose scores
+        (:meth:`decision_function` before thresholds: max-marginal differences) are above it: such a set need
+        not be a best labeling.
     fit_intercept : bool or float, default=True
-        Whether to add a constant feature, which is penalised like any other; True is for 1, a number for a
+        Whether to add a constant feature, which is penalized like any other; True is for 1, a number for a
         feature of that size.
     inference : {"auto", "exact", "message_passing"} or int, default="auto"
         How the best labeling is found.  "auto" eliminates labels in components of width up to
-        ``exact_width``, and searches with bounds elsewhere, by 1,000 nodes of branch and bound for one part
-        of an example, or as many as a number says; "exact" refuses wider components; "message_passing" is
+        ``exact_width``, and elsewhere searches with bounds, by at most 1,000 branch-and-bound nodes per part
+        of an example, or the given number; "exact" rejects wider components; "message_passing" is
         max-product linear programming alone.
     exact_width : int, default=12
         The largest width of a component that is always solved by elimination, up to 20.
     solver : {"frank_wolfe", "proximal"}, default="frank_wolfe"
         Block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), or the paper's proximal dual ascent
-        (Algorithms 2 and 3) with dual variables held to their simplex, which the paper leaves out: one
-        labeling a row and pass, a smoothed penalty of learned graphs, and slower.  Both prove how near the
-        optimum is.
+        (Algorithms 2 and 3) with dual variables kept in their simplex, which the paper omits: one
+        labeling per row and pass, a smoothed penalty of learned graphs, and slower.  Both certify how
+        near the optimum is.
     warm_start : bool, default=False
-        Whether the next fit starts from where this one ended, where shapes allow: from the same distributions
-        of a graph, a learned one of which goes on growing.
+        Whether the next fit starts from the end of this one, where shapes match: from the same distributions
+        of a graph, and a learned graph grows further.
     checkpoint : path-like or None, default=None
-        A file, written at most every 30 s and removed at the end, from which the same call goes on with the
-        same bits after a fit that was killed; other data or parameters are refused.
+        A file, written at most every 30 s and removed at the end.  If the process is killed, rerun the same
+        call to resume with the same bits; other data or parameters raise an error.
     tol : float, default=1e-3
         The relative duality gap to reach.
     max_iter : int, default=1000
@@ -154,9 +154,9 @@ class LabelGraphClassifier(LabelGraphModel):
     n_jobs : int or None, default=None
         Threads of inference; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
-        Fixes the order of rows and the held-out rows.
+        Seed of the order of rows and the held-out rows.
     verbose : bool or int, default=0
-        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
+        Whether to write progress to stderr, one line every two seconds; 2 for one line per step.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class LabelGraphClassifier(LabelGraphModel):
     regularization_ : float
         lambda, chosen or given.
     scorer_ : CliqueScorer
-        What makes the scores; the next five are read from it.
+        The scoring part of the model; it has the next five attributes.
     coef_, intercept_ : ndarray of shape (L, d) and (L,)
         The weights of labels, for 1 against 0; of the inputs, if these are not the features.
     clique_coef_, clique_intercept_ : ndarray of shape (states, d) and (states,)
@@ -180,54 +180,54 @@ class LabelGraphClassifier(LabelGraphModel):
     kernel_ : Kernel
         The kernel with numbers as parameters, where there is one.
     inputs_ : KernelInputs or None
-        What makes the inputs of new rows, if these are not the features.
+        The map from new rows to the inputs, if these are not the features.
     ridge_ : float
         The penalty of the regressions whose scores are inputs; NaN without.
     thresholds_ : ndarray of shape (L,)
-        Scores above are positive; ``decision_function`` gives scores less the lowest of them.
+        Scores above are positive; ``decision_function`` returns scores minus the lowest of them.
     classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.  Two classes have one column of scores, so that L is 1 in
+        The label names, label numbers, or classes.  Two classes have one column of scores, so L is 1 in
         the other shapes.
     scaling_ : FeatureScaling or None
-        What is done to the features.
+        How features are scaled.
     n_features_in_ : int
-        Features seen in fit.
+        Number of features seen in fit.
     feature_names_in_ : ndarray of shape (d,)
-        Their names, when X was a frame.
+        Their names; only for a DataFrame.
     converged_ : bool
         Whether the objective at the graph is certified: the gap is at most ``tol``, and no label of a clique
         is unobserved in a row.
     status_ : {"converged", "settled", "stalled", "iteration_limit", "interrupted"}
         Why the fit ended; "settled" with unobserved labels, "stalled" at the level of rounding.
     n_iter_ : int
-        Passes over the rows, all rounds together.
+        Number of passes over the rows, over all rounds.
     objective_ : float
         The objective.
     duality_gap_ : float
-        (primal - dual) / abs(primal), at the learned graph; inexact inference enters with its bound.
+        (primal - dual) / abs(primal), for the learned graph; inexact inference enters with its bound.
     relaxation_gap_ : float
-        With ``graph="learn"`` the share of the objective by which other cliques could lower it at most, in
-        the convex relaxation over all candidates (pairs, or what :class:`GraphGrowth` says).  NaN where some
-        candidates were not scored: ``clique_size`` above 2 with too many labels to score all.  With
-        ``refit`` it is that of the fit that found the graph: the penalty of weights fitted again has no such
+        With ``graph="learn"`` an upper bound on the share of the objective by which other cliques could lower
+        it, in the convex relaxation over all candidates (pairs, or those of :class:`GraphGrowth`).  NaN where
+        some candidates were not scored: ``clique_size`` above 2 with too many labels to score all.  With
+        ``refit`` it is that of the fit that found the graph: the penalty of refitted weights has no such
         relaxation.  NaN for a given graph.
     trace_ : list of TraceRecord
         Every check of the duality gap.
 
     Notes
     -----
-    Unobserved labels (NaN) have no cost and are maximised over, in the search for the worst labeling and in
+    Unobserved labels (NaN) have no cost and are maximized over, in the search for the worst labeling and in
     the score of the target: the latent structural SVM of Yu and Joachims (ICML 2009).  The target's part is
     solved by completing labels and solving again, which never raises the objective; it is not convex.
-    Rows of which nothing is known add nothing: the loss is the mean over the others.
+    Rows without observed labels add nothing: the loss is the mean over the others.
 
     The first fit after an installation compiles its loops, for about eight seconds, and the first one with a
     graph that is not narrow for about twenty more.
-    For left-out scores an unobserved label counts as the mean of those observed.  Memory grows with rows
+    For out-of-fold scores an unobserved label counts as the mean of those observed.  Memory grows with rows
     times pivots, time also with the cube of the pivots.
-    Y is written out, sparse or not, at about 48 bytes an entry.  Every round of "learn" scores all pairs of
-    labels; with 50 features a row and 1,000 labels this took 19 s for 2,000 rows and 66 s for 8,000 on one
-    core, and it grows with the square of L.  For more labels give a graph.
+    Y is stored dense, at about 48 bytes per entry.  Every round of "learn" scores all pairs of
+    labels; with 50 features per row and 1,000 labels this took 19 s for 2,000 rows and 66 s for 8,000 on one
+    core, and it grows with the square of L.  For more labels pass a graph.
 
     Examples
     --------
@@ -283,7 +283,7 @@ class LabelGraphClassifier(LabelGraphModel):
                 'these out, or leave `loss` at "hamming".'
             )
         if labels.observed is not None and (is_seen := np.diff(labels.observed.indptr) > 0) @ weights:
-            weights = weights * is_seen  # the loss is a mean over rows of which something is known
+            weights = weights * is_seen  # the loss is a mean over rows with an observed label
         data, kept = kind(features, labels, weights, costs, self.loss), np.arange(len(features))
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             kept = np.flatnonzero(weights)
@@ -297,7 +297,7 @@ class LabelGraphClassifier(LabelGraphModel):
         progress.close()
 
     def _read_costs(self, labels: LabelMatrix, entries: Any) -> tuple[LabelMatrix, RowsByLabels]:
-        """Give the labels that have a weight, and the costs of errors (n, L) at all entries."""
+        """Return the labels that have a weight, and the costs of errors (n, L) at all entries."""
         costs = [
             costs_by_label(name, getattr(self, name), self.classes_[-labels.n_labels :])
             for name in ("false_negative_cost", "false_positive_cost")

@@ -1,4 +1,4 @@
-"""Fits of structured models: with a given graph, or one that grows; on all rows, or measured on some."""
+"""Fits of structured models: with a given graph, or one that grows; on all rows, or with held-out rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from labelweave.solvers.passes import BlockFrankWolfe, PassState
 
 LARGEST_CANDIDATE = 8  # labels, of 2^8 - 1 sets of labels
 SOLVERS = ("frank_wolfe", "proximal")
-# of the paper's 2 / epsilon: with epsilon half the tolerance, smoothing takes half of what is allowed
+# of the paper's 2 / epsilon: with epsilon half the tolerance, smoothing takes half of the tolerance
 _SMOOTHNESS = 4.0
 _ROUND_TOL = 1e-2  # gap of a round that is followed by another
 _SCORES_AT_ONCE = 16_000_000
@@ -54,24 +54,24 @@ _UNSCORED = "; of cliques above pairs only those grown from chosen ones were sco
 
 @storable("GraphGrowth")
 class GraphGrowth(ParameterGroup):
-    """How a graph of label cliques is learned (CGM, Tan et al. 2015, Algorithm 1).
+    """Settings for learning a graph of label cliques (CGM, Tan et al. 2015, Algorithm 1).
 
-    It is a value of ``graph`` of :class:`LabelGraphClassifier`, where "learn" stands for one without
+    Pass it as ``graph`` of :class:`LabelGraphClassifier`, where "learn" is short for one without
     arguments.
 
     Parameters
     ----------
     cliques_per_round : int, default=1
-        Cliques that a round activates, r in the paper.
+        Number of cliques that a round activates, r in the paper.
     max_rounds : int, default=50
         The largest number of rounds, 1 or more.
     graph_tol : float, default=0.01
-        The graph is done when two rounds change the objective by less than this share (supplement, A.3, with
-        0.05), or when no candidate violates the dual; 0 leaves the second reason alone.
+        The graph is complete when two rounds change the objective by less than this share (supplement, A.3,
+        with 0.05), or when no candidate violates the dual; 0 leaves only the second criterion.
     clique_size : int, default=2
         The most labels in a clique, 2 to 8.  All cliques up to that size are candidates where they are at
         most 25,000 (triples of 53 labels).  Where they are more, larger ones are grown from chosen pairs,
-        the others are not scored, ``relaxation_gap_`` is NaN and ``graph_reason_`` says so.
+        the others are not scored, ``relaxation_gap_`` is NaN and ``graph_reason_`` states this.
     candidates : list of tuple or None, default=None
         The only cliques to choose from, tuples of 2 to 8 label names or numbers; None for all cliques up to
         ``clique_size``.
@@ -82,7 +82,7 @@ class GraphGrowth(ParameterGroup):
         Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
         tenth of the rows is held out.
     refit : bool, default=False
-        Whether to fit the weights of a learned graph again with the squared penalty that given graphs have,
+        Whether to refit the weights of a learned graph with the squared penalty of given graphs,
         which shrinks cliques less at the same lambda.
 
     Examples
@@ -139,17 +139,17 @@ class GraphData(NamedTuple):
         return type(self)(features, labels, self.weights[which], self.costs[which], self.loss)
 
     def posed(self) -> Callable[..., StructuredMargin]:
-        """Give what states the problem of a graph over these rows, from all that is not data."""
+        """Return a function that states the problem of a graph over these rows, from all that is not data."""
         return partial(StructuredMargin, StructuredRows(*self))
 
 
 class FittedGraph(NamedTuple):
-    """The end of a fit.
+    """The result of a fit.
 
     weights (d, L + states): the weights of labels, then of the states of cliques.
     reason: why the graph stopped growing.
-    relaxation_gap: the share of the objective by which other candidate cliques could lower it at most, of
-        the fit that found the graph; NaN where that is not known.
+    relaxation_gap: an upper bound on the share of the objective by which other candidate cliques could lower
+        it, of the fit that found the graph; NaN if unknown.
     """
 
     graph: CliqueGraph
@@ -170,14 +170,14 @@ class FittedGraph(NamedTuple):
 
 @dataclass(frozen=True)
 class GraphFit:
-    """How to fit, beside the data.
+    """How to fit, besides the data.
 
     options: has the parameters of the classifier.
     inference: options of MAP inference: ``method``, ``exact_width`` and ``max_nodes``.
     share: of the rows, to measure rounds on; None for none.
-    seed: fixes the order of rows.
+    seed: determines the order of rows.
     candidates: the cliques to choose from; None for all of ``clique_size``.
-    earlier: the states of an earlier fit to start from.
+    earlier: the states of an earlier fit for a warm start.
     """
 
     options: Any
@@ -195,9 +195,9 @@ class GraphFit:
         self, data: GraphData, graph: CliqueGraph, on_check: Callable[..., bool] = lambda *_: False,
         *, stage: str = "weights", penalty: RoundPenalty | None = None,
     ) -> FittedGraph:  # fmt: skip
-        """Fit the weights of a given graph, with the squares of all as the penalty if none is given.
+        """Fit the weights of a given graph, by default with the sum of squares as the penalty.
 
-        on_check: gets every record, and what makes the model there; a true result ends the fit.
+        on_check: receives every record, and a function that makes the model; returning true ends the fit.
         penalty: that of the rounds in which the graph grew, whose relaxation then bounds the objective.
         """
         _refuse_wide(graph, self.inference, "leave out edges", data.loss)
@@ -318,7 +318,7 @@ class GraphFit:
 def _relaxation_gap(
     growing: GrowingMargin[Any], problem: StructuredMargin, point: Any, result: SolverResult
 ) -> float:
-    """Say by which share of the objective other cliques could lower it at most."""
+    """Bound the share of the objective by which other cliques could lower it."""
     last = result.trace[-1]
     return relative_gap(last.primal, growing.relaxed_bound(problem, point, last.dual))
 
@@ -337,7 +337,7 @@ def _timed(state: GrowthState, result: SolverResult) -> tuple[GraphRecord, ...]:
 
 
 def _refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str, loss: str) -> None:
-    """Refuse a graph that exact inference cannot solve, with advice how to have a narrower one."""
+    """Raise for a graph that exact inference cannot solve, with advice on a narrower one."""
     budget = inference["exact_width"]
     if loss != "hamming" and (width := set_steps(graph).width) > LARGEST_WIDTH:
         raise ParameterError(
@@ -372,7 +372,7 @@ def _parts(data: GraphData, share: float, seed: int) -> tuple[Array, Array]:
 
 
 def _held_out_loss(data: GraphData, problem: StructuredMargin, point: Any) -> float:
-    """Compute the loss of weights on other rows, as a mean; unobserved labels do not count."""
+    """Compute the mean loss of weights on other rows; unobserved labels do not count."""
     weights, n_labels = point.weights(), data.labels.n_labels
     inference, workers = problem.map, problem.workers
 

@@ -1,8 +1,8 @@
-"""What the graph's weights are of, where it is not the features: a kernel's own features, or scores.
+"""Inputs of the graph that are not the features: a kernel's explicit features, or scores.
 
 A pivoted Cholesky factor F of the kernel matrix, ``K ~ F F^T`` with the features of row x
-``K(x, pivots) T^-T`` (the Nyström approximation; exact with as many pivots as the matrix has rank), makes a
-linear model one of the kernel.  Scores are those of kernel ridge regressions of the labels on F, each
+``K(x, pivots) T^-T`` (the Nyström approximation; exact with as many pivots as the matrix has rank), turns a
+linear model into one of the kernel.  Scores are those of kernel ridge regressions of the labels on F, each
 training row's from a fit without it, in closed form (``problems/hyperparameters/left_out.py``).
 """
 
@@ -29,7 +29,7 @@ from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge
 
 _MOST_PIVOTS = 4000
 _RIDGES = np.logspace(-6, 2, 33)  # shares of the factor's mean squared row
-_WIDTHS = 2.0 ** np.arange(-4, 5)  # times what "scale" is
+_WIDTHS = 2.0 ** np.arange(-4, 5)  # times the value of "scale"
 _ROWS_FOR_WIDTH = 1500
 _NUMBERS_AT_ONCE = 8_000_000  # kernel values held in memory, 64 MB
 
@@ -46,9 +46,9 @@ _NUMBERS_AT_ONCE = 8_000_000  # kernel values held in memory, 64 MB
 )
 @dataclass(frozen=True)
 class KernelInputs(StoredParameters):
-    """Makes the graph's inputs of new rows: ``K(x, pivots) table + constant``.
+    """Computes the graph's inputs of new rows: ``K(x, pivots) table + constant``.
 
-    kernel: None for a given matrix; the features of the pivots are then not known.
+    kernel: None for a precomputed matrix; the features of the pivots are then not stored.
     pivots (r,): numbers of training rows.
     pivot_rows (r, d): their features.
     Shapes: table (r, p), constant (p,).
@@ -79,10 +79,10 @@ class KernelInputs(StoredParameters):
 
 
 class LabelRidge(NamedTuple):
-    """Ridge regressions of labels, -1 and 1, with an intercept that is not penalised.
+    """Ridge regressions of labels, -1 and 1, with an unpenalized intercept.
 
     scores (n, L): of every row, from the other rows.
-    ridge: the penalty of the squared weights, against weights of rows of mean 1.
+    ridge: the penalty of the squared weights, for row weights of mean 1.
     loss: the mean squared error of the scores at observed labels.
     Shapes: coefficients (r, L), intercepts (L,).
     """
@@ -95,9 +95,9 @@ class LabelRidge(NamedTuple):
 
 
 def left_out_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> LabelRidge:
-    """Fit ridge regressions, with the penalty of the least loss of left-out rows.
+    """Fit ridge regressions, with the penalty of least leave-one-out loss.
 
-    An unobserved label counts as the mean of those observed, and not in the loss.
+    An unobserved label counts as the mean of those observed, and is excluded from the loss.
     """
     weights = weights / weights.mean()
     signs = labels.to_signs().astype(np.float64)
@@ -124,7 +124,7 @@ def learned_width(
     seed: int,
     workers: Workers,
 ) -> Kernel:
-    """Choose a multiple of a kernel's gamma by the loss of left-out rows, on 1,500 rows at most."""
+    """Choose a multiple of a kernel's gamma by the leave-one-out loss, on at most 1,500 rows."""
     some = np.arange(len(features))
     if len(some) > _ROWS_FOR_WIDTH:
         some = np.sort(np.random.RandomState(seed).permutation(len(some))[:_ROWS_FOR_WIDTH])
@@ -151,10 +151,10 @@ def kernel_inputs(
     seed: int,
     workers: Workers,
 ) -> tuple[Floats, Array, Floats, PerLabel, float]:
-    """Make the inputs (n, p) of the training rows, and what makes those of others.
+    """Compute the inputs (n, p) of the training rows, and the map for new rows.
 
-    targets: labels and weights, for their scores as inputs; None for the features themselves.
-    Returns also pivots, table and constant of ``KernelInputs``, and the ridge, NaN for features.
+    targets: labels and weights, to use their scores as inputs; None for the features themselves.
+    Also returns pivots, table and constant of ``KernelInputs``, and the ridge, NaN for features.
     """
     found = _factor(source, rank, seed, workers)
     pivots, triangle = found.active_rows, found.factor[found.active_rows]

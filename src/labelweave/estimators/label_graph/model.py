@@ -1,4 +1,4 @@
-"""What stands behind a model with a graph of labels: scores of labelings, best ones, model files."""
+"""The base of models with a graph of labels: scores of labelings, best ones, model files."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Numbers, Optional, count
 from labelweave.solvers.clique_generation import GraphRecord
 
-_NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states held at a time, 128 MB
-_NODES = 1000  # of branch and bound for one part of a row, unless a number says otherwise
-_LEAST = np.finfo(np.float64).tiny  # the score of a label that is on by a tie
+_NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states in memory at a time, 128 MB
+_NODES = 1000  # of branch and bound per part of a row, by default
+_LEAST = np.finfo(np.float64).tiny  # the score of a label that is predicted in a tie
 
 
 def _has_all_states(state: dict[str, Any]) -> bool:
@@ -56,7 +56,7 @@ class CliqueScorer(Scorer):
 
     coef_ (L, d), clique_coef_ (states, d): weights of the inputs.
     clique_intercept_ (states,)
-    inputs_: makes the inputs, where they are not the features.
+    inputs_: computes the inputs, where they are not the features.
     """
 
     coef_: Floats
@@ -66,7 +66,7 @@ class CliqueScorer(Scorer):
     inputs_: KernelInputs | None = None
 
     def __post_init__(self) -> None:
-        for name in ("coef_", "clique_coef_"):  # as products read them: those of one input side by side
+        for name in ("coef_", "clique_coef_"):  # in the order that products read: contiguous per input
             object.__setattr__(self, name, np.asfortranarray(getattr(self, name)))
 
     def takes(self, n_features: int) -> bool:
@@ -86,12 +86,12 @@ class CliqueScorer(Scorer):
         return list(panels(n_rows, at_once))
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        """Score every label by how much the best labeling with it beats the best without."""
+        """Score each label by how much the best labeling with it beats the best without."""
         with Workers(1).running() as workers:
             return self.margins(features, MapInference(self.label_graph), workers)
 
     def margins(self, features: FeatureMatrix, inference: MapInference, workers: Workers) -> RowsByLabels:
-        """Score every label; ties, and spent budgets, go the way of the labeling that is predicted."""
+        """Score each label; ties, and exhausted budgets, are resolved as in the predicted labeling."""
         scores = np.empty((len(features), len(self.intercept_)))
         for rows in self.parts(len(features)):
             unary, tables = self.potentials(features.rows(rows))
@@ -130,7 +130,7 @@ class LabelGraphModel(KernelClassifier):
         return {"method": method, "exact_width": self.exact_width, "max_nodes": nodes}
 
     def _graph_names(self, n_labels: int) -> Array | None:
-        """Name the labels of the graph; one label for two classes has the second one's name."""
+        """Return the label names of the graph; one label for two classes has the second one's name."""
         if self._form.kind == "labels" and np.array_equal(self._form.classes, np.arange(n_labels)):
             return None
         return np.asarray([str(name) for name in self._form.classes[-n_labels:]])
@@ -143,7 +143,7 @@ class LabelGraphModel(KernelClassifier):
         seed: int,
         workers: Workers,
     ) -> tuple[FeatureMatrix, KernelInputs | None]:
-        """Give the inputs of the rows that are kept, by their targets, and what makes those of others."""
+        """Return the inputs of the kept rows, by their targets, and the map for other rows."""
         self.ridge_ = float("nan")
         self.__dict__.pop("kernel_", None)
         used = features if len(kept) == len(features) else features.rows(kept)
@@ -167,7 +167,7 @@ class LabelGraphModel(KernelClassifier):
     def _learned_kernel(
         self, features: FeatureMatrix, targets: tuple[LabelMatrix, PerRow], seed: int, workers: Workers
     ) -> Kernel:
-        """Choose the width of the kernel on the rows that are kept."""
+        """Choose the width of the kernel on the kept rows."""
         is_named = isinstance(self.kernel, str) and self.kernel != "precomputed"
         usual = make_kernel(self.kernel) if is_named else None
         if not isinstance(usual, GammaKernel):
@@ -198,7 +198,7 @@ class LabelGraphModel(KernelClassifier):
         return found
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
-        """Give the signs of the best labelings; with thresholds, or one class a row, the labels' scores."""
+        """Return the signs of the best labelings; with thresholds, or one class per row, label scores."""
         if self._form.kind == "multiclass" or self.threshold != "auto":
             return super()._deciding_blocks(X)
         return self._score_blocks(X, self._best_labels)
@@ -211,9 +211,9 @@ class LabelGraphModel(KernelClassifier):
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The rows.
         known : array-like of shape (n, L), DataFrame or LabelMatrix, default=None
-            Labels that are known, NaN where they are not; the others are the best given these.  Columns with
-            names are found by name, and may be fewer; labels without names are called by their numbers.  Of
-            probabilities the likelier value is known, of those of 0.5 nothing.
+            Labels that are observed, NaN where they are not; the others are the best given these.  Columns
+            with names are matched by name, and may be fewer; labels without names have their numbers.  A
+            probability fixes the more likely value, and 0.5 fixes nothing.
 
         Returns
         -------
@@ -224,14 +224,14 @@ class LabelGraphModel(KernelClassifier):
         Raises
         ------
         ValueError
-            If ``known`` does not fit the rows and labels.
+            If ``known`` does not match the rows and labels.
         """
         check_is_fitted(self)
         features = self._read_features(X, reset=False)
         return self._solve(features, None if known is None else self._held(known, len(features)))
 
     def _held(self, known: Any, n_rows: int) -> Array:
-        """Write known labels as 0 and 1, with -1 for the others."""
+        """Encode known labels as 0 and 1, with -1 for the others."""
         try:
             labels, n_labels = LabelMatrix.from_any(known).most_likely(), len(self.intercept_)
         except ValueError as error:
@@ -248,7 +248,7 @@ class LabelGraphModel(KernelClassifier):
         return held
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
+        """Return the stored state; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
         state = super().to_state()
         state["fitted"]["graph_trace_"] = [
             [*record[:1], [list(clique) for clique in record.cliques], *record[2:]]
@@ -274,7 +274,7 @@ class LabelGraphModel(KernelClassifier):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LabelGraphModel:
-        """Make the fitted model again; see :meth:`labelweave.estimators.base.LabelClassifier.from_state`."""
+        """Restore the fitted model; see :meth:`labelweave.estimators.base.LabelClassifier.from_state`."""
         model: Any = super().from_state(state)
         model.graph_trace_ = [
             GraphRecord(number, tuple(tuple(clique) for clique in cliques), *others)

@@ -1,4 +1,4 @@
-"""Low-rank learning, and the choice of its rank and penalty."""
+"""Low-rank multi-label classification, and the choice of its rank and penalty."""
 
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
 from labelweave.estimators.low_rank.rank_choice import RankSearch

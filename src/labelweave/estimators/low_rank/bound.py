@@ -1,15 +1,15 @@
-"""The constrained form of low-rank learning: the least loss of a product whose trace norm has a bound.
+"""The constrained form of low-rank learning: the least loss of a product with bounded trace norm.
 
-    minimise over Z   sum over entries of w_ij loss(y_ij, phi(x_i)^T z_j)   where ||Z||_tr <= bound
+    minimize over Z   sum over entries of w_ij loss(y_ij, phi(x_i)^T z_j)   where ||Z||_tr <= bound
 
-(Yu et al. 2014, section 4.)  At its multiplier lambda it has the solutions of the penalised form, whose trace
-norm falls as lambda rises, to 0 at the spectral norm of the gradient at Z = 0.  So lambda is the root of a
-monotone function, found by fits that begin where the last one ended.
+(Yu et al. 2014, section 4.)  At its multiplier lambda it has the solutions of the penalized form, whose trace
+norm decreases as lambda increases, to 0 at the spectral norm of the gradient at Z = 0.  So lambda is the root
+of a monotone function, found by warm-started fits.
 
 A fit at another lambda, scaled to the bound, is as good up to second order, so the root need not be exact.
 
 **Certificate.**  ``dual(1) - bound ||Phi^T D U||_2`` bounds the loss of every Z within the bound from below
-(:mod:`labelweave.problems.low_rank_factors`), at whatever lambda D was found: the largest of all fits holds.
+(:mod:`labelweave.problems.low_rank_factors`), for the D of any lambda: the largest bound of all fits is used.
 The search ends as soon as the least loss is within the tolerance of it.
 """
 
@@ -27,19 +27,19 @@ from labelweave.solvers import Status
 from labelweave.solvers.frame import relative_gap
 
 _DECADES = 12  # below the largest lambda; there the bound does not bind
-_COARSE = 0.05  # of log lambda, while fits have the tolerance that is asked for
-_TIGHTER = 0.3  # tolerance of each fit after that, as a share of the one before
+_COARSE = 0.05  # of log lambda, while fits have the requested tolerance
+_TIGHTER = 0.3  # factor of the tolerance from each later fit to the next
 _FURTHER = 12
 
 
 def fit_within_bound(
     ready: ReadyRows, settings: LowRankSettings, start: Start | None = None
 ) -> tuple[FittedFactors, float]:
-    """Fit rows within the bound ``settings.most``; give the multiplier too."""
+    """Fit rows within the bound ``settings.most``; also return the multiplier."""
     search = _Search(ready, settings, start)
     largest = ready.largest_regularization()
     lowest = float(np.log(largest)) if 0 < largest < np.inf else 0.0
-    search.known[lowest] = -settings.most  # nothing but 0
+    search.known[lowest] = -settings.most  # all weights are 0
     for _ in range(_DECADES):
         highest, lowest = lowest, lowest - np.log(10.0)
         if search.excess(lowest) >= 0:
@@ -51,8 +51,8 @@ def fit_within_bound(
 
 
 def _refine(search: _Search, power: float) -> None:
-    """Go on from a coarse root by the secant method, with fits that are ever more exact."""
-    slope, before = -search.settings.most, (np.nan, np.nan)  # as if trace norms fell like 1 / lambda
+    """Refine a coarse root by the secant method, with increasingly exact fits."""
+    slope, before = -search.settings.most, (np.nan, np.nan)  # as if trace norms decreased like 1 / lambda
     for step in range(_FURTHER):
         if search.is_done:
             return
@@ -64,7 +64,7 @@ def _refine(search: _Search, power: float) -> None:
 
 
 class _Search:
-    """Fits at several lambdas, one from the other; best has the least loss, with its lambda."""
+    """Fits at several lambdas, each warm-started; best has the least loss, with its lambda."""
 
     best: tuple[FittedFactors, float]
 
@@ -75,7 +75,7 @@ class _Search:
         self.fits, self.is_done, self.lower_bound = 0, False, -np.inf
 
     def excess(self, power: float) -> float:
-        """Say by how much the trace norm at ``exp(power)`` is above the bound; 0 where the search may end."""
+        """Return the trace norm at ``exp(power)`` minus the bound; 0 where the search may end."""
         if power not in self.known:
             self.known[power] = self.fit(float(np.exp(power)))
         return self.known[power]

@@ -1,7 +1,7 @@
 """Low-rank multi-label classification with missing labels (LEML).
 
 Yu, Jain, Kar and Dhillon, "Large-scale multi-label learning with missing labels", ICML 2014.
-The optimisation problem is stated in :mod:`labelweave.problems.low_rank_factors`.
+The optimization problem is stated in :mod:`labelweave.problems.low_rank_factors`.
 """
 
 from __future__ import annotations
@@ -86,48 +86,48 @@ _ENDINGS = {
 class LowRankClassifier(KernelClassifier):
     """Multi-label classifier of low rank, linear or with a kernel, that learns from observed entries only.
 
-    It minimises (LEML, Yu et al. 2014, equation 4)
+    It minimizes (LEML, Yu et al. 2014, equation 4)
 
     ``sum_ij w_ij loss(y_ij, phi(x_i) W h_j) + lambda / 2 (||W||^2 + ||H||^2)``
 
-    over the observed entries (i, j), in turn by W (features x rank) and H (labels x rank).  The
+    over the observed entries (i, j), alternating between W (features x rank) and H (labels x rank).  The
     penalty is lambda times the trace norm of Z = W H^T, whose rank is bounded by ``rank``;
-    ``penalty="ridge"`` takes ``lambda / 2 ||Z||^2`` instead, and "trace_bound" bounds the trace norm.
+    ``penalty="ridge"`` uses ``lambda / 2 ||Z||^2`` instead, and "trace_bound" bounds the trace norm.
 
     Parameters
     ----------
     rank : int, float or RankSearch, default=100
         The rank k, a share of the number of labels (0 < rank <= 1.0), or a search, which chooses rank and
-        lambda by cross-validation.  Ranks that no product of the
-        factors can have are lowered to the largest possible one, which changes no model; ``rank_`` has it.
+        lambda by cross-validation.  Ranks larger than the factors' product can have are reduced to the
+        largest possible one, which changes no model; ``rank_`` has it.
     loss : {"squared", "logistic", "squared_hinge"} or EntryLoss, default="squared"
-        The loss of an entry: half the squared distance to 1 or 0, logistic, half the squared hinge, or one of
-        your own (:mod:`labelweave.extending`).  Only the squared loss of labels all observed takes time in
-        proportion to positive entries rather than all.
+        The loss of an entry: half the squared distance to 1 or 0, logistic, half the squared hinge, or a
+        custom one (:mod:`labelweave.extending`).  Only the squared loss of fully observed labels takes time
+        in proportion to positive entries rather than all.
     regularization : float, default=1.0
         lambda, the weight of the penalty.  With 0 the result is a least-norm one where features do not
         determine it; where they separate the labels a logistic loss has no minimum, and ``tol`` or
-        ``max_iter`` ends the fit.  With "trace_bound" the largest trace norm that Z may have.
+        ``max_iter`` ends the fit.  With "trace_bound" it is the upper bound of the trace norm of Z.
     penalty : {"trace_norm", "ridge", "trace_bound"}, default="trace_norm"
-        What is penalised; of a kernel model, functions in the kernel's space.  "trace_bound" is the form of
+        What is penalized; for a kernel model, functions in the kernel's space.  "trace_bound" is the form of
         section 4 of the paper: the least loss where the trace norm is at most ``regularization``.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
             callable, default="linear"
         The kernel between rows, as in :class:`MaxMarginClassifier`.
     gamma : {"scale", "auto"} or float, default="scale"
-        Width of the RBF, polynomial and Laplacian kernels, with scikit-learn's meaning.
+        Width of the RBF, polynomial and Laplacian kernels, as in scikit-learn.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     fit_intercept : bool or float, default=True
-        Whether to add a constant feature (to a kernel, a constant), which is penalised like any other; True
+        Whether to add a constant feature (to a kernel, a constant), which is penalized like any other; True
         is for 1, a number for a feature of that size.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
-        A prior covariance R between labels: H is penalised by ``tr(H^T R^-1 H)``, and Z likewise.  One made
-        of features of the labels (``LabelCovariance.low_rank``) makes inductive matrix completion; a column
+        A prior covariance R between labels: H is penalized by ``tr(H^T R^-1 H)``, and Z likewise.  One made
+        of features of the labels (``LabelCovariance.low_rank``) yields inductive matrix completion; a column
         of ones among them carries the intercepts.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
-        Weights that are known before the fit, of features as the model scales them: their scores, on the
-        scale of the loss, are added to those of low rank, which alone are penalised.
+        Prior weights of features, as the model scales them; the scores of these weights, on the
+        scale of the loss, are added to those of low rank, which alone are penalized.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
@@ -135,34 +135,34 @@ class LowRankClassifier(KernelClassifier):
     hyperparameters : {"fixed", "learn"} or HyperparameterSearch, default="fixed"
         "learn" takes the kernel's parameters and lambda of the least cross-validated loss of kernel ridge
         regression, by its gradient, whatever the rank.  Needs ``loss="squared"`` and ``penalty="ridge"``, or
-        a :class:`RankSearch`, which tries its lambdas at the kernel so learned, and with this loss and
-        penalty also the lambda learned with it, where others are found from the data.
+        a :class:`RankSearch`, which tries its lambdas at the learned kernel, and with this loss and
+        penalty also the learned lambda, where others are found from the data.
     start : {"svd", "random"}, default="svd"
-        The labels' factor to start from: leading singular vectors of the label matrix (unobserved entries as
+        The initial label factor: leading singular vectors of the label matrix (unobserved entries as
         0), or normal random numbers.  A problem that is solved exactly needs none.
     threshold : "auto" or float, default="auto"
-        Scores above it are predicted: 1/2 for the squared loss and 0 for others ("auto"), or the number that
-        is given; :class:`TunedThresholdClassifier` chooses those that are best for a measure.  Only "auto"
-        where a row has one of three classes or more.
+        Labels of a higher score are predicted: 1/2 for the squared loss and 0 for others ("auto"), or a given
+        one; :class:`TunedThresholdClassifier` optimizes thresholds for a metric.  Only "auto" is valid with
+        one of three or more classes per row.
     warm_start : bool, default=False
-        Whether the next ``fit`` starts from the factors of the last one, as far as they fit its data.
+        Whether the next ``fit`` starts from the factors of the last one, as far as they match its data.
     checkpoint : path-like or None, default=None
-        A file, written at most every 30 s and removed at the end, from which the same call goes on with the
-        same bits after a fit that was killed; other data or parameters are refused.
+        A file, written at most every 30 s and removed at the end.  If the process is killed, rerun the same
+        call to resume with the same bits; other data or parameters raise an error.
     tol : float, default=1e-4
-        The fit ends after a round that lowers the objective by less than this share.
+        The fit ends after a round that decreases the objective by less than this share.
     max_iter : int, default=100
         The largest number of rounds.
     precision : {"float64", "float32"}, default="float64"
         Arithmetic of the factors.  Sums over rows and features are in double precision in both.
     kernel_rank : int or None, default=None
-        Number of columns of an incomplete Cholesky factor that stands for the kernel matrix; None for itself.
+        Columns of an incomplete Cholesky factor that approximates the kernel matrix; None for the exact one.
     n_jobs : int or None, default=None
         Threads; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
-        Fixes random starts, held-out rows and pivots.
+        Seed of random starts, held-out rows and pivots.
     verbose : bool or int, default=0
-        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
+        Whether to write progress to stderr, one line every two seconds; 2 for one line per step.
 
     Attributes
     ----------
@@ -171,25 +171,25 @@ class LowRankClassifier(KernelClassifier):
     label_factors_ : ndarray of shape (L, k)
         H.
     coef_ : ndarray of shape (L, d)
-        H W^T, of explicit features, ``label_mean`` not included.  It is made anew at every look, and dense:
-        labels times features.
+        H W^T, of explicit features, ``label_mean`` not included.  It is dense, labels times features, and
+        computed at every access.
     label_covariance_ : LabelCovariance or None
-        The covariance of the labels' factor; None for independent labels.
+        The covariance of the label factor; None for independent labels.
     label_mean_ : LabelMean or None
-        The weights that were known.
+        The prior weights.
     scaling_ : FeatureScaling or None
-        What is done to the features.
+        How features are scaled.
     intercept_, thresholds_ : ndarray of shape (L,)
-        What is added to scores, and above what they are positive; ``decision_function`` gives scores less
-        the lowest threshold.
+        The constants that are added to scores, and the scores above which labels are positive;
+        ``decision_function`` returns scores minus the lowest threshold.
     rank_ : int
         The number of columns of the factors.
     regularization_ : float
-        lambda, learned if asked; with "trace_bound" the multiplier of the bound.
+        lambda, learned if requested; with "trace_bound" the multiplier of the bound.
     hyperparameters_ : dict of str to float
         lambda ("regularization") and the kernel's continuous parameters by name.
     cross_validation_loss_ : float
-        The mean held-out loss of a row that learning reached; NaN where nothing was learned.
+        The mean held-out loss per row that learning reached; NaN where nothing was learned.
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
         Why the search for hyper-parameters ended.
     learning_trace_ : list of SearchRecord
@@ -199,35 +199,35 @@ class LowRankClassifier(KernelClassifier):
     support_vectors_ : ndarray or csr_array of shape (m, d)
         Their features, with a kernel that is not precomputed.
     kernel_ : Kernel
-        The kernel, its parameters numbers; not with a precomputed one.
+        The kernel with numbers as parameters; not with a precomputed one.
     classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.  Two classes have one column of scores, so that L is 1 in
+        The label names, label numbers, or classes.  Two classes have one column of scores, so L is 1 in
         the other shapes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
-        Features seen in fit, and their names, when X was a frame.
+        Number and names of the features seen in fit; names only for a DataFrame.
     converged_ : bool
         Whether the objective is certified: ``duality_gap_`` is at most ``tol``.
     status_ : {"converged", "settled", "iteration_limit", "interrupted"}
         Why the fit ended, after ``n_iter_`` rounds.  "settled" is a stationary point of the problem with this
-        rank: the last round lowered the objective by ``tol`` or less, but nothing certifies it.
+        rank: the last round decreased the objective by ``tol`` or less, but nothing certifies it.
     objective_ : float
         The objective.
     duality_gap_ : float
-        With the trace norm: the share of the objective by which factors of any rank could lower it at
-        most; 0 proves a global optimum.  A rank that binds keeps it from 0: a higher one would reach a lower
-        objective.  With "ridge", where the solution is exact (squared loss, all labels observed, not larger
-        than pays): the share by which others of this rank could, no more than rounding.  Otherwise NaN, as
+        With the trace norm: an upper bound on the share of the objective by which factors of any rank could
+        lower it; 0 proves a global optimum.  A rank that binds keeps it above 0: a higher one would reach a
+        lower objective.  With "ridge", where the solution is exact (squared loss, fully observed, at a size
+        where this pays): the share by which others of this rank could, only rounding.  Otherwise NaN, also
         where the objective is at the level of rounding.
     best_rank_, best_regularization_, best_score_ : int, float, float
-        With a :class:`RankSearch` the rank and the lambda taken, and their mean score over folds.
+        With a :class:`RankSearch` the chosen rank and lambda, and their mean score over folds.
     cv_results_ : dict of str to ndarray of shape (pairs,)
         Columns: "rank", "regularization", "mean_test_score", "std_test_score", "split0_test_score" and so on,
         "seconds" and "rounds" of all folds together.  Scores are NaN where an interrupt came first, and the
-        mean where fewer folds were scored than of other pairs.
+        mean is NaN where fewer folds were scored than for other pairs.
     n_splits_ : int
-        Folds.
+        Number of folds.
     search_status_ : {"complete", "interrupted"}
-        Whether all fits to folds were made.
+        Whether all fits to folds were completed.
     trace_ : list of TraceRecord
         Time, objective and iterations of every round.
 
@@ -301,7 +301,7 @@ class LowRankClassifier(KernelClassifier):
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running(), journal.going_on():
             progress = FitProgress(self, arguments, self._most_subtasks())
-            # weights of entries hold those of their signs too
+            # weights of entries include those of their signs
             negative = 1.0 if factors is not None or by_sign is None else float(by_sign[1][0])
             settings = self._settings(data, negative, workers, seed, progress, journal)
             y = arguments.y if self._seen is None or before is None else self._seen.labels
@@ -347,7 +347,7 @@ class LowRankClassifier(KernelClassifier):
 
     @property
     def _ranks(self) -> RankSearch | None:
-        """How rank and lambda are chosen; None if they are given."""
+        """The search for rank and lambda; None if they are given."""
         return self.rank if isinstance(self.rank, RankSearch) else None
 
     def _most_subtasks(self) -> int | None:
@@ -378,7 +378,7 @@ class LowRankClassifier(KernelClassifier):
         return state
 
     def _columns(self, wanted: Any, data: LowRankData) -> int:
-        """Turn a rank or a share of the labels to columns that a product can have."""
+        """Convert a rank or a share of the labels to a number of columns that a product can have."""
         n_rows, n_labels = data.labels.shape
         n_labels = n_labels if data.root is None else min(n_labels, data.root.shape[1])
         width = None if data.explicit is None else data.explicit.shape[1]
@@ -404,7 +404,7 @@ class LowRankClassifier(KernelClassifier):
         self.label_covariance_ = covariance
 
     def _factors(self, labels: LabelMatrix, entries: Any, by_sign: SignFactors | None) -> EntryWeights | None:
-        """Join weights of classes and entries; None where at most negatives have one weight for all."""
+        """Combine weights of classes and entries; None where at most the negatives have a constant weight."""
         missed, false = (factors[None, :] for factors in by_sign or (np.ones(labels.n_labels),) * 2)
         is_one = (missed == 1).all() and (false == false[0, 0]).all()
         if entries is None and is_one and (false[0, 0] == 1 or labels.doubts is None):
@@ -444,7 +444,7 @@ class LowRankClassifier(KernelClassifier):
         self.trace_ = fitted.trace
         self.objective_ = fitted.objective
         gap = relative_gap(fitted.objective, fitted.lower_bound)
-        is_known = np.isfinite(gap) and gap >= -_ROUNDING  # a bound above the objective is one of rounding
+        is_known = np.isfinite(gap) and gap >= -_ROUNDING  # a bound above the objective is due to rounding
         self.duality_gap_ = float(gap) if is_known else float("nan")
         self.converged_ = self.duality_gap_ <= self.tol
         is_certified = self.converged_ and fitted.status is not Status.INTERRUPTED
@@ -479,5 +479,5 @@ class LowRankClassifier(KernelClassifier):
             self.hyperparameters_ |= zip(kernel.parameter_names(), shape, strict=True)
         self._keep_learned(learned)
         if self.learning_status_ == "interrupted":
-            settings = replace(settings, journal=Journal())  # what follows is not for going on
+            settings = replace(settings, journal=Journal())  # later stages are not resumed
         return data, settings

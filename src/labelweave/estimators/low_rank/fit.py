@@ -1,4 +1,4 @@
-"""Fits of the low-rank model: by alternating minimisation, or exactly where that is cheaper."""
+"""Fits of the low-rank model: by alternating minimization, or exactly where that is cheaper."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 from labelweave.solvers import Status, TraceRecord
 from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState
 
-_INNER = 200  # iterations of conjugate gradients at most
+_INNER = 200  # maximum of conjugate gradient iterations
 _STEPS = 3  # Newton steps in a half step
 _HUGE = {8: 1e100, 4: 1e12}  # entries whose squares, in sums over rows, may overflow; by bytes of an entry
-_USUAL_SIZE = 1e4  # of features: up to it, and from its inverse on, starts of size 1 serve
+_USUAL_SIZE = 1e4  # of features: starts of size 1 suffice between its inverse and it
 _NO_VARIANCE = 1e-12  # of the largest eigenvalue of a label covariance
 
 
 def columns_for_rank(rank: Any, n_labels: int) -> int:
-    """Turn a rank, a number of columns (int) or a share of the labels (float), into at least one column."""
+    """Convert a rank, a number of columns (int) or a share of the labels (float), to at least one column."""
     return int(rank) if isinstance(rank, Integral) else max(1, round(rank * n_labels))
 
 
 def largest_rank(n_rows: int, n_features: int | None, n_labels: int, fit_intercept: bool) -> int:
-    """Say which rank a product of factors can have at most; n_features is None for a kernel."""
+    """Return the largest possible rank of a product of factors; n_features is None for a kernel."""
     width = n_rows if n_features is None else min(n_rows, n_features + fit_intercept)
     return max(1, min(width, n_labels))
 
@@ -57,11 +57,11 @@ class LowRankSettings:
     """How to fit.
 
     constant: the constant feature; 0 for none.
-    tol: share of the objective by which a round must lower it for another one.
-    kernel_rank: columns of an incomplete Cholesky factor that stands for a kernel matrix.
+    tol: the share of the objective by which a round must decrease it to be followed by another one.
+    kernel_rank: columns of an incomplete Cholesky factor that approximates a kernel matrix.
     memory_budget: megabytes for a kernel matrix.
-    most: the largest trace norm that is allowed.
-    on_round: gets every record, and what makes the model there; a true result ends the fit.
+    most: the upper bound of the trace norm.
+    on_round: receives every record, and a function that makes the model; returning true ends the fit.
     """
 
     rank: int
@@ -89,8 +89,8 @@ class LowRankData:
 
     explicit: features whose dot products are the kernel.
     factors: further factors of the entries' weights.
-    covariance: of the labels' factor; None where labels are independent.
-    known: factors of scores that are known before the fit, of rows (n, c) and of labels (L, c).
+    covariance: of the label factor; None where labels are independent.
+    known: factors of prior scores, of rows (n, c) and of labels (L, c).
     """
 
     labels: LabelMatrix
@@ -121,7 +121,7 @@ class LowRankData:
         return np.ascontiguousarray(vectors[:, there] * np.sqrt(values[there]))
 
     def first_factor(self, rank: int, start: str, seed: int) -> Array:
-        """Give the labels' factor that a fit starts from where nothing is known."""
+        """Return the initial label factor of a fit without a warm start."""
         first = first_label_factor(self.labels, rank, start, seed, self.weights)
         return first if self.root is None else np.asarray(self.root.T @ first)
 
@@ -143,10 +143,10 @@ class FittedFactors:
 
     feature_factor (m, k): W, for features or for the support rows of a kernel.
     support (m,): the support rows, for a kernel.
-    end: what another fit goes on from.
-    lower_bound: a bound of the objective of factors of any rank, of those of this rank where the solution is
+    end: the state for a warm start.
+    lower_bound: a bound of the objective of factors of any rank, or of this rank where the solution is
         exact; minus infinity if there is none.
-    size: with a bound of the trace norm, what it is without.
+    size: with a bound of the trace norm, its value without the bound.
     Shapes: label_factor (L, k).
     """
 
@@ -162,7 +162,7 @@ class FittedFactors:
     size: float = np.nan
 
     def spread(self, rows: Array, n_rows: int) -> FittedFactors:
-        """Say which of more rows these were; the others get coefficients of 0."""
+        """Return the model for more rows, where these are ``rows``; others get coefficients of 0."""
         if self.support is None:
             return self
         return replace(self, support=rows[self.support], end=self.end.spread(rows, n_rows))
@@ -175,9 +175,9 @@ def _some_of(source: GramSource, kept: Array) -> GramSource:
 
 
 class ReadyRows:
-    """What all fits to the same rows share, whatever their rank and regularisation; made when first used.
+    """What all fits to the same rows share, whatever their rank and regularization; computed on first use.
 
-    settings: how to fit with the largest rank; the regularisation does not matter.
+    settings: how to fit with the largest rank; the regularization is ignored.
     is_kept: whether there will be more than one fit.
     """
 
@@ -219,7 +219,7 @@ class ReadyRows:
 
     @cached_property
     def sides(self) -> tuple[LabelEntries, FactorMap]:
-        """The loss, and what its scores are made of by the features' factor."""
+        """The loss, and the map from the feature factor to its scores."""
         data, settings = self.data, self.settings
         if self._size**2 < np.finfo(settings.dtype).tiny:
             raise ValueError(
@@ -233,10 +233,10 @@ class ReadyRows:
         return self.factor_map.under(loss, settings.workers)
 
     def first_factor(self, rank: int) -> Array:
-        """Give the labels' factor that a fit starts from where nothing is known.
+        """Return the initial label factor of a fit without a warm start.
 
-        Features s times as large have a best pair of factors that are 1 / sqrt(s) times as large; from others
-        a trace norm would lead to 0 first.
+        Features s times as large have an optimal pair of factors that are 1 / sqrt(s) times as large; from
+        other starts a trace norm would lead to 0 first.
         """
         first = self.data.first_factor(rank, self.settings.start, self.settings.seed)
         is_usual = 1 / _USUAL_SIZE <= self._size <= _USUAL_SIZE
@@ -244,7 +244,7 @@ class ReadyRows:
 
     @cached_property
     def _size(self) -> float:
-        """The largest entry of a row, the constant feature included, or of a kernel the longest row."""
+        """The largest entry of a row, including the constant feature, or for a kernel the longest row."""
         if self.explicit is not None:
             largest = self.explicit.largest_entry()
         else:
@@ -254,13 +254,13 @@ class ReadyRows:
 
     @cached_property
     def label_map(self) -> FactorMap | None:
-        """The labels' side; None where the labels' factor is what scores are made of."""
+        """The map of the label side; None where scores are linear in the label factor itself."""
         root, settings = self.data.root, self.settings
         return None if root is None else explicit_map(root, settings.dtype, settings.workers)
 
     @cached_property
     def ridge(self) -> ReducedRankRidge:
-        """The problem as one that has an exact solution."""
+        """The problem in a form with an exact solution."""
         data, settings = self.data, self.settings
         return ReducedRankRidge.of(
             self.explicit, data.source, settings.constant, data.labels.expected_positives, data.weights,
@@ -274,18 +274,18 @@ class ReadyRows:
 
     @property
     def mean_square(self) -> float:
-        """The mean squared length of a row, the constant feature included."""
+        """The mean squared length of a row, including the constant feature."""
         return self._sizes.trace / max(1, self._sizes.rows)
 
     def largest_regularization(self) -> float:
-        """Compute the least lambda at which the trace norm leaves nothing but 0; infinity if not found."""
+        """Compute the least lambda at which the trace norm forces all weights to 0; infinity if not found."""
         width = self.data.labels.n_labels if self.label_map is None else self.label_map.shape[1]
         zero, workers = np.zeros((width, 1), self.settings.dtype), self.settings.workers
         problem = LowRankFactors(*self.sides, "trace_norm", 1.0, zero, workers, self.label_map)
         return problem.gradient_length(problem.start())
 
     def is_exact(self, settings: LowRankSettings) -> bool:
-        """Tell whether a fit is solved exactly: squared loss, ridge penalty, all observed, and cheaper."""
+        """Whether a fit is solved exactly: squared loss, ridge penalty, fully observed, and cheaper."""
         if settings.loss != "squared" or settings.penalty != "ridge" or settings.negative_weight != 1:
             return False
         data = self.data
@@ -300,7 +300,7 @@ class ReadyRows:
 def fit_factors(
     ready: ReadyRows, settings: LowRankSettings, start: Start | None = None, stage: str = "all rows"
 ) -> FittedFactors:
-    """Fit rows, as a stage of the journal; an exact fit is none, and needs no start."""
+    """Fit rows, as a stage of the journal; an exact fit is no stage, and needs no start."""
     if ready.is_exact(settings):
         return _fit_exactly(ready, settings)
     start = (start or Start(ready.first_factor(settings.rank))).at_rank(settings.rank)
@@ -363,7 +363,7 @@ def _fitted(
     trace: list[TraceRecord],
     end: Start,
 ) -> FittedFactors:
-    """Part the features' factor from what makes intercepts; turn it to coefficients of support rows."""
+    """Separate the feature factor from the intercepts; convert it to coefficients of support rows."""
     constant, labels = settings.constant, np.asarray(labels, settings.dtype)
     if ready.explicit is None:
         constant_row = constant**2 * factor.sum(axis=0, dtype=np.float64)
@@ -399,7 +399,7 @@ def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """Where the last fit ended; so many ``rows`` had coefficients, None where factors are of features."""
+    """The end of the last fit; ``rows`` is how many had coefficients, None where factors are of features."""
 
     start: Start
     form: TargetForm
@@ -411,7 +411,7 @@ class End:
         return replace(self, start=self.start.spread(kept, n_rows), rows=n_rows)
 
     def carried(self, data: LowRankData, form: TargetForm, settings: LowRankSettings) -> Start | None:
-        """Give the start of a fit to other data, new labels and rows at 0; None if labels are others."""
+        """Return the start of a fit to other data, with new labels and rows at 0; None if labels differ."""
         columns, labels = carried_columns(self.form, form), self.start.labels
         size = data.labels.n_labels if data.root is None else data.root.shape[1]
         fits = len(labels) == size or (data.root is None and len(labels) < size)

@@ -1,11 +1,11 @@
 """Cross-validation of rank and lambda along a warm-started path.
 
 In every fold the path goes from the strongest penalty to the weakest, and at each from the largest rank to
-the smallest.  The largest rank goes on from the labels' factor of the last penalty, a smaller rank from
-the leading columns of the next larger one.  What the rows alone set is made once a fold.
+the smallest.  The largest rank starts from the label factor of the last penalty, a smaller rank from
+the leading columns of the next larger one.  What depends only on the rows is computed once per fold.
 
-Of rows that a fit did not see only observed entries count.  Their scores are ``image @ factor^T``, the
-intercepts in a last column of the two, and are made some rows at a time.
+Of held-out rows only observed entries count.  Their scores are ``image @ factor^T``, with the
+intercepts in a last column of the two, and are computed in blocks of rows.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _SCORES_AT_ONCE = 16_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class PathState(State):
-    """The fits that are done, fold by fold, penalty by penalty, rank by rank.
+    """The finished fits, fold by fold, penalty by penalty, rank by rank.
 
     scores, seconds, steps (folds, penalties, ranks): of every fit; NaN where there was none.
-    widest, last (L, k): labels' factors of this fold's fits, of the largest rank and of any.
-    best_factor (L, k): the labels' factor of the best model of this fold, and ``best`` the mean score of its
+    widest, last (L, k): label factors of this fold's fits, of the largest rank and of any.
+    best_factor (L, k): the label factor of the best model of this fold, and ``best`` the mean score of its
         rank and penalty.
     """
 
@@ -68,10 +68,10 @@ class PathFits:
 
     settings: how to fit; rank and lambda are the path's.
     ranks: descending.
-    penalties: the lambdas, descending; or how many, to be found from the first fold's rows.
-    extra: one lambda more, where they are found.
+    penalties: the lambdas, descending; or their number, to be found from the first fold's rows.
+    extra: one more lambda, where they are found.
     held_out (n, folds): which rows each fold holds out.
-    score: from a fold's model, its held-out rows and its training rows to a score, greater is better.
+    score: from a fold's model, its held-out rows and its training rows to a score; higher is better.
     """
 
     data: LowRankData
@@ -95,7 +95,7 @@ class PathFits:
             self._fold = number
 
     def found_penalties(self) -> tuple[float, ...]:
-        """Give the lambdas, found from the rows of the first fold where they are not given."""
+        """Return the lambdas, found from the rows of the first fold where they are not given."""
         if not isinstance(self.penalties, int):
             return tuple(self.penalties)
         self.fold(0)
@@ -111,7 +111,7 @@ class PathFits:
 
 
 class LowRankPath(Solver[PathFits, PathState]):
-    """The path; every fit is a round, and while it lasts a stage of its own in the journal."""
+    """The path; every fit is a round, and while it runs a stage of its own in the journal."""
 
     tol, max_iter = 0.0, sys.maxsize
 
@@ -153,12 +153,12 @@ class LowRankPath(Solver[PathFits, PathState]):
 
 
 def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None) -> list[float]:
-    """Find lambdas from the data: four decades, evenly in the logarithm.
+    """Choose lambdas from the data: four decades, evenly spaced in the logarithm.
 
     For the trace norm the largest is the spectral norm of ``Phi^T D U``, D the gradients at scores of 0,
-    which leaves nothing but 0; for the ridge penalty a hundred times the mean squared length of a row.
+    which forces all weights to 0; for the ridge penalty a hundred times the mean squared length of a row.
 
-    share: how much more all rows weigh.
+    share: the factor by which all rows weigh more.
     """
     length = 0.0
     if ready.settings.penalty == "trace_norm":
@@ -172,7 +172,7 @@ def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None
 
 @dataclass(frozen=True)
 class ScoreSettings:
-    """What the scores depend on beside the model; negative entries have a weight of their own in the loss."""
+    """What the scores depend on besides the model; negative entries may have their own weight in the loss."""
 
     loss: str | EntryLoss
     negative_weight: float
@@ -182,10 +182,10 @@ class ScoreSettings:
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """Rows, and what a model makes of them.
+    """Rows, and their representation by a model.
 
-    image (n, k + 1): the rows in the space of the factors, and a column of ones; then what known scores have.
-    factor (L, k + 1): the labels' factor, and the intercepts; likewise.
+    image (n, k + 1): the rows in the space of the factors, and a column of ones; then prior scores.
+    factor (L, k + 1): the label factor, and the intercepts; then prior scores.
     """
 
     labels: LabelMatrix
@@ -205,7 +205,7 @@ class HeldOutRows:
 
 
 def held_out_score(scoring: str, rows: HeldOutRows, settings: ScoreSettings) -> float:
-    """Score a model, greater is better; NaN if no observed entry has a weight."""
+    """Compute the score of a model, higher is better; NaN if no observed entry has a weight."""
     if not (rows.weights * rows.observed_counts()).any():
         return float("nan")
     return SCORINGS[scoring](rows, settings)

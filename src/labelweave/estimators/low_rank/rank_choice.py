@@ -1,4 +1,4 @@
-"""Rank and regularisation of the low-rank classifier by cross-validation."""
+"""Rank and regularization of the low-rank classifier by cross-validation."""
 
 from __future__ import annotations
 
@@ -42,40 +42,40 @@ from labelweave.solvers import Status
 RULES = ("best", "one_standard_error")
 _FOLDS = 5
 _MOST_LAMBDAS = 1000
-_BLOCK_ENTRIES = 8_000_000  # kernel values at a time where a block does not fit
+_BLOCK_ENTRIES = 8_000_000  # kernel values in memory where a block does not fit
 
 
 @storable("RankSearch")
 class RankSearch(ParameterGroup):
-    """Rank and regularisation of a low-rank model by cross-validation.
+    """Rank and regularization of a low-rank model by cross-validation.
 
-    It is a value of ``rank`` of :class:`LowRankClassifier`.  In every fold the fits go from the strongest
-    penalty and the largest rank on, each from where a neighbour ended; then all rows are fitted with the best
+    Pass it as ``rank`` of :class:`LowRankClassifier`.  In every fold the fits go from the strongest
+    penalty and the largest rank on, each warm-started from a neighbor; then all rows are fitted with the best
     pair.
 
     Parameters
     ----------
     ranks : array-like of int or float, default=(100,)
         The ranks to try, as numbers of columns (int) or shares of the number of labels (float, at most 1).
-        Ranks that no product can have are lowered to the largest possible one.
+        Ranks larger than the factors' product can have are reduced to the largest possible one.
     regularizations : int or array-like of float, default=(10.0, 1.0)
-        The values of lambda to try, a strong one and that of :class:`LowRankClassifier`, weaker ones being
-        slow; or how many of them: they are then found from the data, over four decades. The largest one
-        leaves nothing but scores of 0 (trace norm), or is a hundred times the mean squared length of a row
-        (ridge).
+        The values of lambda to try; or how many of them, to be chosen from the data over four decades.  The
+        default has a strong one and that of :class:`LowRankClassifier`, since weaker ones are slow.  The
+        largest chosen one forces all scores to 0 (trace norm), or is a hundred times the mean squared length
+        of a row (ridge).
     cv : int, splitter, iterable or None, default=2
-        The folds: a number of random parts (None for 5), or splits.
+        The folds: a number of random ones (None for 5), or splits.
     scoring : {"loss", "precision_at_1", "precision_at_3", "precision_at_5", "average_auc", "micro_f1"} or \
             callable, default="micro_f1"
-        What is best on the observed entries of held-out rows: the least mean loss ("loss", with its sign
-        turned) or the greatest metric; "micro_f1" at ``threshold``.  A callable gets a fitted model, X of
-        these rows as an array or CSR, scaled as ``scaling`` says, and their y, a LabelMatrix for labels of
-        several calls of ``partial_fit``, and gives a number, greater is better.
+        The metric on the observed entries of held-out rows: the least mean loss ("loss", with its sign
+        reversed) or the greatest metric; "micro_f1" at ``threshold``.  A callable gets a fitted model, X of
+        these rows as an array or CSR, scaled by ``scaling``, and their y, a LabelMatrix for labels of
+        several calls of ``partial_fit``, and returns a number; higher is better.
     rule : {"best", "one_standard_error"}, default="best"
-        Which pair is taken: the best mean score, or the smallest rank, and the strongest penalty with it,
+        Which pair is chosen: the best mean score, or the smallest rank, and the strongest penalty with it,
         whose mean is at most one standard error below it.
     path_tol : float, default=1e-2
-        The tolerance of the fits to folds, in the place of ``tol``.
+        The tolerance of the fits to folds, instead of ``tol``.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class RankSearch(ParameterGroup):
         return ranks
 
     def _read_regularizations(self) -> list[float] | int:
-        """Check lambdas: how many, or numbers from 0 on; give them in descending order."""
+        """Check lambdas: how many, or numbers from 0 on; return them in descending order."""
         if isinstance(self.regularizations, Integral):
             count = int(self.regularizations)
             if count > _MOST_LAMBDAS:
@@ -143,7 +143,7 @@ class RankSearch(ParameterGroup):
         return sorted(set(values.tolist()), reverse=True)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return the state that a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         state = super().to_state()
         state["ranks"], state["regularizations"] = self._read_ranks(), self._read_regularizations()
         state["cv"] = self.cv if isinstance(self.cv, Integral) else None
@@ -152,13 +152,13 @@ class RankSearch(ParameterGroup):
 
 @dataclass(frozen=True)
 class RankChoice:
-    """The choice of rank and lambda for one fit of a classifier, which keeps what was found."""
+    """The choice of rank and lambda for one fit of a classifier, which stores the result."""
 
     model: Any
     search: RankSearch
 
     def most_fits(self) -> int | None:
-        """Return the largest number of fits to folds; None where a splitter makes the folds."""
+        """Return the largest number of fits to folds; None where a splitter defines the folds."""
         cv = self.search.cv
         if not (cv is None or isinstance(cv, Integral)):
             return None
@@ -194,9 +194,9 @@ class RankChoice:
         if is_interrupted and np.isnan(path.scores).all():
             raise KeyboardInterrupt
         self._keep_path(path, fits.ranks, is_interrupted=is_interrupted)
-        if is_interrupted:  # what follows is not what follows when the path goes on
+        if is_interrupted:  # later results differ from those of a resumed path
             settings = replace(settings, journal=Journal())
-        start = None  # of the fit of all rows; an exact one needs none
+        start = None  # of the fit to all rows; an exact one needs none
         if path.best_factor is not None and (model.loss, model.penalty) != ("squared", "ridge"):
             first = data.first_factor(model.best_rank_, settings.start, settings.seed)
             start = Start(continued(path.best_factor, first, model.best_rank_))
@@ -241,10 +241,10 @@ class RankChoice:
         held: Array,
         kept: Array,
     ) -> float:
-        """Score by the user's function, which gets a model of its own."""
+        """Score with the user's function, which gets a model of its own."""
         model = copy.copy(self.model)
         model._keep_factors(fitted.spread(kept, len(features)), features)
-        model.scaling_ = None  # rows are given as they are scaled, without names
+        model.scaling_ = None  # rows are passed scaled, without names
         model.__dict__.pop("feature_names_in_", None)
         model.thresholds_ = np.full(len(fitted.intercepts), model._level)
         model.rank_ = fitted.label_factor.shape[1]
@@ -265,7 +265,7 @@ class RankChoice:
                 "weight, or the scoring gave NaN; give other folds, or another scoring."
             )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of means of nothing
+            warnings.simplefilter("ignore", RuntimeWarning)  # means of empty slices
             mean, spread = np.nanmean(path.scores, axis=0), np.nanstd(path.scores, axis=0, ddof=0)
         mean = np.where(done == done.max(), mean, np.nan)
         penalties, ranks = np.meshgrid(path.penalties, tried, indexing="ij")
@@ -297,7 +297,7 @@ class RankChoice:
 
 
 class _KernelBlocks:
-    """Maps held-out rows into the space of factors; of a kernel's blocks the last one is kept if it fits."""
+    """Maps held-out rows to the space of factors; keeps the last block of the kernel if it fits."""
 
     def __init__(self, data: LowRankData, settings: LowRankSettings) -> None:
         self.data, self.settings = data, settings

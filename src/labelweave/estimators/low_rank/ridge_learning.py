@@ -1,7 +1,7 @@
 """Learning a kernel's parameters and lambda from the cross-validated loss of kernel ridge regression.
 
 The ridge penalty at full rank is a Gaussian process prior of variance 1 / lambda, so the search of
-:mod:`labelweave.problems.hyperparameters` serves as it is.  The rank plays no part in it.
+:mod:`labelweave.problems.hyperparameters` applies unchanged.  It ignores the rank.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from labelweave.problems.hyperparameters.ridge_cross_validation import (
 )
 from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
 
-_MOST_FACTORISED = 6000  # rows: the factor of more takes longer than conjugate gradients
+_MOST_FACTORISED = 6000  # rows; with more, a factorization is slower than conjugate gradients
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _ClosedForm:
             return choose_gram(part.source(kernel), explicit, part.n_labels, budget, settings.workers)
 
         targets = 0.5 * (1.0 + part.signs)
-        least = 0.5 * (targets * (1.0 - targets)).sum(axis=1)  # as q (s - 1)^2 / 2 + (1 - q) s^2 / 2 has it
+        least = 0.5 * (targets * (1.0 - targets)).sum(axis=1)  # of q (s - 1)^2 / 2 + (1 - q) s^2 / 2
         if part.known is not None:
             targets -= part.known
         folded = FoldedRidge(part.features, targets, part.weights, block.held_out, make_gram, least)
@@ -61,8 +61,8 @@ class _ClosedForm:
 class RidgeSearch:
     """How to learn.
 
-    settings: of the fit; its lambda is where the search starts, 1 in place of 0.
-    on_search: gets every record of the search; a true result ends it.
+    settings: of the fit; the search starts at its lambda, or at 1 for 0.
+    on_search: receives every record of the search; returning true ends it.
     """
 
     search: HyperparameterSearch
@@ -72,10 +72,10 @@ class RidgeSearch:
     def run(
         self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, kind: str
     ) -> tuple[Kernel | None, float, LearnedParameters | None]:
-        """Give the kernel, lambda and how the search ended; None if there were too few rows for one.
+        """Return the kernel, lambda and the status of the search; None if there were too few rows for one.
 
-        features: the rows; the kernel matrix itself where it was given.
-        kernel: the kernel to start from; None for a kernel matrix that was given.
+        features: the rows; or a precomputed kernel matrix.
+        kernel: the initial kernel; None for a precomputed kernel matrix.
         """
         settings, n_labels = self.settings, rows.labels.n_labels
         data, held_out = self._drawn(features, rows, kernel, kind)
@@ -126,10 +126,10 @@ class RidgeSearch:
 
 
 def labels_to_split(labels: LabelMatrix, kind: str, cv: Any) -> Array | LabelMatrix:
-    """Give what rows may be stratified by; splits that are given need no look at labels.
+    """Return what rows may be stratified by; given splits need no labels.
 
     Returns (n,): the labels as they are, for a number of folds; else classes, or labels with NaN where
-        nothing was observed.
+        unobserved.
     """
     if kind == "labels" and (cv is None or isinstance(cv, Integral)):
         return labels

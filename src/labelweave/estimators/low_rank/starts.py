@@ -1,4 +1,4 @@
-"""Where fits of the low-rank model start: from singular vectors of the labels, or from another fit."""
+"""Starts of the low-rank model's fits: singular vectors of the labels, or another fit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import scipy.sparse as sp
 from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
 
-_SPARE = 10  # columns of a block of singular vectors beyond those that are asked for
+_SPARE = 10  # columns of a block of singular vectors beyond those that are requested
 _POWERS = 2
-_DEAD = 1e-3  # times the longest column: shorter ones start anew
+_DEAD = 1e-3  # times the longest column: shorter ones are replaced
 
 
 @dataclass(frozen=True)
 class Start:
-    """Factors of another fit to go on from, the most important column first.
+    """Factors of another fit for a warm start, the most important column first.
 
-    features: the other factor, None to begin it at 0; of features and the constant one, or of rows.
+    features: the other factor, None to start it at 0; of features and the constant one, or of rows.
     Shapes: labels (q, k), features (m, k).
     """
 
@@ -28,7 +28,7 @@ class Start:
     features: Array | None = None
 
     def spread(self, rows: Array, n_rows: int) -> Start:
-        """Say which of more rows those with coefficients were; the others get coefficients of 0."""
+        """Return the start for more rows, where these are ``rows``; others get coefficients of 0."""
         if self.features is None:
             return self
         features = np.zeros((n_rows, self.features.shape[1]), self.features.dtype)
@@ -45,7 +45,7 @@ def _wide(factor: Array, rank: int) -> Array:
 
 
 def continued(known: Array, first: Array, rank: int) -> Array:
-    """Start from the labels' factor of another fit; columns not there or near 0 come from ``first``."""
+    """Start from the label factor of another fit; missing columns or those near 0 come from ``first``."""
     start = np.array(first[:, :rank], np.float64)
     lengths = np.linalg.norm(known[:, :rank], axis=0)
     alive = np.flatnonzero(lengths > _DEAD * lengths.max(initial=0.0))
@@ -56,7 +56,7 @@ def continued(known: Array, first: Array, rank: int) -> Array:
 def first_label_factor(
     labels: LabelMatrix, rank: int, start: str, seed: int, weights: Array | None = None
 ) -> npt.NDArray[np.float64]:
-    """Give the labels' factor to start from.
+    """Return the initial label factor.
 
     start: leading right singular vectors of the positive entries, or normal random numbers.
     weights (n,): weights of the rows: a row of weight 2 counts like two rows.
@@ -76,7 +76,7 @@ def first_label_factor(
     found = min(rank, len(sizes))
     factor = np.zeros((labels.n_labels, rank))
     factor[:, :found] = vectors[:found].T * np.sqrt(sizes[:found])
-    # a column of zeros would stay one
+    # a column of zeros would stay zero
     empty = np.linalg.norm(factor, axis=0) <= 1e-6 * max(1.0, float(sizes.max(initial=0.0)))
     factor[:, empty] = 1e-3 * random[:, empty]
     return factor
@@ -93,17 +93,17 @@ def _small_svd(positives: sp.csr_array) -> tuple[Array, Array]:
 
 
 def _from_gram(gram: Array) -> tuple[Array, Array]:
-    """Give singular values, the largest first, and their vectors from a Gram matrix."""
+    """Return singular values in descending order, and their vectors, from a Gram matrix."""
     squares, vectors = np.linalg.eigh(gram)
     order = np.argsort(-squares)
     return np.sqrt(np.maximum(squares[order], 0.0)), vectors[:, order]
 
 
 def _leading_svd(positives: sp.csr_array, rank: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Give leading singular values and right vectors roughly, by block power iterations.
+    """Approximate leading singular values and right vectors by block power iterations.
 
     A start need not be exact, and the products with a sparse matrix of ones cost little; the
-    factorisations of tall tables that a randomised decomposition takes would cost more than a round.
+    factorizations of tall arrays in a randomized decomposition would cost more than a round.
     """
     block = positives.T @ (positives @ rng.standard_normal((positives.shape[1], rank + _SPARE)))
     for _ in range(_POWERS):
@@ -115,7 +115,7 @@ def _leading_svd(positives: sp.csr_array, rank: int, rng: np.random.Generator) -
 
 
 def _orthonormalised(block: Array) -> Array:
-    """Orthonormalise columns by their Gram matrix; those that depend on others become 0."""
+    """Orthonormalize columns by their Gram matrix; those that depend on others become 0."""
     values, vectors = np.linalg.eigh(block.T @ block)
     kept = values > 1e-12 * values.max(initial=0.0)
     return np.asarray(block @ (vectors * np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)))

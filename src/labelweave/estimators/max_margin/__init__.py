@@ -1,4 +1,4 @@
-"""Max-margin classification with a prior on how labels go together."""
+"""Max-margin classification with a prior on label correlations."""
 
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 

@@ -2,7 +2,7 @@
 
 Hariharan, Vishwanathan and Varma, "Efficient max-margin multi-label
 classification with applications to zero-shot learning", Machine Learning 88
-(2012).  The optimisation problem is stated in
+(2012).  The optimization problem is stated in
 :mod:`labelweave.problems.margin_dual`.
 """
 
@@ -62,169 +62,169 @@ from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, 
 from labelweave.problems import MarginData
 from labelweave.solvers import Solver, SolverResult, Status
 
-_LEAST_TOL = 1e-10  # a smaller one asks for all digits there are, whatever C is
+_LEAST_TOL = 1e-10  # a smaller one requires all digits of float64, whatever C is
 
 
 @storable("MaxMarginClassifier")
 class MaxMarginClassifier(KernelClassifier):
     """Max-margin classifier for many related labels, linear or with a kernel, with a certificate.
 
-    It minimises (M3L, Hariharan et al. 2012, equations 11 to 14)
+    It minimizes (M3L, Hariharan et al. 2012, equations 11 to 14)
 
     ``1/2 tr(Z^T Z R^-1) + 2 C sum_il w_i max(0, c_il - y_il z_l . phi(x_i))``
 
-    over the weights Z, one column a label, in the space of the kernel phi(x) . phi(x').
-    R is the label covariance, w the sample weights and c the cost of getting label l of
-    row i wrong; labels that were not observed add nothing.  With R the identity and unit
-    costs every label is a binary support vector machine of penalty 2 C.
+    over the weights Z, one column per label, in the space of the kernel phi(x) . phi(x').
+    R is the label covariance, w the sample weights and c the cost of a wrong label l in row i;
+    unobserved labels add nothing.  With R the identity and unit costs each label is a binary
+    support vector machine of penalty 2 C.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses, the paper's C; larger fits the training data more closely.
+        Weight of the losses, the paper's C; larger values fit the training data more closely.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel, callable or \
             list of them, default="linear"
         The kernel between rows.  A :class:`~labelweave.features.Kernel` such as
         ``RBFKernel(0.5) + LinearKernel()`` has its own parameters; a callable gets two arrays of rows
-        and gives the kernel between them.  A list of kernels is a sum, each with a label covariance of its
-        own.  With "precomputed" X is the kernel: between all
-        training rows in fit, of shape (n, n), and from new to training rows elsewhere.
+        and returns the kernel between them.  A list of kernels is a sum, each with a label covariance of its
+        own.  With "precomputed" X is the kernel: between all training rows in fit, of shape (n, n), and from
+        new to training rows elsewhere.
     gamma : {"scale", "auto"} or float, default="scale"
-        Width of the RBF, polynomial and Laplacian kernels, with scikit-learn's meaning: "scale" is
+        Width of the RBF, polynomial and Laplacian kernels, as in scikit-learn: "scale" is
         1 / (d var(X)), "auto" 1 / d.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model: columns to mean 0 and deviation 1, columns to normal
-        quantiles, rows to length 1, or as they are.  "auto" takes the one of "standard" and "quantile", for
-        sparse rows of "unit" and "none", with the least squared error of left-out rows in kernel ridge
+        quantiles, rows to length 1, or as they are.  "auto" chooses between "standard" and "quantile", for
+        sparse rows between "unit" and "none", by the least out-of-fold squared error of kernel ridge
         regression.  See :class:`~labelweave.features.FeatureScaling`; weights are those of scaled features.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L), list of them, "learn", int or \
             None, default=None
-        The prior covariance R between labels; None is the identity.  "learn" is for a learned one, a number
-        for a learned one of so many columns, ``B B^T``; both need ``hyperparameters="learn"``.  A taxonomy
-        stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are found by label name.  With a list of
-        kernels a list of as many: scores covary by the sum of K_g R_g.
+        The prior covariance R between labels; None is the identity.  "learn" learns one, a number
+        learns one of that many columns, ``B B^T``; both need ``hyperparameters="learn"``.  A taxonomy
+        stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are matched by label name.  With a list of
+        kernels, a list of the same length: scores covary by the sum of K_g R_g.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
-        Weights that are known before the fit, of features as the model scales them: Z is penalised by how far
-        it is from them.  With a kernel that has no weights the scores they give are added to its own.
+        Prior weights of features, as the model scales them: Z is penalized by its distance from them.  With
+        a kernel that has no weights, the scores of these weights are added to its own.
     hyperparameters : {"fixed", "learn"} or HyperparameterSearch, default="fixed"
         "learn" takes the parameters of one kernel, C and a learned covariance from
         :class:`KernelLogisticClassifier`, which learns them by the gradient of its cross-validated loss: a
-        surrogate for the hinge, with C half the scale of the scores.  On rows that separate the labels that
-        scale has no upper end and stops at the search's bound.
+        surrogate for the hinge, with C half the scale of the scores.  On rows that separate the labels this
+        scale has no finite optimum and stops at the search's bound.
     fit_intercept : bool, default=True
-        Whether to add a constant feature 1.  The intercept is then regularised and coupled
+        Whether to add a constant feature 1.  The intercept is then regularized and coupled
         by R like any weight (section 3 of the paper).
     false_negative_cost : float, array-like of shape (L,) or (n, L), Series or DataFrame by label, default=1.0
-        Cost of missing a label that is there, half of the paper's loss (equation 5): the margin that its
-        score is asked to have.  Of shape (n, L) it is that of each entry of y, in the rows of ``fit``.
+        Cost of a false negative, half of the paper's loss (equation 5): the margin that a positive label's
+        score should have.  Of shape (n, L) it is that of each entry of y, in the rows of ``fit``.
     false_positive_cost : float, array-like of shape (L,) or (n, L), Series or DataFrame by label, default=1.0
-        Cost of predicting a label that is not there.
+        Cost of a false positive.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
-        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
-        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
-        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
-        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.  ``{0: 0.2}`` trusts
-        absent labels less, where some are only not recorded.
+        Weights of classes, which multiply the row weights: a dict, or "balanced" for rows /
+        (classes x rows of the class), with rows counted by their weights.  With many labels they multiply the
+        losses of entries: "balanced" by the observed positives and negatives of each label, a dict such as
+        ``{0: 1, 1: 5}`` for all labels, or a list of one dict per label.  ``{0: 0.2}`` gives absent
+        labels less weight, where some are only not recorded.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
         How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
-        forgotten, as often as the formula of Jain et al. (2016) says, see
+        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels that
+        are only missed, with rates by the formula of Jain et al. (2016), see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
+        average (:mod:`labelweave.labels.flip_rates`).  For multi-label data only.
     threshold : "auto" or float, default="auto"
-        Scores above it are predicted: 0 ("auto"), or the number that is given;
-        :class:`TunedThresholdClassifier` chooses those that are best for a measure.  Only "auto" where a row
-        has one of three classes or more.
+        Labels of a higher score are predicted: 0 ("auto"), or a given one;
+        :class:`TunedThresholdClassifier` optimizes thresholds for a metric.  Only "auto" is valid with one of
+        three or more classes per row.
     warm_start : bool, default=False
-        Whether the next ``fit`` starts from the last one's dual variables, where rows and labels are as many.
+        Whether the next ``fit`` starts from the last one's dual variables, for as many rows and labels.
     checkpoint : path-like or None, default=None
-        A file, written at most every 30 s and removed at the end, from which the same call goes on with the
-        same bits after a fit that was killed; other data or parameters are refused.
+        A file, written at most every 30 s and removed at the end.  If the process is killed, rerun the same
+        call to resume with the same bits; other data or parameters raise an error.
     tol : float, default=1e-3
         The relative duality gap, (primal - dual) / abs(primal), to reach.
     max_iter : int, default=1000
-        The largest number of rounds: sweeps over all rows and a few over those that still gain,
+        The largest number of rounds: sweeps over all rows and a few over those that still improve,
         or steps of all variables together.
     solver : {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set", \
             "cholesky", "eigenvalues", "incomplete_cholesky"} or Solver, default="auto"
-        "coordinate_ascent" walks sparse rows of explicit features; "alternating_directions" (ADMM) takes
-        global steps with one factorisation for all labels, the last three name which: "cholesky" and
-        "eigenvalues" need the kernel matrix in memory, "incomplete_cholesky" is corrected in rounds;
-        "block_ascent" walks blocks of kernel rows;
-        "working_set" is the paper's Algorithm 1.  All reach the same optimum.  "auto" is the first for
-        sparse rows, ADMM for dense ones, and blocks, then ADMM if that is faster, for kernels.  One of your
-        own (:mod:`labelweave.extending`) gets ``tol`` and ``max_iter`` from here, and its result is measured.
+        "coordinate_ascent" iterates over sparse rows of explicit features; "alternating_directions" (ADMM)
+        takes global steps with one factorization for all labels, which the last three names choose:
+        "cholesky" and "eigenvalues" need the kernel matrix in memory, "incomplete_cholesky" is corrected in
+        rounds; "block_ascent" iterates over blocks of kernel rows; "working_set" is the paper's
+        Algorithm 1.  All reach the same optimum.  "auto" is the first for sparse rows, ADMM for dense ones,
+        and blocks, then ADMM if that is faster, for kernels.  A custom solver
+        (:mod:`labelweave.extending`) gets ``tol`` and ``max_iter`` from here, and its result is measured.
     kernel_rank : int or None, default=None
-        Columns of an incomplete Cholesky factor G, drawn among all rows, that stands for a kernel matrix: the
-        fit is the linear one to the rows of G, and the model keeps so many rows.  The gap is that of this
-        problem, and says nothing of ``K - G G^T``.  None for the matrix itself.
+        Columns of an incomplete Cholesky factor G, drawn among all rows, that approximates the kernel matrix:
+        the fit is the linear one to the rows of G, and the model keeps this many rows.  The gap is that of
+        this problem, and does not cover ``K - G G^T``.  None for the matrix itself.
     precision : {"auto", "float32", "float64"}, default="auto"
         Arithmetic while solving.  "auto" is float32 where rounding does no harm: in coordinate ascent for
         ``tol >= 1e-5`` and ``2 C max(w) <= 1e5 tol``; in ADMM and block ascent for more than 1,000 rows and
-        ``tol >= 5e-5 max(1, C max(w))``, and they go over to float64 where that fails.  Working sets take
-        float64.  The gap reported at the end is computed in float64 in any case.
+        ``tol >= 5e-5 max(1, C max(w))``, and they switch to float64 where that fails.  Working sets use
+        float64.  The gap reported at the end is always computed in float64.
     prune : {"off", "certified", "small"} or float, default="off"
-        Which weights of features are taken away, with independent labels and a linear kernel.  "certified"
-        drops the smallest of each label, while the others make up for it and the relative gap of each block
-        of 16 labels, computed for the weights that are left, stays within ``tol``; a number drops those below
-        it in size (DiSMEC, Babbar and Schölkopf 2017), and "small" those below a fiftieth of the largest of
-        their label, whatever the gap is then.  Labels are fitted block
-        after block, and the weights are kept sparse: in memory are the data, a block a thread and what is
-        kept.  That is done with "off" too where dense weights would exceed the ``memory_budget`` of
-        :func:`labelweave.set_config`, and above 500 MB it is recommended.  Such fits begin anew with
-        ``warm_start`` and ``partial_fit``.
+        Which feature weights to remove, with independent labels and a linear kernel.  "certified"
+        removes the smallest of each label, while the others compensate for it and the relative gap of each
+        block of 16 labels, computed for the remaining weights, stays within ``tol``; a number removes those
+        below it in size (DiSMEC, Babbar and Schölkopf 2017), and "small" those below a fiftieth of the
+        largest of their label, whatever the gap is then.  Labels are fitted block by block, and the weights
+        are stored sparse: in memory are the data, one block per thread and the remaining weights.
+        "off" does this too where dense weights would exceed the ``memory_budget`` of
+        :func:`labelweave.set_config`, and above 500 MB it is recommended.  Such fits start from scratch
+        also with ``warm_start`` and ``partial_fit``.
     n_jobs : int or None, default=None
         Threads; labels (when R is the identity) or panels of the kernel matrix are spread over
         them.  The result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
-        Fixes the order in which rows are visited and the pivots of an incomplete factor.
+        Seed of the order in which rows are visited and of the pivots of an incomplete factor.
     verbose : bool or int, default=0
-        Whether to write progress to stderr, a line every two seconds; 2 for a line at every step.
+        Whether to write progress to stderr, one line every two seconds; 2 for one line per step.
 
     Attributes
     ----------
     coef_ : ndarray or csr_array of shape (L, d)
-        The weights, one row a label, sparse where labels were fitted block after block; with kernels that
+        The weights, one row per label, sparse where labels were fitted block by block; with kernels that
         have explicit features only: those of "cosine" are the rows scaled to length 1.
     dual_coef_ : ndarray of shape (m, L)
         The coefficients of the support rows, with other kernels; not with a list of kernels.
     support_ : ndarray of shape (m,)
-        Which training rows they are.
+        The numbers of the support rows in the training data.
     support_vectors_ : ndarray or csr_array of shape (m, d)
         Their features; not with a precomputed kernel.
     kernel_ : Kernel
         The kernel with numbers as parameters, or a list; not with a precomputed one.
     label_covariance_ : LabelCovariance or list of LabelCovariance
-        R, with a list of kernels one each.
+        R, or one per kernel of a list.
     label_mean_ : LabelMean or None
-        The weights that were known.
+        The prior weights.
     C_ : float
         C, given or learned.
     intercept_ : ndarray of shape (L,)
         The intercepts.
     thresholds_ : ndarray of shape (L,)
-        Scores above are positive; ``decision_function`` gives scores less the lowest of them.
+        Scores above are positive; ``decision_function`` returns scores minus the lowest of them.
     classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.  Two classes have one column of scores, so that L is 1 in
+        The label names, label numbers, or classes.  Two classes have one column of scores, so L is 1 in
         the other shapes.
     scaling_ : FeatureScaling or None
-        What is done to the features.
+        How features are scaled.
     n_features_in_ : int
-        Features seen in fit.
+        Number of features seen in fit.
     feature_names_in_ : ndarray of shape (d,)
-        Their names, when X was a frame.
+        Their names; only for a DataFrame.
     converged_ : bool
         Whether the objective is certified: the gap is at most ``tol``.
     status_ : {"converged", "settled", "iteration_limit", "stalled", "interrupted"}
-        Why the fit ended; "settled" where weights dropped by their size cost more than ``tol``.
+        Why the fit ended; "settled" where weights removed by their size cost more than ``tol``.
     n_iter_ : int
-        Rounds done.
+        Number of finished rounds.
     duality_gap_ : float
         The relative duality gap of the result: the minimum is at most this share of the objective below it.
     pruning_ : dict
-        Where labels were fitted block after block: "gap_before" and "gap", the relative gaps before and
-        after weights were taken away, "largest_gap" of a block, "weights_before" and "weights", how many
-        there were.
+        The cost of pruning, where labels were fitted block by block: "gap_before" and "gap", the relative
+        gaps before and after weights were removed, "largest_gap" of a block, "weights_before" and "weights",
+        their numbers.
     trace_ : list of TraceRecord
         Time, primal, dual, gap and active share at every check of the gap.
 
@@ -243,7 +243,7 @@ class MaxMarginClassifier(KernelClassifier):
 
     _end: DualVariables | None = None
     _is_part = False
-    _most_learned = 0  # the fit of another model learns, and shows no steps
+    _most_learned = 0  # another model's fit learns, and reports no steps
 
     _stored: ClassVar[dict[str, Field]] = {
         "label_covariance_": Maybe(COVARIANCE, Items(COVARIANCE), none=False),
@@ -281,13 +281,13 @@ class MaxMarginClassifier(KernelClassifier):
     _weight_type = None
 
     def _for_a_part(self) -> MaxMarginClassifier:
-        """Give a classifier to fit to a part of the rows, from which :meth:`_fit_from` can go on."""
+        """Create a classifier to fit to a part of the rows, from which :meth:`_fit_from` can continue."""
         part: MaxMarginClassifier = clone(self).set_params(warm_start=True)
         part._is_part = True
         return part
 
     def _begin_at(self, part: MaxMarginClassifier, kept: Array, rows: Array) -> None:
-        """Begin the fit of some rows at the dual variables of other ones, as far as they are the same."""
+        """Start the fit of some rows from the dual variables of other ones, as far as they overlap."""
         if part._end is not None:
             self._end = part._end.spread(kept, 1 + max(kept[-1], rows[-1])).rows(rows)
 
@@ -331,7 +331,7 @@ class MaxMarginClassifier(KernelClassifier):
             self.kernel_ = learned.kernel
         dual = None if before is None else before.carried(labels.shape, self._form, C)
         progress = FitProgress(self, arguments, tol=self.tol)
-        # a search that goes on finds other hyper-parameters, and needs no such fit
+        # a resumed search finds other hyper-parameters, and needs no such fit
         ended = learned is not None and was_interrupted()
         with journal.going_on():
             result = self._solve(data, progress, Journal() if ended else journal, dual)
@@ -346,7 +346,7 @@ class MaxMarginClassifier(KernelClassifier):
         source, explicit, *others = self._read_kernels(features, settings.seed)
         factor = kernel_factor(self, source, explicit, features, settings) if self.kernel_rank else None
         if factor is not None:
-            size = 9e-6 * factor.features.shape[1] * data.labels.n_labels  # of the model's own table
+            size = 9e-6 * factor.features.shape[1] * data.labels.n_labels  # of the model's own array
             settings = replace(settings, memory_budget=max(settings.memory_budget, size))
             data = replace(data, features=factor.features)
             source, explicit = KernelSource(make_kernel("linear"), factor.features), factor.features
@@ -442,7 +442,7 @@ class MaxMarginClassifier(KernelClassifier):
             refuse_solver(self.solver, "kernels", *NO_ROWS_TO_WALK)
 
     def _margins(self, n_labels: int, mean: LabelMean | None, labels: LabelMatrix | None = None) -> Array:
-        """Read the costs of labels, (2, L), or of the entries of given labels, (2, n, L)."""
+        """Read the costs of labels, (2, L), or of the entries of the ``labels``, (2, n, L)."""
         names, kinds = self.classes_[-n_labels:], ("false_negative_cost", "false_positive_cost")
         costs: list[Array] = []
         for kind in kinds:

@@ -1,7 +1,7 @@
-"""Explicit features: how they are used, the weights that variables make of them, and their certificate.
+"""Explicit features: how they are used, the weights that follow from dual variables, and their certificate.
 
-Rounding can part weights from variables: of features far from 0, sums over many rows nearly cancel.  What a
-fit says of its gap is therefore measured by the weights that its model has.
+Rounding can separate weights from variables: with features far from 0, sums over many rows nearly cancel.
+The reported gap of a fit is therefore computed from the weights of its model.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from labelweave.solvers import SolverResult, Status
 from labelweave.solvers.box_dual import Settled, box_loss
 from labelweave.solvers.frame import relative_gap
 
-WIDEST = 2000  # features, or rows of more, of which a square matrix is factorised
+WIDEST = 2000  # features, or rows of more, for which a square matrix is factorized
 _FEW_WIDE_ROWS, _FAR = 500, 1e3
-_DENSE = 0.3  # of entries that are not 0, from which on sparse features are held densely
+_DENSE = 0.3  # of nonzero entries, above which sparse features are stored dense
 
 
 @dataclass(frozen=True)
 class FeatureWeights:
-    """How features make weights and scores.
+    """Maps between features, weights and scores.
 
     data (n, d): the features, dense or sparse.
-    constant: the square of a constant feature, whose weights give the intercepts; 0 for none.
+    constant: the square of a constant feature, whose weights are the intercepts; 0 for none.
     """
 
     data: Array
@@ -36,12 +36,12 @@ class FeatureWeights:
     covariance: LabelCovariance
 
     def of(self, settled: Settled) -> tuple[Array, PerLabel]:
-        """Give the weights (L, d) and the intercepts of a result."""
+        """Return the weights (L, d) and the intercepts of a result."""
         coupled = self.covariance.matmul(self._uncoupled(settled))
         return coupled[: self.data.shape[1]].T, self._intercepts(coupled)
 
     def certified(self, result: SolverResult, tol: float) -> SolverResult:
-        """Measure the objectives by the weights; those worse than none are not kept."""
+        """Compute the objectives from the weights; weights worse than none are not kept."""
         settled = result.answer
         kept = self._uncoupled(settled)
         coupled = self.covariance.matmul(kept)
@@ -64,7 +64,7 @@ class FeatureWeights:
         return self._made_by(settled.kept) if settled.weights is None else settled.weights
 
     def _made_by(self, variables: RowsByLabels) -> Array:
-        """Give weights of the features, and of the constant one, before labels are coupled."""
+        """Compute weights of the features, and of the constant one, before labels are coupled."""
         of_constant = np.sqrt(self.constant) * variables.sum(axis=0, keepdims=True)
         return np.vstack([np.asarray(self.data.T @ variables), of_constant[: self.constant > 0]])
 
@@ -73,14 +73,14 @@ class FeatureWeights:
 
 
 def is_mostly_zero(features: FeatureMatrix) -> bool:
-    """Tell whether features are sparse, and better held so."""
+    """Whether features are sparse, and better stored so."""
     return features.is_sparse and features.data.nnz <= _DENSE * np.prod(features.shape)
 
 
 def is_thin(features: FeatureMatrix, budget: float) -> bool:
-    """Tell whether features serve better than their dot products: few, or many of few rows.
+    """Whether to use features rather than their dot products: few features, or many of few rows.
 
-    Of more rows, features are slower than dot products, but these lose digits where features are far from 0.
+    With more rows features are slower than dot products, but these lose digits where features are far from 0.
     """
     n, d = features.shape
     if d < n:
@@ -97,5 +97,5 @@ def _status(status: Status, *, is_reached: bool) -> Status:
         return status
     if is_reached:
         return Status.CONVERGED
-    # dot products of features are semi-definite but for rounding
+    # dot products of features are semi-definite except for rounding
     return Status.STALLED if status in (Status.CONVERGED, Status.INDEFINITE) else status

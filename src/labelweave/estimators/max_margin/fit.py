@@ -1,8 +1,8 @@
-"""Fits of the max-margin model: which solver, on which form of the problem.
+"""Fits of the max-margin model: the choice of solver and of the form of the problem.
 
-What the feature side offers decides.  Sparse rows of explicit features are walked by
-dual coordinate ascent.  A kernel matrix, or dense features of few dimensions, has one
-factorisation that all labels share, and alternating directions take global steps with it.
+The feature side decides.  Dual coordinate ascent iterates over sparse rows of explicit
+features.  A kernel matrix, or dense features of few dimensions, has one
+factorization that all labels share, and alternating directions take global steps with it.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ from labelweave.solvers import (
 )
 from labelweave.solvers.measured import MeasuredSolver
 
-_SINGLE_PRECISION_GAP = 5e-5  # what rounding leaves of the gap in steps of all variables together
-_SHORT_TOL = 1e-3  # weights of 16 bits have a gap of some 1e-5 at C = 1; blocks where it is too large keep 64
+_SINGLE_PRECISION_GAP = 5e-5  # the gap due to rounding in steps of all variables together
+_SHORT_TOL = 1e-3  # 16-bit weights have a gap of about 1e-5 at C = 1; blocks where it is too large keep 64
 _LARGE_MODEL = 5e8  # bytes of dense weights, in memory and in a model file
-_FEW_ROWS = 1000  # for so few, double precision costs nothing
+_FEW_ROWS = 1000  # with fewer, double precision costs nothing
 _FEW_COUPLED_ROWS = 2500
 _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products leave the range of float32
 
 
 @dataclass(frozen=True)
 class DualVariables:
-    """The dual variables (n, L) of a fit, signed and in float64, for one that begins with them."""
+    """The dual variables (n, L) of a fit, signed and in float64, for a warm start."""
 
     variables: Array
     C: float
@@ -91,25 +91,25 @@ class DualVariables:
         return replace(self, variables=self.variables[which])
 
     def carried(self, shape: tuple[int, int], form: TargetForm, C: float) -> Array | None:
-        """Give the variables of a problem with more rows, more labels or another C; None if labels differ."""
+        """Return variables for a problem with more rows, more labels or another C; None if labels differ."""
         columns = carried_columns(self.form, form)
         if columns is None or columns.max(initial=-1) >= shape[1] or len(self.variables) > shape[0]:
             return None
         variables, ratio = np.zeros(shape), C / self.C
-        if ratio * max(C, self.C) < np.inf:  # no variable is larger; else they are no start
+        if ratio * max(C, self.C) < np.inf:  # no variable is larger; else they cannot be a start
             variables[: len(self.variables), columns] = self.variables * ratio
         return variables
 
 
 @dataclass(frozen=True)
 class MarginSettings:
-    """How to solve, as the estimator's parameters say.
+    """How to solve, by the estimator's parameters.
 
-    solver: "auto", one by name, or an own one.
-    memory_budget: megabytes for what grows with pairs of rows.
-    on_check: gets the trace records, and what makes the model there; a true result ends the fit.
-    is_part: whether the fit serves to choose decisions for one of more rows.
-    prune: which weights are taken away, see :class:`~labelweave.solvers.PrunedAscent`.
+    solver: "auto", one by name, or a custom one.
+    memory_budget: megabytes for what grows with the number of row pairs.
+    on_check: receives the trace records, and a function that makes the model; returning true ends the fit.
+    is_part: whether the fit to a part of the rows only serves to choose decisions.
+    prune: which weights are removed, see :class:`~labelweave.solvers.PrunedAscent`.
     """
 
     solver: str | Solver[Any, Any]
@@ -129,10 +129,10 @@ class MarginSettings:
 class MarginFit:
     """A fitted model.
 
-    weights (L, d): the weights of explicit features; None where ``coefficients`` make the scores.
-    coefficients: B R_g of the rows, each of shape (n, L), one a kernel.
-    dual: gives the dual variables, for a fit that goes on from here; None where they are not kept.
-    kept: sparse weights, and what taking the others away cost, by name.
+    weights (L, d): the weights of explicit features; None where ``coefficients`` define the scores.
+    coefficients: B R_g of the rows, each of shape (n, L), one per kernel.
+    dual: returns the dual variables, for a warm start; None where they are not kept.
+    kept: sparse weights, and the cost of removing the others, by name.
     """
 
     result: SolverResult
@@ -143,7 +143,7 @@ class MarginFit:
     kept: tuple[KeptWeights, dict[str, float]] | None = None
 
     def scorer(self, features: FeatureMatrix, rows: Array, kernels: Sequence[Kernel | None]) -> Scorer:
-        """Make what scores new rows; the fit was to these rows of the features."""
+        """Create the scorer of new rows; the fit was to these rows of the features."""
         if self.kept is not None:
             found, _ = self.kept
             weights = found.indptr, found.labels, found.values, found.scales
@@ -163,7 +163,7 @@ class MarginTask:
     source: the kernel matrix of the rows.
     explicit: the features that the kernel is the dot product of, if it has them.
     further: more kernel matrices with label covariances of their own, whose products are added.
-    stage: what the journal knows the fit by.
+    stage: the name of the fit in the journal.
     """
 
     data: MarginData
@@ -191,7 +191,7 @@ class MarginTask:
         fit = task._solve_from(dual)
         if dual is None or fit.result.status is not Status.INDEFINITE:
             return fit
-        # features near 1e40: rounding in the first step from such variables can exceed all that it is to find
+        # features near 1e40: rounding in the first step from such variables can exceed all possible progress
         return replace(task, stage=f"{self.stage}, from zero")._solve_from(None)
 
     def _solve_from(self, dual: RowsByLabels | None) -> MarginFit:
@@ -223,7 +223,7 @@ class MarginTask:
         return self.made(result if by_features is None else by_features.certified(result, self.settings.tol))
 
     def made(self, result: SolverResult) -> MarginFit:
-        """Make a model of the coefficients that a solver on kernel matrices gives."""
+        """Create a model from the coefficients of a solver on kernel matrices."""
         settled, by_features = result.answer, self._by_features()
         if by_features is None:
             coefficients = tuple(covariance.matmul(settled.kept) for _, covariance in self.terms)
@@ -254,18 +254,18 @@ class MarginTask:
             return "coordinate_ascent"
         if self.further:
             return "alternating_directions"
-        if self.explicit is None:  # a factorisation that is asked for is one of alternating directions
+        if self.explicit is None:  # a requested factorization is one of alternating directions
             return "auto"
         if not self._has_few_dimensions(self.explicit):
             return "coordinate_ascent"
-        # dense rows of coupled labels took longer by coordinates than by global steps wherever it was tried
+        # for dense rows of coupled labels coordinate ascent was slower than global steps in all tests
         walks = self.data.covariance.is_diagonal or is_mostly_zero(self.explicit)
         return "auto" if walks else "alternating_directions"
 
     def _has_few_dimensions(self, features: FeatureMatrix) -> bool:
-        """Tell whether one factorisation serves: few features or rows, and features dense or labels coupled.
+        """Whether one factorization suffices: few features or rows, and features dense or labels coupled.
 
-        Sparse rows of coupled labels are slow by coordinates where R is ill-conditioned: 1,000 rows of
+        Coordinate ascent is slow on sparse rows of coupled labels where R is ill-conditioned: 1,000 rows of
         RCV1 end at a gap of 2.5e-2 after 1,000 rounds, and at 1e-3 after seconds by global steps.
         """
         n, d = features.shape
@@ -278,7 +278,7 @@ class MarginTask:
         return d <= WIDEST and feature_bytes(n, d) <= budget
 
     def _is_by_blocks(self, solver: str | Solver[Any, Any]) -> bool:
-        """Tell whether to fit labels block by block, with sparse weights; ValueError where that cannot be."""
+        """Whether to fit labels block by block, with sparse weights; ValueError where this is impossible."""
         explicit, covariance = self.explicit, self.data.covariance
         if self.data.mean is not None:
             return False
@@ -340,7 +340,7 @@ class MarginTask:
 
 
 class _GramTask:
-    """One fit on a kernel matrix, by any of the solvers that take one."""
+    """One fit on a kernel matrix, by any of the solvers that accept one."""
 
     def __init__(self, task: MarginTask, workers: Workers) -> None:
         self.task, self.settings, self.workers = task, task.settings, workers
@@ -366,7 +366,7 @@ class _GramTask:
         return task.journal.run(f"{task.stage}, {stage}", solver, problem, start, on_check)
 
     def begin_by_blocks(self, dual: RowsByLabels | None) -> SolverResult:
-        """Walk blocks of rows while that is expected to be faster than global steps, then take these."""
+        """Iterate over blocks of rows while this should be faster than global steps, then take those."""
         settings, dtype = self.settings, self.first_precision()
         resources = self.resources(dtype)
         n, n_labels = self.task.data.labels.shape
@@ -386,9 +386,9 @@ class _GramTask:
     def alternate(
         self, dual: RowsByLabels | None, trace: tuple[TraceRecord, ...] = (), gram: StoredGram | None = None
     ) -> SolverResult:
-        """Take global steps, in double precision where rounding in single precision proves too coarse.
+        """Take global steps, in double precision where single precision proves too coarse.
 
-        trace: what a solver did before that got to the dual variables.
+        trace: of the solver that computed the starting dual variables.
         """
         settings, dtype = self.settings, self.first_precision()
         coarse = dtype != np.float64 and settings.precision == "auto"
@@ -424,14 +424,14 @@ class _GramTask:
         return self.ascend("blocks", solver, problem, dual)[0]
 
     def ascend_by_pairs(self, dual: RowsByLabels | None) -> SolverResult:
-        """Walk pairs of variables, the paper's Algorithm 1."""
+        """Iterate over pairs of variables, the paper's Algorithm 1."""
         problem = WorkingSetMargins(self.box, *self.parts, self.resources(np.float64))
         return self.ascend(
             "pairs", WorkingSetAscent(self.settings.tol, self.settings.max_iter), problem, dual
         )[0]
 
     def solve_by(self, own: Solver[Any, Any], dual: RowsByLabels | None) -> SolverResult:
-        """Let a user's solver find the dual variables, by products and in double precision."""
+        """Find the dual variables with a custom solver, by products and in double precision."""
         problem = self.split(np.float64)
         solver = MeasuredSolver(own, self.settings.tol, self.settings.max_iter)
         start = None if dual is None else solver.start(problem, dual)
@@ -443,7 +443,7 @@ class _GramTask:
         if settings.precision != "auto" and small and upper.max(initial=0.0) < _LARGEST_SINGLE:
             return np.dtype(settings.precision)
         few = len(self.features) <= _FEW_ROWS
-        # the gap that rounding leaves was seen to grow with the bound of the variables
+        # the gap due to rounding was observed to grow with the bound of the variables
         reachable = _SINGLE_PRECISION_GAP * max(1.0, upper.max(initial=0.0) / 2)
         single = settings.tol >= reachable and small and not few
         return np.dtype(np.float32 if single else np.float64)

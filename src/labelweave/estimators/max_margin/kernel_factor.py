@@ -1,6 +1,6 @@
 """Kernels by explicit features: an incomplete Cholesky factor in whose columns the model is linear.
 
-With ``K ~ G G^T`` the fit is the linear one to the rows of G, and a model keeps the pivots alone: features of
+With ``K ~ G G^T`` the fit is the linear one to the rows of G, and a model keeps only the pivots: features of
 a new row are ``triangle^-1 k``, k its kernel to them (Williams and Seeger, "Using the Nystroem method to
 speed up kernel machines", NIPS 2000).
 """
@@ -25,12 +25,12 @@ from labelweave.foundation.arrays import Workers
 
 @dataclass(frozen=True)
 class KernelFactor:
-    """A factor of a kernel matrix, and what makes its features of new rows.
+    """A factor of a kernel matrix, and the map to its features of new rows.
 
-    features (n, r): G, rows of which may be elsewhere.
+    features (n, r): G, some of whose rows may be in another process.
     triangle (r, r): its rows at the pivots.
-    pivots (r,): which rows these are.
-    vectors (r, d): their features; None with a given kernel matrix.
+    pivots (r,): the numbers of these rows.
+    vectors (r, d): their features; None with a precomputed kernel matrix.
     """
 
     features: FeatureMatrix
@@ -39,7 +39,7 @@ class KernelFactor:
     vectors: Any
 
     def scorer(self, kernel: Kernel | None, intercepts: PerLabel, weights: Array) -> KernelScorer:
-        """Make what scores new rows, from weights of the columns (L, r)."""
+        """Create the scorer of new rows, from weights of the columns (L, r)."""
         coefficients = sl.solve_triangular(self.triangle, weights.T, lower=True, trans="T")
         return kernel_scorer([kernel], intercepts, [coefficients], self.pivots, self.vectors)
 
@@ -48,9 +48,9 @@ def kernel_factor(
     model: Any, source: GramSource, explicit: FeatureMatrix | None, features: FeatureMatrix,
     settings: MarginSettings,
 ) -> KernelFactor | None:  # fmt: skip
-    """Choose pivots among all rows and make the factor; None where the kernel itself is used.
+    """Choose pivots among all rows and compute the factor; None where the kernel itself is used.
 
-    model: a max-margin classifier, whose ``kernel_rank`` says so; rows elsewhere have a factor in any case.
+    model: a max-margin classifier, whose ``kernel_rank`` decides; rows elsewhere always have a factor.
     explicit: the features that the kernel is the dot product of, if it has them.
     Raises ValueError if there are several kernels, or something needs weights of the kernel's own features.
     """

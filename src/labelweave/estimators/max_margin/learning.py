@@ -1,8 +1,8 @@
 """Hyper-parameters of the max-margin model, learned on a surrogate of the hinge loss.
 
-The hinge has no curvature that a gradient of its cross-validated loss could go through.  Kernel logistic
+The hinge has no curvature, so its cross-validated loss has no useful gradient.  Kernel logistic
 classification has the same prior K ⊗ R and a loss near the hinge, so the kernel's parameters, the scale v of
-the scores and the label covariance are learned for it (Seeger 2008, section 4) and taken over:
+the scores and the label covariance are learned for it (Seeger 2008, section 4) and used here:
 
     sum of losses + 1/2 |u|^2 / v     is, times v, the max-margin objective with 2 C = v.
 """
@@ -25,9 +25,9 @@ _TOL = 1e-3
 
 @dataclass(frozen=True)
 class LearnedMargins:
-    """What was learned.
+    """The learned hyper-parameters.
 
-    kernel: with its learned parameters; None for a given matrix.
+    kernel: with its learned parameters; None for a precomputed matrix.
     covariance: R, of mean variance 1.
     C: half the scale.
     """
@@ -45,9 +45,9 @@ def learn_margins(
     weights: tuple[Any, Any],
     journal: Journal,
 ) -> LearnedMargins:
-    """Learn from all rows, as the parameters of a max-margin classifier say.
+    """Learn from all rows, by the parameters of a max-margin classifier.
 
-    weights: of rows, and of entries, None where these have none of their own.
+    weights: of rows, and of entries, None without entry weights.
 
     Raises ValueError if there is more than one kernel.
     """
@@ -72,7 +72,7 @@ def learn_margins(
     names = labels.names
     if model._form.kind != "labels":
         names = np.array([str(name) for name in model.classes_[-labels.n_labels :]])
-    # the weights of entries have the doubts
+    # the weights of entries include the flip probabilities
     surrogate.fit(features.data, LabelMatrix(labels.positives, labels.observed, names), *weights)
     (term,) = surrogate.prior_.terms
     variance = float(np.mean(term.covariance.diagonal()))

@@ -1,4 +1,4 @@
-"""Which solver of the max-margin dual: what each takes, and which is expected to be faster."""
+"""The choice of solver for the max-margin dual: what each accepts, and which is predicted to be faster."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from labelweave.problems import MarginData
 from labelweave.solvers import Solver
 
 _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
-_SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
+_SINGLE_PRECISION_BOUND = 1e5  # ... and gaps below the largest dual variable divided by this
 # ADMM took 16 and 19 rounds on Animals with Attributes (85 labels, a share of 0.36 positive), and 18 to 79 on
 # sets of rarer labels; blocks 140, and 58 to 117
 _MANY_LABELS, _BALANCED = 40, 0.25
-_NARROW = 16  # columns below which products are as slow as with so many: memory decides
-_BLOCK_SWEEPS = 8000  # operations on an entry in the sweeps of a block
-_ENTRY_WORK = 400  # operations on an entry in the passes of a global step
-_SOLVES = 4.0  # products' worth of a global step
-_SPECTRUM = 20.0  # operations for eigenvalues, in cubes of the rows
+_NARROW = 16  # columns; products with fewer are as slow, limited by memory bandwidth
+_BLOCK_SWEEPS = 8000  # operations per entry in the sweeps of a block
+_ENTRY_WORK = 400  # operations per entry in the passes of a global step
+_SOLVES = 4.0  # cost of a global step, in products
+_SPECTRUM = 20.0  # operations for eigenvalues, in rows cubed
 _USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
-# explicit features, in multiplications of a global step: a round of coordinate ascent takes so many a column,
-# as for so many columns more, and so many a label that it is coupled with; passes of a step, in columns
+# explicit features, in multiplications of a global step: the cost of a round of coordinate ascent per column,
+# a constant number of columns more, and the cost per coupled label; passes of a step, in columns
 # too, and its calls; global steps to 1e-3, of which 24 to 670 were counted
 _ROUND_WORK, _VISIT, _ACROSS, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 60, 200, 4e6, 150
 
@@ -31,11 +31,11 @@ FACTORIZATIONS = ("cholesky", "eigenvalues", "incomplete_cholesky")  # of altern
 
 
 class Takes(NamedTuple):
-    """What a solver can be given.
+    """What a solver accepts.
 
-    kernels: whether it takes kernel matrices, and not explicit features alone.
-    sums: whether it takes a sum of kernels with label covariances of their own.
-    prune: whether it leaves sparse weights.
+    kernels: whether it accepts kernel matrices, not only explicit features.
+    sums: whether it accepts a sum of kernels with label covariances of their own.
+    prune: whether it returns sparse weights.
     """
 
     kernels: bool = True
@@ -51,16 +51,16 @@ SOLVERS = {
     "working_set": Takes(),
     **dict.fromkeys(FACTORIZATIONS, Takes(sums=True)),
 }
-_OWN = Takes(sums=True)  # any other that a user gives
+_OWN = Takes(sums=True)  # any custom solver
 NO_ROWS_TO_WALK = "walks explicit features, which this kernel does not have", ", or give `kernel_rank`"
 
 
 def refuse_solver(solver: str | Solver[Any, Any], takes: str, why: str, otherwise: str = "") -> None:
-    """Refuse a solver that does not take something, with those that do.
+    """Reject a solver that does not accept something, and name those that do.
 
     takes: a field of :class:`Takes`.
     why: what needs it.
-    otherwise: what else could be done.
+    otherwise: an alternative.
     Raises ParameterError, a ValueError.
     """
     if not getattr(SOLVERS[solver] if isinstance(solver, str) else _OWN, takes):
@@ -70,7 +70,7 @@ def refuse_solver(solver: str | Solver[Any, Any], takes: str, why: str, otherwis
 
 
 def few_global_steps_do(data: MarginData) -> bool:
-    """Tell whether ADMM is expected to end soon: many labels, neither rare nor frequent, uncoupled."""
+    """Whether ADMM is predicted to end soon: many labels, neither rare nor frequent, uncoupled."""
     labels = data.labels
     share = labels.positive_counts().sum() / max(1, labels.observed_counts().sum())
     is_many = labels.n_labels >= _MANY_LABELS and data.covariance.is_diagonal
@@ -78,7 +78,7 @@ def few_global_steps_do(data: MarginData) -> bool:
 
 
 def choose_precision(asked: str, tol: float, largest_upper: float) -> Any:
-    """Choose the arithmetic of coordinate ascent to a gap, from the largest bound of a variable."""
+    """Choose the arithmetic of coordinate ascent by the gap and the largest bound of a variable."""
     largest = max(largest_upper / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
     auto = np.float32 if tol >= largest else np.float64
     return auto if asked == "auto" else np.dtype(asked)
@@ -87,7 +87,7 @@ def choose_precision(asked: str, tol: float, largest_upper: float) -> Any:
 def rounds_of_the_rival(n: int, n_labels: int, tol: float, *, is_coupled: bool) -> float:
     """Estimate the time of alternating directions in rounds of block ascent, both by their operations.
 
-    A round of blocks lets the scores of all rows follow a quarter of them, and sweeps over the blocks.
+    A round of blocks updates the scores of all rows for a quarter of them, and sweeps over the blocks.
     """
     columns = max(n_labels, _NARROW)
     block_round = n / 4 * columns * (2.0 * n + _BLOCK_SWEEPS)

@@ -1,4 +1,4 @@
-"""Classes that no training row has, from signatures of their attributes."""
+"""Classification into unseen classes, by signatures of their attributes."""
 
 from labelweave.estimators.zero_shot.classifier import ZeroShotClassifier
 

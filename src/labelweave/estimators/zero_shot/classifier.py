@@ -1,16 +1,16 @@
-"""Classes that no training row has: predict their attributes, then the class itself.
+"""Zero-shot classification: predict the attributes of rows, then the class.
 
-Training rows have attributes (labels) and belong to some classes; the classes to be met later are known by
-one signature ``y_c`` in -1/1 each, and by how often they come, ``p(c)``.  Direct attribute prediction
-(Lampert, Nickisch and Harmeling 2009) has ``p(c | x) ~ p(c) prod_l p(y_cl | x) / p(y_cl)``, which takes out
-how often attributes are among the *training* rows.  Let the log-odds of attribute l, less its training
-log-odds, be ``2 t (s_l(x) - m_l)``: a score, less its mean over the training rows, times one slope t for all
-attributes.  Then, up to what all classes share,
+Training rows have attributes (labels) and belong to some classes; other classes are described by
+one signature ``y_c`` in -1/1 each, and by their frequency ``p(c)``.  Direct attribute prediction
+(Lampert, Nickisch and Harmeling 2009) has ``p(c | x) ~ p(c) prod_l p(y_cl | x) / p(y_cl)``, which divides
+by the frequencies of attributes in the *training* rows.  Let the log-odds of attribute l, minus its training
+log-odds, be ``2 t (s_l(x) - m_l)``: a score, minus its mean over the training rows, times one slope t for all
+attributes.  Then, up to a constant that all classes share,
 
 ``p(c | x) = softmax_c(log p(c) + t sum_l y_cl (s_l(x) - m_l))``.
 
-The temperature t corrects that attributes of a class are not independent, and scores of unseen classes
-weaker: it maximises the likelihood of training rows whose whole class was left out.  The decision on
+The temperature t corrects for dependent attributes within a class, and for weaker scores on unseen
+classes: it maximizes the likelihood of training rows whose whole class was held out.  The decision on
 attributes with the least expected Hamming loss is the sign of the posterior mean ``sum_c p(c | x) y_c``.
 """
 
@@ -76,7 +76,7 @@ from labelweave.model_files.schema import MEASURED, Field, Made, Number, Numbers
 
 @storable("ZeroShotClassifier")
 class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMixin, CheckedParameters):
-    """Classify rows into classes known by their attributes only (direct attribute prediction).
+    """Classify rows into classes that only their attributes describe (direct attribute prediction).
 
     Parameters
     ----------
@@ -86,30 +86,30 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         training classes, whose scores weight their vectors; None is then a :class:`LowRankClassifier` of full
         rank with the squared loss and the ridge penalty.
     signatures : array-like, DataFrame, sparse matrix or LabelMatrix of shape (classes, L), default=None
-        The attributes of every class to tell apart, seen in training or not, 0/1 or -1/1, NaN where unknown;
+        The attributes of every possible class, seen in training or not, 0/1 or -1/1, NaN where unknown;
         or for y of classes other real numbers: vectors of the classes, such as embeddings of their names.
-        A frame's index names the classes; its columns are put in the order of the attributes.  None, for y of
+        A frame's index names the classes; its columns are matched to the attributes by name.  None, for y of
         classes only: every class is an attribute of its own, and none is unseen.
     class_prior : array-like of shape (classes,), Series by class or None, default=None
         Non-negative weights p(c) of the classes, scaled to sum to 1; None for equal ones.
     temperature : "held_out" or float, default="held_out"
-        The slope t; "held_out" chooses it on training classes left out of the fit.
+        The slope t; "held_out" chooses it on held-out training classes.
     couple_attributes : bool, default=False
         Whether the estimator's ``label_covariance`` is set to that of the signatures,
-        ``sum_c p(c) y_c y_c^T`` (Hariharan et al. 2012, section 7.2.1).  Of vectors, that of the training
-        classes, ``s_c^T s_d``: a class then scores by the weights that its vector gives the coordinates.
+        ``sum_c p(c) y_c y_c^T`` (Hariharan et al. 2012, section 7.2.1).  For vectors, that of the training
+        classes, ``s_c^T s_d``: the score of a class is then linear in its vector.
     seen_penalty : "held_out" or float, default="held_out"
-        What is taken off the log posterior of classes that training rows have, which a model prefers to
-        unseen ones (Chao, Changpinyo, Gong and Sha 2016).  "held_out" takes that of the greatest harmonic
-        mean of the accuracies on seen and unseen classes, on rows left out of the fits, whatever share of
-        the prior the seen classes have; 0 where all classes to tell apart are seen, or none is.
+        The constant subtracted from the log posterior of classes with training rows, which a model prefers to
+        unseen ones (Chao, Changpinyo, Gong and Sha 2016).  "held_out" chooses that of the greatest harmonic
+        mean of the accuracies on seen and unseen classes, on held-out rows, whatever share of
+        the prior the seen classes have; 0 where all possible classes are seen, or none is.
     cv : int, default=4
-        Parts into which the training classes are split to be left out in turn.
+        Number of parts of the training classes that are held out in turn.
     random_state : int, default=0
-        Fixes which classes are left out together.
+        Seed of the split of the classes.
     verbose : bool or int, default=0
-        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
-        the end; 2 for a line at every fit of the estimator.
+        Whether to write progress to stderr: one line every two seconds, later less often, and one at
+        the end; 2 for one line per fit of the estimator.
 
     Attributes
     ----------
@@ -120,23 +120,23 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
     temperature_ : float
         The slope t.
     held_out_log_loss_ : float
-        Mean negative log posterior of the class of training rows whose class was left out, NaN
-        if the temperature was given.  Choose estimators and their parameters by it.
+        Mean negative log posterior of the class of training rows whose class was held out, NaN
+        if the temperature was given.  Use it to choose estimators and their parameters.
     mean_scores_ : ndarray of shape (L,)
         The mean scores m of the training rows.
     seen_ : ndarray of bool, shape (classes,)
         Which of the classes are known to have training rows, by name.
     seen_penalty_ : float
-        What was taken off their log posterior.
+        The constant subtracted from their log posterior.
     shrinkage_ : float
-        Of vectors, the share of a class's distance from the mean that predictions of classes left out keep,
-        which lengths of vectors count by; 0 for attributes.
+        For vectors, the share of a held-out class's distance from the mean that predictions keep,
+        which multiplies the effect of vector lengths; 0 for attributes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
-        Features seen in fit and their names, if the estimator tells.
+        Number and names of the features seen in fit, if the estimator has them.
 
     See Also
     --------
-    labelweave.metrics.harmonic_mean_accuracy : The measure of seen and unseen classes together.
+    labelweave.metrics.harmonic_mean_accuracy : The metric of seen and unseen classes together.
 
     Examples
     --------
@@ -208,8 +208,8 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
             The class of every row, for y of attributes, named as in the index of a frame of signatures; by
             default rows with the same attributes are one class.
         sample_weight : array-like of shape (n,) or None, default=None
-            Non-negative weights of the rows, for the estimator and for what is chosen on rows left out; rows
-            of weight 0 are left out.
+            Non-negative weights of the rows, for the estimator and for what is chosen on held-out rows; rows
+            of weight 0 are dropped.
 
         Returns
         -------
@@ -219,8 +219,8 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         Raises
         ------
         ValueError
-            If signatures, attributes and classes do not fit together, or weights are given that the
-            estimator does not take.
+            If signatures, attributes and classes do not match, or there are weights that the
+            estimator does not accept.
         """
         check_sparse(X, "X")
         arguments = FitArguments(X, y, sample_weight)
@@ -236,7 +236,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
                 "class of every row."
             )
         y = y if vectors is None else groups
-        labels, self._form = read_targets(y, is_related=True)  # the estimator says where it is not
+        labels, self._form = read_targets(y, is_related=True)  # the estimator warns where it is not
         if _num_samples(X) != len(labels):
             raise ValueError(f"X has {_num_samples(X)} rows but y has {len(labels)}; they must agree.")
         groups = read_groups(groups, len(labels))
@@ -248,10 +248,10 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         seen = set(map(node_name, groups.tolist())) if is_named else set()
         self.seen_ = np.array([node_name(name) in seen for name in self.classes_.tolist()], bool)
         if self._form.container == "tags":
-            y = labels  # in whose parts no tag is missing
+            y = labels  # whose parts keep all tags as columns
         given = TrainingRows(X, y if hasattr(y, "shape") else np.asarray(y), weights, groups)
         progress = FitProgress(self, arguments, 1 + (int(self.cv) if self._chooses else 0))
-        with Workers().running():  # the same bits for any number of the library's threads
+        with Workers().running():  # the same bits for any number of BLAS threads
             temperature = self._choose_on_held_out(given, labels, groups, prior, progress)
         estimator, mean, found = self._fit_scorer(given, signs, prior)
         progress.subtask("fit to all rows")
@@ -273,7 +273,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
     def _choose_on_held_out(
         self, given: TrainingRows, labels: Any, groups: Any, prior: Array, progress: FitProgress
     ) -> float:
-        """Choose temperature and penalty, where they are to be chosen; give the temperature."""
+        """Choose temperature and penalty, where "held_out" is requested; return the temperature."""
         with_seen = self._with_seen
         self.seen_penalty_ = 0.0 if self.seen_penalty == "held_out" else float(self.seen_penalty)
         self.held_out_log_loss_, self.shrinkage_ = np.nan, 0.0
@@ -302,7 +302,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         return float(temperature)
 
     def _folds(self, labels: Any, groups: Any, weights: Array) -> list[ClassFold]:
-        """Leave classes out in turn; rows, where every class is an attribute of its own."""
+        """Hold classes out in turn; rows, where every class is an attribute of its own."""
         if self.signatures is None:
             codes, signs = np.unique(groups, return_inverse=True)[1], 2 * np.eye(labels.n_labels) - 1
             return list(row_folds(signs, codes, weights, self.cv, self.random_state))
@@ -314,7 +314,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         return list(class_folds(table, codes, weights, self.cv, seed, with_seen=self._with_seen))
 
     def _fit_scorer(self, rows: TrainingRows, signs: Array, prior: Array) -> tuple[Any, Array, VectorMap]:
-        """Fit a copy of the estimator; give it with its mean scores on the same rows, and what these say."""
+        """Fit a copy of the estimator; return it, its mean scores on the same rows and their map."""
         estimator: Any
         if self._vectors is not None:
             own = LowRankClassifier(1.0, penalty="ridge") if self.estimator is None else self.estimator
@@ -336,7 +336,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         return estimator, np.average(scores, axis=0, weights=rows.weights), VectorMap(np.zeros(1), None)
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Compute the log posterior of every class.
+        """Compute the log posterior of each class.
 
         Parameters
         ----------
@@ -354,7 +354,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
 
     @where_rows_are
     def predict_proba(self, X: Any) -> Array:
-        """Compute the posterior of every class; see :meth:`ZeroShotClassifier.predict_log_proba`."""
+        """Compute the posterior of each class; see :meth:`ZeroShotClassifier.predict_log_proba`."""
         return np.exp(self.predict_log_proba(X))
 
     @where_rows_are
@@ -375,7 +375,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         return self.classes_[best]
 
     def expected_attributes(self, X: Any) -> Array:
-        """Average the signatures over the posterior of every row.
+        """Compute the mean of the signatures under the posterior of every row.
 
         Parameters
         ----------
@@ -385,7 +385,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         Returns
         -------
         ndarray of float64, shape (n, L)
-            Between -1 and 1; unknown entries of a signature count as 0.  Of vectors their expected one.
+            Between -1 and 1; unknown entries of a signature count as 0.  For vectors, their mean.
         """
         posterior = self.predict_proba(X)
         table = self.scorer_.signs if self._vectors is None else self._vectors.table
@@ -403,7 +403,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         Returns
         -------
         ndarray, csr_array or DataFrame of shape (n, L)
-            The attributes, in the form that the training attributes had; vectors are expected ones.
+            The attributes, as the type of the training attributes; for vectors, their mean.
         """
         check_is_fitted(self)
         if self._vectors is not None:
@@ -412,7 +412,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         return self._form.join([decided], None if callable(index) else index)  # lists have a method
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
+        """Return the stored state; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
         form, attributes = self._form.to_state(), self._form.classes
         settings = ("temperature", "couple_attributes", "seen_penalty", "cv", "random_state", "verbose")
         fitted = ("held_out_log_loss_", "scorer_", "seen_", "seen_penalty_")
@@ -453,7 +453,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ZeroShotClassifier:
-        """Make the fitted model again; see :meth:`labelweave.estimators.base.LabelClassifier.from_state`."""
+        """Restore the fitted model; see :meth:`labelweave.estimators.base.LabelClassifier.from_state`."""
         fitted = state["fitted"]
         cls._check_state(state)
         scorer, seen, penalty = fitted["scorer_"], fitted["seen_"], fitted["seen_penalty_"]

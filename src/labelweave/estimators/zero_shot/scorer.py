@@ -1,4 +1,4 @@
-"""What scores the classes of rows: log priors plus the evidence of attributes."""
+"""The scorer of classes: log priors plus the evidence of attributes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from labelweave.model_files.schema import Made, Number, Numbers
 )
 @dataclass(frozen=True)
 class SignatureScorer(Scorer):
-    """Scores of classes, up to what all of them share: log prior plus evidence of attributes.
+    """Scores of classes, up to a constant that all share: log prior plus evidence of attributes.
 
     estimator_: scores attributes.
     mean_scores_ (L,): m.
-    signs (classes, L): the signatures, 0 where unknown; of vectors, what turns the scores into evidence.
+    signs (classes, L): the signatures, 0 where unknown; for vectors, the map from scores to evidence.
     temperature_: t.
     """
 
@@ -48,8 +48,8 @@ class SignatureScorer(Scorer):
         return bool(self.estimator_.n_features_in_ == n_features and columns == len(self.mean_scores_))
 
     def scores(self, features: Any) -> Array:
-        """Score every class of every row; the rows (n, d) are as the estimator takes them."""
+        """Score each class of every row; the rows (n, d) are the estimator's input."""
         with Workers().running():
             evidence = (attribute_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
-        with np.errstate(over="ignore"):  # infinite evidence has no differences
+        with np.errstate(over="ignore"):  # infinite scores have undefined differences
             return np.asarray(self.intercept_ + np.nan_to_num(self.temperature_ * evidence))

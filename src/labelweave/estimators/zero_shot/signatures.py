@@ -1,4 +1,4 @@
-"""Classes described by attributes: what a user gives, in the attributes' order, and names in model files."""
+"""Classes described by attributes: reading signatures and priors, and storing names in model files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Arr
 
     signatures: of all classes; None where every class is an attribute of its own.
     Returns the attributes of the rows, in the container of the signatures; the signatures (classes, L); the
-    names of their classes; and the class of every row as these name it.
+    names of their classes; and the class of every row by these names.
     Raises ValueError if a row has no class, or a class no signature.
     """
     targets = read_classes(y)
@@ -47,7 +47,7 @@ def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Arr
 
 
 def class_names(signatures: Any) -> Array:
-    """Give the names of the classes: a frame's index, or their numbers; ValueError if two have one name."""
+    """Return the names of the classes: a frame's index, or their numbers; ValueError if names repeat."""
     index = getattr(signatures, "index", None) if hasattr(signatures, "columns") else None
     if index is None:
         return np.arange(_num_samples(signatures))
@@ -64,7 +64,7 @@ def read_signatures(signatures: Any, attributes: LabelMatrix) -> Array:
 
     signatures (classes, L): 0/1 or -1/1, NaN where unknown.
     Returns them as -1 or 1, 0 where unknown, columns in the order of the attributes.
-    Raises ValueError if there are none, an entry is no label, or the attributes are others.
+    Raises ValueError if there are none, an entry is no label, or the attributes differ.
     """
     if signatures is None:
         raise ValueError("signatures is None; give the attributes of the classes, of shape (classes, L).")
@@ -93,8 +93,8 @@ def _column_order(names: Array, wanted: Array) -> list[int]:
 def read_class_prior(class_prior: Any, classes: Array) -> Array:
     """Read the weights of the classes, None for equal ones, and scale them to sum to 1.
 
-    Those of a Series or dict go by name.
-    Raises ValueError if there are not as many, a weight is negative, infinite or NaN, or all are 0.
+    A Series or dict is matched by name.
+    Raises ValueError if their number is wrong, a weight is negative, infinite or NaN, or all are 0.
     """
     names = [str(name) for name in classes]
     given = np.ones(len(names)) if class_prior is None else in_class_order(class_prior, names, len(names))
@@ -116,12 +116,12 @@ class StoredNames:
 
 
 def storable_names(names: Array) -> tuple[Array, bool]:
-    """Give names as text where they are objects, and whether they were."""
+    """Return names as text where they are objects, and whether they were."""
     is_object = names.dtype == object
     return (names.astype(np.str_) if is_object else names), is_object
 
 
 def names_again(stored: tuple[Array, bool]) -> Array:
-    """Undo :func:`storable_names`."""
+    """Reverse :func:`storable_names`."""
     names, is_object = stored
     return names.astype(object) if is_object else names

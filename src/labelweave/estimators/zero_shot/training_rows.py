@@ -1,4 +1,4 @@
-"""The training rows of attributes, and whole classes left out of them to choose a temperature."""
+"""The training rows of attributes, and whole classes held out of them to choose a temperature."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
 
 
 class TrainingRows(NamedTuple):
-    """Training rows as the estimator takes them; weights (n,) or None; their classes (n,), where needed."""
+    """Training rows as the estimator accepts them; weights (n,) or None; their classes (n,), where needed."""
 
     X: Any
     y: Any
@@ -38,9 +38,9 @@ class TrainingRows(NamedTuple):
 def weighted_rows(
     estimator: Any, X: Any, y: Any, groups: Any, sample_weight: Any
 ) -> tuple[Any, Any, Any, Array | None]:
-    """Leave rows of weight 0 out of what ``fit`` was given; without weights give all of it.
+    """Drop rows of weight 0 from the arguments of ``fit``; without weights return all of them.
 
-    Raises ValueError if the estimator takes no weights, or they are not one non-negative number a row.
+    Raises ValueError if the estimator accepts no weights, or they are not one non-negative number per row.
     """
     if sample_weight is None:
         return X, y, groups, None
@@ -71,7 +71,7 @@ def attribute_scores(estimator: Any, X: Any) -> Array:
 
 
 def covariance_parameter(estimator: Any) -> str:
-    """Name the parameter ``label_covariance`` of an estimator, or of a step of a pipeline."""
+    """Return the name of ``label_covariance`` of an estimator, or of a step of a pipeline."""
     names = [name for name in estimator.get_params() if name.split("__")[-1] == "label_covariance"]
     if len(names) != 1:
         raise ValueError(
@@ -83,13 +83,13 @@ def covariance_parameter(estimator: Any) -> str:
 
 @dataclass(frozen=True)
 class ClassFold:
-    """Some classes left out.
+    """A fold of held-out classes.
 
-    training, held_out: rows of the other classes, and of the classes left out.
-    signs (classes, L): the attributes of the classes left out, -1 or 1, 0 where unknown, or their vectors.
-    prior (classes,): their shares of the rows left out.
-    truth (rows left out,): the class of every row left out, as a row of ``signs``.
-    every: all classes together, where rows of the other classes are left out too.
+    training, held_out: rows of the other classes, and of the held-out classes.
+    signs (classes, L): the attributes of the held-out classes, -1 or 1, 0 where unknown, or their vectors.
+    prior (classes,): their shares of the held-out rows.
+    truth (held-out rows,): the class of every held-out row, as a row of ``signs``.
+    every: all classes together, where rows of the other classes are held out too.
     """
 
     training: Array
@@ -103,12 +103,12 @@ class ClassFold:
 
 @dataclass(frozen=True)
 class EveryClass:
-    """The rows left out of a fold, whatever their class, and all classes they may be of.
+    """All held-out rows of a fold, whatever their class, and all classes they may have.
 
     signs (C, L): the attributes of all classes.
-    truth (rows,): the class of every one of them.
+    truth (rows,): the class of every row.
     weights (rows,): their weights.
-    is_seen (C,): which classes were not left out.
+    is_seen (C,): which classes were not held out.
     """
 
     rows: Array
@@ -119,7 +119,7 @@ class EveryClass:
 
 
 def read_groups(groups: Any, n_rows: int) -> PerRow | None:
-    """Read one class a row, all texts or all numbers, (n,), or None; anything else is a ValueError."""
+    """Read one class per row, all text or all numbers, (n,), or None; raise ValueError for anything else."""
     if groups is None:
         return None
     classes = np.asarray(groups)
@@ -142,7 +142,7 @@ def row_classes(labels: LabelMatrix, groups: PerRow | None) -> PerRow:
 
 
 def row_folds(signs: Array, codes: PerRow, weights: PerRow, n_folds: int, seed: int) -> Iterator[ClassFold]:
-    """Leave rows out in turn, where no class is unseen; codes (n,): their classes, as rows of the signs."""
+    """Hold rows out in turn, where no class is unseen; codes (n,): their classes, as rows of the signs."""
     prior = np.full(len(signs), 1 / len(signs))
     splitter = KFold(min(n_folds, len(codes)), shuffle=True, random_state=seed)
     for training, held_out in splitter.split(codes):
@@ -150,7 +150,7 @@ def row_folds(signs: Array, codes: PerRow, weights: PerRow, n_folds: int, seed: 
 
 
 def majority_signs(labels: LabelMatrix, codes: PerRow, weights: PerRow) -> Array:
-    """Give the attributes of the classes of rows (n, L), (classes, L): the majority of their rows, or 0."""
+    """Return the attributes of the classes of rows (n, L), (classes, L): the majority of their rows, or 0."""
     totals = np.zeros((int(codes.max(initial=-1)) + 1, labels.n_labels))
     np.add.at(totals, codes, labels.to_signs() * weights[:, None])
     return np.asarray(np.sign(totals))
@@ -159,11 +159,11 @@ def majority_signs(labels: LabelMatrix, codes: PerRow, weights: PerRow) -> Array
 def class_folds(
     table: Array, codes: PerRow, weights: PerRow, n_folds: int, seed: int, *, with_seen: bool = False
 ) -> Iterator[ClassFold]:
-    """Split the classes at random and leave each part out in turn.
+    """Split the classes at random and hold each part out in turn.
 
     table (classes, L): the signatures of the classes that the codes (n,) number.
-    with_seen: whether to leave out a part of the rows of the other classes too.
-    Raises ValueError if there are not two classes a part.
+    with_seen: whether to hold out a part of the rows of the other classes too.
+    Raises ValueError if there are not two classes per part.
     """
     n_classes = len(table)
     if n_classes < 2 * n_folds:
@@ -196,7 +196,7 @@ def class_folds(
 def best_temperature(evidence: list[Array], folds: list[ClassFold]) -> tuple[float, float]:
     """Find the temperature t under which the true classes are most likely, and the mean loss there.
 
-    evidence (rows, classes): what multiplies t in the log posterior, for every fold.
+    evidence (rows, classes): the factor of t in the log posterior, for every fold.
     """
     weights = np.concatenate([fold.weights for fold in folds])
     spread = float(np.concatenate([(e - e.mean(axis=1, keepdims=True)).ravel() for e in evidence]).std())
@@ -218,11 +218,11 @@ def best_temperature(evidence: list[Array], folds: list[ClassFold]) -> tuple[flo
 
 
 def prior_levels(prior: Array, classes: Array, seen: Array, groups: PerRow) -> tuple[Array, float]:
-    """Give log priors of the training classes less their mean, and that mean less the one of the others.
+    """Return centered log priors of the training classes, and their mean minus that of the others.
 
-    A class of prior 0, or that is not to be told apart, has the mean.
+    A class of prior 0, or that is not possible, has the mean.
 
-    prior, classes, seen (C,): of the classes to tell apart; groups (n,): the classes of the rows.
+    prior, classes, seen (C,): of the possible classes; groups (n,): the classes of the rows.
     """
     logs = np.log(np.where(prior > 0, prior / prior.max(), 1.0))
     possible = [kind & (prior > 0) for kind in (seen, ~seen)]
@@ -234,12 +234,12 @@ def prior_levels(prior: Array, classes: Array, seen: Array, groups: PerRow) -> t
 
 
 def best_penalty(evidence: list[Array], folds: list[EveryClass]) -> float:
-    """Find what to take off the scores of seen classes for the greatest harmonic mean of accuracies.
+    """Find the penalty of the scores of seen classes for the greatest harmonic mean of accuracies.
 
     The accuracies, averaged by class, are those of rows of seen and of unseen classes among all classes
     (Xian, Lampert, Schiele and Akata 2018); the penalty is the calibrated stacking of Chao et al. 2016.
 
-    evidence (rows, C): log scores of all classes, priors included, for the rows of every fold.
+    evidence (rows, C): log scores of all classes, including priors, for the rows of every fold.
     """
     margins, weights, seen = [], [], []
     for scores, fold in zip(evidence, folds, strict=True):

@@ -1,19 +1,19 @@
-"""Real-valued signatures: vectors of classes, such as those of a language model, in place of attributes.
+"""Real-valued signatures: vectors of classes, such as those of a language model, instead of attributes.
 
-Let ``s_c`` be the vector of class c less the mean vector of the training rows, and ``g(x)`` the vector that
+Let ``s_c`` be the vector of class c minus the mean vector of the training rows, and ``g(x)`` the vector that
 is predicted for a row.  Predictions of unseen classes are shrunk and noisy: ``g(x) = rho s_c + noise``, of
-equal variance in all directions.  rho is estimated on training classes left out of the fit.  Then
+equal variance in all directions.  rho is estimated on held-out training classes.  Then
 
 ``log p(c | x) = log p(c) + t (s_c^T g(x) - rho / 2 |s_c|^2) + const``,
 
-with ``t = rho / variance``, chosen by the likelihood of classes left out.  ``rho = 1`` is the nearest vector,
+with ``t = rho / variance``, chosen by the likelihood of held-out classes.  ``rho = 1`` is the nearest vector,
 which prefers classes near the mean wherever the regression shrinks; ``rho = 0`` ignores lengths.  Covariances
-of the noise (full, diagonal, within classes) gain nothing on classes left out.
+of the noise (full, diagonal, within classes) do not improve the likelihood of held-out classes.
 
 The vector g comes from a regression on the vectors of training rows, or from the scores F(x) of a classifier
 of the training classes: ``g = S^T F`` is the expected vector, and for the squared loss with a ridge penalty
 the regression itself.  Coupled classes have the prior covariance ``S S^T``: ``F = S a`` with independent
-weights a of the coordinates.  Then ``g = S^+ F`` is the mean of a given F, and ``s_c^T g`` scores any class.
+weights a of the coordinates.  Then ``g = S^+ F`` is the mean given F, and ``s_c^T g`` scores any class.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from labelweave.estimators.zero_shot.training_rows import (
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.labels import LabelCovariance, LabelMatrix
 
-_NO_VARIANCE = 1e-9  # of the largest singular value of the centred vectors
+_NO_VARIANCE = 1e-9  # of the largest singular value of the centered vectors
 
 
 def read_vectors(signatures: Any) -> Array | None:
@@ -93,7 +93,7 @@ class ClassVectors:
 
 @dataclass(frozen=True)
 class VectorMap:
-    """From scores less their mean to vectors, around a center (v,).
+    """Maps centered scores to vectors, around a center (v,).
 
     matrix (columns, v): None where scores are vectors.
     """
@@ -102,7 +102,7 @@ class VectorMap:
     matrix: Array | None
 
     def directions(self, table: Array) -> Array:
-        """Compute what turns scores into evidence of classes: (C, columns), of their vectors (C, v)."""
+        """Compute the map from scores to evidence of classes: (C, columns), by their vectors (C, v)."""
         moved = table - self.center
         return moved if self.matrix is None else moved @ self.matrix.T
 
@@ -124,7 +124,7 @@ class Evidence(NamedTuple):
 
 
 def best_shrinkage(evidence: list[Evidence], folds: list[ClassFold]) -> float:
-    """Estimate rho by least squares over rows left out: sums of ``s_c^T g`` by those of ``|s_c|^2``."""
+    """Estimate rho by least squares over held-out rows: sums of ``s_c^T g`` by those of ``|s_c|^2``."""
     found, lengths = np.float64(0.0), np.float64(0.0)
     for (products, squares), fold in zip(evidence, folds, strict=True):
         found += np.dot(fold.weights, products[np.arange(len(products)), fold.truth])

@@ -1,1 +1,1 @@
-"""Learning the parameters of kernels and label covariances from the cross-validation likelihood."""
+"""Learning the parameters of kernels and label covariances from the cross-validated likelihood."""

@@ -1,17 +1,17 @@
-"""The cross-validation log likelihood and its gradient (Seeger 2008, sections 4 and 5.2).
+"""The cross-validated log likelihood and its gradient (Seeger 2008, sections 4 and 5.2).
 
 For folds with training rows J and held-out rows I,
 
     psi(h) = sum_folds sum_{i in I} loss_i(u_i),    u = K a,    a = -loss'_J(u).
 
-The folds are groups of one penalised likelihood whose weights are 0 outside J, so every product with
-the kernel matrix serves all of them, and the rows I of ``K a`` are the held-out scores.  With
+The folds are groups of one penalized likelihood whose weights are 0 outside J, so they share every product
+with the kernel matrix, and the rows I of ``K a`` are the held-out scores.  With
 ``e = loss'_I(u)`` and W the curvature of the training loss,
 
     d psi = tr a^T (dK) f,    f = e - (I + W K)^-1 W K e:
 
 one more solve with the matrix of Newton's system, whatever the number of hyper-parameters.  The same
-f corrects the value for what the fits leave undone: with their residual ``r = -loss'_J(u) - a`` the
+f corrects the value for inexact fits: with their residual ``r = -loss'_J(u) - a`` the
 criterion at the exact fits is ``psi + <f, K r>`` to second order.
 """
 
@@ -48,9 +48,9 @@ _FEW = 32
 class FoldedData:
     """Rows for a cross-validation.
 
-    make_loss: makes the loss from the weights of the rows in each fit, of shape (n, folds).
+    make_loss: creates the loss from the weights of the rows in each fit, of shape (n, folds).
     held_out (n, folds): which rows each fold holds out.
-    ties_labels: whether the labels of a fold are solved for together.
+    ties_labels: whether the labels of a fold are solved for jointly.
     """
 
     features: FeatureMatrix
@@ -63,7 +63,7 @@ class FoldedData:
 
 @dataclass(frozen=True)
 class InnerSettings:
-    """How the fits to the folds are done.
+    """Settings of the fits to the folds.
 
     tol: their relative duality gap; the value has an error of its order, the gradient of its square root's.
     solved: the residual reduction in the solve for the gradient.
@@ -85,7 +85,7 @@ class CriterionValue(NamedTuple):
     """The criterion at some hyper-parameters.
 
     gap: the relative duality gap of the fits.
-    converged: whether all fits reached the tolerance; if not, value and gradient are not to be used.
+    converged: whether all fits reached the tolerance; if not, value and gradient are invalid.
     """
 
     value: float
@@ -99,8 +99,8 @@ class CriterionValue(NamedTuple):
 class Criterion(ABC):
     """A cross-validation as a function of theta.
 
-    mass: the weight of all rows that are held out; values are means over it.
-    inner_state: the dual variables of the last success, from which the next evaluation starts.
+    mass: the weight of all held-out rows; values are means over it.
+    inner_state: the dual variables of the last success, the start of the next evaluation.
     """
 
     family: PriorFamily
@@ -109,7 +109,7 @@ class Criterion(ABC):
 
     @abstractmethod
     def __call__(self, theta: Array) -> CriterionValue:
-        """Evaluate value and gradient."""
+        """Compute value and gradient."""
 
 
 class CrossValidationLikelihood(Criterion):
@@ -156,14 +156,14 @@ class CrossValidationLikelihood(Criterion):
         start = None if self.inner_state is None else NewtonState.at(self.inner_state)
         result, state = solver.solve(problem, start)
         if result.status is Status.INTERRUPTED:
-            raise PartInterrupted  # the solver keeps its point and ends; here the search is to end
+            raise PartInterrupted  # the solver keeps its point and ends; here the search must end
         return result, state
 
     def _adjoint(self, problem: KernelLikelihood, curvature: Array, sources: Array) -> Array:
         """Compute f from e.
 
         The solver sees x only through K.  In the null space of K the residual is what x lacks, elsewhere it
-        may be far more: so x moves along it by the length that leaves the least residual.
+        may be far more: so x moves along it by the length of least residual.
         """
         system = NewtonSystem(problem, curvature, self.every)
         right = system.curve_all(problem.product(sources, self.every))
@@ -219,10 +219,10 @@ class CrossValidationLikelihood(Criterion):
 
 
 class MeanCriterion:
-    """The mean held-out loss of a row over several cross-validations of one family.
+    """The mean held-out loss per row over several cross-validations of one family.
 
-    Many rows are dear to learn on, as a kernel matrix costs n^2, and to few ones many hyper-parameters fit by
-    chance.  Blocks of few rows cost no more than their number, and what is by chance in one is not in others.
+    Learning on many rows is expensive, as a kernel matrix costs n^2, and few rows can be overfitted with many
+    hyper-parameters.  Blocks of few rows cost in proportion to their number, and average out overfitting.
     """
 
     def __init__(self, parts: Sequence[Criterion]) -> None:
@@ -232,7 +232,7 @@ class MeanCriterion:
 
     @property
     def inner_states(self) -> tuple[Array | None, ...]:
-        """The dual variables of every part's last success, from which the next evaluation starts."""
+        """The dual variables of every part's last success, the start of the next evaluation."""
         return tuple(part.inner_state for part in self.parts)
 
     def start_from(self, states: Sequence[Array | None]) -> None:
@@ -240,7 +240,7 @@ class MeanCriterion:
             part.inner_state = state
 
     def __call__(self, theta: Array) -> CriterionValue:
-        """Evaluate value and gradient, unknown where one part fails; the gap is the largest of all parts."""
+        """Compute value and gradient, NaN where one part fails; the gap is the largest of all parts."""
         penalty, by_theta = self.family.penalty(theta)
         value, gradient = penalty / self.mass, by_theta / self.mass
         gap = products = seconds = 0.0
@@ -256,7 +256,7 @@ class MeanCriterion:
 def kernel_gradient(
     kernel: Kernel, features: FeatureMatrix, pair: tuple[Array, Array], workers: Workers
 ) -> Floats:
-    """Add ``dK_ij (E F^T)_ij`` over all pairs of rows, by the logarithms of the kernel's parameters."""
+    """Sum ``dK_ij (E F^T)_ij`` over all pairs of rows, by the logarithms of the kernel's parameters."""
     left, right = pair
     cuts = panels(len(features), _SIDE)
     blocks = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
@@ -280,13 +280,13 @@ def kernel_gradient(
 def _low_rank_gradient(
     kernel: Kernel, features: FeatureMatrix, gram: LowRankGram, pair: tuple[Array, Array]
 ) -> Floats:
-    """Do the same for a matrix that is made of some columns of the kernel matrix and its diagonal."""
+    """Do the same for a matrix computed from some columns of the kernel matrix and its diagonal."""
     across, among, own = gram.by_entries(*pair)
     active = features.rows(gram.active_rows)
     total = kernel.gradient(active, active, among)
     for rows in panels(len(features), _SIDE):
         total += kernel.gradient(features.rows(rows), active, across[rows])
-    for rows in panels(len(features), _FEW):  # of a block only the diagonal counts
+    for rows in panels(len(features), _FEW):  # only the diagonal of a block is used
         some = features.rows(rows)
         total += kernel.gradient(some, some, np.diag(own[rows]))
     return total

@@ -1,23 +1,23 @@
-"""Which prior over related labels, by left-out rows in closed form: covariance, scale, strength of a mean.
+"""Closed-form leave-one-out choice of the prior of related labels: covariance, scale, strength of a mean.
 
-The model is logistic: log-odds ``c s_il + u_il``, with known scores s, and u of prior covariance
+The model is logistic: log-odds ``c s_il + u_il``, with prior scores s, and u of prior covariance
 ``v K (x) R``.  One Newton step from the base rates p_l turns it into a ridge regression, with
 t_il = (y_il - p_l) / sigma_l and sigma_l^2 = p_l (1 - p_l):
 
     t = sigma_l (c s + u) + noise of variance 1,    sigma u ~ v K (x) D R D,    D = diag(sigma).
 
-In the eigenvectors V of D R D labels come apart: column j of t V has the penalty 1 / (v r_j), and as rows are
-left out with all of their labels, each has its left-out residuals from one eigendecomposition of K
+The eigenvectors V of D R D decouple the labels: column j of t V has the penalty 1 / (v r_j), and as rows are
+held out with all of their labels, each has its leave-one-out residuals from one eigendecomposition of K
 (:mod:`labelweave.problems.hyperparameters.left_out`).  Residuals are linear in the targets, so the strength
 of least squares follows: ``c = <r(sigma s), r(t)> / <r(sigma s), r(sigma s)>``, no less than 0.  Choices are
-compared by the log loss of the left-out log-odds ``logit p + (t - r) / sigma``, with shares of that
-strength: squares of rare labels' residuals ask for scales at which log-odds are far too large.  An
+compared by the log loss of the leave-one-out log-odds ``logit p + (t - r) / sigma``, with shares of that
+strength: least squares on rare labels' residuals would choose scales with log-odds far too large.  An
 unobserved entry counts as its label's base rate and adds no loss.
 
 A covariance that is positive throughout lowers the log loss by what all labels of a row have in common,
-whichever labels it holds to be near each other, and may rank rows worse.  So it has to rank held-out parts of
+whichever labels it relates, and may rank rows worse.  So it has to rank held-out parts of
 the rows better than independent labels do, by more than two standard errors over labels
-(:func:`ranks_better`).  Rows left out one by one would not tell: without its only positive row a label scores
+(:func:`ranks_better`).  Leave-one-out cannot measure this: without its only positive row a label scores
 this row lower than all others.
 """
 
@@ -35,18 +35,18 @@ from labelweave.labels import LabelCovariance
 
 _SCALES = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0])  # over the mean of the diagonal of K
 _PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the strength of least squares
-_FOLDS, _CLEAR = 4, 2.0  # parts held out; standard errors
-_LEAST = 1e-6  # of a residual that a row leaves to itself
+_FOLDS, _CLEAR = 4, 2.0  # held-out parts; standard errors
+_LEAST = 1e-6  # diagonal entry of I - H, by which residuals are divided
 
 
 @dataclass(frozen=True)
 class LabelPrior:
     """A choice.
 
-    number: which of the covariances.
+    number: the number of the covariance.
     scale: v.
     strength: c.
-    loss: the mean log loss of left-out entries.
+    loss: the mean log loss of out-of-fold entries.
     """
 
     number: int
@@ -56,7 +56,7 @@ class LabelPrior:
 
 
 def base_rates(targets: RowsByLabels) -> PerLabel:
-    """Compute each label's share of positives, drawn to that of all where few rows tell; NaN is unknown."""
+    """Compute each label's share of positives, shrunk to that of all labels with few rows; NaN is missing."""
     known = ~np.isnan(targets)
     positives, counts = np.where(known, targets, 0.0).sum(axis=0), known.sum(axis=0)
     overall = (positives.sum() + 0.5) / (counts.sum() + 1.0)
@@ -64,7 +64,7 @@ def base_rates(targets: RowsByLabels) -> PerLabel:
 
 
 class LeftOutRows:
-    """Rows that are left out one by one, with all of their labels.
+    """Rows that are held out one by one, with all of their labels.
 
     targets (n, L): 0 and 1, NaN where unobserved.
     known (n, L): s; None for no mean.
@@ -82,7 +82,7 @@ class LeftOutRows:
         self.unit = max(float(np.mean(np.diagonal(gram))), np.finfo(float).tiny)
 
     def choose(self, covariances: Iterable[LabelCovariance]) -> list[LabelPrior]:
-        """Measure scales and strengths with each covariance R over all labels; the best come first."""
+        """Evaluate scales and strengths with each covariance R over all labels; the best come first."""
         found = []
         for number, covariance in enumerate(covariances):
             of_labels, turned = self._turned(covariance)
@@ -98,7 +98,7 @@ class LeftOutRows:
         return of_labels, [vectors.T @ (table if back is None else table @ back) for table in self.tables]
 
     def scores(self, prior: LabelPrior, covariance: LabelCovariance, across: Array) -> RowsByLabels:
-        """Score m other rows, less what is the same for all, by their kernel ``across`` (m, n) to these."""
+        """Score m other rows, up to a constant per label, by their kernel ``across`` (m, n) to these."""
         (values, back), turned = self._turned(covariance)
         eigenvalues, vectors, _ = self.spectrum
         dual = vectors @ (turned[0] / (1.0 + prior.scale * np.outer(eigenvalues, values)))
@@ -115,9 +115,9 @@ def ranks_better(
     data: tuple[RowsByRows, RowsByLabels, RowsByLabels | None],
     seed: int,
 ) -> bool:
-    """Say whether a choice ranks held-out rows better than another one; also where too few rows tell.
+    """Whether a choice ranks held-out rows better than another one; also true with too few rows to decide.
 
-    data: what :class:`LeftOutRows` is made of.
+    data: the arguments of :class:`LeftOutRows`.
     """
     gram, targets, known = data
     folds = np.random.default_rng(seed).permutation(len(gram)) % _FOLDS
@@ -141,7 +141,7 @@ def ranks_better(
 
 
 def _label_aucs(targets: RowsByLabels, scores: RowsByLabels) -> PerLabel:
-    """Compute the AUC of every label, NaN where it has not both positive and negative entries."""
+    """Compute the AUC of each label, NaN unless it has both positive and negative entries."""
     found = np.full(targets.shape[1], np.nan)
     for label, (target, score) in enumerate(zip(targets.T, scores.T, strict=True)):
         seen = ~np.isnan(target)
@@ -167,7 +167,7 @@ def _left_out(
     turned: list[Array],
     scale: float,
 ) -> list[Array]:
-    """Return the left-out residuals of tables that are turned into the eigenvectors of rows and labels."""
+    """Return the leave-one-out residuals of tables in the eigenvectors of rows and labels."""
     (eigenvalues, vectors, squares), (values, back) = spectrum, of_labels
     shrunk = 1.0 / (1.0 + scale * np.outer(eigenvalues, values))
     own = np.maximum(squares @ shrunk, _LEAST)

@@ -1,22 +1,22 @@
-"""Scores that rows would have had if they had been left out, from one eigendecomposition.
+"""Leave-one-out and out-of-fold scores of kernel ridge regression, from one eigendecomposition.
 
-Kernel ridge regression of many targets with an intercept that is not penalised,
+Kernel ridge regression of many targets with an unpenalized intercept,
 
-    minimise over f, b   sum_i w_i (y_i - f(x_i) - b)^2 + penalty ||f||^2,
+    minimize over f, b   sum_i w_i (y_i - f(x_i) - b)^2 + penalty ||f||^2,
 
 has fitted values that are linear in the targets: with t = W^1/2 y, G = W^1/2 K W^1/2, the unit vector
 u = W^1/2 1 / |W^1/2 1| and P = I - u u^T they are H t, where
 
     H = u u^T + U diag(e / (e + penalty)) U^T,    P G P = U diag(e) U^T,
 
-so one eigendecomposition serves all penalties and targets.  With A = I - H, rows B that are left out together
-have the residuals A_BB^-1 (A t)_B of the fit to the others (Allen, "The relationship between variable
-selection and data augmentation", 1974; Cook, "Detection of influential observation in linear regression",
-1977, for blocks).
+so one eigendecomposition suffices for all penalties and targets.  With A = I - H, rows B that are held out
+together have the residuals A_BB^-1 (A t)_B of the fit to the others (Allen, "The relationship between
+variable selection and data augmentation", 1974; Cook, "Detection of influential observation in linear
+regression", 1977, for blocks).
 
-A missing target is one row more that is left out.  The other rows' own residuals without one of them are
+A missing target is one more held-out row.  The leave-one-out residuals of the other rows are then
 those of the Schur complement S = A_OO - A_OM A_MM^-1 A_MO, where O are the rows observed and M those missing:
-r_i / S_ii with r = (A t)_O - A_OM A_MM^-1 (A t)_M, whatever stands in t_M.  Targets that are missing in the
+r_i / S_ii with r = (A t)_O - A_OM A_MM^-1 (A t)_M, whatever value t_M has.  Targets that are missing in the
 same rows share S.
 """
 
@@ -33,8 +33,8 @@ from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabel
 _PENALTIES = np.logspace(-5, 1, 13)  # times the largest eigenvalue
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue
 _ROUNDS = 200
-_ENOUGH = 1e-18  # of the squared length of targets: what filled-in entries may leave of residuals
-_LEAST = 1e-6  # of a residual that a row leaves to itself
+_ENOUGH = 1e-18  # of the squared length of targets: tolerance of the residuals of imputed entries
+_LEAST = 1e-6  # diagonal entry of I - H, by which residuals are divided
 
 
 class LeftOutRidge:
@@ -49,7 +49,7 @@ class LeftOutRidge:
 
     @cached_property
     def _square(self) -> Array:
-        """P G P, or what has the same eigenvalues above 0."""
+        """P G P, or a matrix with the same positive eigenvalues."""
         projected = self._scaled - np.outer(self.unit, self.unit @ self._scaled)
         projected -= np.outer(projected @ self.unit, self.unit)
         return projected
@@ -74,21 +74,21 @@ class LeftOutRidge:
 
     @property
     def penalties(self) -> Floats:
-        """Penalties to choose from, from none to speak of to more than the largest eigenvalue."""
+        """Penalties to choose from, from negligible ones to more than the largest eigenvalue."""
         largest = float(self.eigenvalues.max(initial=0.0))
         return _PENALTIES * largest if largest > 0 else np.ones(1)
 
     def scores(self, targets: RowsByLabels, penalty: float, folds: PerRow | None = None) -> RowsByLabels:
-        """Score every row by the fit to the others.
+        """Score each row by the fit to the others.
 
         targets (n, L): numbers; NaN where missing, which is scored by the fit to all rows observed.
-        folds (n,): numbers of parts that are left out together; None to leave out one row at a time.
+        folds (n,): numbers of parts that are held out together; None for leave-one-out.
         """
         found = np.empty_like(targets)
         known = ~np.isnan(targets)
         maker = None if folds is None and known.all() else self._residual_maker(penalty)
         for missing, labels in _patterns(known):
-            if len(missing) == len(targets):  # nothing is known of these: the fit to no row
+            if len(missing) == len(targets):  # nothing is observed: the fit to no row
                 found[:, labels] = 0.0
                 continue
             found[:, labels] = self._pattern(targets[:, labels], penalty, folds, missing, maker)
@@ -100,12 +100,12 @@ class LeftOutRidge:
         weighted = self.roots[:, None] * filled
         centred = weighted - np.outer(self.unit, self.unit @ weighted)
         dual = self._solved(centred, penalty)
-        dual[np.isnan(targets)] = 0.0  # up to rounding they are
+        dual[np.isnan(targets)] = 0.0  # they are 0 up to rounding
         intercepts = self.unit @ (weighted - self._scaled @ dual) / np.linalg.norm(self.roots)
         return self.roots[:, None] * dual, intercepts
 
     def _solved(self, right: Array, penalty: float) -> Array:
-        """Solve with ``_square + penalty I``; a factorisation takes an eighth of an eigendecomposition."""
+        """Solve with ``_square + penalty I``; a factorization takes an eighth of an eigendecomposition."""
         if "_spectrum" not in self.__dict__:
             return _solved(self._square, right, penalty)
         eigenvalues, vectors = self._spectrum
@@ -113,14 +113,14 @@ class LeftOutRidge:
         return found
 
     def _completed(self, targets: RowsByLabels, penalty: float) -> RowsByLabels:
-        """Put the scores of a fit where targets are missing, which leaves the fit as it is."""
+        """Impute missing targets by the scores of the fit, which does not change the fit."""
         known = ~np.isnan(targets)
         if known.all():
             return targets
         found = np.where(known, targets, 0.0)
         maker = self._residual_maker(penalty)
         for missing, labels in _patterns(known):
-            if 0 < len(missing) < len(targets):  # of what no row tells, the fit is 0
+            if 0 < len(missing) < len(targets):  # with no observed row, the fit is 0
                 residuals = self._residuals(self.roots[:, None] * found[:, labels], penalty)[missing]
                 solved = _solved(maker[np.ix_(missing, missing)], residuals)
                 found[np.ix_(missing, labels)] = -solved / self.roots[missing, None]
@@ -162,7 +162,7 @@ class LeftOutRidge:
 
 
 class LeftOutFactorRidge(LeftOutRidge):
-    """The same with a kernel matrix ``F F^T`` of few columns: F (n, r), or features of a linear fit."""
+    """The same with a kernel matrix ``F F^T`` of low rank: F (n, r), or features of a linear fit."""
 
     _last: tuple[Array, Array, Array] | None = None
 
@@ -193,11 +193,11 @@ class LeftOutFactorRidge(LeftOutRidge):
         return found, (level - self.center @ found) / np.linalg.norm(self.roots)
 
     def _completed(self, targets: RowsByLabels, penalty: float) -> RowsByLabels:
-        """Do so by conjugate gradients, which need no matrix of rows by rows."""
+        """Impute by conjugate gradients, which need no matrix of rows by rows."""
         known = ~np.isnan(targets)
         if known.all():
             return targets
-        # entries of which no residuals are left: (A t)_M = 0
+        # imputed entries have no residuals: (A t)_M = 0
         weighted = self.roots[:, None] * np.where(known, targets, _means(targets, known))
         residual = np.where(known, 0.0, -self._residuals(weighted, penalty))
         step, square = residual.copy(), np.square(residual).sum(axis=0)
@@ -216,7 +216,7 @@ class LeftOutFactorRidge(LeftOutRidge):
         return np.where(known, targets, weighted / self.roots[:, None])
 
     def _moments(self, targets: RowsByLabels) -> tuple[Array, Array]:
-        """Multiply targets with the factor, and with the unit vector; those of the last targets are kept."""
+        """Multiply targets by the factor, and by the unit vector; results of the last targets are cached."""
         if self._last is None or self._last[0] is not targets:
             weighted = self.roots[:, None] * targets
             moments = self._projected.T @ weighted
@@ -225,7 +225,7 @@ class LeftOutFactorRidge(LeftOutRidge):
 
 
 def _one_by_one(maker: RowsByRows, residuals: Array, missing: Array) -> Array:
-    """Return the residuals of rows without themselves, and of missing ones without all that are missing."""
+    """Return leave-one-out residuals, and those of missing rows without all missing rows."""
     observed = np.setdiff1d(np.arange(len(maker)), missing)
     left_out = np.empty_like(residuals)
     own = maker.diagonal()[observed]
@@ -240,9 +240,9 @@ def _one_by_one(maker: RowsByRows, residuals: Array, missing: Array) -> Array:
 
 
 def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Array, folds: PerRow) -> Array:
-    """Return the residuals of the rows of each fold without all of them and without those that are missing.
+    """Return the residuals of each fold's rows without all of them and without missing rows.
 
-    The fit to no row is 0, and leaves the targets themselves.
+    The fit to no row is 0, and its residuals are the targets themselves.
     """
     left_out, is_missing = np.empty_like(residuals), np.zeros(len(maker), bool)
     is_missing[missing] = True
@@ -262,7 +262,7 @@ def _solved(matrix: Array, right: Array, added: float = _LEAST**2) -> Array:
 
 
 def _patterns(known: Array) -> Iterator[tuple[Array, Array]]:
-    """Return rows in which targets are missing, and the targets that are missing in these and no others."""
+    """Yield rows in which targets are missing, with the targets that are missing in exactly these."""
     if known.all():
         yield np.empty(0, np.intp), np.arange(known.shape[1])
         return
@@ -276,10 +276,10 @@ def _means(targets: Array, known: Array) -> Array:
 
 
 def oof_loss(gram: Array, targets: Array, folds: PerRow | None = None) -> float:
-    """Compute the least squared loss of left-out rows over a grid of penalties, as a share of the variance.
+    """Compute the least out-of-fold squared error over a grid of penalties, relative to label means.
 
-    targets (n, L): numbers; NaN is filled with the column's mean and adds no loss.
-    folds (n,): numbers of parts that are left out together; None to leave out one row at a time.
+    targets (n, L): numbers; NaN is replaced by the column's mean and adds no loss.
+    folds (n,): numbers of parts that are held out together; None for leave-one-out.
     """
     known = ~np.isnan(targets)
     centred = np.where(known, targets - _means(targets, known), 0.0)

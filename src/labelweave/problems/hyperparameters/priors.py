@@ -1,15 +1,15 @@
-"""Families of priors: what hyper-parameters there are, and the prior that values of them give.
+"""Families of priors: their hyper-parameters, and the prior at given values.
 
 A family maps a vector theta to a :class:`~labelweave.problems.coupled_gram.ScorePrior`, and the gradient
 of any function of the prior back to theta (the chain rule's last link).
 
 :class:`TiedPriors` has a function for every node p of a taxonomy, with the covariance ``v_p K_p``, and a
-class adds up those on its path (Seeger 2008, section 3):
+class sums those on its path (Seeger 2008, section 3):
 
     sum_p v_s(p) K_k(p) ⊗ phi_p phi_p^T.
 
-Flat classes are nodes without a tree: one shared kernel, one shape with a scale a class, or a kernel a
-class are mc-tied, mc-semi and mc-sep of the paper's section 6.2.  :class:`LearnedCoupling` mixes
+Flat classes are nodes without a tree: one shared kernel, one shape with one scale per class, or one kernel
+per class are mc-tied, mc-semi and mc-sep of the paper's section 6.2.  :class:`LearnedCoupling` mixes
 independent functions, ``u = B f``, so the scores have the prior ``K ⊗ B B^T`` (section 7.4.1).
 """
 
@@ -30,7 +30,7 @@ from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 
-_WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor
+_WIDEST = np.log(1e6)  # largest factor between a parameter and its start
 _TENFOLD = np.log(10.0)
 
 
@@ -38,7 +38,7 @@ class TermGradient(NamedTuple):
     """Derivatives of a function of the prior by one term ``K_g ⊗ R_g``.
 
     kernel (p,): by the logarithms of the kernel's parameters.
-    covariance: by the entries of R_g, symmetric; by its diagonal alone where R_g is diagonal and stays so.
+    covariance: by the entries of R_g, symmetric; only by its diagonal where R_g is always diagonal.
     """
 
     kernel: Array
@@ -58,11 +58,11 @@ class PriorGradient(NamedTuple):
 
 
 class PriorFamily(ABC):
-    """Priors with hyper-parameters theta, of which most are logarithms.
+    """Priors with hyper-parameters theta, most of which are logarithms.
 
-    names, start, bounds: what the entries of theta are, where a search starts and its box, of shape (p, 2).
+    names, start, bounds: names of the entries of theta, initial values, and the box, of shape (p, 2).
     log_scales: which entries are logarithms of prior variances.
-    ties_labels: whether some prior of the family ties labels together.
+    ties_labels: whether some prior of the family couples labels.
     learns_covariance: whether :meth:`gradient` needs derivatives by all entries of label covariances, also
         where they are 0.
     """
@@ -80,11 +80,11 @@ class PriorFamily(ABC):
 
     @abstractmethod
     def prior(self, theta: Array) -> ScorePrior:
-        """Make the prior."""
+        """Return the prior at theta."""
 
     @abstractmethod
     def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
-        """Turn the derivatives by the prior into those by theta."""
+        """Convert the derivatives by the prior to those by theta."""
 
     def retreated(self, theta: Array) -> Floats:
         easier = np.array(theta)
@@ -92,11 +92,11 @@ class PriorFamily(ABC):
         return easier
 
     def penalty(self, theta: Array) -> tuple[float, Floats]:
-        """Return minus the logarithm of a prior of theta, which is added to the loss, and its gradient."""
+        """Return minus the log prior of theta, which is added to the loss, and its gradient."""
         return 0.0, np.zeros(len(theta))
 
     def coarser(self) -> PriorFamily | None:
-        """Tie hyper-parameters that are apart, for a first search; None if there are none."""
+        """Tie separate hyper-parameters, for a first search; None if there are none."""
         return None
 
     def from_coarser(self, theta: Array) -> Floats:
@@ -120,7 +120,7 @@ def shaped(kernel: Kernel | None, theta: Array) -> Kernel | None:
 
 @dataclass(eq=False)
 class GivenCovariance(PriorFamily):
-    """``v K ⊗ R`` with R given; the kernel is where the search starts, None for a given matrix."""
+    """``v K ⊗ R`` with R given; the search starts from the kernel, None for a precomputed matrix."""
 
     log_scales = slice(1)
 
@@ -143,7 +143,7 @@ class GivenCovariance(PriorFamily):
 
 
 class LearnedCoupling(PriorFamily):
-    """``K ⊗ B B^T`` with B, from its start of shape (L, r), to be learned."""
+    """``K ⊗ B B^T`` with a learned B, from its start of shape (L, r)."""
 
     learns_covariance = True
 
@@ -180,7 +180,7 @@ class LearnedCoupling(PriorFamily):
 
 @dataclass(frozen=True)
 class NodeGroups:
-    """A partition of the nodes: the group of every node, and names; one of no name is everything."""
+    """A partition of the nodes: the group of every node, and names; one without name is the whole set."""
 
     of_node: Array
     names: list[str]
@@ -192,7 +192,7 @@ class NodeGroups:
 
 @dataclass(eq=False)
 class TiedPriors(PriorFamily):
-    """Priors with a scale a group of nodes and a kernel shape a group of nodes.
+    """Priors with one scale and one kernel shape per group of nodes.
 
     membership (L, P): phi: which nodes each label lies under; the identity for flat classes.
     """
@@ -207,7 +207,7 @@ class TiedPriors(PriorFamily):
     def __post_init__(self) -> None:
         self.membership = sp.csc_array(self.membership, dtype=np.float64)
         parameters, shape = shape_names(self.kernel), shape_start(self.kernel)
-        if not parameters:  # nothing to tell shapes apart
+        if not parameters:  # nothing distinguishes shapes
             self.shapes = NodeGroups.of_everything(len(self.scales.of_node))
         self.ties_labels = bool((np.diff(self.membership.indptr) > 1).any())
         self.n_shape, self.n_scales = len(parameters), len(self.scales.names)
@@ -266,7 +266,7 @@ def _named(parameter: str, group: str) -> str:
 
 
 class _Extended(PriorFamily):
-    """The priors of a family with more hyper-parameters, logarithms behind its own."""
+    """The priors of a family with more hyper-parameters, logarithms appended to its own."""
 
     def __init__(self, family: PriorFamily, names: list[str], start: Array) -> None:
         self.family, self.n_own, self.more = family, len(family.start), names
@@ -294,7 +294,7 @@ class _Extended(PriorFamily):
 class LearnedIntercepts(_Extended):
     """The priors of a family, with the variance of the intercepts as one more hyper-parameter.
 
-    Rare labels have intercepts far below 0, whose place the kernel takes where the variance is too small.
+    Rare labels have intercepts far below 0, which the kernel replaces where the variance is too small.
     """
 
     def __init__(self, family: PriorFamily) -> None:
@@ -322,7 +322,7 @@ class LearnedIntercepts(_Extended):
 class FeatureWidths(_Extended):
     """The priors of a family of RBF kernels, with relative widths of the features that all kernels share.
 
-    Their logarithms have the prior N(0, 1), minimised with the loss of all rows: few rows say little.
+    Their logarithms have the prior N(0, 1), minimized with the loss of all rows: few rows determine little.
     """
 
     def __init__(self, family: PriorFamily, feature_names: Sequence[str]) -> None:

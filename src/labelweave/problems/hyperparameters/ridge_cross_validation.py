@@ -1,7 +1,7 @@
 """The cross-validated squared loss of kernel ridge regression and its gradient, in closed form.
 
 It is the criterion of :mod:`labelweave.problems.hyperparameters.cross_validation` for the squared loss of
-labels that are all observed: one factor a fold serves all labels, and nothing is iterated.  With J the
+fully observed labels: one factor per fold suffices for all labels, without iterations.  With J the
 training rows, I the held-out ones and S^2 the weights,
 
     psi = sum_folds 1/2 ||S_I (K_IJ A - Y_I)||^2,    A = S_J M^-1 S_J Y_J,    M = S_J K_JJ S_J + lambda,
@@ -63,7 +63,7 @@ class RidgePriors(PriorFamily):
         self._lay_out(["regularization", *shape_names(self.kernel)], start)
 
     def kernel_at(self, theta: Array) -> Kernel | None:
-        """Return the kernel; None for a kernel matrix that was given."""
+        """Return the kernel; None for a precomputed kernel matrix."""
         return shaped(self.kernel, theta[1:])
 
     def prior(self, theta: Array) -> ScorePrior:
@@ -94,7 +94,7 @@ class FoldedRidge:
 
 
 class RidgeCrossValidation(Criterion):
-    """The criterion in closed form; no evaluation starts from another one."""
+    """The criterion in closed form; evaluations are independent."""
 
     family: RidgePriors
 

@@ -1,12 +1,12 @@
-"""Learning hyper-parameters: a quasi-Newton search for the least cross-validation loss.
+"""Learning hyper-parameters: a quasi-Newton search for the least cross-validated loss.
 
 SciPy's L-BFGS-B does the search.  Where the inner fits fail, as they can at extreme values, the
-value there is not known (Seeger 2008, section 4).  The search is then told that the criterion rises
-along the step as fast as it had promised to fall, which makes its line search come back: the
-failed step is a bracket on the right.  Inner fits start from the last success.
+value is unknown (Seeger 2008, section 4).  The search then gets a criterion that increases
+along the step as fast as it was predicted to decrease, so its line search backtracks: the
+failed step is an upper bracket.  Inner fits start from the last success.
 
-A search is a function of its evaluations alone, so it is taken up again by reading those of an
-earlier run from a log: they come back with the same bits, and the search goes on behind them.
+A search depends only on its evaluations, so it is resumed by reading those of an
+earlier run from a log: they are returned with the same bits, and the search continues after them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from labelweave.problems.hyperparameters.priors import PriorFamily
 from labelweave.solvers.frame import State
 
 _MOST_STARTS, _MOST_FAILURES = 20, 7
-_WORSE = 1.01  # times the best loss: the search does not go on to where it is higher
+_WORSE = 1.01  # times the best loss: the search does not move to higher losses
 _FAR = 1e8
-# how far the first search goes, in logarithms of parameters: classes with few rows there may end anywhere
+# reach of the first search, in logarithms of parameters: classes with few rows may end anywhere in it
 _REACH_OF_FIRST = 4.0
-_NEARBY = 2.0  # how far a later search goes at a time
+_NEARBY = 2.0  # reach of each later search
 _MOST_MOVES = 5
 _SHORT_STEP = 0.3
 
@@ -71,7 +71,7 @@ State.plain_with(CriterionValue)
 
 
 class EvaluationLog:
-    """Evaluates criteria, and notes it; reads evaluations of an earlier run instead of making them again."""
+    """Evaluates criteria and records the results; reuses evaluations of an earlier run."""
 
     def __init__(
         self, earlier: SearchState | None = None, note: Callable[[SearchState], None] | None = None
@@ -102,7 +102,7 @@ class EvaluationLog:
 
 @dataclass(frozen=True)
 class LearnedParameters:
-    """The end of a search; its trace has every evaluation, those of earlier searches first."""
+    """The result of a search; its trace has every evaluation, those of earlier searches first."""
 
     theta: Array
     value: float
@@ -112,14 +112,14 @@ class LearnedParameters:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How to search.
+    """Settings of a search.
 
-    max_iter: the largest number of evaluations, those of earlier searches included.
+    max_iter: the largest number of evaluations, including those of earlier searches.
     tol: a step that lowers the mean held-out loss by a smaller share ends the search.
     first_step: the length of the first step, in logarithms of parameters.
-    on_record: gets every record; a true result ends the search.
-    log: makes the evaluations; by default a new one.
-    trace, stage: of earlier searches, which this one goes on, and its number among them.
+    on_record: receives every record; returning true ends the search.
+    log: runs the evaluations; by default a new one.
+    trace, stage: of earlier searches that this one continues, and its number among them.
     """
 
     max_iter: int = 50
@@ -139,17 +139,17 @@ def learn(
     *,
     retreat: Callable[[Array], Array] | None = None,
 ) -> LearnedParameters:
-    """Minimise the criterion.
+    """Minimize the criterion.
 
     bounds (p, 2): the box.
-    retreat: gives easier hyper-parameters to start from where the fits fail; the box moves along.
-    Raises ValueError if the fits fail wherever the search starts.
+    retreat: returns safer hyper-parameters to start from where the fits fail; the box moves along.
+    Raises ValueError if the fits fail at every start.
     """
     search = _Search(criterion, settings or SearchSettings())
     try:
         search.first(start, retreat)
         moved = np.asarray(bounds) + (search.known().theta - start)[:, None]
-        # without a box SciPy takes other first steps
+        # without a box SciPy uses different first steps
         status = search.minimise(np.clip(moved, -_FAR, _FAR))
     except _EndOfSearchError as end:
         status = str(end)
@@ -162,7 +162,7 @@ def learn(
 
 
 class _EndOfSearchError(Exception):
-    """As many evaluations were made as are allowed, or a caller asked to end the search."""
+    """The evaluation limit was reached, or a caller requested the end of the search."""
 
 
 class _Point(NamedTuple):
@@ -182,7 +182,7 @@ class _Search:
         self.trace = list(settings.trace)
 
     def first(self, start: Array, retreat: Callable[[Array], Array] | None) -> None:
-        """Evaluate where the search starts; if that fails, go on to easier points while they are better."""
+        """Evaluate the start; if that fails, retreat to safer points while they improve."""
         theta, failures = np.array(start, np.float64), 0
         for turn in range(_MOST_STARTS):
             found = self._evaluate(theta)
@@ -221,7 +221,7 @@ class _Search:
     def _evaluate(self, theta: Array) -> CriterionValue:
         for met in (self.last, self.best):
             if met is not None and np.array_equal(theta, met.theta):
-                return met.found  # SciPy begins where the scaling was found
+                return met.found  # SciPy starts where the scaling was determined
         settings, trace = self.settings, self.trace
         if len(trace) >= settings.max_iter:
             raise _EndOfSearchError("iteration_limit")
@@ -242,22 +242,22 @@ class _Search:
         return found
 
     def _bracket(self, theta: Array) -> tuple[float, Array]:
-        """Pretend that the criterion rises along the failed step as it had promised to fall."""
+        """Return values as if the criterion increased along the failed step as fast as it should decrease."""
         known, found = self.known()
         return found.value + abs(float(found.gradient @ (theta - known))), -found.gradient
 
 
 @dataclass(frozen=True)
 class StagedSearch:
-    """Searches one after the other, from cheap ones to that of the whole family on all rows.
+    """Searches in stages, from cheap ones to that of the whole family on all rows.
 
-    Hyper-parameters that are apart are first learned as if they were tied, and with many rows on a part of
-    them.  That costs little, and many hyper-parameters find a good optimum from there.
+    Separate hyper-parameters are first learned as if they were tied, and with many rows on a part of
+    them.  This is cheap, and from there a search with many hyper-parameters finds a good optimum.
 
     family: the priors, or coarser ones in earlier stages.
-    make: makes the criterion of a family and of rows.
+    make: creates the criterion of a family and of rows.
     part, whole: the rows of a first stage, None for no such stage, and all.
-    start: hyper-parameters to begin with, where an earlier search ended; earlier stages are then left out.
+    start: initial hyper-parameters, where an earlier search ended; earlier stages are then skipped.
     """
 
     family: PriorFamily
@@ -295,7 +295,7 @@ class StagedSearch:
     def _stage(
         self, criterion: MeanCriterion, last: LearnedParameters | None, stage: int, *, is_whole: bool
     ) -> LearnedParameters:
-        """Search, and on all rows search on while the result lies on the edge of the box."""
+        """Search, and on all rows continue while the result lies on the edge of the box."""
         family, theta = criterion.family, self.start if last is None else last.theta
         settings = replace(
             self.settings,
@@ -327,10 +327,10 @@ def _carried(family: PriorFamily, theta: Array) -> Array:
 
 
 def _around(start: Array, bounds: Array, reach: float) -> Array:
-    """Keep to the neighbourhood of a point, so that no step leads far off."""
+    """Restrict the box to the neighborhood of a point, so that no step goes too far."""
     return np.asarray(np.clip(start[:, None] + [-reach, reach], bounds[:, :1], bounds[:, 1:]))
 
 
 def _is_at_edge(theta: Array, box: Array, bounds: Array) -> bool:
-    """Tell whether a point lies on a side of a box that could be moved out."""
+    """Whether a point lies on a side of a box that could be moved outwards."""
     return bool(((box != bounds) & (np.abs(theta[:, None] - box) < 1e-6)).any())

@@ -1,19 +1,18 @@
-"""Any loss: over all entries or most of them, over listed ones alone, or from known scores on.
+"""Any loss: over all entries or most of them, over listed ones only, or shifted by prior scores.
 
-**Dense.**  Entries are written out in blocks of rows.
+**Dense.**  Entries are processed as dense blocks of rows.
 
 A product takes O(nLk) (Yu et al. 2014, section 3.2).  Where nearly every entry is observed, dense products of
-a block's image with the fixed factor beat walks over entries.  Unobserved entries have weight 0.  Second
-derivatives are kept from one evaluation for all products that follow if they fit into memory, in single
-precision: they say where to step, not how far down a step has gone.
+a block's image with the fixed factor are faster than loops over entries.  Unobserved entries have weight 0.
+Second derivatives are kept from one evaluation for all later products if they fit into memory, in single
+precision: they determine the direction of a step, not its acceptance.
 
-
-**Sampled.**  With missing labels (Yu et al. 2014, Algorithm 1) every operation walks the observed entries:
+**Sampled.**  With missing labels (Yu et al. 2014, Algorithm 1) every operation loops over observed entries:
 scores a_i . h_j by sampled products, gradients and curvatures entry by entry, and sums of the fixed factor by
 sparse products.
 
-**Shifted.**  With known scores ``K = A B^T`` the loss sees ``a_i . h_j + K_ij``: the product of factors that
-have the columns of A and B behind their own, of which the former alone move.
+**Shifted.**  With prior scores ``K = A B^T`` the loss is at ``a_i . h_j + K_ij``: the product of factors with
+the columns of A and B appended, of which only the former are updated.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ from labelweave.foundation.arrays.tables import WeighedColumns
 from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator, LabelEntries
 from labelweave.problems.losses.entry_losses import EntryLoss
 
-_BLOCK_ENTRIES, _LARGEST_BLOCK, _ROWS = 2**15, 2**18, 256  # what caches hold; rows for products that pay
+_BLOCK_ENTRIES, _LARGEST_BLOCK, _ROWS = 2**15, 2**18, 256  # sizes for caches; rows for efficient products
 BUDGET = 2e9  # bytes of second derivatives that are kept
 _TINY = 1e-25  # curvatures of a row below this leave the range of single precision
 
 
 @dataclass(frozen=True)
 class EntryTable:
-    """The signs and weights of all entries, written out a block of rows at a time.
+    """The signs and weights of all entries, computed as dense blocks of rows.
 
     signs (rows, columns): +1 at positive entries; where ``lists_all``, -1 at negative ones, and unobserved
-        ones are left out.  A :class:`GradedEntryLoss` has 2 q - 1 at targets q.
+        ones are not stored.  A :class:`GradedEntryLoss` has 2 q - 1 at targets q.
     lists_all: whether negative entries are listed; if not, all that are not listed are negative.
     row_weights, column_weights (rows,): an entry's weight is the product of both.
-    negative_weight: what the weights of negative entries are multiplied with.
+    negative_weight: factor of the weights of negative entries.
     """
 
     signs: sp.csr_array
@@ -67,7 +66,7 @@ class EntryTable:
         return EntryTable(signs, self.lists_all, *weights, factors)
 
     def block(self, rows: slice) -> tuple[Array, Array]:
-        """Write out signs and weights (r, columns) of some rows, the weights 0 where unobserved."""
+        """Return dense signs and weights (r, columns) of some rows, the weights 0 where unobserved."""
         listed = self.signs[rows].toarray()
         signs = np.where(listed == 0, -1, listed).astype(self.row_weights.dtype)
         weights = np.multiply.outer(self.row_weights[rows], self.column_weights)
@@ -81,7 +80,7 @@ class EntryTable:
 
 
 class DenseEntries(WeighedColumns):
-    """The loss over a table (rows, columns)."""
+    """The loss over an entry table (rows, columns)."""
 
     has_uniform_curvature = False
 
@@ -190,9 +189,9 @@ def _row_sums(table: Array, dtype: Any = None) -> Array:
 
 
 class SampledEntries(WeighedColumns):
-    """The loss.
+    """The loss over listed entries.
 
-    signs (rows, columns): +1 or -1 at every observed entry; of a :class:`GradedEntryLoss` 2 q - 1.
+    signs (rows, columns): +1 or -1 at every observed entry; for a :class:`GradedEntryLoss` 2 q - 1.
     weights (nnz,): weights of the entries, in the order of ``signs``.
     """
 
@@ -215,7 +214,7 @@ class SampledEntries(WeighedColumns):
         workers: Workers,
         factors: EntryWeights | None = None,
     ) -> SampledEntries:
-        """Make the loss of a matrix of signs (n, L), with weights of the rows in the type to compute in."""
+        """Create the loss of a matrix of signs (n, L), with row weights in the type of the computation."""
         products = SparseProducts(signs, row_weights.dtype, workers)
         weights = np.repeat(row_weights, np.diff(signs.indptr))
         weights *= np.where(products.values > 0, 1.0, negative_weight).astype(weights.dtype)
@@ -299,7 +298,7 @@ class ShiftedEntries(WeighedColumns):
         return self.entries.values(*self._wide(image, fixed))
 
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
-        """Return it; the conjugate of a shifted loss at g is that of the loss, less ``g`` times the shift."""
+        """Return it; the conjugate of a shifted loss at g is the loss's, minus ``g`` times the shift."""
         found = self.entries.gradient_operator(*self._wide(image, fixed))
         along = float(np.vdot(found.matmul(self.of_columns), self.of_rows))
         return GradientOperator(

@@ -1,9 +1,9 @@
-"""What the factors of a low-rank model see of the labels (Yu et al. 2014, sections 3.1 and 3.2).
+"""The interface between the factors of a low-rank model and the labels (Yu et al. 2014, sections 3.1, 3.2).
 
-The loss is a sum over entries (i, j) of ``w_ij loss(y_ij, a_i . h_j)``.  One factor moves, its *image*
-of shape (rows, k); the other one is *fixed*, of shape (columns, k).  Rows of the image do not see each
-other, so everything is given row by row.  The same labels seen from the other side, with the
-factors in each other's role, are the *transposed* entries.
+The loss is a sum over entries (i, j) of ``w_ij loss(y_ij, a_i . h_j)``.  One factor is updated, its *image*
+of shape (rows, k); the other one is *fixed*, of shape (columns, k).  Rows of the image are independent,
+so everything is computed per row.  The same labels with the roles of the factors exchanged
+are the *transposed* entries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class EntryWeights:
     """Factors of the weights of entries beyond those of rows and columns.
 
     positive, negative: of positive and of negative entries, of shape (1, columns) or (rows, 1).
-    entries (rows, columns): of each entry, where there are such; of a sparse table 1 is taken off.
+    entries (rows, columns): of each entry, if any; a sparse array stores them minus 1.
     """
 
     positive: Array
@@ -47,7 +47,7 @@ class EntryWeights:
         return EntryWeights(self.positive.T, self.negative.T, entries)
 
     def doubted(self, doubts: sp.csr_array) -> EntryWeights:
-        """Multiply by ``|2 q - 1|`` of targets q with these doubts, 0 where not stored."""
+        """Multiply by ``|2 q - 1|`` of targets q with these flip probabilities, 0 where not stored."""
         less, own = sp.csr_array(-2.0 * doubts), self.entries
         if own is None:
             return replace(self, entries=less)
@@ -60,7 +60,7 @@ class EntryWeights:
         return EntryWeights(of_sign[0], of_sign[1], None if self.entries is None else self.entries[kept])
 
     def of_table(self, is_positive: npt.NDArray[np.bool_]) -> Array:
-        """Write out the factors of all entries, of shape (rows, columns)."""
+        """Return the factors of all entries, a dense array of shape (rows, columns)."""
         factors: Array = np.where(is_positive, self.positive, self.negative)
         if self.entries is None:
             return factors
@@ -75,7 +75,7 @@ class EntryWeights:
         factors: Array = np.where(signs.data > 0, self.positive[place], self.negative[place])
         if self.entries is None:
             return factors
-        found = self.entries[rows, columns]  # of a sparse table it may be sparse or not
+        found = self.entries[rows, columns]  # from a sparse array it may be sparse or dense
         found = np.asarray(found.toarray() if sp.issparse(found) else found)
         return np.asarray(factors * (1 + found if sp.issparse(self.entries) else found))
 
@@ -113,14 +113,14 @@ class GradientOperator:
 
 
 class LabelEntries(Protocol):
-    """The loss of entries at an image (rows, k) of the factor that moves and a fixed one, (columns, k)."""
+    """The loss of entries at the image (rows, k) of the updated factor and a fixed one, (columns, k)."""
 
     shape: tuple[int, int]
     is_quadratic: bool
     has_uniform_curvature: bool  # whether the curvature of every row is a multiple of H^T H
-    column_weights: Array  # how much each column counts, in any unit
-    takes_single: bool  # whether products with the curvature may be asked for in single precision
-    least: float  # below which the losses of all entries fall by rounding only; minus infinity if not known
+    column_weights: Array  # relative weights of columns
+    takes_single: bool  # whether products with the curvature are possible in single precision
+    least: float  # lower bound of the sum of all losses, except for rounding; minus infinity if unknown
 
     @property
     def transposed(self) -> LabelEntries:
@@ -145,11 +145,11 @@ class LabelEntries(Protocol):
 def read_doubts(
     labels: LabelMatrix, loss: EntryLoss, factors: EntryWeights | None
 ) -> tuple[LabelMatrix, EntryLoss, EntryWeights | None]:
-    """Return labels with the doubts that a loss reads exactly, that loss, and weights with the other doubts.
+    """Return labels with the flip probabilities that a loss reads exactly, that loss, and other weights.
 
-    The logistic loss of targets outside of 0 and 1 falls without a bound along the score, which a trace
-    norm does not hold; these become weights, as all doubts of losses whose values of both signs do not
-    differ by the score.
+    The logistic loss of targets outside of 0 and 1 is unbounded below along the score, and a trace
+    norm does not bound it; these become weights, as do all flip probabilities for losses whose values at
+    both signs do not differ by the score.
     """
     assert labels.doubts is not None, "labels without doubts are read by any loss as they are"
     least = {SquaredEntryLoss: -np.inf, LogisticEntryLoss: 0.0}.get(type(loss), np.inf)
@@ -166,7 +166,7 @@ def read_doubts(
 def listed_signs(labels: LabelMatrix) -> sp.csr_array:
     """List 1, -1, or 2 q - 1 of targets q, at the observed entries.
 
-    Where everything is observed, at those that are positive or doubtful; the others are -1.
+    If everything is observed, only at positive or uncertain ones; the others are -1.
     """
     doubts, known = labels.doubts, labels.observed
     if doubts is None:
@@ -176,7 +176,7 @@ def listed_signs(labels: LabelMatrix) -> sp.csr_array:
         known = labels.positives + pattern.multiply(labels.positives) - pattern
     known = sp.csr_array(known, dtype=np.float64)
     known.sort_indices()
-    found = sp.csr_array(3.0 * abs(known) + doubts)  # doubts by their places among the listed entries
+    found = sp.csr_array(3.0 * abs(known) + doubts)  # flip probabilities by position among the listed entries
     found.sort_indices()
     sure = np.maximum(1.0 - 2.0 * (found.data - 3.0), LEAST_GRADE)
     return sp.csr_array((known.data * sure, known.indices, known.indptr), shape=known.shape)

@@ -1,4 +1,4 @@
-"""Squared loss over all entries, none missing, in time that the positive ones set.
+"""Squared loss over all entries, none missing, in time proportional to the positive ones.
 
 This is Algorithm 2 of Yu et al. (2014).  With weights ``u_i v_j`` times 1 at positive entries and
 ``background`` b elsewhere the loss of row i is
@@ -6,8 +6,8 @@ This is Algorithm 2 of Yu et al. (2014).  With weights ``u_i v_j`` times 1 at po
     u_i [ b/2 a_i^T G a_i  -  a_i . p_i  +  sum over listed j of v_j ((e_ij - b)/2 s_ij^2 + e_ij q_ij/2) ],
 
 with G = sum_j v_j h_j h_j^T and p_i the sum of v_j e_ij q_ij h_j over the entries of targets q_ij other than
-0, where e_ij is 1 above one half and b below: no array of all entries is made.  Targets that are not certain
-have the loss q (s - 1)^2 / 2 + (1 - q) s^2 / 2.  b < 1 is for labels of which only positive ones are known
+0, where e_ij is 1 above one half and b below: no array of all entries is needed.  Uncertain targets
+have the loss q (s - 1)^2 / 2 + (1 - q) s^2 / 2.  b < 1 is for labels of which only positive ones are observed
 (absent means unknown).
 """
 
@@ -29,9 +29,9 @@ from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 
 @dataclass(eq=False)
 class QuadraticEntries(WeighedColumns):
-    """The loss.
+    """The squared loss of all entries.
 
-    positives (rows, columns): the targets of entries that are positive, or not certain.
+    positives (rows, columns): the targets of entries that are positive or uncertain.
     background: b, the weight of an entry that is not positive.
     Shapes: row_weights (rows,), column_weights (columns,).
     """
@@ -59,7 +59,7 @@ class QuadraticEntries(WeighedColumns):
     def from_pattern(
         cls, positives: sp.csr_array, weights: PerRow, background: float, workers: Workers
     ) -> QuadraticEntries:
-        """Make the loss of targets (n, L), 1 where positive, with weights of the rows."""
+        """Create the loss of targets (n, L), 1 where positive, with row weights."""
         products = SparseProducts(positives, weights.dtype, workers)
         return cls(products, weights, np.ones(positives.shape[1], weights.dtype), background, workers)
 
@@ -110,7 +110,7 @@ class QuadraticEntries(WeighedColumns):
 
     def _conjugate(self, share: float, image: Array, fixed: Array, scores: Array) -> float:
         b = self.background
-        # weight b, gradient t s: b (t s)^2 / 2, which a row's Gram matrix adds up for all entries
+        # weight b, gradient t s: b (t s)^2 / 2, which a row's Gram matrix sums over all entries
         bent = self.workers.matmul(image, self._gram(fixed))
         every = 0.5 * share**2 * row_inner(bent, image, self.workers)
         # weight e, gradient t (s - q) of the target q
@@ -136,7 +136,7 @@ class QuadraticEntries(WeighedColumns):
         return self.row_weights * values, pulled
 
     def _on_positives(self, image: Array, fixed: Array) -> Array:
-        """What listed entries have over the background: (e_ij - b) times their v_j s_ij h_j."""
+        """Return the listed entries' excess over the background: (e_ij - b) times their v_j s_ij h_j."""
         scores = self.positives.sampled(image, fixed)
         scores *= self.extra.values
         return self.positives.with_values(scores).matmul(fixed)

@@ -1,9 +1,9 @@
-"""Losses of single entries: a score against a label that is there or not (Yu et al. 2014, appendix B.1).
+"""Losses of single entries: a score for a positive or negative label (Yu et al. 2014, appendix B.1).
 
 A loss is a sum over observed entries of ``loss(sign, score)``.  The squared loss has targets 1 and 0,
-so that a sparse label matrix is a sparse target; the others see signs +1 and -1.
-All functions work on arrays of any shape, entry by entry; :class:`EntrywiseLoss` makes any of them one
-that Newton's method takes.
+so that a sparse label matrix is a sparse target; the others use signs +1 and -1.
+All functions work on arrays of any shape, entry by entry; :class:`EntrywiseLoss` adapts any of them
+to Newton's method.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from labelweave.problems.losses.score_loss import Root, ScoreEvaluation
 
 
 class EntryLoss(StoredParameters, ABC):
-    """A convex loss of single entries, a score against a label that is there or not.
+    """A convex loss of single entries, a score for a positive or negative label.
 
-    Subclass it for ``loss=`` of :class:`LowRankClassifier` and :class:`KernelLogisticClassifier`, and try it
+    Subclass it for ``loss=`` of :class:`LowRankClassifier` and :class:`KernelLogisticClassifier`, and test it
     with ``check_loss`` of :mod:`labelweave.extending`.  All methods get arrays that broadcast against each
-    other and work entry by entry, in the type of the scores.  A sign is 1 for a label that is there, -1 for
-    one that is not, and 0 where nothing was observed: what is computed there is multiplied by 0, and has to
+    other and work entry by entry, in the type of the scores.  A sign is 1 for a positive label, -1 for
+    a negative one, and 0 where unobserved: the result there is multiplied by 0, and must
     be finite.
 
     Attributes
@@ -58,22 +58,22 @@ class EntryLoss(StoredParameters, ABC):
         Returns
         -------
         ndarray
-            The losses, finite for scores of any usual size.
+            The losses, finite for scores of any typical size.
         """
 
     @abstractmethod
     def gradient(self, signs: Array, scores: Array) -> Array:
-        """Compute the first derivatives by the scores, which grow with these; see :meth:`value`."""
+        """Compute the first derivatives by the scores, which increase with the scores; see :meth:`value`."""
 
     @abstractmethod
     def curvature(self, signs: Array, scores: Array) -> Array:
         """Compute the second derivatives by the scores, at least 0; see :meth:`value`.
 
-        Those of one side where the first ones have a kink.
+        At kinks of the first derivatives, those of one side.
         """
 
     def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
-        """Compute values and both derivatives, where they share work; see :meth:`value`."""
+        """Compute values and both derivatives, which may share work; see :meth:`value`."""
         return self.value(signs, scores), self.gradient(signs, scores), self.curvature(signs, scores)
 
     @abstractmethod
@@ -92,9 +92,9 @@ class EntryLoss(StoredParameters, ABC):
         """
 
     def log_odds(self, scores: Array) -> Array:
-        """Compute log(p / (1 - p)) of labels whose probabilities are in proportion to ``exp(-loss)``.
+        """Compute log(p / (1 - p)) of labels whose probabilities are proportional to ``exp(-loss)``.
 
-        The losses of labels that are not there less those of labels that are; of the logistic loss the scores
+        This is the loss of a negative label minus that of a positive one; for the logistic loss the scores
         themselves.  For the scores see :meth:`value`.
         """
         ones = namespace(scores).ones_like(scores)
@@ -103,7 +103,7 @@ class EntryLoss(StoredParameters, ABC):
 
 
 class SquaredEntryLoss(EntryLoss):
-    """``1/2 (score - target)^2`` with target 1 for a label that is there and 0 for one that is not."""
+    """``1/2 (score - target)^2`` with target 1 for a positive label and 0 for a negative one."""
 
     is_quadratic = True
     threshold = 0.5
@@ -174,8 +174,8 @@ class GradedEntryLoss(EntryLoss):
     """``q loss(1, score) + (1 - q) loss(-1, score)`` at signs ``2 q - 1`` of targets q, 0 where unobserved.
 
     For losses with ``loss(-1, score) - loss(1, score) = score - threshold``, the logistic and the squared
-    one: it is then that of the likelier sign plus a multiple of the score.  Convex for every q; below 0 and
-    above 1 the logistic one falls without a bound.
+    one: it is then that of the more likely sign plus a multiple of the score.  Convex for every q; for q
+    below 0 and above 1 the logistic one is unbounded below.
     """
 
     def __init__(self, loss: EntryLoss) -> None:
@@ -183,7 +183,7 @@ class GradedEntryLoss(EntryLoss):
 
     @staticmethod
     def _parts(signs: Array) -> tuple[Array, Array]:
-        """Return the likelier signs, and what the score is multiplied with beside their loss."""
+        """Return the more likely signs, and the factor of the score that is added to their loss."""
         likelier: Array = namespace(signs).sign(signs)
         return likelier, 0.5 * (likelier - signs)
 
@@ -235,13 +235,13 @@ def reads_targets(loss: EntryLoss) -> bool:
 
 
 class EntrywiseLoss:
-    """A loss of many labels a row: the weighted sum of an entry loss over the observed entries.
+    """A multi-label loss: the weighted sum of an entry loss over the observed entries.
 
     loss: one, or a name in ``ENTRY_LOSSES``.
     signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
     weights (n, fits): the weight of each row in each fit.
     is_separate: whether every label is a group of its own: groups then count labels within fits.
-    entry_weights (n, L): what the weights of single entries are multiplied with.
+    entry_weights (n, L): factors of the weights of single entries.
     shape: (n, fits, L), or (n, fits L, 1) for separate labels.
     """
 
@@ -261,7 +261,7 @@ class EntrywiseLoss:
         if signs.dtype.kind == "f" and reads_targets(self.loss):
             self.loss = GradedEntryLoss(self.loss)
             self.least = 0.0 if np.abs(signs).max(initial=0.0) <= 1 else -np.inf
-        elif signs.dtype.kind == "f":  # then they are weights of the likelier sign
+        elif signs.dtype.kind == "f":  # then they are weights of the more likely sign
             sure = np.abs(signs)
             entry_weights = sure if entry_weights is None else entry_weights * sure
             signs = np.sign(signs).astype(np.int8)
@@ -270,7 +270,7 @@ class EntrywiseLoss:
         self.shape = (n, fits * labels, 1) if is_separate else (n, fits, labels)
 
     def _entries(self, rows: slice, groups: Array, scores: Array) -> tuple[Array, Array]:
-        """Return signs and weights in the library of the scores, of shapes that broadcast to theirs."""
+        """Return signs and weights in the array library of the scores, of shapes that broadcast to theirs."""
         signs = self._grouped(self.signs[rows], groups).astype(np.float64)
         fits = groups // self.signs.shape[1] if self.is_separate else groups
         weights = self.weights[rows][:, fits, None] * (signs != 0)

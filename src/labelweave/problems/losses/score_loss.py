@@ -1,18 +1,18 @@
-"""Losses of whole rows of scores, as a solver of Newton's kind asks for them, and the softmax loss.
+"""Losses of whole rows of scores, in the form that Newton solvers need, and the softmax loss.
 
-Scores come as arrays of shape (rows, groups, columns).  The groups are fits of their own, such as
-the folds of a cross-validation or labels that nothing ties together; the columns of a
-group belong together.  A fit whose weight for a row is 0 does not see that row.
+Scores are arrays of shape (rows, groups, columns).  The groups are separate fits, such as
+the folds of a cross-validation or uncoupled labels; the columns of a
+group belong together.  A fit whose weight for a row is 0 ignores that row.
 
-The softmax loss is of one class a row: ``-w log P(y | u)``, P(c | u) = exp(u_c) / sum exp(u) (Seeger 2008).
-A row may be known by probabilities q of the classes: its loss is the expected one,
+The softmax loss has one class per row: ``-w log P(y | u)``, P(c | u) = exp(u_c) / sum exp(u) (Seeger 2008).
+A row may have probabilities q of the classes: its loss is the expected one,
 ``-w sum_c q_c log P(c | u)``, with q as the target of the residuals and the same curvature.
 
-A row may be known to lie among several classes only, as one whose path in a taxonomy ends at an
+A row may be partially observed, with a set of possible classes, as one whose path in a taxonomy ends at an
 inner node (section 7.4.2).  Its likelihood is the sum over these.  The gradient of
 its loss is that of the E step's expected loss, with the target ``q_c = P(c | u, c allowed)``,
-and the curvature used is the M step's, so a Newton step is a step of expectation maximisation
-that renews the expectations at once.  Unlike all others, the loss of such a row is not convex; the expected
+and the curvature used is the M step's, so a Newton step is a step of expectation maximization
+with updated expectations.  Unlike all others, the loss of such a row is not convex; the expected
 loss at the target q is, touches it at u and lies above it elsewhere.
 """
 
@@ -51,7 +51,7 @@ class Root(NamedTuple):
 
 
 class ScoreLoss(Protocol):
-    """A loss, a sum over rows; convex, but for rows known in part of :class:`SoftmaxLoss`.
+    """A loss, a sum over rows; convex, except for partially observed rows of :class:`SoftmaxLoss`.
 
     Scores, states and vectors are of some rows and groups: shape (rows, groups, columns).
     """
@@ -62,13 +62,13 @@ class ScoreLoss(Protocol):
     """What the loss is at least, 0 or minus infinity."""
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
-        """Compute values, residuals and what curvatures need."""
+        """Compute values, residuals and the state for curvatures."""
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         """Multiply by the matrix of second derivatives; the product is a new array."""
 
     def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
-        """Add the matrices of second derivatives over rows and groups: shape (columns, columns)."""
+        """Sum the matrices of second derivatives over rows and groups: shape (columns, columns)."""
 
     def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
         """Compute the trace of the matrix of second derivatives of every row and group."""
@@ -78,7 +78,7 @@ class ScoreLoss(Protocol):
 
 
 class ShiftedLoss:
-    """A loss of scores counted from ones known a priori (n, L); separate groups count labels within fits."""
+    """A loss of scores plus prior scores (n, L); separate groups count labels within fits."""
 
     def __init__(self, loss: ScoreLoss, known: RowsByLabels, *, is_separate: bool) -> None:
         self.loss, self.known, self.is_separate, self.shape = loss, known, is_separate, loss.shape
@@ -105,11 +105,11 @@ class ShiftedLoss:
 class SoftmaxLoss:
     """Multinomial logistic model; all classes of a fit are one group.
 
-    codes (n,): the class of each row; for a row known in part, any class it may have.
+    codes (n,): the class of each row; for a partially observed row, any possible class.
     n_classes: the number of classes C.
-    weights (n, fits): the weight of each row in each fit; 0 for a row of unknown class.
-    partial (k,): rows known in part, ascending.
-    allowed (k, C): which classes these may have.
+    weights (n, fits): the weight of each row in each fit; 0 for a row of unobserved class.
+    partial (k,): partially observed rows, ascending.
+    allowed (k, C): their possible classes.
     shares (n, C): the probabilities of the classes, which are then the targets of all rows.
     """
 
@@ -154,7 +154,7 @@ class SoftmaxLoss:
         return ScoreEvaluation(group_products(weights, losses), residuals, probabilities)
 
     def _partial_of(self, rows: slice) -> tuple[Array, Array]:
-        """Find the rows known in part among some, and which classes they may have."""
+        """Find the partially observed rows among some, and their possible classes."""
         first, last = np.searchsorted(self.partial, [rows.start, rows.stop])
         return self.partial[first:last] - rows.start, self.allowed[first:last]
 
@@ -167,7 +167,7 @@ class SoftmaxLoss:
     def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
         flat = state.reshape(-1, state.shape[2])
         total = flat.T @ (flat * -self.weights[rows][:, groups].reshape(-1, 1))
-        # the rows of the sum add to 0: a difference from sum(w p) would round to nothing for sure classes
+        # the rows of the sum add to 0: a difference from sum(w p) would round to 0 for certain classes
         np.fill_diagonal(total, 0.0)
         np.fill_diagonal(total, -total.sum(axis=1))
         return np.asarray(total)
@@ -175,8 +175,8 @@ class SoftmaxLoss:
     def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
         """Compute ``w (1 - |p|^2)``; see :meth:`ScoreLoss.row_curvatures`.
 
-        It is ``w ((1 + p_1) r - |p_others|^2)``, 1 being the surest class and r the sum over the others,
-        which stays right where r is beneath the rounding of 1.
+        It is ``w ((1 + p_1) r - |p_others|^2)``, 1 being the most likely class and r the sum over the others,
+        which stays accurate where r is below the rounding of 1.
         """
         others = state.copy()
         np.put_along_axis(others, state.argmax(axis=2, keepdims=True), 0.0, axis=2)
@@ -185,22 +185,22 @@ class SoftmaxLoss:
         return np.asarray(self.weights[rows][:, groups] * traces)
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
-        """The paper's ``A D^(1/2)``, ``sqrt(w) diag(sqrt p) (I - sqrt(p) sqrt(p)^T)`` (section 5.1.1)."""
+        """Return ``A D^(1/2)``, ``sqrt(w) diag(sqrt p) (I - sqrt(p) sqrt(p)^T)`` (section 5.1.1)."""
         shares = np.sqrt(state)
         return Root(shares * np.sqrt(self.weights[rows][:, groups, None]), shares)
 
 
 def _are_own(table: Array, codes: Array) -> Array:
-    """Mark the class of each row, in the library of a table: shape (n, 1, C)."""
+    """Mark the class of each row, in the array library of ``table``: shape (n, 1, C)."""
     marks = np.arange(table.shape[2]) == codes[:, None, None]
     made: Array = namespace(table).asarray(marks, device=table.device)
     return made
 
 
 def _of_classes(scores: Array, codes: Array) -> tuple[Array, Array, Array, Array]:
-    """Return probabilities, sums of powers, what the own class lacks of 1, and minus its log-probability.
+    """Return probabilities, sums of powers, 1 minus that of the own class, and its minus log-probability.
 
-    The last two are right where they are beneath the rounding of 1.  Shapes: codes (n,), results
+    The last two are accurate where they are below the rounding of 1.  Shapes: codes (n,), results
     (n, groups, C) and (n, groups).
     """
     xp = namespace(scores)
@@ -224,7 +224,7 @@ def _of_classes(scores: Array, codes: Array) -> tuple[Array, Array, Array, Array
 
 
 def _softmax(scores: Array) -> tuple[Array, Array]:
-    """Return probabilities and log-sums, in the form that no score overflows."""
+    """Return probabilities and log-sums, without overflow."""
     xp = namespace(scores)
     largest = xp.max(scores, axis=2, keepdims=True)
     probabilities = xp.exp(scores - largest)

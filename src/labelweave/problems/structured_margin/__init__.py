@@ -1,4 +1,4 @@
-"""Structured margins: cliques of labels with weights of their own, learned by the structured hinge loss."""
+"""Structured margins: cliques of labels with their own weights, learned by the structured hinge loss."""
 
 from labelweave.problems.structured_margin.growth import (
     GrowingMargin,

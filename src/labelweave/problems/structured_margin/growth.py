@@ -1,14 +1,14 @@
-"""A graph that grows: which cliques violate the learned graph's dual the most (Tan et al. 2015, section 4.3).
+"""Growing a graph: which cliques violate the learned graph's dual the most (Tan et al. 2015, section 4.3).
 
 The score of a clique is ``s_c = ||v_c||^2`` with ``v_c`` the sum over rows of the true state's unit vector
-less the expected one, times the features; in the units of z here.  A state's unit vector is a sum of products
-of signs, one for every set of the clique's labels, so that of m labels the score is the sum of the squared
-norms of these 2^m - 1 products, over 2^m.  Cliques that share labels share products.
+minus the expected one, times the features; here in the units of z.  A state's unit vector is a sum of
+products of signs, one for every set of the clique's labels, so with m labels the score is the sum of the
+squared norms of these 2^m - 1 products, over 2^m.  Cliques that share labels share products.
 
 The convex relaxation (equation 10 over all sets of r candidates, not only those that were activated) has the
-same dual with ``1/2 max over sets of r candidates of sum s_c`` in place of the largest sum of a round.  So a
-dual point of a graph bounds the relaxation too, best after all its distributions were mixed with the true
-labels by one share t: then expected costs are t times what they were, and squares t^2 times.
+same dual with ``1/2 max over sets of r candidates of sum s_c`` instead of the largest sum of a round.  So a
+dual point of a graph also bounds the relaxation, best after all its distributions are mixed with the true
+labels by one share t: this multiplies expected costs by t, and squares by t^2.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Problem = TypeVar("Problem", bound=Any)
 
 @dataclass(eq=False)
 class GrowingMargin(Generic[Problem]):
-    """What clique generation asks for: the problem of every graph, and the cliques that come next.
+    """The interface for clique generation: the problem of every graph, and the next cliques.
 
     per_round: cliques to activate in a round (r in the paper).
     clique_size: the largest number of labels in a clique.
     candidates: the cliques to choose from; None for all up to that size.  Where these are more than 25,000,
         those above pairs are grown from chosen ones, and the relaxation over all has no bound.
-    measure: gives the loss of a model on held-out rows.
+    measure: computes the loss of a model on held-out rows.
     """
 
     n_labels: int
@@ -114,7 +114,7 @@ class GrowingMargin(Generic[Problem]):
 
 
 def round_graph(n_labels: int, rounds: tuple[Cliques, ...]) -> tuple[CliqueGraph, RoundPenalty]:
-    """Join the cliques of all rounds, with the penalty that goes with them; the first round has none."""
+    """Combine the cliques of all rounds, with the corresponding penalty; the first round has none."""
     entries = [(number, clique) for number, cliques in enumerate(rounds[1:]) for clique in cliques]
     places = {clique: place for place, clique in enumerate(dict.fromkeys(clique for _, clique in entries))}
     groups, members = [number for number, _ in entries], [places[clique] for _, clique in entries]
@@ -128,7 +128,7 @@ def _largest_pairs(scores: LabelsByLabels, count: int) -> list[tuple[int, int]]:
 
 
 def pair_scores(moments: DualMoments) -> LabelsByLabels:
-    """Score all pairs of labels, some at a time: scores above the diagonal, 0 elsewhere."""
+    """Score all pairs of labels, in blocks: scores above the diagonal, 0 elsewhere."""
     n_labels, sums = moments.data.n_labels, moments.label_sums()
     scores = np.zeros((n_labels, n_labels))
     lengths = 4.0 * np.einsum("ij,ij->j", sums, sums)
@@ -140,7 +140,7 @@ def pair_scores(moments: DualMoments) -> LabelsByLabels:
 
 
 class ListedCliques:
-    """Cliques, and the sets of labels whose products of signs score them."""
+    """Cliques, and the label sets whose products of signs determine their scores."""
 
     def __init__(self, cliques: Cliques) -> None:
         own = [[part for size in range(1, len(c) + 1) for part in combinations(c, size)] for c in cliques]
@@ -159,7 +159,7 @@ class ListedCliques:
 
 
 def sign_squares(moments: DualMoments, sets: Array) -> Array:
-    """Compute the squared norms of the products of the signs of sets of labels (K, m), some at a time."""
+    """Compute the squared norms of the products of the signs of label sets (K, m), in blocks."""
     at_once = max(1, _NUMBERS_AT_ONCE // max(1, moments.data.n_rows + moments.data.n_features))
     squares = np.empty(len(sets))
     for part in panels(len(sets), at_once):
@@ -173,7 +173,7 @@ def violations(moments: DualMoments, cliques: Iterable[tuple[int, ...]]) -> Arra
 
 
 def grown_cliques(cliques: Iterable[tuple[int, ...]], size: int) -> list[tuple[int, ...]]:
-    """Grow the chosen cliques by a label joined to one of theirs; those of three or more, not yet chosen."""
+    """Extend the chosen cliques by a label adjacent to one of theirs; omit pairs and chosen ones."""
     chosen = set(cliques)
     near: dict[int, set[int]] = {}
     for clique in chosen:

@@ -1,4 +1,4 @@
-"""Losses of whole label sets, and the labelings that are worst by them."""
+"""Losses of whole label sets, and the labelings that maximize them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labelweave.foundation.loops.label_sets import SetSteps, SetWork
 from labelweave.foundation.loops.structured import MarginRows
 from labelweave.labels.clique_graph import CliqueGraph
 
-SET_LOSSES = ("hamming", "subset", "f1")  # their places are numbers of compiled code
+SET_LOSSES = ("hamming", "subset", "f1")  # their positions are the codes of compiled code
 LARGEST_WIDTH = 14
 _ROWS_AT_ONCE = 64
 
@@ -27,7 +27,7 @@ def set_losses(loss: str, labels: Array, targets: Array, observed: Array) -> Flo
 
 
 def set_steps(graph: CliqueGraph) -> SetSteps:
-    """Order the labels so that few are open at a time: share a clique with one that is not decided yet."""
+    """Order the labels so that few are open at a time: those that share a clique with an undecided label."""
     order, bits, kept = _order(graph)
     place = {label: step for step, label in enumerate(order)}
     last = np.array([max(place[label] for label in clique) for clique in graph.cliques], np.int64)
@@ -46,7 +46,7 @@ def set_steps(graph: CliqueGraph) -> SetSteps:
 
 
 def _order(graph: CliqueGraph) -> tuple[list[int], dict[int, int], list[int]]:
-    """Decide next the label that leaves the fewest open; return the order, bits, and states that stay."""
+    """Order labels greedily by the fewest open ones; return the order, bits, and remaining states."""
     near: list[set[int]] = [set() for _ in range(graph.n_labels)]
     for clique in graph.cliques:
         for label in clique:
@@ -68,7 +68,7 @@ def _order(graph: CliqueGraph) -> tuple[list[int], dict[int, int], list[int]]:
 def worst_label_sets(
     steps: SetSteps, loss: str, rows: Array, data: MarginRows, scores: Array
 ) -> tuple[Array, Floats]:
-    """Find the labels (rows, L) of largest loss of the label set plus score, and both together.
+    """Find the labels (rows, L) that maximize loss of the label set plus score, and the maximum.
 
     scores (rows, L + states): of labels and of states of cliques.
     """

@@ -1,9 +1,9 @@
-"""Weights of labels and cliques as multiples of z, their penalty, the labelings that are worst, and the loss.
+"""Weights of labels and cliques as multiples of z, their penalty, worst labelings, and the loss.
 
-A problem does not change; where a solve stands is a *point*, a record of arrays in which passes work.
+A problem is immutable; the state of a solve is a *point*, a record of arrays that passes change in place.
 
-The weights of cliques are penalised beside half the squared weights of labels.  With z the image of the dual
-point in the features' space, and w the weights:
+The weights of cliques are penalized in addition to half the squared weights of labels.  With z the image of
+the dual point in the feature space, and w the weights:
 
 - ridge, for a given graph: ``1/2 sum_c ||w_c||^2``, so w = z;
 - by rounds, for a graph that is learned r cliques at a time (Tan et al. 2015, equation 10):
@@ -15,7 +15,7 @@ conjugate is ``1/2 max_k ||z_k||^2``.  So the constraints of the dual stay exact
 clique that several rounds chose has weights of its own in each (the latent group lasso); its scores add
 up, so it is scored once, with the sum of its rounds' shares.
 
-The shares belong to the point; penalties do not change.  ``squares`` (cliques,) are squared norms of z.
+The shares belong to the point; penalties are immutable.  ``squares`` (cliques,) are squared norms of z.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class StructuredRows:
     """Features, labels, costs and weights.
 
     weights (n,): weights of the rows, some of them positive.
-    costs (n, L): of errors; those of unobserved labels do not count.
-    loss: a word of ``SET_LOSSES``, the place of which is its number; costs are of "hamming" alone.
-    arrays: what the passes read, with targets of 0 where nothing was observed.
-    products (n, d): the features again, for products; of rows elsewhere these are not made here.
+    costs (n, L): of errors; those of unobserved labels are ignored.
+    loss: a name in ``SET_LOSSES``, whose position is its code; costs apply to "hamming" only.
+    arrays: input of the passes, with targets of 0 where unobserved.
+    products (n, d): the features in a form for products; not created for rows of other processes.
     Shapes: features (n, d), labels (n, L).
     Raises ValueError if the squared norm of a row is too large for a float.
     """
@@ -77,7 +77,7 @@ class StructuredRows:
 
     @classmethod
     def part(cls, features: FeatureMatrix, arrays: MarginRows, loss: str = "hamming") -> StructuredRows:
-        """Make them of some of the rows, with the weights that these have among all."""
+        """Create an instance for some of the rows, with their weights among all."""
         made = cls.__new__(cls)
         made._set(features, arrays, loss)
         return made
@@ -130,11 +130,11 @@ class StructuredRows:
 
 @dataclass(frozen=True, kw_only=True)
 class StructuredPoint:
-    """Weights, and what they were learned for.
+    """Weights, and the targets they were learned for.
 
-    targets (n, L): the true labels, completed where nothing was observed.
-    sums (d, L + states): z, a column for every label and for every state of every clique.
-    scales (L + states,): what z is multiplied by to give the weights.
+    targets (n, L): the true labels, completed where unobserved.
+    sums (d, L + states): z, one column per label and per state of every clique.
+    scales (L + states,): factors from z to the weights.
     """
 
     cliques: tuple[tuple[int, ...], ...]
@@ -147,7 +147,7 @@ class StructuredPoint:
 
 
 class WorstLabelings(NamedTuple):
-    """What maximises cost plus score, upper bounds of the hinge losses, and how far these may be off."""
+    """Maximizers of cost plus score, upper bounds of the hinge losses, and the errors of these bounds."""
 
     labels: Array
     losses: PerRow
@@ -155,10 +155,10 @@ class WorstLabelings(NamedTuple):
 
 
 class DualMoments(NamedTuple):
-    """A distribution over labelings for every row, and the columns of z that it stands for.
+    """A distribution over labelings for every row, and the corresponding columns of z.
 
     targets (n, L): the true labels.
-    homes: the component of every label, -1 where it is alone.
+    homes: the component of every label, -1 for an isolated one.
     dual: the distributions; independent between components.
     """
 
@@ -190,7 +190,7 @@ class DualMoments(NamedTuple):
         ]
 
     def _marginal(self, labels: Array, bits: int) -> Floats:
-        """Return the distribution of states (n, states) of some of a clique's labels, of one component."""
+        """Return the distribution (n, states) of the states of a clique's labels in one component."""
         n_rows, first = self.data.n_rows, labels[(bits & -bits).bit_length() - 1]
         marginal = np.zeros((n_rows, 1 << len(labels)))
         if self.homes[first] < 0:
@@ -204,7 +204,7 @@ class DualMoments(NamedTuple):
         return marginal
 
     def sign_sums(self, sets: Array) -> Array:
-        """Compute the columns (d, K) of the products of the signs of K sets of labels (K, m)."""
+        """Compute the columns (d, K) of the products of the signs of K label sets (K, m)."""
         from labelweave.foundation.loops.structured import sign_moments
 
         moments = np.empty((self.data.n_rows, len(sets)))
@@ -252,7 +252,7 @@ class MarginModel:
         return float(columns[:n_labels].sum()), np.add.reduceat(columns[n_labels:], starts[:-1])
 
     def worst_labelings(self, point: StructuredPoint, rows: Array, products: Array) -> WorstLabelings:
-        """Find what maximises cost plus score, from the products (rows, L + states) of the rows with z."""
+        """Maximize cost plus score, from the products (rows, L + states) of the rows with z."""
         from labelweave.foundation.loops.structured import add_costs
 
         scores, n_labels = products * point.scales, self.data.n_labels
@@ -266,7 +266,7 @@ class MarginModel:
         return WorstLabelings(result.labels, losses, result.bounds - result.values)
 
     def hinge_loss(self, point: StructuredPoint) -> tuple[float, float]:
-        """Compute an upper bound of the weighted sum of the hinge losses, and how far it may be off."""
+        """Compute an upper bound of the weighted sum of the hinge losses, and its largest error."""
         loss = missed = 0.0
         for part in panels(self.data.n_rows, _ROWS_IN_MEMORY):
             rows, weights = _numbers(part), self.data.arrays.weights[part]
@@ -279,7 +279,7 @@ class MarginModel:
         return TraceRecord.of(primal, dual, n_cliques=self.graph.n_cliques)
 
     def complete(self, point: Any) -> bool:
-        """Put the best labels, given those observed, elsewhere; tell if one changed: solve again then."""
+        """Impute unobserved labels by the best ones; return whether one changed, to solve again."""
         if not self.data.has_missing:
             return False
         labels = self.best_targets(point)
@@ -308,7 +308,7 @@ def _numbers(part: slice) -> Array:
 
 
 def graph_layout(graph: CliqueGraph, loss: str = "hamming") -> tuple[Layout, Array]:
-    """List the components of two labels or more, and the component of every label, -1 where it is alone.
+    """List the components of two or more labels, and the component of every label, -1 for an isolated one.
 
     A loss of label sets makes all labels one component.
     """
@@ -371,11 +371,11 @@ class RidgePenalty:
 
 
 class RoundPenalty:
-    """Half the square of the summed norms of rounds, whose weights a smoothing may make smaller.
+    """Half the square of the summed norms of rounds, whose weights smoothing may reduce.
 
     rounds (entries,): the round of every entry, from 0.
     members (entries,): the clique of every entry; None if every clique has one, in their order.
-    smoothness: weights minimise the penalty and their squares over twice that (Tan et al. 2015, equation 11,
+    smoothness: weights minimize the penalty plus their squares over twice that (Tan et al. 2015, equation 11,
         where it is lambda / sigma), which makes them a smooth function of z.
     """
 
@@ -404,7 +404,7 @@ class RoundPenalty:
         return 0.5 * float(self.round_squares(squares).max(initial=0.0))
 
     def rebalance(self, squares: Array, shares: Array) -> None:
-        """Write the best shares for the weights."""
+        """Compute the optimal shares for the weights, in place."""
         norms = self._norms(squares, shares)
         if norms.sum() > 0:
             shares[:] = np.maximum(norms / norms.sum(), _SMALLEST_SHARE)
@@ -417,5 +417,5 @@ CliquePenalty = RidgePenalty | RoundPenalty
 
 
 def grown_shares(shares: Array) -> Array:
-    """Return the shares with one more round, which takes an equal one."""
+    """Return the shares with one more round, which gets an equal one."""
     return np.append(shares * (len(shares) / (len(shares) + 1.0)), 1.0 / (len(shares) + 1.0))

@@ -1,25 +1,25 @@
 r"""The structured support vector machine over a clique graph.
 
-    minimise over w   lambda penalty(w) + sum_i p_i max over y of [cost(y, y_i) + F(y, x_i) - F(y_i, x_i)]
+    minimize over w   lambda penalty(w) + sum_i p_i max over y of [cost(y, y_i) + F(y, x_i) - F(y_i, x_i)]
 
 with ``F(y, x) = sum_k h_k(x) y_k + sum_c v_c(state of c in y)^T x`` and row weights p that sum to one (Tan
 et al. 2015, equation 3; Tsochantaridis et al. 2005).  The paper's one-hot features of a label have two
 vectors whose optimum is u_1 = -u_0; with h = u_1 - u_0 their penalty ``1/2 ||u||^2`` is
 ``1/4 ||h||^2``, so that h is twice the label's z.
 
-**Dual.**  With a distribution alpha_i over labelings for every row, m_i the true statistics less the expected
-ones, and ``z = 1 / lambda sum_i p_i m_i x_i^T``,
+**Dual.**  With a distribution alpha_i over labelings for every row, m_i the true minus the expected
+statistics, and ``z = 1 / lambda sum_i p_i m_i x_i^T``,
 
     dual(alpha) = sum_i p_i E[cost] - lambda (||z_labels||^2 + penalty*(z_cliques))
 
 where the labels' term is 1/2 of two columns.  Distributions are products over connected
-components, which changes nothing: cost and F are sums over components.  Primal minus dual at w(z) bounds the
-distance to the optimum, whatever inference returns, as its upper bound enters the primal.
+components, without loss of generality: cost and F are sums over components.  Primal minus dual at w(z) bounds
+the distance to the optimum for any inference method, as its upper bound enters the primal.
 
 **Unobserved labels** have no cost, and both maxima run over them (the latent structural SVM of Yu and
 Joachims, ICML 2009).  The target's maximum makes that a difference of convex functions; ``complete`` fixes it
-at its present labels, the convex problem that is left bounds the objective from above and touches it, so
-that solving it never raises the objective.  An unobserved label alone drops out altogether.
+at its current labels, and the remaining convex problem bounds the objective from above and touches it, so
+solving it never raises the objective.  An isolated unobserved label has no effect.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _ROWS_TO_MERGE = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class DualMarginPoint(StructuredPoint):
-    """Weights, and the distributions over labelings that they come from.
+    """Weights, and the distributions over labelings that determine them.
 
     round_shares (rounds,): those of the penalty.
     means (n, L), vertices (n, capacity, L), shares (n, capacity, components): see ``DualPoint``.
-    gaps (n,): the gap of every row when it was last visited.
+    gaps (n,): the gap of every row at its last visit.
     """
 
     round_shares: Floats
@@ -80,16 +80,16 @@ State.plain_with(DualMarginPoint)
 
 
 class StructuredMargin(MarginModel):
-    """The problem whose dual point passes over the rows improve.
+    """The problem; passes over the rows improve its dual point.
 
-    capacity: labelings that are kept for a row and component, two or more.
+    capacity: the number of labelings stored per row and component, two or more.
     """
 
     capacity = 16
 
     @cached_property
     def rounding_level(self) -> float:
-        """What rounding may do to the objective, whose losses are differences of costs and scores."""
+        """The rounding error of the objective, whose losses are differences of costs and scores."""
         rows = self.data.arrays
         return _ROUNDING * (1.0 if self.layout.loss else float(rows.weights @ rows.costs.sum(axis=1)))
 
@@ -114,7 +114,7 @@ class StructuredMargin(MarginModel):
         return point
 
     def continued(self, point: DualMarginPoint) -> DualMarginPoint | None:
-        """Take up the distributions of an earlier fit, maybe to other data; None if they do not fit."""
+        """Start from the distributions of an earlier fit, maybe to other data; None if they do not match."""
         shapes = (self.n_rows, self.capacity, self.data.n_labels), self.penalty.first_shares().shape
         own_shapes = point.vertices.shape, point.round_shares.shape
         if point.cliques != self.graph.cliques or own_shapes != shapes:
@@ -126,7 +126,7 @@ class StructuredMargin(MarginModel):
         return point
 
     def grown_from(self, earlier: StructuredMargin, point: DualMarginPoint) -> DualMarginPoint:
-        """Return a point with the same expected costs, from one of a graph with a round less."""
+        """Return a point with the same expected costs, from one of a graph with one round less."""
         return self._merged(point, (earlier.layout, earlier.homes), grown_shares(point.round_shares))
 
     def _merged(
@@ -151,7 +151,7 @@ class StructuredMargin(MarginModel):
             point.means[:, labels] = means
 
     def recompute(self, point: DualMarginPoint) -> None:
-        """Compute z anew from the distributions, and with it what rounding has added."""
+        """Recompute z from the distributions, which removes accumulated rounding errors."""
         moments = self.moments(point)
         point.sums[:, : self.data.n_labels] = moments.label_sums()
         for number, clique in enumerate(self.graph.cliques):
@@ -167,7 +167,7 @@ class StructuredMargin(MarginModel):
         self.rescale(point)
 
     def mend(self, point: DualMarginPoint) -> None:
-        """Compute weights anew: a step may be in the distributions and not yet in the weights."""
+        """Recompute weights: an interrupted step may be in the distributions but not yet in the weights."""
         self.recompute(point)
         self.rebalance(point)
 
@@ -177,11 +177,11 @@ class StructuredMargin(MarginModel):
     def sweep(
         self, point: DualMarginPoint, order: Array, search: bool = True, among: Array | slice = _ALL
     ) -> float:
-        """Improve the dual point row by row, with ``search`` by labelings that are not among those kept.
+        """Improve the dual point row by row, with ``search`` by labelings that are not yet stored.
 
-        Returns the gaps that some rows had when they were last visited, an estimate of primal minus dual.
+        Returns the gaps of some rows at their last visits, an estimate of primal minus dual.
         """
-        # of so many rows the worst labelings are found together, before any of them takes its step
+        # the worst labelings of this many rows are found together, before any of them takes its step
         block = max(1, min(_ROWS_AT_ONCE, self.n_rows // _LEAST_BLOCKS))
         for part in panels(len(order), block):
             self._sweep_block(point, order[part], search)
@@ -230,7 +230,7 @@ class StructuredMargin(MarginModel):
 
     @cached_property
     def _free_of_loss(self) -> Array:
-        """Which entries (n, L) are unobserved and alone: their means are their targets."""
+        """Return which entries (n, L) are unobserved and isolated: their means are their targets."""
         return np.asarray((self.homes < 0)[None, :] & (self.data.arrays.observed == 0))
 
 
@@ -259,17 +259,17 @@ def _merged_dual(dual: DualPoint, old: tuple[Layout, Array], layout: Layout) -> 
 
 
 def _lone(dual: DualPoint, label: int) -> tuple[Array, Array]:
-    """Return the distribution of a label that is alone: its shares (n, 2) and vertices (n, 2, 1)."""
+    """Return the distribution of an isolated label: its shares (n, 2) and vertices (n, 2, 1)."""
     mean = dual.means[:, label]
     values = np.broadcast_to(np.array([0, 1], np.int8)[None, :, None], (len(mean), 2, 1))
     return np.stack([1.0 - mean, mean], axis=1), values
 
 
 def joined(one: tuple[Array, Array], other: tuple[Array, Array], capacity: int) -> tuple[Array, Array]:
-    """Couple two distributions of every row, each of shares (n, a) and vertices (n, a, p).
+    """Couple two distributions per row, each of shares (n, a) and vertices (n, a, p).
 
-    Independent if there is room for all pairs; else the shares of both are laid along one line, which makes
-    fewer pairs with the same margins, and those of smallest share go.
+    Independent if there is room for all pairs; else the shares of both are aligned on one line, which makes
+    fewer pairs with the same marginals, and those of smallest share are dropped.
     """
     (first, left), (second, right) = one, other
     n, a, b = len(first), first.shape[1], second.shape[1]
