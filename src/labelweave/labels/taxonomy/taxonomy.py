@@ -179,7 +179,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return Taxonomy(pairs, [self.nodes[k] for k in np.flatnonzero(stays)])._with_aliases(self.aliases)
 
     def matched(self, labels: Any, outside: Outside = "raise") -> Matched:
-        """Match labels to the taxonomy, and return the changes; see :meth:`closed`.
+        """Match labels to the taxonomy, and return the changes; see :meth:`with_ancestors`.
 
         Alternative and obsolete identifiers are replaced by their terms, and several labels of one node are
         merged; full URIs are unchanged.  Labels that are no nodes raise an error ("raise"), are dropped
