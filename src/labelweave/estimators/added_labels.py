@@ -57,8 +57,8 @@ def add_labels(
     Raises
     ------
     ValueError
-        If a label exists already, no relation or a different one for existing labels is passed, rows have
-        one class each, labels share several kernels, or weights are stored sparse (``prune``).
+        If a label exists already, no relation or that of other labels is passed, rows have one class
+        each, labels share several kernels, or weights are stored sparse (``prune``).
     """
     check_is_fitted(self)
     every = _every_name(self, names)

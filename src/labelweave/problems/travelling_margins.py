@@ -5,8 +5,8 @@ several times per round, for a *piece* of its rows that is drawn again in each r
 sweep of the ordinary loop over these rows, with the variables of all others held fixed: coordinate ascent in
 another order.  Sweeps over all rows of a partition at once take three times as many rounds, since all rows
 share a direction (with non-negative features, their mean), in which coordinate ascent in an order that
-is not random is slow; repeated sweeps over a piece take as many rounds as single ones.  Rows with small gains
-are skipped for whole rounds instead.
+is not random is slow; extra sweeps over the rows of a piece with large gains do not save rounds.  Rows with
+small gains are skipped for whole rounds instead.
 
 A block is up to ``WIDTH`` labels if these are independent.  If a covariance R couples them it is all
 that it couples, in *slabs* of ``WIDTH``: one visit updates a row for all of them.  Such a block has

@@ -2,8 +2,8 @@
 
 A column of a node predicts whether a row has a label below it.  It learns from the rows that have a label
 below the node, the root from all rows: those that an always correct parent would send there (Prabhu et al.
-2018, Parabel, section 4.2).  A row is positive for a column if it has a label below, negative if all of these
-are observed negative, and else unobserved.  With entry weights, a positive column has the greatest of the
+2018, Parabel, section 4.2).  A row is positive for a column if it has a label below, negative if it is
+observed to have none, and else unobserved.  With entry weights, a positive column has the greatest of the
 row's labels below, a negative one the least of all below.  Columns are independent, so primal and dual
 values of all nodes add up, and the relative gap is one of the whole tree.
 """

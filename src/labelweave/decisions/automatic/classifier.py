@@ -109,7 +109,7 @@ class AutoLabelClassifier(LabelClassifier):
         The metric that predicted label sets optimize; scores and probabilities do not depend on it.  For
         subset accuracy the model predicts the most probable label set seen in training, or the labels of
         probability above 1/2; for the Jaccard index of rows either these or the sets that are best for their
-        F1; whichever is better out-of-fold.
+        F1, whichever is better out-of-fold.
     time_budget : float or None, default=None
         Seconds that a fit may take, by a cost model of the data's shape; None for 300.  A smaller plan is
         made where the whole one takes longer.  The clock is not read, so the same data always produce the
@@ -129,7 +129,7 @@ class AutoLabelClassifier(LabelClassifier):
         groups, of whole groups; or splits that hold every row out once, as ``KFold`` does.
     class_weight : {"balanced"}, dict or None, default=None
         Weights of classes, which multiply the row weights, where each row has one class: a dict, or
-        "balanced" for rows / (classes x rows of the class), with rows counted by their weights.  An error
+        "balanced" for rows / (classes x rows of the class), with rows counted by their weights.  Not allowed
         for multi-label data, where all labels of a row share a factorization and thresholds for ``metric``
         account for rare labels.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
