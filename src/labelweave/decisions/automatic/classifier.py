@@ -329,6 +329,7 @@ class AutoLabelClassifier(LabelClassifier):
         )
         if isinstance(self.members, str) and not trees_pay(table, rows.shape, plan):
             plan = self._plan(rows, (), has_trees=False)
+            plan = replace(plan, seconds=plan.seconds + rows.shape.of_trial())
         return replace(table, n_trees=plan.trees, pivots=plan.pivots), plan
 
     def _read_weighted(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:

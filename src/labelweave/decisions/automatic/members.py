@@ -23,7 +23,16 @@ from labelweave.decisions.automatic.given import (
     estimator_scores,
     some_scores,
 )
-from labelweave.decisions.automatic.plan import ROWS_FOR_WIDTH, ROWS_TO_CROSS_FIT, Plan, Shape
+from labelweave.decisions.automatic.plan import (
+    MOST_TARGETS,
+    PIVOTS_FOR_TRIAL,
+    ROWS_FOR_TRIAL,
+    ROWS_FOR_WIDTH,
+    ROWS_TO_CROSS_FIT,
+    TREES_FOR_TRIAL,
+    Plan,
+    Shape,
+)
 from labelweave.decisions.automatic.scorers import ForestScorer
 from labelweave.decisions.automatic.table import Member, TrainingTable
 from labelweave.estimators.progress import FitProgress
@@ -43,9 +52,7 @@ _MARGIN_C = 0.1, 0.3, 0.9, 2.7  # of rows whose mean squared length is 1
 _WEIGHTED_MARGIN_C = 0.3, 0.9  # where classes are balanced
 _MARGIN_TOL = 1e-2
 _ROWS_FOR_PENALTY, _LABELS_TO_CHOOSE_BY = 4000, 100
-_ROWS_FOR_TRIAL, _TREES_FOR_TRIAL = 2000, 100
 _SECONDS_TO_GAIN, _LEAST_GAIN = 1000.0, 0.02  # of forests that were not requested: to lower the error to 0
-_MOST_TARGETS = 16  # of trees; more are projected to these
 
 
 @dataclass
@@ -249,8 +256,8 @@ def trees_pay(table: TrainingTable, shape: Shape, plan: Plan) -> bool:
     least = shape.of_forest(plan.trees) / _SECONDS_TO_GAIN if "forest" in plan.members else 0.0
     if least < _LEAST_GAIN:
         return True
-    some = sample(table, _ROWS_FOR_TRIAL, _MOST_TARGETS)
-    some = replace(some, n_trees=_TREES_FOR_TRIAL, pivots=min(table.pivots, _ROWS_FOR_TRIAL // 4))
+    some = sample(table, ROWS_FOR_TRIAL, MOST_TARGETS)
+    some = replace(some, n_trees=TREES_FOR_TRIAL, pivots=min(table.pivots, PIVOTS_FOR_TRIAL))
     makes = Members(some)
     scores = [makes.make(name).scores for name in ("rbf", "forest")]
     alone, both = (some.loss(cross_fitted(some, given)) for given in (scores[:1], scores))
@@ -348,9 +355,9 @@ def tree_targets(table: TrainingTable, fold: int) -> Array:
     """Return the targets of trees: all labels, projected if many, with missing entries at their means."""
     targets = filled_targets(table.rows(table.split(fold)[0]))
     targets = targets - targets.mean(axis=0)
-    if targets.shape[1] > _MOST_TARGETS:
+    if targets.shape[1] > MOST_TARGETS:
         _, vectors = sl.eigh(targets.T @ targets)
-        targets = targets @ vectors[:, -_MOST_TARGETS:]
+        targets = targets @ vectors[:, -MOST_TARGETS:]
     return np.asarray(targets.squeeze(axis=1) if targets.shape[1] == 1 else targets)
 
 

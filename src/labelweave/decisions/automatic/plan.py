@@ -16,6 +16,7 @@ _PIVOTS = 2000
 _PIVOT_NUMBERS = 200_000_000  # of a factor, 1.6 GB
 _TREE_NUMBERS = 100_000_000  # features of the dense array for trees, 400 MB
 ROWS_FOR_WIDTH, _LABELS_FOR_WIDTH, ROWS_FOR_SCALING = 1500, 100, 1000
+ROWS_FOR_TRIAL, TREES_FOR_TRIAL, PIVOTS_FOR_TRIAL, MOST_TARGETS = 2000, 100, 500, 16  # of a forest
 # the cost model: operations per second of one typical core, so that every machine makes the same plan
 _MULTIPLICATIONS = 1e10
 _SPECTRUM, _SOLUTIONS = (
@@ -108,6 +109,14 @@ class Shape:
     def of_forest(self, trees: int) -> float:
         looks: float = self.n * max(1.0, log2(self.n)) * max(1.0, self.d**0.5) * (3 + min(self.labels, 16))
         return trees * (_TREE + looks / 10 / _SPLITS + _LEAVES * self.n * self.labels)
+
+    def of_trial(self) -> float:
+        some = replace(self, n=min(self.n, ROWS_FOR_TRIAL), labels=min(self.labels, MOST_TARGETS))
+        return (
+            some.of_forest(TREES_FOR_TRIAL)
+            + some.of_ridge(PIVOTS_FOR_TRIAL)
+            + some.of_width(PIVOTS_FOR_TRIAL)
+        )
 
     def of_max_margin(self) -> float:
         margins = _MARGINS + _WEIGHTED_MARGINS * self.has_rare
