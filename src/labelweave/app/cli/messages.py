@@ -96,7 +96,7 @@ def show_path_as(path: str, name: str) -> None:
 
 def print_lines(lines: Mapping[str, str], indent: int, *, err: bool = False) -> None:
     for name, value in lines.items():
-        say(click.wrap_text(one_line(f"{name:{indent}}{value}"), _WIDTH, "", " " * indent), err=err)
+        say(click.wrap_text(one_line(f"{name:{indent - 1}} {value}"), _WIDTH, "", " " * indent), err=err)
 
 
 def console(stderr: bool = False) -> Console:
