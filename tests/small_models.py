@@ -38,7 +38,8 @@ def has(method):
 
 
 def weighs_entries(name):
-    return "entry_weight" in signature(EVERY[name].fit).parameters
+    """Return whether a kind has entry weights; the loss of whole label sets has none."""
+    return name != "graph, label sets" and "entry_weight" in signature(EVERY[name].fit).parameters
 
 
 def in_folds(name):

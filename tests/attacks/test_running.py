@@ -114,7 +114,7 @@ def test_what_grew_is_said():
 
 
 @pytest.fixture(scope="module")
-def to_local(tmp_path_factory):
+def here(tmp_path_factory):
     """Scores by two threads, and where the model files are that other processes score with."""
     folder = tmp_path_factory.mktemp("here")
     return processors.scores_under({"OPENBLAS_NUM_THREADS": "2"}, list(small_fits.KINDS), folder), folder
