@@ -397,4 +397,4 @@ def test_classes_of_rows(run, tmp_path, model):
         ).to_csv(tmp_path / "rows" / f"{number}.csv", index=False)
     flags[:2] = ["--label-column", "y_*"]
     refused = run("fit", "rows", "--dask", "here", *flags, code=2)
-    assert "Partition 0: The row" in refused.output
+    assert "Partition 0: Row " in refused.output
