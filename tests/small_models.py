@@ -38,7 +38,6 @@ def has(method):
 
 
 def weighs_entries(name):
-    """Return whether a kind has entry weights; the loss of whole label sets has none."""
     return name != "graph, label sets" and "entry_weight" in signature(EVERY[name].fit).parameters
 
 

@@ -44,9 +44,8 @@ WORDS = {
 
 def prose(page):
     """Return a page without what programs print, and without the pairs of words of the style guide."""
-    text = page.read_text(encoding="utf-8")
     blocks = r"^```(console|text)\n.*?^```$|^\| not \| but \|$.*?(?=\n\n)|^<!-- recorded: .*?^<!-- end -->$"
-    return re.sub(blocks, "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(blocks, "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 def found(text):
