@@ -201,7 +201,7 @@ def test_a_refused_fit_leaves_a_model_as_it_was(name):
         assert mark(made, X) == expected
 
 
-OTHER_ROUNDS = ("graph, given", "graph, proximal", "graph, label sets", "tuned, by label")  # which end after others
+OTHER_ROUNDS = ("graph, given", "graph, proximal", "graph, label sets", "tuned, by label")  # end later
 
 
 @kinds(lambda name: takes("warm_start")(name) and name not in OTHER_ROUNDS)
