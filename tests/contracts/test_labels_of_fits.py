@@ -38,17 +38,13 @@ SHRINKS = ("low rank", "low rank, logistic", "low rank, pivots")  # a row to not
 RANKS = ("tuned, top", "calibrated, sets")  # the best labels of a row, whatever is known of them
 
 
+GRAPHS = "graph, given", "graph, proximal", "graph, scores", "graph, label sets"
 NEARLY_NOTHING = (
     "low rank, logistic", "low rank, linear logistic", "low rank, pivots", "low rank, path of kernels",
-    "graph, given", "graph, proximal", "graph, scores", "graph, label sets",
+    *GRAPHS,
 )  # fmt: skip
 """Kinds whose scores of such a label are rounding, which may lie above their threshold."""
-
-
-CHOOSES_BY_ROUNDING = (
-    "margins, learned", "graph, given", "graph, proximal", "graph, scores", "graph, label sets", "automatic",
-    "zero-shot",
-)  # fmt: skip
+CHOOSES_BY_ROUNDING = ("margins, learned", *GRAPHS, "automatic", "zero-shot")
 """Kinds that choose otherwise where products of sparse rows round otherwise than those of dense ones."""
 
 

@@ -171,6 +171,8 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
             raise ValueError(f"missing_numeric is {missing_numeric!r}; it is 'error' or 'mean'.")
         if not min_df >= 0:
             raise ValueError(f"min_df is {min_df!r}; it is a number of rows, or a share of them.")
+        if len(self.ngram_range) != 2 or not 1 <= self.ngram_range[0] <= self.ngram_range[1]:
+            raise ValueError(f"ngram_range is {ngram_range!r}; pass two sizes of n-grams, such as (1, 2).")
 
     def _name_columns(self, *kinds: Any) -> None:
         self.text, self.categorical, self.numeric, self.vectors = (

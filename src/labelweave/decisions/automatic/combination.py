@@ -126,9 +126,7 @@ def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats
         return value, np.array([(residuals * one).sum() for one in odds])
 
     start = np.full(len(odds), 1.0 / len(odds))
-    seen /= max(
-        abs(loss(start)[0]), 1e-300
-    )  # rare labels have such small losses that the search would stop at its start
+    seen /= max(abs(loss(start)[0]), 1e-300)  # a small loss would end the search at its start
     bounds = [(0.0, _MOST_WEIGHT)] * len(odds)
     best = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": _STEPS})
     if best.fun < 0 and not table.is_bounded:  # as for the curves, weights that grow without bound

@@ -19,10 +19,7 @@ ROWS_FOR_WIDTH, _LABELS_FOR_WIDTH, ROWS_FOR_SCALING = 1500, 100, 1000
 ROWS_FOR_TRIAL, TREES_FOR_TRIAL, PIVOTS_FOR_TRIAL, MOST_TARGETS = 2000, 100, 500, 16  # of a forest
 # the cost model: operations per second of one typical core, so that every machine makes the same plan
 _MULTIPLICATIONS = 1e10
-_SPECTRUM, _SOLUTIONS = (
-    2.0,
-    0.75,
-)  # of an eigendecomposition and fits of all penalties, in rows cubed
+_SPECTRUM, _SOLUTIONS = 2.0, 0.75  # of an eigendecomposition, of fits of all penalties: cubes of rows
 _WIDTHS, _SPLITS = 4, 4.5e7  # candidate widths; feature values per second that growing trees reads
 _LEAVES = 3e-8  # seconds per row, tree and label, to look up the labels of leaves
 _SHARED = 1e-9  # seconds per row, pivot and tree, to count the trees where both share a leaf
