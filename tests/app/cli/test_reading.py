@@ -66,6 +66,7 @@ def test_strings_and_dates_of_an_arff_file_read_as_a_table_are_features(run, tmp
     told = run(f"fit t.arff --model max-margin {flags}").err
     assert "text          plot" in told
     assert "at (year), at (month)" in told
+    assert "ignored" not in told  # the column that the parts of a date are from
     assert "plot:red" in str(labelweave.load("m.lw").feature_names_)
     assert "read as       a table, by its columns (--format mulan otherwise)" in told
     assert "20 rows" in run("evaluate m.lw t.arff").out

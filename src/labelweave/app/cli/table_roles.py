@@ -90,7 +90,7 @@ def column_words(
     kinds = {kind: getattr(columns, kind) or () for kind in KINDS}
     lengths = {name: vectors_of(table, name).shape[1] for name in kinds["vectors"]}
     used = {*labels, *(name for names in kinds.values() for name in names), columns.id, groups}
-    used |= {part[0] for name in kinds["numeric"] if (part := part_of_date(name, table.columns)) is not None}
+    used |= {date[0] for name in kinds["numeric"] if (date := part_of_date(name, [*table.columns]))}
     left_out = [f"{name} ({_reason(table, given, name)})" for name in table.columns if name not in used]
     gaps = [name for name in kinds["numeric"] if np.isnan(numbers_of(table, name)).any()]
     gaps += [name for name in lengths if np.isnan(vectors_of(table, name)).any()]
