@@ -390,9 +390,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
             **{name: getattr(self, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
             # a list of a million would not fit into the header of a file
             "words": [
-                np.frombuffer(
-                    "".join(f"{word}\n" for word in words.get_feature_names_out()).encode(), np.uint8
-                )
+                np.frombuffer("\n".join([*words.get_feature_names_out(), ""]).encode(), np.uint8)
                 for words in self.text_vectorizers_
             ],
             "idf": [words.idf_ for words in self.text_vectorizers_],
