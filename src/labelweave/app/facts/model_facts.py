@@ -349,7 +349,8 @@ def _choice(model: Any) -> Section:
 def _learning(model: Any) -> Plain:
     trace, status = model.learning_trace_, model.learning_status_.replace("_", " ")
     loss, count = float(model.cross_validation_loss_), len(trace)
-    summary = f"{count} evaluations, cross-validation loss {loss:.4f} ({status})"
+    reached = f"cross-validation loss {loss:.4f}" if not np.isnan(loss) else "of the marginal likelihood"
+    summary = f"{count} evaluations, {reached} ({status})"
     if not trace:
         summary = "none, hyper-parameters are as given" if status == "fixed" else f"none, {status}"
     learning = Section(

@@ -338,6 +338,10 @@ class LowRankClassifier(KernelClassifier):
             raise ParameterError(
                 f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; give 1 here."
             )
+        if search is not None and search.criterion != "cross_validation":
+            raise ParameterError(
+                f"`criterion={search.criterion!r}` is for kernel logistic models; use 'cross_validation'."
+            )
         if search is not None and ranks is None and (self.loss, self.penalty) != ("squared", "ridge"):
             raise ParameterError(
                 "`hyperparameters='learn'` is for `loss='squared'` with `penalty='ridge'`, but they are "
