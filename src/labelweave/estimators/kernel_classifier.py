@@ -311,9 +311,7 @@ class KernelClassifier(LabelClassifier):
         )
 
     def _keep_learned(self, learned: LearnedParameters | None) -> None:
-        self.cross_validation_loss_ = np.nan
-        if learned is not None and self._search is not None and self._search.criterion == "cross_validation":
-            self.cross_validation_loss_ = learned.value
+        self.cross_validation_loss_ = np.nan if learned is None else learned.value
         self.learning_status_ = "fixed" if learned is None else learned.status
         self.learning_trace_ = [] if learned is None else learned.trace
         if self.learning_status_ == "interrupted":

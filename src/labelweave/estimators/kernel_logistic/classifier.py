@@ -141,11 +141,11 @@ class KernelLogisticClassifier(KernelProbabilities):
         Replace kernel matrices by incomplete Cholesky factors of this many columns, with the true diagonal
         (section 7.4.3), also while hyper-parameters are learned; the model then keeps this many rows.
     uncertainty : {"laplace"} or None, default=None
-        With "laplace", ``decision_function(X, return_std=True)`` also returns the standard deviation of
-        scores by Laplace's approximation, and probabilities are averaged over it, so that they are less
-        certain far from the training rows.  It takes ``n q^2 / 2 + q^3 / 3`` multiplications and q^2 numbers
-        in the model, q being n, or ``kernel_rank``, per label that nothing ties to others, and times the
-        labels for classes and tied labels.
+        With "laplace", probabilities are averaged over the posterior of the scores by Laplace's
+        approximation, so that they are less certain far from the training rows; ``decision_function``
+        returns their log-odds or logarithms, and ``latent_mean_and_variance`` the posterior.  A fit takes
+        ``n q^2 / 2 + q^3 / 3`` multiplications more and keeps q^2 numbers, q being n or ``kernel_rank``;
+        classes, and labels that are tied, have one q for all, times their number, others one each.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the hyper-parameters and dual variables of the last one, where
         their shapes are the same; the optimum does not depend on it.
@@ -174,8 +174,8 @@ class KernelLogisticClassifier(KernelProbabilities):
     prior_ : ScorePrior
         The prior with these hyper-parameters: kernels and label covariances.
     cross_validation_loss_ : float
-        The mean cross-validated loss per row, plus the terms of priors over hyper-parameters; NaN where
-        nothing was learned by it.
+        The mean cross-validated loss per row, or minus the log marginal likelihood, plus the terms of priors
+        over hyper-parameters; NaN where nothing was learned.
     log_marginal_likelihood_value_ : float
         Laplace's approximation to the log marginal likelihood; only with ``uncertainty="laplace"``.
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -121,6 +119,15 @@ class KernelProbabilities(KernelClassifier):
         return float(logit(min(np.min(self.thresholds_), _BELOW_ONE)))
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
+        scores = self._latent_means(features)
+        if not self._has_posterior:
+            return scores
+        if self._form.kind == "multiclass":
+            return mean_log_softmax(scores, self._covariances(features)[:, 0])
+        variances = self._variances(features)
+        return mean_log_expit(scores, variances) - mean_log_expit(-scores, variances)
+
+    def _latent_means(self, features: FeatureMatrix) -> Array:
         scores = super()._raw_scores(features)
         if self._form.kind == "binary" and scores.shape[1] == 2:
             return scores[:, 1:] - scores[:, :1]
@@ -200,54 +207,42 @@ class KernelProbabilities(KernelClassifier):
         -------
         ndarray of shape (n, C) or (n, L)
             The logarithms, exact where probabilities are too small for floating point; with ``uncertainty``
-            accurate for probabilities above 1e-15.
+            for those above 1e-15.
         """
         check_is_fitted(self)
-        return np.concatenate(list(self._score_blocks(X, self._log_probabilities)))
+        scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
+        if self._form.kind == "labels":
+            return np.asarray(log_expit(scores))
+        if self._form.kind == "binary":
+            return np.hstack([log_expit(-scores), log_expit(scores)])
+        return np.asarray(log_softmax(scores, axis=1))
 
-    def _log_probabilities(self, features: FeatureMatrix) -> Array:
-        scores, kind = self._raw_scores(features), self._form.kind
-        log_positive: Callable[[Array], Array] = log_expit
-        if self._has_posterior and kind == "multiclass":
-            return mean_log_softmax(scores, self._covariances(features)[:, 0])
-        if self._has_posterior:
-            variances = self._variances(features)
-            log_positive = partial(mean_log_expit, variances=variances)
-        if kind == "multiclass":
-            return np.asarray(log_softmax(scores, axis=1))
-        positive = np.asarray(log_positive(scores))
-        return positive if kind == "labels" else np.hstack([log_positive(-scores), positive])
-
-    def decision_function(self, X: Any, return_std: bool = False) -> Any:
-        """Compute the score of each label; see :meth:`LabelPredictions.decision_function`.
+    def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
+        """Compute the posterior mean and variance of the scores, as scikit-learn's Gaussian processes.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, DataFrame} of n rows
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The rows.
-        return_std : bool, default=False
-            Whether to return also the standard deviations of the scores, after a fit with
-            ``uncertainty="laplace"``.
 
         Returns
         -------
-        scores : ndarray of shape (n, L), or (n,) for two classes
-            The scores, less the lowest threshold; for classes, those above other classes' are predicted.
-        std : ndarray of the same shape
-            Their posterior standard deviations, only with ``return_std=True``.
+        means : ndarray of shape (n, L), or (n,) for two classes
+            The scores, ``decision_function`` without ``uncertainty`` and thresholds.
+        variances : ndarray of the same shape
+            Their variances, by Laplace's approximation.
 
         Raises
         ------
         ValueError
-            If there is no posterior.
+            If the model was fitted without ``uncertainty``.
         """
-        scores = super().decision_function(X)
-        if not return_std:
-            return scores
+        check_is_fitted(self)
         if not self._has_posterior:
-            raise ValueError("return_std=True needs a model that was fitted with uncertainty='laplace'.")
+            raise ValueError("latent_mean_and_variance needs a model fitted with uncertainty='laplace'.")
+        means = np.concatenate(list(self._score_blocks(X, self._latent_means)))
         variances = np.concatenate(list(self._score_blocks(X, self._variances)))
-        return scores, self._form.scores(np.sqrt(variances))
+        return self._form.scores(means), self._form.scores(variances)
 
     @property
     def _has_posterior(self) -> bool:
@@ -264,14 +259,6 @@ class KernelProbabilities(KernelClassifier):
     def _variances(self, features: FeatureMatrix) -> Array:
         found = self._covariances(features)
         return np.maximum(np.einsum("ngcc->ngc", found).reshape(len(found), -1), 0.0)
-
-    def _deciding_blocks(self, X: Any) -> Iterator[Array]:
-        if not self._has_posterior:
-            return super()._deciding_blocks(X)
-        blocks = self._score_blocks(X, self._log_probabilities)
-        if self._form.kind == "multiclass":
-            return blocks
-        return (np.exp(block[:, -self._n_columns :]) - self.thresholds_ for block in blocks)
 
     def _refuse_uncertainty(self) -> None:
         is_marginal = self._search is not None and self._search.criterion == "marginal_likelihood"
