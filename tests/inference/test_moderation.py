@@ -45,3 +45,13 @@ def test_two_classes_are_one_logistic_function():
     contrast = np.array([-1.0, 1.0])
     variances = np.einsum("c,ncd,d->n", contrast, covariances, contrast)
     np.testing.assert_allclose(found, np.exp(mean_log_expit(means @ contrast, variances)), atol=1e-3)
+
+
+def test_of_classes_that_are_nearly_alike_the_one_of_the_greatest_mean_is_the_most_probable():
+    means = np.random.default_rng(0).normal(size=(40, 8))
+    found = mean_log_softmax(means, np.tile(1e6 * np.eye(8), (40, 1, 1)))
+    np.testing.assert_array_equal(found.argmax(axis=1), means.argmax(axis=1))
+    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.exp(found), 1 / 8, atol=0.03)
+    certain = mean_log_softmax(np.array([[1.0, 0.9, 0.0]]), np.diag([0.0, 0.0, 1e4])[None])
+    assert certain.argmax() == 2
