@@ -54,10 +54,10 @@ def mean_log_softmax(means: RowsByClasses, covariances: Array) -> RowsByClasses:
         scores = means[rows, None, :] + normal @ roots.transpose(0, 2, 1)
         found[rows] = logsumexp(log_softmax(scores, axis=2), axis=1)
     found -= np.log(len(points))
-    rows, best, top = np.arange(len(means)), means.argmax(axis=1), found.argmax(axis=1)
+    every, best, top = np.arange(len(means)), means.argmax(axis=1), found.argmax(axis=1)
     variances = np.einsum("ncc->n", covariances) / n_classes
     error = _ERROR * variances / (variances + _HALF)
-    near = np.exp(found[rows, top]) - np.exp(found[rows, best]) < error
-    pair = rows[near], np.stack([best[near], top[near]])
+    near = np.exp(found[every, top]) - np.exp(found[every, best]) < error
+    pair = every[near], np.stack([best[near], top[near]])
     found[pair] = found[pair][::-1]
     return found
