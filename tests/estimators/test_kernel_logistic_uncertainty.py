@@ -149,7 +149,7 @@ def test_two_classes_in_a_tree_have_the_variance_of_their_difference():
     ("options", "said"),
     [
         ({"kernel": "precomputed"}, "needs the kernel of new rows with themselves"),
-        ({"loss": LogisticEntryLoss()}, "uncertainty='laplace' is for loss='logistic'"),
+        ({"loss": LogisticEntryLoss()}, "uncertainty='laplace' is for loss='log_loss'"),
         (
             {"loss": LogisticEntryLoss(), "uncertainty": None, "hyperparameters": evidence()},
             "criterion='marginal_likelihood' is for loss",

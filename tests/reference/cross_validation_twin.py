@@ -89,7 +89,7 @@ class Problem:
     def loss(self, weights, *, ties):
         if self.is_softmax:
             return SoftmaxLoss(self.codes, len(CLASSES), weights)
-        return EntrywiseLoss("logistic", self.signs, weights, is_separate=not ties)
+        return EntrywiseLoss("log_loss", self.signs, weights, is_separate=not ties)
 
     def twin(self, weights):
         if self.is_softmax:

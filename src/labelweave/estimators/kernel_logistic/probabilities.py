@@ -28,11 +28,11 @@ from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram import FactorGram
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
-from labelweave.inference import best_parent, least_expected_loss, rejected
-from labelweave.inference.moderation import mean_log_expit, mean_log_softmax
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers, Optional
+from labelweave.postprocessing import best_parent, least_expected_loss, rejected
+from labelweave.postprocessing.moderation import mean_log_expit, mean_log_softmax
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.hyperparameters.search import LearnedParameters
 from labelweave.problems.laplace import LaplaceFactors, Posterior
@@ -264,7 +264,7 @@ class KernelProbabilities(KernelClassifier):
         is_marginal = self._search is not None and self._search.criterion == "marginal_likelihood"
         if not isinstance(self.loss, str) and (is_marginal or self.uncertainty is not None):
             which = "`criterion='marginal_likelihood'`" if is_marginal else "`uncertainty='laplace'`"
-            raise ParameterError(f"{which} is for `loss='logistic'`, but it is {self.loss!r}.")
+            raise ParameterError(f"{which} is for `loss='log_loss'`, but it is {self.loss!r}.")
         if self.uncertainty is not None and self._is_precomputed:
             raise ParameterError(
                 "`uncertainty='laplace'` needs the kernel of new rows with themselves, which X does not have "
