@@ -49,7 +49,7 @@ def test_what_is_no_rank_is_refused(problem, rank):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_without_alpha_a_singular_problem_has_a_finite_answer(problem, kernel, penalty, loss):
+def test_without_regularization_a_singular_problem_has_a_finite_answer(problem, kernel, penalty, loss):
     X, Y = problem
     X = np.c_[X, X[:, 0], np.zeros(60)]
     given = X @ X.T if kernel == "precomputed" else X

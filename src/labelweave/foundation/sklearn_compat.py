@@ -81,8 +81,10 @@ def naming_parameter(error: InvalidParameterError, constraints: Mapping[str, Any
 
 
 def _plainly(constraint: Any) -> str | None:
+    if isinstance(constraint, StrOptions):
+        return f"one of {', '.join(sorted(constraint.options))}"
     if isinstance(constraint, Options):
-        return f"one of {', '.join(sorted(map(str, constraint.options)))}"
+        return " or ".join(map(str, constraint.options))
     if isinstance(constraint, Interval):
         return str(constraint)
     return _PLAIN.get(constraint) if isinstance(constraint, str) else None

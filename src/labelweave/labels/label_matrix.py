@@ -81,7 +81,10 @@ class LabelMatrix:
         self.positives = _pattern(positives)
         self.observed = None if observed is None else signed_pattern(self.positives, _pattern(observed))
         self.names = checked_names(names, self.positives.shape[1])
-        self.flip_probabilities = checked_flips(flip_probabilities, self.positives, self.observed)
+        flips = flip_probabilities
+        self.flip_probabilities = (
+            None if flips is None else checked_flips(flips, self.positives, self.observed)
+        )
 
     @classmethod
     def from_any(cls, Y: Any, names: Sequence[str] | Array | None = None) -> LabelMatrix:

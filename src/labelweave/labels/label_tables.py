@@ -139,8 +139,6 @@ def split_targets(targets: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array | N
 
 def checked_flips(flips: Any, positives: sp.csr_array, observed: sp.csr_array | None) -> sp.csr_array | None:
     """Check flip probabilities (n, L), and keep those of observed entries; None if there are none."""
-    if flips is None:
-        return None
     given = flips if sp.issparse(flips) else np.atleast_2d(numbers_of(flips, _FLIPS))
     _check_shape(given, _FLIPS, positives)
     known = given if sp.issparse(given) else sp.csr_array(given)
