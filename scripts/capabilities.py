@@ -192,8 +192,8 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
 )
 HEAD = """# What each estimator can do
 
-"yes" means that the code in the first column works. A link names what to use instead. An empty cell means that
-the feature is not available. `AutoLabel` is {py:class}`~labelweave.AutoLabelClassifier`, and so on.
+"yes" means that the code in the first column works. A link names what to use instead. An empty cell means
+that the feature is not available. `AutoLabel` is {py:class}`~labelweave.AutoLabelClassifier`, and so on.
 `python scripts/capabilities.py --write` tries each estimator and writes this page.
 
 [Wrappers for decisions](recipes.md#from-scores-to-label-sets), {py:class}`~labelweave.TableModel`,
