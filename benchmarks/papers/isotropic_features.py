@@ -16,47 +16,21 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.isotropic_features``.
 
 from __future__ import annotations
 
-import time
-import warnings
 from typing import Any
 
 import numpy as np
 
 from benchmarks.frame import RESULTS, command, flag
-from benchmarks.recorded_runs import RecordedRuns
-from labelweave import LowRankClassifier
+from benchmarks.papers.low_rank_draws import GRID, Draw, measure, measure_all
 
-_GRID = 2.0 ** np.arange(0, 13)
 _PENALTIES = ("trace_norm", "ridge")
 
 
-def _measure(
-    *, rows: int, features: int, rank: int, seen: int, labels: int, seed: int, penalty: str
-) -> dict[str, Any]:
-    random, begin = np.random.default_rng([seed, labels]), time.process_time()
-    weights = random.normal(size=(features, rank)) @ random.normal(size=(rank, labels))
-    weights *= 0.2 / np.linalg.norm(weights, axis=0)
-    X, X_test = random.normal(size=(rows, features)), random.normal(size=(2000, features))
-    truth = (random.random((rows, labels)) < np.clip(0.5 + X @ weights, 0, 1)).astype(float)
-    order = random.random((rows, labels)).argsort(axis=1)[:, : min(seen, labels)]
-    Y = np.full_like(truth, np.nan)
-    np.put_along_axis(Y, order, np.take_along_axis(truth, order, axis=1), axis=1)
-    is_held = ~np.isnan(Y) & (random.random(Y.shape) < 0.2)
-    part = np.where(is_held, np.nan, Y)
-    errors = []
-    for value in _GRID:
-        scores = _scores(X, part, X, penalty, float(value))
-        errors.append(float(np.square(scores - Y)[is_held].mean()))
-    best = float(_GRID[int(np.argmin(errors))])
-    chances = np.clip(0.5 + X_test @ weights, 0, 1)
-    excess = np.square(_scores(X, Y, X_test, penalty, best) - chances).mean() / chances.var()
-    return {"regularization": best, "excess": float(excess), "processor seconds": time.process_time() - begin}
-
-
-def _scores(X: Any, Y: Any, X_test: Any, penalty: str, regularization: float) -> Any:
-    options: dict[str, Any] = {"penalty": penalty, "regularization": regularization, "n_jobs": 1}
-    model = LowRankClassifier(1.0, **options, fit_intercept=30.0).fit(X, Y)
-    return model.decision_function(X_test) + model.thresholds_.min()
+def _measure(*, rows: int, labels: int, seen: int, penalty: str, **more: int) -> dict[str, float]:
+    draw = Draw(rows=rows, labels=labels, **more)
+    order = draw.random.random((rows, labels)).argsort(axis=1)[:, : min(seen, labels)]
+    best, excess, _ = measure(draw, order, GRID, penalty)
+    return {"regularization": best, "excess": float(excess.mean())}
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -84,14 +58,5 @@ def table(runs: list[dict[str, Any]]) -> str:
     records=RESULTS / "papers" / "isotropic_features.json",
 )
 def main(arguments: Any) -> None:
-    warnings.simplefilter("ignore")
-    record = RecordedRuns(arguments)
-    shape = {name: getattr(arguments, name) for name in ("rows", "features", "rank", "seen")}
-    for n_labels in arguments.labels:
-        for seed in range(arguments.seeds):
-            for penalty in _PENALTIES:
-                case = shape | {"labels": n_labels, "seed": seed, "penalty": penalty}
-                if record.wants(case):
-                    run = record.add(case, _measure(**case))
-                    print({name: run[name] for name in ("labels", "seed", "penalty", "excess")}, flush=True)
-    record.show(table([run for run in record.runs if shape.items() <= run.items()]))
+    choices = {"labels": arguments.labels, "seed": range(arguments.seeds), "penalty": _PENALTIES}
+    measure_all(arguments, choices, _measure, table)
