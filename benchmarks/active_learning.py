@@ -236,12 +236,10 @@ def main(arguments: Any) -> None:
     warnings.simplefilter("ignore")
     for problem in arguments.problems if recorded.measures else []:
         whole = read(problem, arguments.data)
-        for number in range(arguments.draws):
-            for strategy in arguments.strategies:
-                case = {"problem": problem, "strategy": strategy, "draw": number}
-                if recorded.wants(case):
-                    drawn = draw(whole, number, arguments.training_rows_alone)
-                    recorded.add(case, {"curve": curve(drawn, strategy, number, arguments.rounds)})
+        choices = {"problem": [problem], "strategy": arguments.strategies, "draw": range(arguments.draws)}
+        for case in recorded.missing(**choices):
+            drawn = draw(whole, case["draw"], arguments.training_rows_alone)
+            recorded.add(case, {"curve": curve(drawn, case["strategy"], case["draw"], arguments.rounds)})
         print(json.dumps({"done": problem}), flush=True)
     recorded.show(table(recorded.runs))
     if arguments.plot:

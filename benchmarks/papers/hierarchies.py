@@ -177,10 +177,8 @@ def main(arguments: Any) -> None:
     problem = read_problem(arguments.problem) if record.measures else None
     for split in arguments.splits if problem else ():
         drawn = problem.split(None if split == "given" else int(split), arguments.rows)
-        for method in arguments.methods:
-            case = {"rows": len(drawn.classes), "split": split, "method": method}
-            if record.wants(case):
-                learning = arguments.learning_rows, arguments.learning_blocks
-                run = record.add(case, measure(drawn, method, *learning))
-                print(_line(run), run["hyperparameters"], flush=True)
+        for case in record.missing(rows=[len(drawn.classes)], split=[split], method=arguments.methods):
+            learning = arguments.learning_rows, arguments.learning_blocks
+            run = record.add(case, measure(drawn, case["method"], *learning))
+            print(_line(run), run["hyperparameters"], flush=True)
     record.show(table(record.runs))

@@ -98,8 +98,7 @@ def table(runs: list[dict[str, Any]]) -> str:
 )
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments)
-    for name in arguments.sets:
-        if record.wants({"set": name}):
-            for method, found in _measure(name).items():
-                print(record.add({"set": name, "method": method}, found), flush=True)
+    for case in record.missing(set=arguments.sets):
+        for method, found in _measure(case["set"]).items():
+            print(record.add(case | {"method": method}, found), flush=True)
     record.show(table(record.runs))

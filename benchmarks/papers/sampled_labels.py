@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.frame import RESULTS, command, flag
-from benchmarks.papers.low_rank_draws import GRID, Draw, measure, measure_all
+from benchmarks.papers.isotropic_features import GRID, Draw, measure, measure_all
 
 _GRIDS = {"trace_bound": 2.0 ** np.arange(-3, 8), "trace_norm": GRID, "ridge": GRID}
 
