@@ -139,26 +139,6 @@ def test_matrices_over_partitions_do_what_those_in_memory_do(client, kernel):
         np.testing.assert_allclose(of_gram(grams[0]), of_gram(grams[1]), atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"kernel": "precomputed"}, "for data in memory"),
-        ({"kernel": "ard"}, "for data in memory"),
-        ({"kernel": "linear", "tie": "class", "taxonomy": {"a": [0, 1, 2]}, "decision": "?"}, "decision"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_sentence(client, settings, said):
-    X, _, classes = table()
-    with pytest.raises(ValueError, match=said):
-        KernelLogisticClassifier(**settings).fit(chunks(X), chunks(classes))
-
-
-def test_tables_beyond_the_memory_budget_are_refused(client):
-    X, _, classes = table()
-    with lw.config_context(memory_budget=0.01), pytest.raises(ValueError, match="on the client"):
-        KernelLogisticClassifier().fit(chunks(X), chunks(classes))
-
-
 @pytest.mark.parametrize("settings", [{"kernel_rank": 30}, {"kernel_rank": 30, "loss": "logistic"}])
 @pytest.mark.filterwarnings("ignore:The iteration limit")
 def test_kernels_of_low_rank_models(client, settings):

@@ -75,17 +75,3 @@ def test_decisions_go_around_it(client):
     model = CalibratedLabelClassifier(MaxMarginClassifier(**given), cv=2).fit(chunks(X), chunks(Y))
     whole = lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(**given), cv=2).fit(X, Y)
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"kernel": "precomputed"}, "kernel='precomputed' is for data in memory"),
-        ({"kernel": ["rbf", "linear"]}, "a list of kernels, which are for data in memory"),
-        ({"kernel": "rbf", "label_mean": np.ones((3, 4))}, "label_mean is of weights of features"),
-    ],
-)
-def test_what_cannot_be_is_refused(client, settings, said):
-    X, Y = table()
-    with pytest.raises(ValueError, match=said):
-        MaxMarginClassifier(**settings).fit(chunks(X), chunks(Y))

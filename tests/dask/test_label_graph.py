@@ -90,11 +90,3 @@ def test_classes_and_weights_of_entries(client):
     model.fit(chunks(X), chunks(Y), entry_weight=chunks(entries))
     whole = lw.LabelGraphClassifier(**settings).fit(X, Y, entry_weight=entries)
     assert np.array_equal(model.coef_, whole.coef_)
-
-
-def test_its_memory_is_that_of_the_configuration(client):
-    with (
-        lw.config_context(memory_budget=0.01),
-        pytest.raises(ValueError, match=r"90 rows x 5 labels take 0 MB .* is 0\.01; raise it"),
-    ):
-        LabelGraphClassifier(graph="none").fit(chunks(X), chunks(Y))

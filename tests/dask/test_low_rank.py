@@ -88,17 +88,3 @@ def test_one_row_one_label_and_a_label_that_nobody_has(client):
     assert not model.predict(X)[:, 2].any()
     one = LowRankClassifier().fit(chunks(X[:1], sizes=(1,)), chunks(Y[:1, :1], sizes=(1,)))
     assert one.predict(X[:2]).shape == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"kernel": "precomputed"}, "kernel='precomputed' is for data in memory"),
-        ({"flip_rates": 0.1}, "flip_rates"),
-        ({"rank": 0}, "rank"),
-    ],
-)
-def test_what_is_for_one_machine_is_refused(client, given, said):
-    X, Y = table()
-    with pytest.raises(ValueError, match=said):
-        LowRankClassifier(**given).fit(chunks(X), chunks(Y))

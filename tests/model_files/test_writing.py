@@ -167,24 +167,23 @@ def test_a_broken_sparse_array_is_refused(tmp_path):
         write(tmp_path / "m", bad=matrix)
 
 
-@pytest.mark.parametrize("name", ["", "a:b", "__metadata__", "\ud800", 3])
-def test_array_names_that_cannot_be_stored(tmp_path, name):
-    with pytest.raises(ValueError, match="array name"):
-        write_model_file(tmp_path / "m", ModelContent("Demo", {}, {name: np.ones(2)}))
+NAMES = ("", "a:b", "__metadata__", "\ud800", 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "said"),
+    [
+        *((ModelContent("Demo", {}, {name: np.ones(2)}), ValueError, "array name") for name in NAMES),
+        *((ModelContent(kind, {}), ValueError, "kind") for kind in ("", "a\nb", None)),
+        (ModelContent("Demo", []), TypeError, "list"),
+    ],
+)
+def test_contents_that_cannot_be_stored(tmp_path, content, error, said):
+    with pytest.raises(error, match=said):
+        write_model_file(tmp_path / "m", content)
 
 
 def test_text_that_would_not_be_loaded_is_not_saved(tmp_path):
     padded = np.broadcast_to(np.array("x" * 1000), (3_000_000,))
     with pytest.raises(ValueError, match="Shorten"):
         write(tmp_path / "m", a=padded)
-
-
-@pytest.mark.parametrize("kind", ["", "a\nb", None])
-def test_kinds_that_are_no_names(tmp_path, kind):
-    with pytest.raises(ValueError, match="kind"):
-        write_model_file(tmp_path / "m", ModelContent(kind, {}))
-
-
-def test_a_state_that_is_no_dict(tmp_path):
-    with pytest.raises(TypeError, match="list"):
-        write_model_file(tmp_path / "m", ModelContent("Demo", []))
