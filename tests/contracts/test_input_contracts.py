@@ -1,7 +1,5 @@
 """Every public name keeps the contract of its inputs: a finite answer, or a refusal in one sentence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from labelweave.datasets import DataFileError, TableColumns, read_table_columns

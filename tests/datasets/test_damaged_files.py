@@ -1,7 +1,5 @@
 """Any damage to a file gives the library's own error, or a file that is whole in another way."""
 
-from __future__ import annotations
-
 import json
 import warnings
 

@@ -1,7 +1,5 @@
 """Files made to hurt are refused in one line, by file and line, in time and memory of their own size."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

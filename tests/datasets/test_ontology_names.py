@@ -1,7 +1,5 @@
 """Ontologies and thesauri: alternative and obsolete identifiers, whole addresses, relations."""
 
-from __future__ import annotations
-
 import pytest
 
 from labelweave.datasets import DataFileError, read_taxonomy

@@ -1,7 +1,5 @@
 """JSON lines of which some rows lack a column, read at once and in blocks."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

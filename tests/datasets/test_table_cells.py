@@ -1,7 +1,5 @@
 """What cells of tables are taken for, as other programs write them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

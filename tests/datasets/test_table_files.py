@@ -1,7 +1,5 @@
 """Tables as people have them: what is inside counts, not the name alone; what is guessed is said."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

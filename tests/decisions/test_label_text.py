@@ -1,7 +1,5 @@
 """A classifier that knows what labels mean: priors by texts, labels that no row has, labels added later."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

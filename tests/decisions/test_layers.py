@@ -1,7 +1,5 @@
 """Classifiers inside one another: names, ranking and probabilities."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Labels added to a fitted model score as if they had been there all along, unobserved."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

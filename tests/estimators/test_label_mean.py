@@ -1,7 +1,5 @@
 """Weights that are known before the fit: what is penalised is how far the model's are from them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """Rows of texts are refused, with what takes them, also where they read as numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

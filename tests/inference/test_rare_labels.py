@@ -1,7 +1,5 @@
 """Best labels with rare ones moved up."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

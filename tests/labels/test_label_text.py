@@ -1,7 +1,5 @@
 """Names and descriptions of labels: embeddings, covariances and known scores."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Further names of nodes: other ways to write one, alternative identifiers, and labels that are no nodes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

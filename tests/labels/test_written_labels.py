@@ -1,7 +1,5 @@
 """Labels as cells of text write them: what is cut, what stays one name, and that halves of a table agree."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """Labels and classes of the truth that a model was not fitted to: one policy in scores and scorers."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``cross-validate``, and ``fit --compare``."""
 
-from __future__ import annotations
-
 import pytest
 
 from labelweave import MaxMarginClassifier, compare

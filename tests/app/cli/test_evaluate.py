@@ -1,7 +1,5 @@
 """``labelweave evaluate`` and ``report``."""
 
-from __future__ import annotations
-
 import csv
 from types import SimpleNamespace
 

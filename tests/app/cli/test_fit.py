@@ -1,7 +1,5 @@
 """``labelweave fit``: tables and other files, labels in their cells, taxonomies, thresholds, its end."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

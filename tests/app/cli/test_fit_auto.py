@@ -1,7 +1,5 @@
 """``labelweave fit`` without ``--model``: several models combined, unless flags or data need max-margin."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """One class a row: by the data and by flags, taxonomies, what kernel logistic models learn."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

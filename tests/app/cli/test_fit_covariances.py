@@ -1,7 +1,5 @@
 """Label covariances on the command line: from another data file, from signatures, shrunk."""
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

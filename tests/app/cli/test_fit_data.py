@@ -1,7 +1,5 @@
 """What ``labelweave fit`` makes of files as people have them, and what it says of them before a fit."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

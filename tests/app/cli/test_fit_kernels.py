@@ -1,7 +1,5 @@
 """Kernel models on the command line: flags, what is said of them, what they predict."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

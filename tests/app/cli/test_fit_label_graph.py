@@ -1,7 +1,5 @@
 """Graphs of labels and label trees on the command line."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Flags of ``labelweave fit`` are parameters of the constructors; no fit is needed to see it."""
 
-from __future__ import annotations
-
 import pytest
 
 

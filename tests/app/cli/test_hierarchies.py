@@ -1,7 +1,5 @@
 """Labels that come with a hierarchy: obeyed by default, found by other names, completed where measured."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

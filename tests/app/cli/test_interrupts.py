@@ -1,7 +1,5 @@
 """Ctrl-C on the command line: the best model so far and exit code 130, or nothing written and one line."""
 
-from __future__ import annotations
-
 import os
 import signal
 

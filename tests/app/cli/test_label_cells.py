@@ -1,7 +1,5 @@
 """What the command line says of cells of labels, and how the model reads later files."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """Flags that come from the constructors: which there are, what they take, and what their help says."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Classes and probabilities on the command line: predictions, rejections, metrics."""
 
-from __future__ import annotations
-
 import csv
 import io
 

@@ -1,7 +1,5 @@
 """The program as a whole: help, exit codes, pipes and signals, some of it in real processes."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

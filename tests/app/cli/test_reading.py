@@ -1,7 +1,5 @@
 """What people bring to the command line: columns to guess, gaps in ARFF files, pipes, names with escapes."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -4,8 +4,6 @@
 said.  All run in one folder of small files.
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

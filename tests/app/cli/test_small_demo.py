@@ -1,7 +1,5 @@
 """The demonstration on a handful of rows, with a quick model in place of the one call."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Standard input goes to a temporary file, within a limit, that is gone with the command."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import io

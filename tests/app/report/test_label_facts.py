@@ -1,7 +1,5 @@
 """Counts, confusions, reasons and structure, against slow twins and scikit-learn."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Large tables from models that search for labels: what the report and ``evaluate`` say of the best alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
