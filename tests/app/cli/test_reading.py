@@ -1,18 +1,23 @@
-"""What people bring to the command line: columns to guess, gaps in ARFF files, pipes, names with escapes."""
+"""What people bring to the command line: columns to guess, gaps, pipes, odd names, and standard input."""
 
 import gc
+import gzip
+import io
 import json
 import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import labelweave
-from labelweave.app.cli.flags import _suffix
+from labelweave.app.cli import flags
+from labelweave.app.cli.flags import _copied, _suffix, data_path
 from labelweave.app.cli.messages import in_flags
 from labelweave.app.cli.program import main
 from labelweave.app.report.measured import measure
@@ -144,8 +149,8 @@ def test_roles_that_are_given_are_told_with_what_is_not_named(fit_table):
 def test_gaps_in_features_are_filled_by_the_model(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF)
     (tmp_path / "whole.arff").write_text(ARFF.replace("?,NO", "3,NO"))  # the mean
-    for flags in ([], ["--model", "low-rank"], ["--tune-threshold", "macro_f1,cv=2"]):
-        told = run("fit r.arff --model max-margin --out r.lw", *flags).err
+    for words in ([], ["--model", "low-rank"], ["--tune-threshold", "macro_f1,cv=2"]):
+        told = run("fit r.arff --model max-margin --out r.lw", *words).err
         assert (
             "2 values of 2 features are missing (?), such as of 'f'; they are imputed with the mean" in told
         )
@@ -333,3 +338,37 @@ def test_escapes_in_names_are_made_visible(run, tmp_path):
     wrong = (tmp_path / "bad\x1b[2J.arff").write_text("nonsense\n")
     assert wrong
     assert "\x1b" not in run("fit", "bad\x1b[2J.arff", "--model", "max-margin", "--out", "m.lw", code=2).err
+
+
+def test_blocks_are_put_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(flags, "_BLOCK_BYTES", 7)
+    content = b"a,b\n" + b"1,2\n" * 20
+    path = _copied(io.BytesIO(content), tmp_path)
+    assert path.name == "standard-input.csv"
+    assert path.read_bytes() == content
+
+
+def test_more_than_the_limit_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(flags, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(flags, "_MOST_BYTES", 20)
+    with pytest.raises(click.UsageError, match="Standard input is longer than"):
+        _copied(io.BytesIO(b"a,b\n" + b"1,2\n" * 20), tmp_path)
+    with pytest.raises(click.UsageError, match="is empty"):
+        _copied(io.BytesIO(b""), tmp_path)
+
+
+def test_the_folder_is_gone_with_the_command(monkeypatch):
+    monkeypatch.setattr(flags, "sys", SimpleNamespace(stdin=SimpleNamespace(buffer=io.BytesIO(b"a,b\n"))))
+    context = click.Context(click.Command("predict"))
+    flag = click.Option(["--data"])
+    assert data_path(context, flag, "a.csv") == "a.csv"
+    path = data_path(context, flag, "-")
+    assert Path(path).read_text() == "a,b\n"
+    context.close()
+    gc.collect()
+    assert not Path(path).exists()
+
+
+def test_compressed_text_is_looked_into():
+    assert _suffix(gzip.compress(b"@relation r\n")) == ".arff.gz"
+    assert _suffix(gzip.compress(b'{"a": 1}\n')) == ".jsonl.gz"
