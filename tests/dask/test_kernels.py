@@ -1,4 +1,4 @@
-"""The kernel logistic classifier on Dask's collections gives what the ordinary one gives."""
+"""Kernel models on Dask's collections give what the ordinary ones give."""
 
 from functools import partial
 
@@ -9,7 +9,12 @@ import scipy.sparse as sp
 import dask
 import labelweave as lw
 import partitioned
-from labelweave import KernelLogisticClassifier, LowRankClassifier
+from labelweave import (
+    CalibratedLabelClassifier,
+    KernelLogisticClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+)
 from labelweave.dask.data import read
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
@@ -168,3 +173,55 @@ def test_inner_nodes_are_refused(client, settings):
     model = (KernelLogisticClassifier if "taxonomy" in settings else LowRankClassifier)(**settings)
     with pytest.raises(ValueError, match=r"y has 'animal', an inner node .* pass leaves, None"):
         model.fit(chunks(X), chunks(y))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kernel": "rbf", "kernel_rank": 30},
+        {"kernel": "rbf", "kernel_rank": 30, "class_weight": "balanced"},
+        {"kernel": "laplacian", "kernel_rank": 120, "label_covariance": 0.5 + 0.5 * np.eye(3)},
+        {"kernel": "polynomial", "C": 0.1},
+        {"kernel": "cosine"},
+    ],
+    ids=["rbf", "classes weighted", "coupled", "polynomial", "cosine"],
+)
+def test_max_margin_models_are_those_of_one_machine(client, settings, tmp_path):
+    X, Y, _ = table()
+    settings = {"tol": 1e-5, **settings}
+    model = MaxMarginClassifier(**settings).fit(chunks(X), chunks(Y))
+    if settings["kernel"] == "polynomial":
+        settings |= {"kernel_rank": 2000, "solver": "coordinate_ascent"}
+    whole = lw.MaxMarginClassifier(**settings).fit(X, Y)
+    assert type(model.scorer_) is type(whole.scorer_)
+    np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=0.02)
+    assert model.trace_[-1].primal == pytest.approx(whole.trace_[-1].primal, rel=2e-5)
+    assert model.duality_gap_ <= 1e-5
+    model.save(tmp_path / "m.lw")
+    loaded = lw.load(tmp_path / "m.lw")
+    scores = [loaded.decision_function(part) for part in np.split(X, np.cumsum(SIZES)[:-1])]
+    np.testing.assert_array_equal(model.decision_function(chunks(X)).compute(), np.concatenate(scores))
+    if settings["kernel"] != "cosine":
+        np.testing.assert_array_equal(model.support_, whole.support_)
+
+
+def test_rows_that_travel_have_the_objective_of_one_machine(client, apart):
+    X, Y, _ = table()
+    given = {"kernel": "rbf", "kernel_rank": 20, "C": 0.3, "tol": 0.02}
+    parts = [dask.delayed(sp.csr_array(part)) for part in np.split(X, np.cumsum(SIZES)[:-1])]
+    labels = [dask.delayed(part) for part in np.split(Y, np.cumsum(SIZES)[:-1])]
+    first, second = (MaxMarginClassifier(**given).fit(parts, labels) for _ in range(2))
+    np.testing.assert_array_equal(first.scorer_.dual_coef_, second.scorer_.dual_coef_)
+    exact = lw.MaxMarginClassifier(**{**given, "tol": 1e-6}).fit(sp.csr_array(X), Y)
+    least = exact.trace_[-1].primal
+    assert first.duality_gap_ <= 0.02
+    assert least * (1 - 1e-5) <= first.trace_[-1].primal <= least * 1.03
+    np.testing.assert_array_equal(first.support_, exact.support_)
+
+
+def test_decisions_go_around_it(client):
+    X, Y, _ = table()
+    given = {"kernel": "rbf", "kernel_rank": 20, "solver": "coordinate_ascent", "tol": 1e-6}
+    model = CalibratedLabelClassifier(MaxMarginClassifier(**given), cv=2).fit(chunks(X), chunks(Y))
+    whole = lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(**given), cv=2).fit(X, Y)
+    np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-3)
