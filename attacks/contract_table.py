@@ -6,8 +6,6 @@ called on, ``ANSWERS`` what is looked at of an answer.  A public name with an ar
 known, and that does not stand in ``WITHOUT``, fails a test.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 import types

@@ -1,7 +1,5 @@
 """Checkpoints of small fits, whose files are edited, and fits that go on from them."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pipelines of scikit-learn's steps and forests, whose files are edited, and rows that they say they take."""
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from pathlib import Path

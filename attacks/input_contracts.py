@@ -8,8 +8,6 @@ TypeError of one sentence that labelweave or scikit-learn raises on purpose: no 
 Python came upon in the middle, no NaN, no crash, no wait of more than thirty seconds, no more than 2 GiB.
 """
 
-from __future__ import annotations
-
 import datetime
 import opcode
 import os

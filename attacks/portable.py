@@ -13,8 +13,6 @@ named: kernels that the processor lacks, versions of Python that are not install
 order in which small products are added up depends on shapes and layouts, as on processors with AVX-512.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Small fits of every kind, and a mark of all their bits, for attacks and tests of what all models keep."""
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from collections.abc import Callable

@@ -11,8 +11,6 @@ Strategies of modAL (Esuli and Sebastiani's, of rows) choose by the same model; 
 ``pip install --no-deps modAL-python==0.4.1`` and are left out with ``--strategies`` where it is not.
 """
 
-from __future__ import annotations
-
 import json
 import warnings
 from pathlib import Path

@@ -11,8 +11,6 @@ median counts, as long as that takes less than 20 seconds together.  NumPy has a
 for.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The memory that a fit takes beyond what the process holds before it, on Linux."""
 
-from __future__ import annotations
-
 import ctypes
 from pathlib import Path
 

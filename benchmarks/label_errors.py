@@ -14,8 +14,6 @@ Bayes' rule with the true rates on the probabilities, without label structure.
     python -m benchmarks.label_errors --show-recorded
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """The machine, day and commit of a measurement, for results files."""
 
-from __future__ import annotations
-
 import datetime
 import importlib.metadata
 import multiprocessing

@@ -16,8 +16,6 @@ difference of scores over that of the scores, and the share of labels predicted 
 Example: ``python -m benchmarks.memory_budget --sizes 6000 12000 --solvers auto block_ascent``.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time

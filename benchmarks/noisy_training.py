@@ -13,8 +13,6 @@ lost between clean and flipped labels, ``of the better`` where the flipped fit m
 Nothing is chosen on test rows.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from pathlib import Path

@@ -10,8 +10,6 @@ best propensity-scored precision at 3 on 1,500 other training rows with forgotte
 measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple

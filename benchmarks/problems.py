@@ -7,8 +7,6 @@ separate than a topic.  It serves to measure speed, never accuracy.
 ``rcv1-subset1`` is a clean problem of a third of the size.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

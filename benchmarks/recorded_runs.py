@@ -1,7 +1,5 @@
 """The runs of a results file: measured anew, gone on with, or shown as they were recorded, which is said."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Iterable, Iterator

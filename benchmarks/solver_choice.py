@@ -11,8 +11,6 @@ texts by truncated SVD, of unit length, with their most frequent tags; made rows
 :mod:`benchmarks.unscaled_features`.  The problems of ``AFTERWARDS`` were made after the rule was fixed.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable

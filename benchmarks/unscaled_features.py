@@ -5,8 +5,6 @@ are whole numbers; made rows are normal, with labels by a linear rule and noise,
 many standard deviations.  Everything is as it is by default but C.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Iterator

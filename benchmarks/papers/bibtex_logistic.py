@@ -21,8 +21,6 @@ Results are kept after every fit; ``--go-on`` measures only what is missing.  Ex
 ``python -m benchmarks.papers.bibtex_logistic --methods rbf one-vs-rest``.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

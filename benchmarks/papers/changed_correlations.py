@@ -28,8 +28,6 @@ first RCV1 subset, which has none, is split into random halves (in file order th
 a lot in how often labels are there).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -10,8 +10,6 @@ training classes alone (each quarter of them left out in turn, three splits), so
 no other r has the advantage.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -17,8 +17,6 @@ passes are those of all its rounds.  Results are kept after every fit.  Seconds 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.clique_toy --seeds 3``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The scale of distances in a data set, from which widths of RBF kernels are counted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -8,8 +8,6 @@ scores by their signs; "kernel features" is the graph on the kernel's own featur
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.graph_kernels``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -21,8 +21,6 @@ kept after every fit; ``--go-on`` measures only what is missing.
 Example: ``python -m benchmarks.papers.hierarchies --problem imclef07a --splits given 0 1 2``.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -8,8 +8,6 @@ independent support vector machines.  BoostTexter and ranking by perceptrons (Cr
 not here: no kept library has them.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import product
 from typing import Any

@@ -14,8 +14,6 @@ Results are kept after every run; ``--go-on`` measures only what is missing.
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.isotropic_features``.
 """
 
-from __future__ import annotations
-
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping

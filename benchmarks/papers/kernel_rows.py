@@ -8,8 +8,6 @@ rows.  Shown are errors in the folds and on the test rows, relative to predictin
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.kernel_rows``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -9,8 +9,6 @@ Features are standardised, the RBF kernel has the width of one over their number
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.label_losses``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

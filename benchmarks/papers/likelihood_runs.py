@@ -1,7 +1,5 @@
 """Runs of ``KernelLogisticClassifier`` on training and test rows (Seeger 2008, sections 6.2 and 6.3)."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

@@ -12,8 +12,6 @@ Results are kept after every fit; ``--go-on`` measures only what is missing.  Ex
 ``python -m benchmarks.papers.low_rank_kernels --data bibtex``.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

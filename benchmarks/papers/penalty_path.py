@@ -6,8 +6,6 @@ whole path can be seen: no figure here was chosen.  "unit" has rows of length 1,
 has the words as the set has them, 0 and 1.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import product
 from typing import Any

@@ -10,8 +10,6 @@ label is seen, as in the theorem; and evenly.
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.sampled_labels``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

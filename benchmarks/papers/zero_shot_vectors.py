@@ -15,8 +15,6 @@ of least Euclidean distance to the prediction of kernel ridge regression, ``cosi
 are looked at once.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
