@@ -36,7 +36,7 @@ OLD_KERNEL, NEW_KERNEL = "Sandybridge", "SkylakeX"
 NUMERICAL = [
     f"tests/{name}"
     for name in (
-        "arrays", "contracts", "dask/test_kernel_margins.py", "features",
+        "arrays", "contracts", "dask/test_kernels.py", "features",
         "hyperparameters", "inference", "loops", "losses", "metrics", "model_files", "problems", "reductions",
         "solvers",
     )

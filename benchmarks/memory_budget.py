@@ -24,9 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fit_memory import MemoryClimb
 from benchmarks.frame import RESULTS, command, flag, markdown, save
-from benchmarks.machine import in_own_process
+from benchmarks.machine import MemoryClimb, in_own_process
 from benchmarks.problems import DEFAULT_DATA
 
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

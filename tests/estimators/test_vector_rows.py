@@ -61,6 +61,7 @@ def test_every_model_takes_them(model, X):
     (pd.Series([[1, 2, 3], [1, 2]]), "Row 1 of X is a vector of 2 numbers; it must be one of 3, as"),
     (pd.Series([["a", "b"], ["c", "d"]]), "Row 0 of X is .*'a', 'b'.*; it must be a vector"),
     (pd.Series([[1, 2], 7]), "Row 1 of X is '7'; it must be a vector"),
+    ("a red rose", "a red rose"),
     (pd.Series([[1, 2], None]), "contains NaN at row 1, column 0"),
     (pd.Series([[1, 2], [1, np.inf]]), "contains infinity at row 1, column 1"),
 ])  # fmt: skip
