@@ -89,11 +89,10 @@ def test_a_label_that_a_fold_lacks_and_a_single_label(data):
         assert len(auto(member).fit(X, Y[:, 0]).predict(X_test)) == len(X_test)
 
 
-def test_own_models_are_saved_and_others_refused_by_name(data, tmp_path):
+def test_own_models_are_saved_and_others_refused_by_name(data, tmp_path, reloaded):
     X, Y, X_test, _ = data
     model = auto("linear", lw.MaxMarginClassifier(C=0.5)).fit(X, Y)
-    model.save(tmp_path / "model.lw")
-    again = lw.load(tmp_path / "model.lw")
+    again = reloaded(model)
     assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
     assert again.members == ["linear", "MaxMarginClassifier"]
     with pytest.raises(ValueError, match="its member KNeighborsClassifier can be kept in no model file"):
@@ -101,13 +100,12 @@ def test_own_models_are_saved_and_others_refused_by_name(data, tmp_path):
 
 
 @pytest.mark.parametrize("decider", [lw.TunedThresholdClassifier, lw.CalibratedLabelClassifier])
-def test_deciders_around_own_models_are_own_models(data, decider, tmp_path):
+def test_deciders_around_own_models_are_own_models(data, decider, tmp_path, reloaded):
     X, Y, X_test, _ = data
     partly = Y.astype(float)
     partly[::7, 0] = np.nan
     model = auto("linear", decider(lw.MaxMarginClassifier())).fit(X, partly)
-    model.save(tmp_path / "model.lw")
-    assert_array_equal(lw.load(tmp_path / "model.lw").predict_proba(X_test), model.predict_proba(X_test))
+    assert_array_equal(reloaded(model).predict_proba(X_test), model.predict_proba(X_test))
     with pytest.raises(ValueError, match=f"{decider.__name__} takes no missing labels"):
         auto(decider(LinearSVC())).fit(X, partly)
     other = auto(decider(KNeighborsClassifier())).fit(X, Y)

@@ -80,11 +80,10 @@ def test_names_of_groups_and_rows_of_no_weight(data):
         ((pair for pair in KFold(2).split(GROUPS)), None, 2),
     ],
 )  # fmt: skip
-def test_folds_may_be_given(data, cv, groups, n_folds, tmp_path):
+def test_folds_may_be_given(data, cv, groups, n_folds, reloaded):
     model = small(cv=cv).fit(*data, groups=groups)
     assert model.plan_["folds"] == n_folds == len(np.unique(model._left_out.folds))
-    model.save(tmp_path / "m.lw")
-    again = lw.load(tmp_path / "m.lw")
+    again = reloaded(model)
     assert again.cv == (cv if isinstance(cv, int) else None)
     assert_array_equal(again.predict(data[0]), model.predict(data[0]))
 

@@ -72,7 +72,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("has_weights", [False, True], ids=["even", "weighted"])
-def test_decisions_are_those_in_memory(client, tmp_path, case, has_weights):
+def test_decisions_are_those_in_memory(client, reloaded, case, has_weights):
     X, Y, weights = table()
     name, settings = CASES[case]
     there, here = pair(name, **settings)
@@ -80,8 +80,7 @@ def test_decisions_are_those_in_memory(client, tmp_path, case, has_weights):
     there.fit(chunks(X), chunks(Y), *map(chunks, own))
     here.fit(X, Y, *own)
     assert_same(there, here, X, chunks(X))
-    there.save(tmp_path / "model.lw")
-    loaded = lw.load(tmp_path / "model.lw")
+    loaded = reloaded(there)
     assert np.array_equal(loaded.predict(X), here.predict(X))
     assert there.score(chunks(X), chunks(Y)) == pytest.approx(here.score(X, Y), rel=1e-12)
     assert score_table(there, chunks(X), chunks(Y))["micro_f1"] > 0.5

@@ -136,7 +136,7 @@ def test_the_bits_are_those_of_one_machine(client, settings):
     assert model.score(parts(DATA.X), parts(DATA.Y)) == pytest.approx(whole.score(DATA.X, DATA.Y))
 
 
-def test_classes_weights_and_missing_labels(client, tmp_path):
+def test_classes_weights_and_missing_labels(client, reloaded):
     random = np.random.default_rng(0)
     X = random.normal(size=(150, 5))
     y, weights = np.array(list("abc"))[X[:, :3].argmax(axis=1)], random.integers(0, 3, 150).astype(float)
@@ -151,8 +151,7 @@ def test_classes_weights_and_missing_labels(client, tmp_path):
     dY, de = (da.from_array(one, chunks=(chunks, 5)) for one in (Y, entries))
     model = LabelTreeClassifier(leaf_size=2).fit(dX, dY, entry_weight=de)
     assert_same_trees(model, lw.LabelTreeClassifier(leaf_size=2).fit(X, Y, entry_weight=entries))
-    lw.save(model, tmp_path / "model.lw")
-    assert np.array_equal(lw.load(tmp_path / "model.lw").predict(X), model.predict(X))
+    assert np.array_equal(reloaded(model).predict(X), model.predict(X))
 
 
 def test_what_cannot_be_is_refused_in_a_sentence(client, monkeypatch):

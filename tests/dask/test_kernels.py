@@ -89,14 +89,13 @@ def test_hyperparameters_are_learned_from_rows_that_are_brought_here(client):
     assert model.hyperparameters_ == pytest.approx(whole.hyperparameters_, rel=1e-6)
 
 
-def test_weights_of_features_take_the_place_of_rows_in_the_model_file(client, tmp_path):
+def test_weights_of_features_take_the_place_of_rows_in_the_model_file(client, reloaded):
     X, Y, _ = table()
     mean = np.random.default_rng(0).normal(size=(3, 4))
     settings = {"kernel": "linear", "hyperparameters": "fixed", "label_mean": mean}
     model = KernelLogisticClassifier(**settings).fit(chunks(X), chunks(Y))
     whole = lw.KernelLogisticClassifier(**settings).fit(X, Y)
-    model.save(tmp_path / "model.lw")
-    loaded = lw.load(tmp_path / "model.lw")
+    loaded = reloaded(model)
     assert loaded.coef_.shape == (3, 4)
     assert not hasattr(loaded, "support_")
     np.testing.assert_allclose(loaded.predict_proba(X), whole.predict_proba(X), atol=1e-7)
@@ -186,7 +185,7 @@ def test_inner_nodes_are_refused(client, settings):
     ],
     ids=["rbf", "classes weighted", "coupled", "polynomial", "cosine"],
 )
-def test_max_margin_models_are_those_of_one_machine(client, settings, tmp_path):
+def test_max_margin_models_are_those_of_one_machine(client, settings, reloaded):
     X, Y, _ = table()
     settings = {"tol": 1e-5, **settings}
     model = MaxMarginClassifier(**settings).fit(chunks(X), chunks(Y))
@@ -197,8 +196,7 @@ def test_max_margin_models_are_those_of_one_machine(client, settings, tmp_path):
     np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=0.02)
     assert model.trace_[-1].primal == pytest.approx(whole.trace_[-1].primal, rel=2e-5)
     assert model.duality_gap_ <= 1e-5
-    model.save(tmp_path / "m.lw")
-    loaded = lw.load(tmp_path / "m.lw")
+    loaded = reloaded(model)
     scores = [loaded.decision_function(part) for part in np.split(X, np.cumsum(SIZES)[:-1])]
     np.testing.assert_array_equal(model.decision_function(chunks(X)).compute(), np.concatenate(scores))
     if settings["kernel"] != "cosine":

@@ -67,13 +67,12 @@ def test_sparse_blocks_weights_and_the_same_bits(client):
     assert first.objective_ == pytest.approx(whole.objective_, rel=1e-7)
 
 
-def test_frames_classes_and_model_files(client, tmp_path):
+def test_frames_classes_and_model_files(client, reloaded):
     X, Y = table()
     rows = pd.DataFrame(X, columns=[f"f{place}" for place in range(X.shape[1])])
     frames = (dd.from_pandas(part, npartitions=3, sort=False) for part in (rows, pd.DataFrame(Y.astype(int))))
     model = LowRankClassifier(rank=2).fit(*frames)
-    lw.save(model, tmp_path / "model.lw")
-    assert np.array_equal(lw.load(tmp_path / "model.lw").predict(rows), model.predict(rows))
+    assert np.array_equal(reloaded(model).predict(rows), model.predict(rows))
     assert list(model.feature_names_in_) == list(rows.columns)
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
     of_classes = LowRankClassifier(rank=2).fit(chunks(X), chunks(y))

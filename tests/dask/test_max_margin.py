@@ -162,11 +162,10 @@ def test_the_best_labels_of_every_row(client):
         model.predict_top(chunks(X), 6)
 
 
-def test_the_ordinary_estimator_and_its_file(client, tmp_path):
+def test_the_ordinary_estimator_and_its_file(client, reloaded):
     X, Y = table()
     model = MaxMarginClassifier(C=0.1).fit(chunks(X), chunks(Y))
-    lw.save(model, tmp_path / "model.lw")
-    loaded = lw.load(tmp_path / "model.lw")
+    loaded = reloaded(model)
     assert type(loaded) is lw.MaxMarginClassifier
     assert np.array_equal(loaded.predict(X), model.predict(X))
     assert clone(model).get_params()["C"] == 0.1

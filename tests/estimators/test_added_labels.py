@@ -35,7 +35,7 @@ MODELS = {
 
 @pytest.mark.parametrize("with_mean", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_they_are_those_of_a_fit_with_the_label_unobserved(name, with_mean, tmp_path):
+def test_they_are_those_of_a_fit_with_the_label_unobserved(name, with_mean, reloaded):
     means = (MEAN, MEAN.columns(OLD)) if with_mean else (None, None)
     whole = MODELS[name](label_covariance=R, label_mean=means[0]).fit(X, FULL)
     part = MODELS[name](label_covariance=R.columns(OLD), label_mean=means[1]).fit(X, FULL[list("abc")])
@@ -46,8 +46,7 @@ def test_they_are_those_of_a_fit_with_the_label_unobserved(name, with_mean, tmp_
     assert part.label_names_.tolist() == list("abcd")
     assert part.unobserved_labels_.tolist() == [3]
     assert list(part.predict(X).columns) == list("abcd")
-    part.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(lw.load(tmp_path / "m.lw").decision_function(X), part.decision_function(X))
+    np.testing.assert_array_equal(reloaded(part).decision_function(X), part.decision_function(X))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -50,7 +50,7 @@ def _fit(name, X, Y, **parameters):
 
 @EVERY
 @pytest.mark.parametrize("learning_rows", [None, 30])
-def test_splits_by_groups_are_given_as_a_list(name, learning_rows, tmp_path):
+def test_splits_by_groups_are_given_as_a_list(name, learning_rows, reloaded):
     X, Y = _drawn()
     splits = list(GroupKFold(5).split(X, Y, GROUPS))
     model = _fit(name, X, Y, cv=splits, learning_rows=learning_rows)
@@ -60,8 +60,7 @@ def test_splits_by_groups_are_given_as_a_list(name, learning_rows, tmp_path):
     other = _fit(name, X, Y, cv=KFold(5, shuffle=True, random_state=3), learning_rows=learning_rows)
     assert model.hyperparameters_ == once.hyperparameters_ == marked.hyperparameters_
     assert model.cross_validation_loss_ != other.cross_validation_loss_
-    model.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(lw.load(tmp_path / "m.lw").predict(X), model.predict(X))
+    np.testing.assert_array_equal(reloaded(model).predict(X), model.predict(X))
 
 
 def test_folds_of_some_rows_keep_groups_together():

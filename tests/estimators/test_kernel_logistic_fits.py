@@ -10,7 +10,7 @@ from scipy.special import expit, log_ndtr, ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from drawn import draw_classes, draw_classes_and_labels, draw_labels, draw_scores
-from labelweave import HyperparameterSearch, KernelLogisticClassifier, config_context, load
+from labelweave import HyperparameterSearch, KernelLogisticClassifier, config_context
 from labelweave.estimators.held_out import drawn_blocks
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
 from labelweave.labels import ClassProbabilities, LabelMatrix
@@ -161,7 +161,7 @@ def test_stages(blocks, first, expected, monkeypatch):
     assert list(dict.fromkeys(met)) == expected
 
 
-def test_the_trace_has_every_stage(monkeypatch, tmp_path):
+def test_the_trace_has_every_stage(monkeypatch, reloaded):
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
     X, y = _of_the_best_score()
     model = KernelLogisticClassifier(tie="class").fit(X, y)
@@ -172,8 +172,7 @@ def test_the_trace_has_every_stage(monkeypatch, tmp_path):
     assert [record.evaluation for record in trace] == list(range(1, len(trace) + 1))
     assert (np.diff([record.time for record in trace]) > 0).all()
     assert model.cross_validation_loss_ == min(record.value for record in trace if record.stage == 3)
-    model.save(tmp_path / "m.lw")
-    assert load(tmp_path / "m.lw").learning_trace_ == trace
+    assert reloaded(model).learning_trace_ == trace
 
 
 @pytest.mark.parametrize("limit", [1, 4, 9])
@@ -235,7 +234,7 @@ def _few_that_matter(n, seed=0, features=8):
     return X, (np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * random.normal(size=n) > 0).astype(int)
 
 
-def test_features_that_do_not_matter_get_wide_kernels(tmp_path):
+def test_features_that_do_not_matter_get_wide_kernels(reloaded):
     X, y = _few_that_matter(250)
     wide = KernelLogisticClassifier("ard", hyperparameters=HyperparameterSearch(max_learning_iter=40)).fit(
         X, y
@@ -247,8 +246,7 @@ def test_features_that_do_not_matter_get_wide_kernels(tmp_path):
     X_test, y_test = _few_that_matter(600, seed=1)
     losses = [-np.log(m.predict_proba(X_test)[np.arange(600), y_test]).mean() for m in (wide, one)]
     assert losses[0] < 0.9 * losses[1]
-    wide.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(load(tmp_path / "m.lw").predict_proba(X), wide.predict_proba(X))
+    np.testing.assert_array_equal(reloaded(wide).predict_proba(X), wide.predict_proba(X))
 
 
 def test_few_rows_leave_the_shared_width_as_it_is():
@@ -352,14 +350,13 @@ def test_targets_that_are_probabilities_weigh_the_likelier_value():
     np.testing.assert_allclose(graded.predict_proba(X), weighted.predict_proba(X), atol=1e-6)
 
 
-def test_two_classes_and_model_files(tmp_path):
+def test_two_classes_and_model_files(reloaded):
     X, Y = problem(labels=1)
     names = np.where(Y[:, 0] > 0, "yes", "no")
     model = fixed(loss=ProbitLoss()).fit(X, names)
     np.testing.assert_allclose(model.predict_proba(X).sum(1), 1)
     assert (model.predict(X) == names).mean() > 0.8
-    model.save(tmp_path / "probit.lw")
-    again = load(tmp_path / "probit.lw")
+    again = reloaded(model)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 

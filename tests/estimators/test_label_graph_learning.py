@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, f1_score
 
-import labelweave
 from labelweave import GraphGrowth, LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
 from labelweave.estimators.held_out import hold_out
@@ -104,13 +103,12 @@ def test_cliques_that_were_not_scored_are_told(monkeypatch):
     )
 
 
-def test_candidates_are_named_kept_and_refused(tmp_path):
+def test_candidates_are_named_kept_and_refused(reloaded):
     X, Y = exclusive_or()
     Y = pd.DataFrame(Y, columns=list("abcde"))
     fitted = model(candidates=[("a", "b", "c"), ("d", "e")], regularization=0.1).fit(X, Y)
     assert set(fitted.label_graph_.cliques) <= {(0, 1, 2), (3, 4)}
-    fitted.save(tmp_path / "m.lw")
-    again = clone(labelweave.load(tmp_path / "m.lw")).fit(X, Y)
+    again = clone(reloaded(fitted)).fit(X, Y)
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
     for candidates, said in (
         ([("a", "x")], r"candidates cannot be read as cliques: .* unknown label name 'x'"),
@@ -255,11 +253,10 @@ def test_it_proves_how_near_the_optimum_is():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{"early_stopping": True}, {"refit": True}, {"graph": "none"}])
-def test_it_goes_with_the_other_parameters(parameters, tmp_path):
+def test_it_goes_with_the_other_parameters(parameters, reloaded):
     X, Y = tied_rows()
     fitted = proximal(**parameters).fit(sp.csr_array(X), Y)
-    fitted.save(tmp_path / "m.lw")
-    again = labelweave.load(tmp_path / "m.lw")
+    again = reloaded(fitted)
     assert again.solver == "proximal"
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
     np.testing.assert_array_equal(clone(again).fit(X, Y).predict(X), fitted.predict(X))

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from drawn import draw_labels
-from labelweave import LowRankClassifier, RankSearch, load
+from labelweave import LowRankClassifier, RankSearch
 from labelweave.estimators.low_rank import path, starts
 from labelweave.estimators.low_rank import path as low_rank_path
 from labelweave.estimators.low_rank import rank_choice as low_rank_cv
@@ -250,11 +250,10 @@ def test_weights_count_in_fits_and_scores():
     assert weighted.best_score_ == pytest.approx(fewer.best_score_, rel=1e-4)
 
 
-def test_files_hold_no_folds_and_no_function_that_scores(tmp_path):
+def test_files_hold_no_folds_and_no_function_that_scores(reloaded):
     X, Y = _drawn()
     model = grouped(LowRankClassifier, **SMALL, scoring=_minus_loss).fit(X, Y)
-    model.save(tmp_path / "model.lw")
-    again = load(tmp_path / "model.lw")
+    again = reloaded(model)
     assert (again.rank.cv, again.rank.scoring) == (None, "loss")
     np.testing.assert_array_equal(again.cv_results_["rank"], model.cv_results_["rank"])
 

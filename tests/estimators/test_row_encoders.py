@@ -102,10 +102,9 @@ def test_clones_and_searches_keep_the_callable():
     assert search.best_estimator_.encoder is encode
 
 
-def test_a_file_keeps_no_code_and_asks_for_the_encoder(tmp_path):
+def test_a_file_keeps_no_code_and_asks_for_the_encoder(reloaded):
     model = _fitted(knows)
-    model.save(tmp_path / "m.lw")
-    again = lw.load(tmp_path / "m.lw")
+    again = reloaded(model)
     assert again.encoder is None
     with pytest.raises(ValueError, match=r"needs its encoder again: it was fitted with .*knows, which no"):
         again.predict(NEW)

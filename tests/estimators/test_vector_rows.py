@@ -77,12 +77,11 @@ def test_another_length_is_refused_when_predicting():
 
 
 @pytest.mark.parametrize("named", [{}, {"vectors": "emb", "text": "text"}, {"vectors": ["emb"]}], ids=str)
-def test_models_of_tables_take_them_and_are_saved(named, tmp_path):
+def test_models_of_tables_take_them_and_are_saved(named, reloaded):
     frame = FRAME.assign(text=["red sea", "blue"] * 20)
     model = lw.TableModel(lw.MaxMarginClassifier(), **named).fit(frame, TRUTH)
     assert model.columns_.vectors == ("emb",)
-    model.save(tmp_path / "m.lw")
-    again = lw.load(tmp_path / "m.lw")
+    again = reloaded(model)
     assert again.feature_names_.tolist()[-1] == "emb[3]"
     np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
     with pytest.raises(

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, ZeroShotClassifier, load
+from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, ZeroShotClassifier
 from labelweave.estimators.zero_shot.training_rows import (
     ClassFold,
     EveryClass,
@@ -170,7 +170,7 @@ def test_coupling_sets_the_covariance_of_the_signatures(world):
 
 
 @pytest.mark.parametrize("with_seen", [False, True])
-def test_saved_model_predicts_the_same(world, tmp_path, with_seen):
+def test_saved_model_predicts_the_same(world, reloaded, with_seen):
     X, y, frame, X_test, _ = every_class(world)
     signatures = frame if with_seen else frame.iloc[N_SEEN:]
     options = (
@@ -179,8 +179,7 @@ def test_saved_model_predicts_the_same(world, tmp_path, with_seen):
     model = ZeroShotClassifier(MaxMarginClassifier(C=0.1, tol=0.02), signatures, **options).fit(
         X, frame.loc[y]
     )
-    model.save(tmp_path / "animals.lw")
-    again = load(tmp_path / "animals.lw")
+    again = reloaded(model)
     for method in ("predict_proba", "predict_attributes", "predict"):
         np.testing.assert_array_equal(getattr(again, method)(X_test), getattr(model, method)(X_test))
     np.testing.assert_array_equal(again.seen_, model.seen_)
@@ -410,7 +409,7 @@ def test_a_prior_of_named_classes_goes_by_name(world):
         model.set_params(class_prior=prior[1:]).fit(X, pd.DataFrame(signatures[classes]))
 
 
-def test_how_classes_are_written_does_not_matter(world, tmp_path):
+def test_how_classes_are_written_does_not_matter(world, reloaded):
     X, classes, signatures, X_test, _ = world
     frame = pd.DataFrame(signatures)
     frame.index = frame.index.astype(object)
@@ -418,8 +417,7 @@ def test_how_classes_are_written_does_not_matter(world, tmp_path):
     expected = model.fit(X, classes).predict(X_test)
     assert expected.dtype.kind == "i"
     np.testing.assert_array_equal(model.fit(X, classes.astype(float)).predict(X_test), expected)
-    model.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(load(tmp_path / "m.lw").predict(X_test), expected)
+    np.testing.assert_array_equal(reloaded(model).predict(X_test), expected)
 
 
 def test_a_class_of_two_signatures_is_refused(world):
