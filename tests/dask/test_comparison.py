@@ -61,7 +61,7 @@ ONE_CALL = {"one call": lw.AutoLabelClassifier(members=["linear"]), "margins": l
         (ONE_CALL, 2, False),
         (ONE_CALL, 2, True),
     ],
-    ids=["margins", "logistic", "one call", "one call of classes"],
+    ids=["margins", "log_loss", "one call", "one call of classes"],
 )
 def test_models_are_compared_as_in_memory(client, table, models, cv, of_classes):
     X, y = table

@@ -143,11 +143,11 @@ def test_matrices_over_partitions_do_what_those_in_memory_do(client, kernel):
         np.testing.assert_allclose(of_gram(grams[0]), of_gram(grams[1]), atol=1e-9)
 
 
-@pytest.mark.parametrize("settings", [{"kernel_rank": 30}, {"kernel_rank": 30, "loss": "logistic"}])
+@pytest.mark.parametrize("settings", [{"kernel_rank": 30}, {"kernel_rank": 30, "loss": "log_loss"}])
 @pytest.mark.filterwarnings("ignore:The iteration limit")
 def test_kernels_of_low_rank_models(client, settings):
     X, Y, _ = table()
-    settings = {"rank": 3, "kernel": "rbf", "regularization": 1.0, "tol": 1e-12, "max_iter": 300, **settings}
+    settings = {"rank": 3, "kernel": "rbf", "alpha": 1.0, "tol": 1e-12, "max_iter": 300, **settings}
     model = LowRankClassifier(**settings).fit(chunks(X), chunks(Y))
     whole = lw.LowRankClassifier(**settings).fit(X, Y)
     assert model.objective_ == pytest.approx(whole.objective_, rel=1e-7)
@@ -180,16 +180,16 @@ def test_inner_nodes_are_refused(client, settings):
         {"kernel": "rbf", "kernel_rank": 30},
         {"kernel": "rbf", "kernel_rank": 30, "class_weight": "balanced"},
         {"kernel": "laplacian", "kernel_rank": 120, "label_covariance": 0.5 + 0.5 * np.eye(3)},
-        {"kernel": "polynomial", "C": 0.1},
+        {"kernel": "poly", "C": 0.1},
         {"kernel": "cosine"},
     ],
-    ids=["rbf", "classes weighted", "coupled", "polynomial", "cosine"],
+    ids=["rbf", "classes weighted", "coupled", "poly", "cosine"],
 )
 def test_max_margin_models_are_those_of_one_machine(client, settings, reloaded):
     X, Y, _ = table()
     settings = {"tol": 1e-5, **settings}
     model = MaxMarginClassifier(**settings).fit(chunks(X), chunks(Y))
-    if settings["kernel"] == "polynomial":
+    if settings["kernel"] == "poly":
         settings |= {"kernel_rank": 2000, "solver": "coordinate_ascent"}
     whole = lw.MaxMarginClassifier(**settings).fit(X, Y)
     assert type(model.scorer_) is type(whole.scorer_)

@@ -142,15 +142,13 @@ def test_any_covariance_can_be_shrunk(fit_table, tmp_path, source):
     assert np.count_nonzero(_covariance().to_dense()) == 4
 
 
-GRAPH = "--model label-graph --out m.lw --regularization 0.05 --tol 0.05"
+GRAPH = "--model label-graph --out m.lw --alpha 0.05 --tol 0.05"
 EDGES = "source,target\nl0,l3\nl1,l2\nl0,l1,l4\n"
 
 
 def _twin(graph="learn", **parameters):
     data = read_any("d.arff")
-    return LabelGraphClassifier(graph, **({"regularization": 0.05, "tol": 0.05} | parameters)).fit(
-        data.X, data.Y
-    )
+    return LabelGraphClassifier(graph, **({"alpha": 0.05, "tol": 0.05} | parameters)).fit(data.X, data.Y)
 
 
 @pytest.fixture
@@ -172,7 +170,7 @@ def test_the_summary_says_who_is_tied_to_whom(run, matrix_files):
     assert done.out == ""
     model, lines = loaded(), done.err.splitlines()
     assert any(line.startswith(f"fit       {model.n_iter_} passes in ") for line in lines)
-    assert f"penalty   regularization {model.regularization_:.3g}" in lines
+    assert f"penalty   alpha {model.alpha_:.3g}" in lines
     assert "graph     learned, 2 of 10 pairs, width " in done.err
     graph, words = model.label_graph_, {1: "together", -1: "apart", 0: "by row"}
     for clique, weight, sign in zip(graph.cliques, graph.weights, graph.signs, strict=True):
@@ -269,7 +267,7 @@ def test_a_large_table_is_read_in_blocks_to_the_same_model(run, tmp_path, monkey
 
 @pytest.mark.parametrize("format", ["mulan", "xmc", "svmlight"])
 def test_predictions_from_a_file_are_those_of_the_model_in_process(run, matrix_files, format):
-    path, flags = matrix_files[format], "--kernel polynomial --gamma auto --degree 2 --coef0 0.5 --C 2"
+    path, flags = matrix_files[format], "--kernel poly --gamma auto --degree 2 --coef0 0.5 --C 2"
     run(f"fit {path} --model max-margin {flags} --out m.lw -q")
     data = read_any(path)
     words = {"kernel": PolynomialKernel(2, "auto", 0.5)}
@@ -283,7 +281,7 @@ def test_predictions_from_a_file_are_those_of_the_model_in_process(run, matrix_f
 
 
 def test_the_summary_says_kernel_and_support(run, fit_table):
-    lines = fit_table("--kernel polynomial --gamma 0.5").err.splitlines()
+    lines = fit_table("--kernel poly --gamma 0.5").err.splitlines()
     kernel = "kernel    PolynomialKernel(coef0=1, degree=3, gamma=0.5), "
     assert any(line.startswith(kernel) and line.endswith(" support rows") for line in lines)
     assert re.search(r"gamma=\d", fit_table("--kernel rbf").err)  # "scale" is a number now
