@@ -37,8 +37,8 @@ NUMERICAL = [
     f"tests/{name}"
     for name in (
         "arrays", "contracts", "dask/test_kernels.py", "features",
-        "hyperparameters", "inference", "loops", "losses", "metrics", "model_files", "problems", "reductions",
-        "solvers",
+        "hyperparameters", "loops", "losses", "metrics", "model_files", "postprocessing", "problems",
+        "reductions", "solvers",
     )
 ]  # fmt: skip
 NAMED = ["tests/attacks", "tests/app/cli", "tests/test_structure.py", "tests/test_package.py"]
