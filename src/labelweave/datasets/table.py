@@ -32,6 +32,7 @@ from labelweave.datasets.columns import (
     is_text,
     n_distinct,
     number_or_truth,
+    says_missing,
     take,
     text_of,
 )
@@ -365,8 +366,10 @@ def in_order(names: Collection[str], columns: TableColumns) -> list[str]:
 
 def place_names(columns: TableColumns, width: int) -> list[str]:
     """Name the labels of cells with 0 or 1 per label, after a column such as "a,b,c"; else by numbers."""
-    names = re.split(r"\s*[,;|]\s*", str(columns.labels).strip("[]{}() "))
-    return names if len({*names}) == len(names) == width else [*map(str, range(width))]
+    text = str(columns.labels).strip("[]{}() ")
+    found = (re.split(rf"\s*[{signs}]\s*", text) for signs in (",;|", "/", r"\s"))
+    numbers = [*map(str, range(width))]
+    return next((names for names in found if len({*names}) == len(names) == width), numbers)
 
 
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
@@ -382,7 +385,7 @@ def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] 
     width = None if names is None else len(names)
     for row, cell in enumerate(cells):
         if (key := str(cell)) not in known:
-            is_nothing = is_missing(cell) or key.strip() in ("", "?")
+            is_nothing = is_missing(cell) or says_missing(key)
             known[key] = None if is_nothing else written.places_of(cell) or ()
             width = width if is_nothing else width or len(known[key])
             if not is_nothing and (len(known[key]) != width or not width):
@@ -398,6 +401,7 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
         values = _placed_labels(table, columns, label_names)
         return LabelMatrix.from_any(values, label_names or place_names(columns, values.shape[1]))
     read = _read_labels(table, columns)
+    _refuse_numbers(table, columns, read)
     names = sorted(read.names) if label_names is None else list(label_names)
     names += sorted(set(read.names) - set(names)) if unknown_labels == "add" else []
     if not names:
@@ -418,6 +422,20 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
     listed = ones_from_counts(labels[is_named], counts, len(names))
     listed.sum_duplicates()
     return targets_of_rows(listed.indices, np.diff(listed.indptr), read.is_unknown, names)
+
+
+def _refuse_numbers(table: RawTable, columns: TableColumns, read: _ReadLabels) -> None:
+    """Raise DataFileError if cells list numbers with 0 and 1, of which most occur twice in a cell."""
+    if not {"0", "1"} <= {*read.names} <= {*map(str, range(-1, 10))}:
+        return
+    ends = np.cumsum(read.counts)
+    n_distinct = [len({*read.codes[end - count : end]}) for end, count in zip(ends, read.counts, strict=True)]
+    if 2 * np.count_nonzero(n_distinct < read.counts) > len(table):
+        cells = table.columns[columns.labels]
+        widths = [len(written.places_of(cell) or ()) for cell in cells]
+        row = int(np.argmax(np.array(widths) != max(widths)))
+        expected = "0 or 1 for each label in all cells, or a list of distinct labels"
+        raise table.error(row, columns.labels, repr(str(cells[row])[:40]), expected)
 
 
 class _ReadLabels(NamedTuple):
