@@ -83,7 +83,8 @@ _MOST_RUNS = 6
 _OF_NUMBERS = frozenset(("/", ":", "+", "*", "=", "//", " - ", " – ", " — "))  # also in numbers, as in dates
 _OF_PATHS = frozenset((*_DIVIDERS, ":"))
 _PATH_SIGNS = {
-    **{sign: rf"\s*{re.escape(sign)}\s*" for sign in _DIVIDERS},
+    **{sign: rf"\s*{re.escape(sign)}\s*" for sign in ("//", *_DIVIDERS)},
+    **{sign: re.escape(sign) for sign in (" : ", " - ", " – ", " — ")},
     ":": r":(?=\S)",
     ".": r"(?<=[^\d\s])\.(?=\S)|(?<=\S)\.(?=[^\d\s])",
 }
@@ -434,7 +435,8 @@ def _separated(names: Sequence[str]) -> Layout:
     doubt = Layout(None)
     for separator in separators_in(names):
         said = _evidence(names, separator)
-        if said == "for" or (said.endswith(("unclear", "path")) and doubt.doubt is None):
+        is_known = separator in SEPARATORS and doubt.doubt is None
+        if said == "for" or (is_known and said.endswith(("unclear", "path"))):
             example = min(name for name in names if separator in name)
             if said == "for":
                 return Layout(_widened(names, separator), example)
@@ -527,7 +529,9 @@ def path_divider(names: Sequence[str]) -> re.Pattern[str]:
         divider = re.compile(r"\." if sign == "." and are_codes else pattern)
         paths = [parts for name in names if len(parts := divider.split(name)) > 1]
         firsts = [parts[0] for parts in paths]
-        is_shared = len({*firsts, *names}) < len(firsts) + len(names) or (len(names) == 1 and sign != ".")
+        is_shared = len({*firsts, *names}) < len(firsts) + len(names) or (
+            len(names) == 1 and sign not in (".", "//")
+        )
         if is_shared and all(part.strip() for parts in paths for part in parts) and len(paths) > most:
             best, most = divider, len(paths)
     return best

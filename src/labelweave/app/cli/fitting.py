@@ -46,6 +46,7 @@ from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.config import config_context
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_matrix import words_on_no_negative
 from labelweave.labels.label_names import words_on_alike
 from labelweave.labels.written_labels import PLACES
 
@@ -88,6 +89,8 @@ def prepared(request: FitRequest) -> Prepared:
     read = read_training_rows(request.data, request.flags, has_one)
     request = _with_classes(request, read)
     rows, columns, words, _ = read
+    if columns is None and (said := words_on_no_negative(rows.Y)) is not None:
+        hint(f"warning: {request.data}: {said}; write 0 where a row is known to be without a label.")
     if (alike := words_on_alike(rows.Y.words)) is not None:
         hint(f"warning: {alike}")
     if request.flags.answers is not None:
