@@ -401,7 +401,6 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
         values = _placed_labels(table, columns, label_names)
         return LabelMatrix.from_any(values, label_names or place_names(columns, values.shape[1]))
     read = _read_labels(table, columns)
-    _refuse_numbers(table, columns, read)
     names = sorted(read.names) if label_names is None else list(label_names)
     names += sorted(set(read.names) - set(names)) if unknown_labels == "add" else []
     if not names:
@@ -421,21 +420,13 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
     counts = np.bincount(rows[is_named], minlength=len(table))
     listed = ones_from_counts(labels[is_named], counts, len(names))
     listed.sum_duplicates()
-    return targets_of_rows(listed.indices, np.diff(listed.indptr), read.is_unknown, names)
-
-
-def _refuse_numbers(table: RawTable, columns: TableColumns, read: _ReadLabels) -> None:
-    """Raise DataFileError if cells list numbers with 0 and 1, of which most occur twice in a cell."""
-    if not {"0", "1"} <= {*read.names} <= {*map(str, range(-1, 10))}:
-        return
-    ends = np.cumsum(read.counts)
-    n_distinct = [len({*read.codes[end - count : end]}) for end, count in zip(ends, read.counts, strict=True)]
-    if 2 * np.count_nonzero(n_distinct < read.counts) > len(table):
+    if {"0", "1"} <= {*names} and 4 * (counts.sum() - listed.nnz) > counts.sum():
         cells = table.columns[columns.labels]
-        widths = [len(written.places_of(cell) or ()) for cell in cells]
-        row = int(np.argmax(np.array(widths) != max(widths)))
+        widths = np.array([len(written.places_of(cell) or ()) for cell in cells])
+        row = int(np.argmax(widths != widths.max()))
         expected = "0 or 1 for each label in all cells, or a list of distinct labels"
         raise table.error(row, columns.labels, repr(str(cells[row])[:40]), expected)
+    return targets_of_rows(listed.indices, np.diff(listed.indptr), read.is_unknown, names)
 
 
 class _ReadLabels(NamedTuple):

@@ -67,6 +67,7 @@ _SIGN = r"(?:[-+]?[01](?:\.0*)?(?:e[-+]?0+)?|nan)"
 _ROW = re.compile(rf"[\[({{]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])}}]?", re.ASCII)
 _CALLED = re.compile(r"(?:np\.)?[a-z]\w*\(([^()]*?)(?:,\s*dtype=[^()]*)?\)|['\"]")
 _BITS = re.compile("[01]{3,}")
+_WORD_SIGNS = {"na": "nan", "none": "nan", "null": "nan", **{word: str(sign) for word, sign in TRUTH.items()}}
 
 # prefixes of list items, the first too: increasing numbers, and bullets
 _ITEMS = {f"1{sign}": re.compile(rf"(?:\A|[\s;,])\s*\(?\d+{re.escape(sign)}\s*(?=[^\d\s])") for sign in ".):"}
@@ -74,21 +75,15 @@ _ITEMS |= {f"\n{sign}": re.compile(rf"(?:\A|\n)\s*{re.escape(sign)}") for sign i
 _RARE = (*"；、，•¦‖｜\x1e\x1f", "<br>", "<br/>", "<br />")  # rare in names, as are the next ones
 _STRONG = (*_ITEMS, ",\n", ";\n", "\n", "\t", ";#", ";", "|||", "||", "|", "//", *_RARE)
 _SIGNS, _WORDS = "^~#@%*=$§", (" - ", " – ", " — ", " and ", " or ", " und ", " et ", " y ")
-_DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")  # of paths, and of labels
-_WEAK = (*(2 * sign for sign in _SIGNS), *_DIVIDERS, *_SIGNS, *"·+&:", *_WORDS, " ")
+DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")  # of paths, and of labels
+_WEAK = (*(2 * sign for sign in _SIGNS), *DIVIDERS, *_SIGNS, *"·+&:", *_WORDS, " ")
 _BEFORE = ("#", "@")  # prefixes of names, such as hashtags, the first too
-SEPARATORS = (*dict.fromkeys((";#", *_BEFORE, *_STRONG, ",", *_WEAK)),)
+_FIRST = (";#", *_BEFORE, *_STRONG, ",")
+SEPARATORS = (*dict.fromkeys((*_FIRST, *_WEAK)),)
 _RUN = re.compile(r"\\[nrt]|[^\w\s'’]+|_+|[\u2028\u2029]")  # other signs that may be separators
 _MOST_RUNS = 6
 _OF_NUMBERS = frozenset(("/", ":", "+", "*", "=", "//", " - ", " – ", " — "))  # also in numbers, as in dates
-_OF_PATHS = frozenset((*_DIVIDERS, ":"))
-_PATH_SIGNS = {
-    **{sign: rf"\s*{re.escape(sign)}\s*" for sign in ("//", *_DIVIDERS)},
-    **{sign: re.escape(sign) for sign in (" : ", " - ", " – ", " — ")},
-    ":": r":(?=\S)",
-    ".": r"(?<=[^\d\s])\.(?=\S)|(?<=\S)\.(?=[^\d\s])",
-}
-_CODE = re.compile(r"[A-Za-z]?\d+(?:\.\w+)*")
+_OF_PATHS = frozenset((*DIVIDERS, ":"))
 _NOTHING = frozenset({"", "?", "na", "nan", "none", "null", "[]", "{}", "()", "set()"})
 _MOST_CELLS = 20_000
 _FEW, _MANY = 3, 10  # cells with a separator
@@ -279,7 +274,8 @@ def places_of(cell: Any) -> list[float] | None:
     """Parse 0 or 1 per label, NaN where unknown, in a text or a list; None for anything else."""
     if isinstance(cell, str):
         text = _CALLED.sub(r"\1", cell.strip().lower())
-        text = re.sub(r"(?:np\.)?([a-z]+)_?", _sign_of, ",".join(text) if _BITS.fullmatch(text) else text)
+        text = ",".join(text) if _BITS.fullmatch(text) else text
+        text = re.sub(r"(?:np\.)?([a-z]+)_?", lambda word: _WORD_SIGNS.get(word[1], word[1]), text)
         cell = [*map(float, re.findall(_SIGN, text))] if _ROW.fullmatch(text) else None
     elif isinstance(cell, (list, tuple)) and {*map(type, cell)} == {str}:
         return places_of(",".join(cell))
@@ -289,11 +285,6 @@ def places_of(cell: Any) -> list[float] | None:
     known = {one for one in cell if not is_missing(one)}
     are_signs = bool(known) and (known <= {0, 1} or known <= {-1, 1})
     return [math.nan if is_missing(one) else float(one) for one in cell] if are_signs else None
-
-
-def _sign_of(word: re.Match[str]) -> str:
-    name = word[1]
-    return "nan" if name in _NOTHING else str(TRUTH.get(name, name))
 
 
 def are_places(cells: Sequence[Any]) -> bool:
@@ -345,7 +336,8 @@ def found_layout(parts: Sequence[Iterable[str]]) -> Layout:
     found = _layout(whole) if whole else Layout(None)
     if found is None:
         return layout_inside(parts)
-    halves = map(_distinct, parts if found.separator in SEPARATORS else ())
+    is_text = found.separator not in (None, PLACES) and not _pattern(str(found.separator))[0]
+    halves = map(_distinct, parts if is_text else ())
     said = {_evidence(half, str(found.separator))[:3] for half in halves}
     return found if said <= {"for", "few"} else Layout(None, found.example, found.separator)
 
@@ -426,9 +418,7 @@ def _in_brackets(names: Sequence[str]) -> Layout | None:
     is_cut = any("," in name for name in bare) and (opened[-1] != "(" or _evidence(bare, ",") == "for")
     marked = _marked([*filter(None, bare)] or [""])
     separator = marked.separator if marked else "," if is_cut else _separated(bare).separator
-    cut = [name for name in inside if separator and (marked or separator in name)]
-    example = max(cut, key=len, default="")
-    return Layout(f"{opened}{separator}{closed}", example) if separator else None
+    return Layout(f"{opened}{separator}{closed}", max(inside, key=len)) if separator else None
 
 
 def _separated(names: Sequence[str]) -> Layout:
@@ -446,12 +436,10 @@ def _separated(names: Sequence[str]) -> Layout:
 
 def separators_in(names: Sequence[str]) -> list[str]:
     """Return what may separate labels, the likeliest first: known signs, and the most common others."""
-    every = "\n\0".join(names)
     runs = Counter(chain.from_iterable({*_RUN.findall(name)} for name in names))
     others = [run for run, _ in runs.most_common(_MOST_RUNS) if run not in SEPARATORS]
-    known = [*filter(every.__contains__, SEPARATORS)]
-    weak = next((place for place, sign in enumerate(known) if sign in _WEAK), len(known))
-    return [*known[:weak], *others, *known[weak:]]
+    every = "\0".join(names)
+    return [*filter(every.__contains__, dict.fromkeys((*_FIRST, *others, *_WEAK)))]
 
 
 def _widened(names: Sequence[str], separator: str) -> str:
@@ -519,19 +507,3 @@ def _is_of_names(lists: Sequence[str], separator: str) -> bool:
     is_in_numbers = separator in _OF_NUMBERS or separator not in SEPARATORS
     n_numbers = sum(all(map(str.isdigit, some)) for some in parts if is_in_numbers)
     return any("://" in name for name in lists) or 10 * n_open > len(lists) or 2 * n_numbers > len(lists)
-
-
-def path_divider(names: Sequence[str]) -> re.Pattern[str]:
-    """Detect the separator of paths such as "Food > Dairy" and "food/dairy"; by default a slash."""
-    are_codes = all(map(_CODE.fullmatch, names))
-    best, most = re.compile("/"), 0
-    for sign, pattern in _PATH_SIGNS.items():
-        divider = re.compile(r"\." if sign == "." and are_codes else pattern)
-        paths = [parts for name in names if len(parts := divider.split(name)) > 1]
-        firsts = [parts[0] for parts in paths]
-        is_shared = len({*firsts, *names}) < len(firsts) + len(names) or (
-            len(names) == 1 and sign not in (".", "//")
-        )
-        if is_shared and all(part.strip() for parts in paths for part in parts) and len(paths) > most:
-            best, most = divider, len(paths)
-    return best
