@@ -424,8 +424,8 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
         cells = table.columns[columns.labels]
         widths = np.array([len(written.places_of(cell) or ()) for cell in cells])
         row = int(np.argmax(widths != widths.max()))
-        expected = "0 or 1 for each label in all cells, or a list of distinct labels"
-        raise table.error(row, columns.labels, repr(str(cells[row])[:40]), expected)
+        wanted = "0 or 1 for each label in all cells, or a list of distinct labels"
+        raise table.error(row, columns.labels, repr(str(cells[row])[:40]), wanted)
     return targets_of_rows(listed.indices, np.diff(listed.indptr), read.is_unknown, names)
 
 

@@ -397,10 +397,8 @@ def kind_of(table: RawTable, name: str) -> str:
     if (order := date_order(cells)) is not None:
         if " or " not in order:
             return f"date{order and ', '}{order}"
-        said = (
-            f"{table.path}: dates of column {name!r}, such as {as_list(cells[:1])[0]!r}, may begin with the "
-        )
-        said += "day or the month and are taken for words; write them as 2024-01-31, or name parts as "
+        said = f"{table.path}: dates of column {name!r}, such as {as_list(cells[:1])[0]!r}, may begin with "
+        said += "the day or the month and are taken for words; write them as 2024-01-31, or name parts as "
         said = ParameterMessage(f"{said}{f'{name} (month, d/m)'!r} in `numeric`")
         warnings.warn(said, UserWarning, stacklevel=2)
     if not is_text(cells):

@@ -66,7 +66,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SIGN = r"(?:[-+]?[01](?:\.0*)?(?:e[-+]?0+)?|nan)"
 _ROW = re.compile(rf"[\[({{]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])}}]?", re.ASCII)
 _CALLED = re.compile(r"(?:np\.)?[a-z]\w*\(([^()]*?)(?:,\s*dtype=[^()]*)?\)|['\"]")
-_BITS = re.compile("[01]{3,}")
+_BITS, _OF_PLACES = re.compile("[01]{3,}"), {int, float, bool, type(None)}
 _WORD_SIGNS = {"na": "nan", "none": "nan", "null": "nan", **{word: str(sign) for word, sign in TRUTH.items()}}
 
 # prefixes of list items, the first too: increasing numbers, and bullets
@@ -195,10 +195,7 @@ def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
 
 @cache
 def _pattern(separator: str) -> tuple[str, str, str]:
-    """Split a separator into the opening of a cell or a name, the text between names, and the closing.
-
-    Where each name is opened and closed, as by ``','`` and ``><``, the text between has both signs too.
-    """
+    """Split a separator into what opens a cell, or each name (``><``), stands between names, and closes."""
     if separator in SEPARATORS:
         return "", separator, ""
     if separator[:2] + separator[-2:] == '[""]':
@@ -206,14 +203,14 @@ def _pattern(separator: str) -> tuple[str, str, str]:
     each, around = _EACH.fullmatch(separator), _AROUND.fullmatch(separator)
     if each is not None and each[1] == _closing(each[3]):
         return each[3], separator, each[1]
-    is_around = around is not None and _closing(around[1][-1]) == around[3]
-    return (around[1], around[2], around[3]) if around and is_around else ("", separator, "")
+    if around is not None and _closing(around[1][-1]) == around[3]:
+        return around[1], around[2], around[3]
+    return "", separator, ""
 
 
 def _closing(opened: str) -> str:
     """Return what closes some signs, such as ``</b>`` for ``<b>``."""
-    is_element = len(opened) > 2 and opened[-1] == ">"
-    return f"</{opened[1:]}" if is_element else "".join(_CLOSED_BY[sign] for sign in opened[::-1])
+    return f"</{opened[1:]}" if opened[-1] == ">" else "".join(map(_CLOSED_BY.__getitem__, opened[::-1]))
 
 
 def is_plain(separator: str | None) -> bool:
@@ -279,8 +276,7 @@ def places_of(cell: Any) -> list[float] | None:
         cell = [*map(float, re.findall(_SIGN, text))] if _ROW.fullmatch(text) else None
     elif isinstance(cell, (list, tuple)) and {*map(type, cell)} == {str}:
         return places_of(",".join(cell))
-    kinds = {int, float, bool, type(None)}
-    if not isinstance(cell, (list, tuple)) or len(cell) < 2 or not {*map(type, cell)} <= kinds:
+    if not isinstance(cell, (list, tuple)) or len(cell) < 2 or not {*map(type, cell)} <= _OF_PLACES:
         return None
     known = {one for one in cell if not is_missing(one)}
     are_signs = bool(known) and (known <= {0, 1} or known <= {-1, 1})
@@ -318,12 +314,11 @@ class Layout(NamedTuple):
         if self.separator == PLACES:
             return f"{where} hold 0 or 1 for each label, {such}, and are read as columns"
         opened, between, closed = _pattern(self.separator)
-        around = f" inside {opened!r} and {closed!r}" if opened and between[0] != closed else ""
+        around = f" inside {opened!r} and {closed!r}" if opened and between != self.separator else ""
         return f"{where} list labels, {such}, and are cut at {between!r}{around}"
 
 
 def in_halves(n_rows: int) -> list[slice]:
-    """Return the first half of the rows and the second."""
     return [slice(n_rows // 2), slice(n_rows // 2, None)]
 
 
@@ -336,8 +331,7 @@ def found_layout(parts: Sequence[Iterable[str]]) -> Layout:
     found = _layout(whole) if whole else Layout(None)
     if found is None:
         return layout_inside(parts)
-    is_text = found.separator not in (None, PLACES) and not _pattern(str(found.separator))[0]
-    halves = map(_distinct, parts if is_text else ())
+    halves = map(_distinct, () if _pattern(found.separator or PLACES)[0] else parts)
     said = {_evidence(half, str(found.separator))[:3] for half in halves}
     return found if said <= {"for", "few"} else Layout(None, found.example, found.separator)
 
@@ -357,14 +351,12 @@ def layout_inside(parts: Sequence[Iterable[Any]]) -> Layout:
 
 def _inside(cells: Iterable[Any]) -> dict[str, None]:
     """Return the names in cells that are lists."""
-    lists = list[Iterable[Any]]()
+    names = list[Any]()
     for cell in cells:
-        if isinstance(cell, str):
-            with suppress(ValueError):
-                lists.append(written_list(cell.strip()) or ())
-        elif isinstance(cell, (list, tuple, set, frozenset)):
-            lists.append(cell)
-    return dict.fromkeys(name for name in chain.from_iterable(lists) if isinstance(name, str))
+        with suppress(ValueError):
+            listed = written_list(cell.strip()) if isinstance(cell, str) else cell
+            names += listed if isinstance(listed, (list, tuple, set, frozenset)) else ()
+    return dict.fromkeys(name for name in names if isinstance(name, str))
 
 
 def _distinct(cells: Iterable[str]) -> list[str]:
@@ -395,14 +387,15 @@ def _weighted(names: Sequence[str]) -> Layout | None:
 def _marked(names: Sequence[str]) -> Layout | None:
     """Detect names that are each between quotation marks or brackets, as ``'a', 'b'`` and ``<a><b>``."""
     begin = _OPENS.match(names[0])
-    closed = _closing(begin[0]) if begin is not None else ""
-    one = rf"{re.escape(begin[0])}.*?{re.escape(closed)}" if begin is not None else "(?!)"
-    found = [re.fullmatch(rf"{one}(?:(\s*[,;|/]?\s*){one})*", name, re.DOTALL) for name in names]
-    several = [each for each in found if each is not None and each[1] is not None]
-    if not several or not all(found) or len({each[1].strip() for each in several}) > 1:
+    if begin is None:
         return None
-    sign = several[0][1] if several[0][1].isspace() else several[0][1].strip()
-    return Layout(f"{closed}{sign}{begin[0] if begin else ''}", min(each[0] for each in several))
+    opened, closed = begin[0], _closing(begin[0])
+    one = rf"{re.escape(opened)}.*?{re.escape(closed)}"
+    found = [re.fullmatch(rf"{one}(?:(\s*[,;|/]?\s*){one})*", name, re.DOTALL) for name in names]
+    signs = {each[1] for each in found if each is not None and each[1] is not None}
+    if not signs or not all(found) or len({sign.strip() for sign in signs}) > 1:
+        return None
+    return Layout(f"{closed}{min(signs).strip() or min(signs)}{opened}", max(names, key=len))
 
 
 def _in_brackets(names: Sequence[str]) -> Layout | None:
@@ -457,11 +450,8 @@ def _evidence(names: Sequence[str], separator: str) -> str:
     two-word names, such as "New", do not appear later, and parts of paths stay below their parents.
     """
     lists, is_strong = [name for name in names if separator in name], separator in _STRONG
-    if not lists:
-        return "against"
-    if len(lists) < (0.1 if separator == "," else 0.15 if is_strong else 0.25) * len(names) or _is_of_names(
-        lists, separator
-    ):
+    least = 0.1 if separator == "," else 0.15 if is_strong else 0.25
+    if not lists or len(lists) < least * len(names) or _is_of_names(lists, separator):
         return "against"
     found = [parts for name in lists if len(parts := _cut(name, separator)) > 1]
     if not found:
