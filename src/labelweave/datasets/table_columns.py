@@ -46,7 +46,7 @@ _PART = re.compile(r"\s*[,;|]\s*")  # a list of labels
 _ROW_INDEX = re.compile(rf"__index_level_\d+__|{ROW_INDEX}(?:\.\d+)?")  # as pandas writes and reads it
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
-_DIGIT = re.compile(r"\d")
+_DIGIT, _WORD = re.compile(r"\d"), re.compile(r"\w\w")
 _MOST_LISTED = 20
 _LONGEST_NAME = 60
 _NESTED = (list, dict, bytes)
@@ -415,7 +415,9 @@ def kind_of(table: RawTable, name: str) -> str:
     _warn_of_numbers(table, name)
     most = min(_MOST_CATEGORIES, len(cells) // 2)
     are_few = n_distinct(cells[:_GLANCE]) <= most and n_distinct(cells) <= most
-    return "categorical" if are_few else "text"
+    return (
+        "text" if not are_few and any(_WORD.search(str(cell)) for cell in as_list(cells)) else "categorical"
+    )
 
 
 def _warn_of_name(table: RawTable, name: str, values: npt.NDArray[np.float64]) -> None:
