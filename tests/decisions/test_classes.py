@@ -13,9 +13,14 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 import labelweave as lw
-from labelweave.inference import SigmoidCalibration, adaptive_scores, calibrate_classes, class_probabilities
 from labelweave.metrics.known_labels import TruthWarning
 from labelweave.model_files import ModelFileError
+from labelweave.postprocessing import (
+    SigmoidCalibration,
+    adaptive_scores,
+    calibrate_classes,
+    class_probabilities,
+)
 
 NAMES = np.array(["ash", "birch", "cedar", "elm"])
 INNER = {
@@ -23,7 +28,7 @@ INNER = {
     "forest": RandomForestClassifier(20, random_state=0),
     "scores": LinearSVC(),
     "margin": lw.MaxMarginClassifier(),
-    "logistic": lw.KernelLogisticClassifier("linear", hyperparameters="fixed"),
+    "log_loss": lw.KernelLogisticClassifier("linear", hyperparameters="fixed"),
 }
 
 
@@ -123,7 +128,7 @@ def test_sets_are_large_where_the_model_is_unsure(rows):
 
 
 @pytest.mark.parametrize("method", ["auto", "sigmoid", "isotonic"])
-@pytest.mark.parametrize("name", ["forest", "scores", "logistic"])
+@pytest.mark.parametrize("name", ["forest", "scores", "log_loss"])
 def test_probabilities_of_classes(method, name, rows):
     X, y, X_test, y_test = rows
     model = lw.CalibratedLabelClassifier(INNER[name], method, cv=5).fit(X, y)
@@ -144,8 +149,8 @@ def test_the_softmax_finds_temperature_and_intercepts():
     table = np.exp(2.0 * scores + true)
     table /= table.sum(axis=1, keepdims=True)
     codes = (generator.random((40_000, 1)) > np.cumsum(table, axis=1)).sum(axis=1)
-    for pooling in (False, True):
-        found = calibrate_classes(np.eye(3)[codes], scores, pooling=pooling)
+    for shrinkage in (0, "auto"):
+        found = calibrate_classes(np.eye(3)[codes], scores, shrinkage=shrinkage)
         assert found.slope == pytest.approx(2.0, abs=0.06)
         np.testing.assert_allclose(found.intercepts - found.intercepts.mean(), true, atol=0.06)
     np.testing.assert_allclose(class_probabilities(found, scores).sum(axis=1), 1.0)
@@ -163,7 +168,7 @@ def test_probabilities_of_classes_are_calibrated_on_as_they_are(method):
     table /= table.sum(axis=1, keepdims=True)
     assert (table.max(axis=1) < 0.5).any()
     table[:100] = np.nan
-    found = calibrate_classes(lw.LabelMatrix.from_probabilities(table), scores, method, pooling=False)
+    found = calibrate_classes(lw.LabelMatrix.from_probabilities(table), scores, method, shrinkage=0)
     assert found.slope == pytest.approx(2.0, abs=1e-3)
     np.testing.assert_allclose(found.intercepts - found.intercepts.mean(), true, atol=1e-3)
 

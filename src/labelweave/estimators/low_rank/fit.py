@@ -67,10 +67,10 @@ class LowRankSettings:
     rank: int
     loss: str | EntryLoss
     penalty: Penalty
-    regularization: float
+    alpha: float
     constant: float
     negative_weight: float
-    start: str
+    init: str
     tol: float
     max_iter: int
     dtype: npt.DTypeLike
@@ -120,9 +120,9 @@ class LowRankData:
         there = values > _NO_VARIANCE * values.max(initial=0.0)
         return np.ascontiguousarray(vectors[:, there] * np.sqrt(values[there]))
 
-    def first_factor(self, rank: int, start: str, seed: int) -> Array:
+    def first_factor(self, rank: int, init: str, seed: int) -> Array:
         """Return the initial label factor of a fit without a warm start."""
-        first = first_label_factor(self.labels, rank, start, seed, self.weights)
+        first = first_label_factor(self.labels, rank, init, seed, self.weights)
         return first if self.root is None else np.asarray(self.root.T @ first)
 
     def rows(self, kept: Array) -> LowRankData:
@@ -238,7 +238,7 @@ class ReadyRows:
         Features s times as large have an optimal pair of factors that are 1 / sqrt(s) times as large; from
         other starts a trace norm would lead to 0 first.
         """
-        first = self.data.first_factor(rank, self.settings.start, self.settings.seed)
+        first = self.data.first_factor(rank, self.settings.init, self.settings.seed)
         is_usual = 1 / _USUAL_SIZE <= self._size <= _USUAL_SIZE
         return first if is_usual else first / np.sqrt(self._size)
 
@@ -277,7 +277,7 @@ class ReadyRows:
         """The mean squared length of a row, including the constant feature."""
         return self._sizes.trace / max(1, self._sizes.rows)
 
-    def largest_regularization(self) -> float:
+    def largest_alpha(self) -> float:
         """Compute the least lambda at which the trace norm forces all weights to 0; infinity if not found."""
         width = self.data.labels.n_labels if self.label_map is None else self.label_map.shape[1]
         zero, workers = np.zeros((width, 1), self.settings.dtype), self.settings.workers
@@ -286,14 +286,14 @@ class ReadyRows:
 
     def is_exact(self, settings: LowRankSettings) -> bool:
         """Whether a fit is solved exactly: squared loss, ridge penalty, fully observed, and cheaper."""
-        if settings.loss != "squared" or settings.penalty != "ridge" or settings.negative_weight != 1:
+        if settings.loss != "squared_error" or settings.penalty != "ridge" or settings.negative_weight != 1:
             return False
         data = self.data
         if not (data.factors is None and data.covariance is None and data.known is None):
             return False
         budget = settings.memory_budget * 1e6
         return not self.data.labels.has_missing and self._sizes.suit(
-            settings.regularization, self.settings.rank, budget, is_kept=self.is_kept
+            settings.alpha, self.settings.rank, budget, is_kept=self.is_kept
         )
 
 
@@ -305,7 +305,7 @@ def fit_factors(
         return _fit_exactly(ready, settings)
     start = (start or Start(ready.first_factor(settings.rank))).at_rank(settings.rank)
     problem = LowRankFactors(
-        *ready.sides, settings.penalty, settings.regularization,
+        *ready.sides, settings.penalty, settings.alpha,
         start.labels.astype(settings.dtype), settings.workers, ready.label_map,
     )  # fmt: skip
     features, start = start.features, None
@@ -314,7 +314,7 @@ def fit_factors(
     def made(state: AlternatingState, status: Status) -> FittedFactors:
         pair, size = problem.settled(problem.refreshed(state.pair)), np.nan
         if settings.most < np.inf:
-            size = problem.loss_and_penalty(pair)[1] / settings.regularization
+            size = problem.loss_and_penalty(pair)[1] / settings.alpha
             pair = problem.within(pair, settings.most)
         end = Start(problem.label_factor(pair), pair.features if ready.triangle is None else None)
         bound = problem.lower_bound(pair, settings.most)
@@ -337,12 +337,12 @@ def fit_factors(
 
 def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     begin = time.perf_counter()
-    found = ready.ridge.fit(settings.regularization, settings.rank, settings.dtype)
+    found = ready.ridge.fit(settings.alpha, settings.rank, settings.dtype)
     largest = float(np.abs(found.features).max(initial=0.0))
     if not largest <= float(np.finfo(settings.dtype).max):
         raise ValueError(
             f"The fit has weights up to {largest:.1e} in size, more than {np.dtype(settings.dtype)} can "
-            "hold; bring X and regularization to usual sizes, or give precision='float64'."
+            "hold; bring X and regularization to usual sizes, or give dtype='float64'."
         )
     seconds = time.perf_counter() - begin
     record = TraceRecord(
@@ -427,5 +427,5 @@ class End:
             if missing == 0 or (missing > 0 and self.rows is not None):
                 more = np.zeros((missing, features.shape[1]), features.dtype)
                 return Start(wider, np.vstack([features, more]) if missing else features)
-        first = data.first_factor(settings.rank, settings.start, settings.seed)
+        first = data.first_factor(settings.rank, settings.init, settings.seed)
         return Start(continued(wider, first, settings.rank))
