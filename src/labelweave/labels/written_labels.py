@@ -81,11 +81,10 @@ _BEFORE = ("#", "@")  # prefixes of names, such as hashtags, the first too
 _FIRST = (";#", *_BEFORE, *_STRONG, ",")
 SEPARATORS = (*dict.fromkeys((*_FIRST, *_WEAK)),)
 _RUN = re.compile(r"\\[nrt]|[^\w\s'’]+|_+|[\u2028\u2029]")  # other signs that may be separators
-_MOST_RUNS = 6
 _OF_NUMBERS = frozenset(("/", ":", "+", "*", "=", "//", " - ", " – ", " — "))  # also in numbers, as in dates
 _OF_PATHS = frozenset((*DIVIDERS, ":"))
 _NOTHING = frozenset({"", "?", "na", "nan", "none", "null", "[]", "{}", "()", "set()"})
-_MOST_CELLS = 20_000
+_MOST_CELLS, _MOST_RUNS = 20_000, 6
 _FEW, _MANY = 3, 10  # cells with a separator
 
 
@@ -285,9 +284,9 @@ def places_of(cell: Any) -> list[float] | None:
 
 def are_places(cells: Sequence[Any]) -> bool:
     """Return whether all cells hold 0 or 1 for each of the same number of labels."""
-    if not cells or not places_of(cells[0]) or all(re.fullmatch("1[01]*", str(cell)) for cell in cells):
+    if not cells or not places_of(cells[0]) or len({len(places_of(cell) or ()) for cell in cells}) > 1:
         return False
-    return len({len(places_of(cell) or ()) for cell in cells}) == 1
+    return not all(re.fullmatch("1[01]*", str(cell)) for cell in cells)  # which are numbers
 
 
 class Layout(NamedTuple):
@@ -360,8 +359,7 @@ def _inside(cells: Iterable[Any]) -> dict[str, None]:
 
 
 def _distinct(cells: Iterable[str]) -> list[str]:
-    names = dict.fromkeys(cell.strip() for cell in cells)
-    kept = [name for name in names if name.lower() not in _NOTHING]
+    kept = [name for name in dict.fromkeys(map(str.strip, cells)) if name.lower() not in _NOTHING]
     return kept[:: -(-len(kept) // _MOST_CELLS) or 1]
 
 
@@ -429,18 +427,21 @@ def _separated(names: Sequence[str]) -> Layout:
 
 def separators_in(names: Sequence[str]) -> list[str]:
     """Return what may separate labels, the likeliest first: known signs, and the most common others."""
-    runs = Counter(chain.from_iterable({*_RUN.findall(name)} for name in names))
+    some = names[:: 1 + len(names) // 1000]
+    runs = Counter(chain.from_iterable({*_RUN.findall(name)} for name in some))
     others = [run for run, _ in runs.most_common(_MOST_RUNS) if run not in SEPARATORS]
-    every = "\0".join(names)
-    return [*filter(every.__contains__, dict.fromkeys((*_FIRST, *others, *_WEAK)))]
+    return [*filter("\0".join(names).__contains__, dict.fromkeys((*_FIRST, *others, *_WEAK)))]
 
 
 def _widened(names: Sequence[str], separator: str) -> str:
     """Add signs to a separator that stand at all its places, such as the comma of ``a, and b``."""
     places = re.compile(rf"([^\w\s]*)\s*{re.escape(separator)}\s*([^\w\s]*)")
-    (left, right), *others = {found.groups() for name in names for found in places.finditer(name)}
+    found = chain.from_iterable(map(places.finditer, names))
+    left, right = next(found).groups()
+    if separator in _ITEMS or not left + right or any(one.groups() != (left, right) for one in found):
+        return separator
     are_of_names = any((left and name.endswith(left)) or (right and name.startswith(right)) for name in names)
-    return separator if separator in _ITEMS or others or are_of_names else f"{left}{separator}{right}"
+    return separator if are_of_names else f"{left}{separator}{right}"
 
 
 def _evidence(names: Sequence[str], separator: str) -> str:
