@@ -171,7 +171,6 @@ def test_later_files_use_the_training_labels_and_features(tmp_path):
         ("t.jsonl", '{"f": [1], "y": "x"}\n', 1, "in column 'f'"),
         ("t.jsonl", '{"f": 1, "y": {"x": {}}}\n', 1, "'{\"x\": {}}' in column 'y'"),
         ("t.jsonl", '{"f": 1, "y": ["x", null]}\n', 1, "the label None"),
-        ("t.xyz", "f,y\n1,x\n", None, "a name that says nothing"),
         ("t.parquet", "PAR1", None, "damaged Parquet"),
         ("t.parquet", "", None, "an empty file"),
     ],

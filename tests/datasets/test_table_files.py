@@ -46,6 +46,18 @@ INSIDE = {
     "sep.txt": "sep=;\n" + TABLE.replace(",", ";"),
     "comma.tsv": TABLE,
     "tab.csv": TABLE.replace(",", "\t"),
+    "lines.jl": LINES,
+    "lines.log": LINES,
+    "lines.csv": LINES,
+    "comma.jsonl": TABLE,
+    "comma.export": TABLE,
+    "named.json": json.dumps({"version": "1.0", "data": ROWS}),
+    "index.json": json.dumps({str(number): row for number, row in enumerate(ROWS)}),
+    "columns.json": json.dumps({name: {"0": ROWS[0][name], "1": ROWS[1][name]} for name in ROWS[0]}),
+    "lists.json": json.dumps({name: [row[name] for row in [*ROWS, ROWS[1]]] for name in ROWS[0]}),
+    "split.json": json.dumps(
+        {"columns": [*ROWS[0]], "index": [0, 1], "data": [[*row.values()] for row in ROWS]}
+    ),
     "quoted.txt": '"text","tags"\n"red ball","aa|bb"\n"blue","bb"\n',
 }
 
@@ -61,7 +73,7 @@ def test_tables_are_read_by_what_is_inside(tmp_path, name, zipped):
     separator = {} if is_list else {"label_separator": ";" if name == "bar.txt" else "|"}
     found = read_any(path, labels="tags", text="text", **separator)
     assert found.Y.words[:2] == ["aa", "bb"]
-    np.testing.assert_array_equal(found.Y.to_dense()[:, :2], [[1, 1], [0, 1]])
+    np.testing.assert_array_equal(found.Y.to_dense()[:2, :2], [[1, 1], [0, 1]])
     assert list(found.feature_names) == ["text:ball", "text:blue", "text:red"]
 
 
@@ -90,10 +102,11 @@ def test_pairs_of_spacy_name_labels_that_need_no_flag(tmp_path):
     for name, text in {
         "a.json": json.dumps(CATS),
         "b.jsonl": json.dumps({"text": "red", **CATS[1][1]}),
+        "c.jsonl": "\n".join(map(json.dumps, CATS)),
     }.items():
         (tmp_path / name).write_text(text)
         data = read_table(tmp_path / name)
-        assert data.Y.words == (["aa", "bb"] if name == "a.json" else ["bb"])
+        assert data.Y.words == (["bb"] if name == "b.jsonl" else ["aa", "bb"])
     np.testing.assert_array_equal(read_table(tmp_path / "a.json").Y.to_dense(), [[1, 1], [0, 1]])
 
 
@@ -382,6 +395,8 @@ DATES = [
     ["2024-01-31T06:30:00Z", "2024-02-29T18:00:00Z"],
     ["2024-01-31 06:30:00+00:00", "2024-02-29 18:00:00+00:00"],
     ["31.1.2024 06:30", "29.02.2024 18:00"],
+    ["Jan 31, 2024 06:30", "February 29 2024 18:00"],
+    ["31 January 2024 06:30", "29-Feb-2024 18:00"],
 ]
 
 
@@ -537,3 +552,30 @@ def test_pairs_without_an_id_are_pointed_out(tmp_path, form, named):
         read(frame.assign(more=range(len(pairs))), categorical=named)
     read(frame.assign(more=range(len(pairs))), drop=None if named == ["doc"] else "text", categorical="more")
     read(frame.sort_values(["tag"]), categorical=named[0])
+
+
+def test_a_table_of_one_column_may_have_any_name(tmp_path):
+    (tmp_path / "a.txt").write_text("text\nred ball\n\nblue\n")
+    with pytest.raises(DataFileError, match="no format known"):
+        read_any(tmp_path / "a.txt")
+    assert len(read_table_columns(tmp_path / "a.txt", TableColumns(text="text"))) == 3
+
+
+@pytest.mark.parametrize("line", ["red ball __label__aa", "red __label__aa ball"])
+def test_labels_of_fasttext_may_stand_behind_all_texts(tmp_path, line):
+    (tmp_path / "a.txt").write_text(f"{line}\nblue __label__bb\n")
+    assert read_any(tmp_path / "a.txt").Y.words == ["aa", "bb"]
+
+
+def test_a_header_that_lists_labels_of_its_column_looks_like_a_row(tmp_path):
+    (tmp_path / "a.csv").write_text("some red words,aa|bb\n" + "more blue words,bb|aa\nred,aa|cc\n" * 5)
+    with pytest.warns(UserWarning, match=r"the name 'aa\|bb' of a column looks like one of its cells"):
+        read_table(tmp_path / "a.csv", labels="aa|bb", label_separator="|")
+
+
+def test_a_column_without_words_is_no_text(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "x,size,tags\n" + "".join(f"{sign},{k}.5,t\n" for k, sign in enumerate("abcdef"))
+    )
+    data = read_table(tmp_path / "a.csv", labels="tags")
+    assert data.vectorizer.categorical == ("x",)

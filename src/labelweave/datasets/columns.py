@@ -42,6 +42,9 @@ _YEAR_LAST = {  # "d/m" and "m/d" are the order where the separator is not a poi
     order: re.compile(rf"\A(\d\d?)([{signs}])(\d\d?)\2(\d{{4}})(?=\Z|[T ])", re.ASCII)
     for order, signs in {"": ".", "d/m": "/-", "m/d": "/-"}.items()
 }
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = rf"({'|'.join(_MONTHS)})[a-z]*"
+_NAMED_MONTH = re.compile(rf"(?:(\d\d?)[ -]{_MONTH}|{_MONTH}\.? (\d\d?)),?[ -](\d{{4}})(?=\Z|[T ])", re.I)
 _TIME = r"[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?"
 _DATE = re.compile(rf"\d{{4}}[-/](0[1-9]|1[0-2])[-/](0[1-9]|[12]\d|3[01])({_TIME})?", re.ASCII)
 _SPACES = r"\x{a0}\x{202f}'"  # thousands separators in some countries
@@ -293,8 +296,12 @@ def _are_dates(cells: Any, order: str) -> bool:
 
 
 def _as_iso(cell: Any, order: str) -> str:
-    """Convert ``31.1.2024``, and with an order ``31/1/2024`` or ``1/31/2024``, to ``2024-01-31``."""
+    """Convert ``31.1.2024``, ``Jan 31, 2024``, and by an order ``31/1/2024``, to ``2024-01-31``."""
     found = _YEAR_LAST[order].match(text := str(cell))
+    named = _NAMED_MONTH.match(text) if found is None and not order else None
+    if named is not None:
+        day, month, year = named[1] or named[4], (named[2] or named[3]).lower(), named[5]
+        return f"{year}-{_MONTHS.index(month) + 1:0>2}-{day:0>2}{text[named.end() :]}"
     if found is None:
         return text
     day, month = (found[3], found[1]) if order == "m/d" else (found[1], found[3])

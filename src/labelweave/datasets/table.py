@@ -32,6 +32,7 @@ from labelweave.datasets.columns import (
     is_text,
     n_distinct,
     number_or_truth,
+    says_missing,
     take,
     text_of,
 )
@@ -365,8 +366,10 @@ def in_order(names: Collection[str], columns: TableColumns) -> list[str]:
 
 def place_names(columns: TableColumns, width: int) -> list[str]:
     """Name the labels of cells with 0 or 1 per label, after a column such as "a,b,c"; else by numbers."""
-    names = re.split(r"\s*[,;|]\s*", str(columns.labels).strip("[]{}() "))
-    return names if len({*names}) == len(names) == width else [*map(str, range(width))]
+    text = str(columns.labels).strip("[]{}() ")
+    found = (re.split(rf"\s*[{signs}]\s*", text) for signs in (",;|", "/", r"\s"))
+    numbers = [*map(str, range(width))]
+    return next((names for names in found if len({*names}) == len(names) == width), numbers)
 
 
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
@@ -382,7 +385,7 @@ def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] 
     width = None if names is None else len(names)
     for row, cell in enumerate(cells):
         if (key := str(cell)) not in known:
-            is_nothing = is_missing(cell) or key.strip() in ("", "?")
+            is_nothing = is_missing(cell) or says_missing(key)
             known[key] = None if is_nothing else written.places_of(cell) or ()
             width = width if is_nothing else width or len(known[key])
             if not is_nothing and (len(known[key]) != width or not width):
@@ -417,6 +420,12 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
     counts = np.bincount(rows[is_named], minlength=len(table))
     listed = ones_from_counts(labels[is_named], counts, len(names))
     listed.sum_duplicates()
+    if {"0", "1"} <= {*names} and 4 * (counts.sum() - listed.nnz) > counts.sum():
+        cells = table.columns[columns.labels]
+        widths = np.array([len(written.places_of(cell) or ()) for cell in cells])
+        row = int(np.argmax(widths != widths.max()))
+        wanted = "0 or 1 for each label in all cells, or a list of distinct labels"
+        raise table.error(row, columns.labels, repr(str(cells[row])[:40]), wanted)
     return targets_of_rows(listed.indices, np.diff(listed.indptr), read.is_unknown, names)
 
 

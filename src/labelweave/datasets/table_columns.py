@@ -39,11 +39,14 @@ _GLANCE = 1000  # cells, often enough to decide
 _MOSTLY_NUMBERS = 9  # numeric cells for each non-numeric one
 _FEWEST_ALIKE = 8  # cells needed to identify one of another kind
 _FEWEST_ROWS = 20  # with distinct values in all of them, for a column of identifiers
-_NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
+_NAMES_ROWS = re.compile(
+    r"(?:^|[\W_])(?i:id|uuid|guid|key|pk|nr|no|row|idx|index|identifier|row\W?num(ber)?)$|[a-z]I[dD]$"
+)
+_PART = re.compile(r"\s*[,;|]\s*")  # a list of labels
 _ROW_INDEX = re.compile(rf"__index_level_\d+__|{ROW_INDEX}(?:\.\d+)?")  # as pandas writes and reads it
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
-_DIGIT = re.compile(r"\d")
+_DIGIT, _WORD = re.compile(r"\d"), re.compile(r"\w\w")
 _MOST_LISTED = 20
 _LONGEST_NAME = 60
 _NESTED = (list, dict, bytes)
@@ -207,7 +210,9 @@ def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
             return
         has_digits = bool(cells) and all(_DIGIT.search(str(cell)) for cell in cells[:_MOST_LISTED])
         is_like_cells = value is not None and has_digits and len(steps) != 1
-        if name in cells or is_like_cells or len(name) > _LONGEST_NAME:
+        parts = {*_PART.split(name)} if cells and _PART.search(name) else {name}
+        every = parts.intersection(part for cell in cells for part in _PART.split(str(cell)))
+        if name in cells or is_like_cells or len(name) > _LONGEST_NAME or (len(parts) > 1 and every == parts):
             why = why or f"the name {name[:40]!r} of a column looks like one of its cells"
     if why:
         said = ParameterMessage(f"{table.path}: {why}; if the first line is a row, give `no_header=True`")
@@ -392,13 +397,13 @@ def kind_of(table: RawTable, name: str) -> str:
     if (order := date_order(cells)) is not None:
         if " or " not in order:
             return f"date{order and ', '}{order}"
-        said = (
-            f"{table.path}: dates of column {name!r}, such as {as_list(cells[:1])[0]!r}, may begin with the "
-        )
-        said += "day or the month and are taken for words; write them as 2024-01-31, or name parts as "
+        said = f"{table.path}: dates of column {name!r}, such as {as_list(cells[:1])[0]!r}, may begin with "
+        said += "the day or the month and are taken for words; write them as 2024-01-31, or name parts as "
         said = ParameterMessage(f"{said}{f'{name} (month, d/m)'!r} in `numeric`")
         warnings.warn(said, UserWarning, stacklevel=2)
     if not is_text(cells):
+        wanted = "text or a number; name the column in `text` if it lists words, or in `drop`"
+        refuse_nested(table, name, ParameterMessage(wanted), (list,))
         wanted = ParameterMessage("text or a number; name the column in `drop`")
         refuse_nested(table, name, wanted, (*_NESTED, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
@@ -410,7 +415,9 @@ def kind_of(table: RawTable, name: str) -> str:
     _warn_of_numbers(table, name)
     most = min(_MOST_CATEGORIES, len(cells) // 2)
     are_few = n_distinct(cells[:_GLANCE]) <= most and n_distinct(cells) <= most
-    return "categorical" if are_few else "text"
+    return (
+        "text" if not are_few and any(_WORD.search(str(cell)) for cell in as_list(cells)) else "categorical"
+    )
 
 
 def _warn_of_name(table: RawTable, name: str, values: npt.NDArray[np.float64]) -> None:

@@ -36,7 +36,8 @@ def words_on_alike(names: Iterable[str]) -> str | None:
 
 def _folded(name: str) -> str:
     plain = "".join(sign for sign in normalize("NFKD", name.casefold()) if not combining(sign))
-    word = re.sub(r"(?<=[^\W\d_])[-\s_]+(?=[^\W\d_])", "", plain.strip())
+    plain = re.sub(r"[\u200b-\u200d\ufeff]", "", plain).replace("&", "and").strip(" .")
+    word = re.sub(r"(?<=[^\W\d_])[-\s_.'’]+(?=[^\W\d_])", "", plain)
     is_long = len(word) >= _LEAST_PLURAL and word.isalpha()
     return re.sub(r"(?<=[^s])s$", "", re.sub("ies$", "ys", word)) if is_long else word
 

@@ -61,6 +61,9 @@ def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None)
         return None
     parts = [dict.fromkeys(text for text in texts[half] if text) for half in written.in_halves(len(texts))]
     found = written.found_layout(parts)
+    if found.separator == written.PLACES:
+        said = f"The texts of Y, such as {found.example[:40]!r}, hold 0 or 1 for each label"
+        raise ValueError(f"{said}; give a two-dimensional array of numbers, a row each.")
     words = None if say is None or found.is_path else found.words("the texts of Y")
     if say is not None and words is not None:
         say(f"{words}; give lists of tags to have them otherwise, or an array, y.to_numpy(), of classes.")
@@ -98,8 +101,7 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
     texts, known = texts_of(Y), {*tags}
     if texts is None:
         return tag_rows(Y)
-    every = "\0".join(filter(None, texts))
-    signs = (None, *filter(every.__contains__, written.SEPARATORS), *_BRACKETED)
+    signs = (None, *written.separators_in([*filter(None, texts)]), *_BRACKETED)
     cells = [_cut_alike(texts, separator) for separator in signs]
     return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
 

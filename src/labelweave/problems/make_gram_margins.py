@@ -38,10 +38,7 @@ _PANEL_BYTES = 64e6  # for the blocks in which a matrix is computed that is not 
 _SMALLEST_PANEL_BYTES = 2e5
 _FACTOR_COPIES = 2  # of rows x rank, while a low-rank factor is computed
 _PRODUCT_STEPS = 20
-_ROUNDS, _ENTRY_WORK = (
-    25,
-    100.0,
-)  # of a typical fit; cost of a kernel entry, in multiplications
+_ROUNDS, _ENTRY_WORK = 25, 100.0  # of a typical fit; cost of a kernel entry, in multiplications
 
 
 @dataclass(frozen=True)

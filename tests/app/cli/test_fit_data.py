@@ -147,6 +147,10 @@ def test_blank_cells_of_label_columns_are_decided_by_a_flag(run, tmp_path):
     (tmp_path / "a.csv").write_text("text,x,y\n" + rows)
     words = f"fit a.csv --label-column x --label-column y {MARGINS} --out m.lw"
     assert "2 of 2 label columns hold 1 and missing cells only" in run(words).err
+    head = "@relation 'r: -C 2'\n@attribute a {0,1}\n@attribute b {0,1}\n@attribute f numeric\n@data\n"
+    (tmp_path / "t.arff").write_text(head + "1,?,1\n?,1,2\n1,1,3\n")
+    said = run("fit t.arff --model max-margin --out m.lw").err
+    assert "2 of 2 label columns hold 1 and missing cells only, such as 'a' (2 and 1)" in said
     assert run(words, "--empty-labels", "unknown").err == ""
     assert run(words, "--empty-labels", "none").err == ""
     found = run("evaluate m.lw a.csv --json").json

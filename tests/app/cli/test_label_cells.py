@@ -60,6 +60,9 @@ def test_a_later_file_is_read_as_the_training_file_was(run, fit, tmp_path, writt
         ("tags", ["--label-names", "l,k,j,i,h,g,f,e,d,c,b,a"], list("lkjihgfedcba")),
         ("l,k,j,i,h,g,f,e,d,c,b,a", [], list("lkjihgfedcba")),
         ("a,b", [], ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"]),
+        ("l/k/j/i/h/g/f/e/d/c/b/a", [], list("lkjihgfedcba")),
+        ("l k j i h g f e d c b a", [], list("lkjihgfedcba")),
+        ("tags", ["--label-names", "l, k, j, i, h, g, f, e, d, c, b, a"], list("lkjihgfedcba")),
     ],
 )
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
@@ -75,6 +78,7 @@ def test_cells_of_0_and_1_are_columns(run, tmp_path, column, flags, names, suffi
     done = run("fit", f"t.{suffix}", *words, *flags)
     assert "hold 0 or 1 for each label, such as '[" in done.err
     assert "--label-names names them" in done.err
+    assert "blank" not in done.err
     assert list(labelweave.load("m.lw").label_names_) == names
     assert run("evaluate", "m.lw", f"t.{suffix}", "--json").json["micro_f1"] > 0.9
 
@@ -90,6 +94,12 @@ def test_cells_of_0_and_1_that_do_not_fit_are_refused(run, fit, tmp_path):
     assert (
         "later.csv:3: found '[1, 1]' in column 'tags' of row 1" in run("evaluate m.lw later.csv", code=2).err
     )
+    assert "--label-names has an empty name" in fit("tags", "--label-names", "a,,b", code=2).err
+    for cell in ("[0, 1]", "[0, 2, 0]"):
+        write(tmp_path / "t.csv", ["[0, 1, 0]", cell, "[0, 0, 0]", "[1, 1, 0]", "[0, 1, 1]"])
+        assert (
+            f"t.csv:3: found '{cell}' in column 'tags' of row 1; expected 0 or 1" in fit("tags", code=2).err
+        )
     write(tmp_path / "t.csv", ["a", "b"] * 5)
     assert (
         "--label-names is for a column of --labels with 0 or 1"

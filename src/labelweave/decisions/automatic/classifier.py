@@ -15,12 +15,7 @@ from scipy.special import expit, logit, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.decisions.automatic.combination import (
-    Combination,
-    LeftOut,
-    cross_fitted,
-    weighted_sum,
-)
+from labelweave.decisions.automatic.combination import Combination, LeftOut, cross_fitted, weighted_sum
 from labelweave.decisions.automatic.given import named_members, names_of_members
 from labelweave.decisions.automatic.label_sets import KnownSets, most_probable, value_of_sets
 from labelweave.decisions.automatic.members import trees_pay

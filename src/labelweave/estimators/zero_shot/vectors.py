@@ -25,11 +25,7 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from labelweave.estimators.targets import node_name
-from labelweave.estimators.zero_shot.training_rows import (
-    ClassFold,
-    TrainingRows,
-    covariance_parameter,
-)
+from labelweave.estimators.zero_shot.training_rows import ClassFold, TrainingRows, covariance_parameter
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.labels import LabelCovariance, LabelMatrix
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, Self
 
 from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.labels.taxonomy.node_graph import NodeGraph, node_name
-from labelweave.labels.written_labels import path_divider
+from labelweave.labels.written_labels import DIVIDERS
+
+_PATH_SIGNS = {
+    **{sign: rf"\s*{re.escape(sign)}\s*" for sign in ("//", *DIVIDERS)},
+    **{sign: re.escape(sign) for sign in (" : ", " - ", " – ", " — ")},
+    ":": r":(?=\S)",
+    ".": r"(?<=[^\d\s])\.(?=\S)|(?<=\S)\.(?=[^\d\s])",
+}
+_CODE = re.compile(r"[A-Za-z]?\d+(?:\.\w+)*")
 
 
 class TaxonomyConstructors(NodeGraph):
@@ -269,3 +277,19 @@ def _refuse_orphans(listed: Mapping[str, tuple[str, ...]]) -> None:
             f"The path {orphans[0]!r} is listed without its parent {listed[orphans[0]][-2]!r} "
             f"({len(orphans)} of {len(listed)} lack theirs); list the parent, or pass ancestors='add'."
         )
+
+
+def path_divider(names: Sequence[str]) -> re.Pattern[str]:
+    """Detect the separator of paths such as "Food > Dairy" and "food/dairy"; by default a slash."""
+    are_codes = all(map(_CODE.fullmatch, names))
+    best, most = re.compile("/"), 0
+    for sign, pattern in _PATH_SIGNS.items():
+        divider = re.compile(r"\." if sign == "." and are_codes else pattern)
+        paths = [parts for name in names if len(parts := divider.split(name)) > 1]
+        firsts = [parts[0] for parts in paths]
+        is_shared = len({*firsts, *names}) < len(firsts) + len(names)
+        is_one = len(names) == 1 and sign not in (".", "//")
+        is_whole = all(part.strip() for parts in paths for part in parts)
+        if (is_shared or is_one) and is_whole and len(paths) > most:
+            best, most = divider, len(paths)
+    return best
