@@ -152,7 +152,7 @@ def test_what_is_no_multi_label_estimator_is_refused(data):
     X, Y = data[:2]
     with pytest.raises(ValueError, match="Mute has neither predict_proba nor decision_function"):
         auto(Mute()).fit(X, Y)
-    with pytest.raises(ValueError, match=r"OfOneLabel.predict_proba gave an array of shape \(24, 1\)"):
+    with pytest.raises(ValueError, match=r"OfOneLabel.predict_proba returned an array of shape \(24, 1\)"):
         auto(OfOneLabel()).fit(X, Y)
     for members in ([], ["rbf", "rbf"], ["svm"], [RandomForestClassifier], [None], [3]):
         with pytest.raises(ValueError, match="give 'auto', or a list of distinct names"):
@@ -202,7 +202,7 @@ def test_clones_get_seeds_and_weights_where_they_take_them():
     assert given.random_state is None
     assert found.tree_.weighted_n_node_samples[0] == pytest.approx(weights.sum())
     assert _fitted(DecisionTreeClassifier(random_state=3), _table(targets)).random_state == 3
-    with pytest.raises(ValueError, match="The member KNeighborsClassifier takes no sample_weight"):
+    with pytest.raises(ValueError, match="The member KNeighborsClassifier does not support sample_weight"):
         _fitted(KNeighborsClassifier(), _table(targets, weights))
     assert _fitted(KNeighborsClassifier(), _table(targets)).n_samples_fit_ == 30
 
@@ -249,5 +249,5 @@ def test_answers_in_all_forms_are_one_column_a_label():
 
 @pytest.mark.parametrize("found", [np.ones((30, 3)), np.full((30, 2), np.nan)])
 def test_answers_that_are_not_one_number_a_label_are_refused(found):
-    with pytest.raises(ValueError, match=r"SimpleNamespace.predict_proba gave an array of shape \(30, \d\)"):
+    with pytest.raises(ValueError, match=r"SimpleNamespace.predict_proba returned an array of shape \(30, \d\)"):
         responses(_answer(found), "predict_proba", FEW, 2)

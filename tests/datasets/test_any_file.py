@@ -47,7 +47,7 @@ def test_formats_are_found_by_name_or_content(tmp_path):
 
 def test_unknown_formats_and_options(tmp_path):
     (tmp_path / "t.txt").write_text("hello world\n")
-    with pytest.raises(DataFileError, match="no format known"):
+    with pytest.raises(DataFileError, match="a format that neither name nor first line reveals"):
         detect_format(tmp_path / "t.txt")
     with pytest.raises(DataFileError, match="found a spreadsheet; expected one sheet of it, saved as CSV"):
         detect_format(tmp_path / "t.xlsx")

@@ -220,6 +220,6 @@ def test_columns_of_parquet_files_keep_types_and_gaps(tmp_path):
 @pytest.mark.parametrize("line", ['{"f": 1, "f": 2}', '{"f": "a:b", "f": ""}', '{"f": {"a": 1, "a": 1}}'])
 def test_names_that_come_twice_are_found_whatever_colons_there_are(tmp_path, line):
     (tmp_path / "t.jsonl").write_text('{"f": "a:b"}\n' + line + "\n")
-    with pytest.raises(DataFileError, match="twice in one object") as caught:
+    with pytest.raises(DataFileError, match="twice in an object") as caught:
         read_table_columns(tmp_path / "t.jsonl", TableColumns(text="f"))
     assert caught.value.line == 2

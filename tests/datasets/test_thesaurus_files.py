@@ -63,6 +63,6 @@ def test_what_is_missing_is_named_with_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdflib", None)
     (tmp_path / "t.ttl").write_text(_TURTLE)
     with pytest.raises(
-        ImportError, match=r"t.ttl is a thesaurus, which needs rdflib: install labelweave\[app\]"
+        ImportError, match=r"is a thesaurus, which needs rdflib; install labelweave\[app\]"
     ):
         read_taxonomy(tmp_path / "t.ttl")

@@ -65,7 +65,7 @@ def test_one_string_of_a_list_may_hold_several_names(tmp_path, form, write):
         warnings.simplefilter("always")
         Y = read_table(path, labels="tags", numeric="f").Y
     assert [str(one.message).partition("such")[2] for one in said] == [
-        """ as 'a, b', and are cut at ',' inside '["' and '"]'; label_separator says otherwise."""
+        """ as 'a, b', and are split at ',' inside '["' and '"]'; set label_separator to override this."""
     ] * (write is not json.dumps)
     assert list(Y.names) == ["a", "b", "c"]
     np.testing.assert_array_equal(Y.to_dense(), [[name in names for name in "abc"] for names in sets])

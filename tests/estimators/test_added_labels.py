@@ -67,7 +67,7 @@ def test_a_mean_alone_tells_of_a_label(name):
 def test_nonsense_is_refused():
     model = lw.MaxMarginClassifier().fit(X, FULL[list("abc")])
     for names, more, said in [
-        (["d"], {}, "Nothing tells of the new labels"),
+        (["d"], {}, "Nothing relates the new labels"),
         ([], {"label_covariance": R}, "names is"),
         ("d", {"label_covariance": R}, "names is 'd'"),
         (["a"], {"label_covariance": R}, "'a' occurs more than once"),

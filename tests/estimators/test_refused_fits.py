@@ -63,7 +63,7 @@ def test_features_of_a_mean_go_by_name(model):
     expected = model.set_params(label_mean=mean).fit(rows, Y).decision_function(rows)
     found = model.set_params(label_mean=mean[list("wuv")]).fit(rows, Y).decision_function(rows)
     np.testing.assert_array_equal(found, expected)
-    with pytest.raises(ValueError, match="'z', which is no feature, and not the feature 'w'"):
+    with pytest.raises(ValueError, match="'z', which is not a feature, and lacks the feature 'w'"):
         model.set_params(label_mean=mean.rename(columns={"w": "z"})).fit(rows, Y)
 
 

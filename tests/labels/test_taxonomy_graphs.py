@@ -126,7 +126,7 @@ def test_a_graph_relates_the_labels_of_a_max_margin_model():
     ],
 )
 def test_what_makes_sense_for_trees_only_is_refused(needs_a_tree):
-    words = r"needs a tree, but the node 'dog' has two parents, 'animal' and 'pet', and 1 other nodes have"
+    words = r"needs a tree, but node 'dog' has two parents, 'animal' and 'pet', and 1 other nodes have"
     with pytest.raises(ValueError, match=words):
         needs_a_tree()
 

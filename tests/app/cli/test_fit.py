@@ -44,7 +44,7 @@ def test_cells_that_list_labels_are_cut(run, tmp_path, cells, flags, is_said, la
     lines = [f'w{row} w{row + 1},"{cell}"\n' for row, cell in enumerate(cells)]
     (tmp_path / "c.csv").write_text("text,kind\n" + "".join(lines))
     said = run("fit c.csv --model max-margin --text text --labels kind --out m.lw", *flags).err
-    assert ("column 'kind' list labels, such as 'x|y', and are cut at '|'; --one-class" in said) == is_said
+    assert ("column 'kind' list labels, such as 'x|y', and are split at '|'; --one-class" in said) == is_said
     names = list(labelweave.load("m.lw").label_names_)
     assert names == (sorted(set(cells)) if labels is None else labels)
 

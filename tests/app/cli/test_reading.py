@@ -179,7 +179,7 @@ def test_identifiers_of_arff_files_are_left_out_of_later_files_too(run, tmp_path
     (tmp_path / "r.arff").write_text(head + "@data\n" + "".join(rows))
     (tmp_path / "one.arff").write_text(head + "@data\n" + rows[4])
     told = run("fit r.arff --model max-margin --out r.lw").err
-    assert "warning: r.arff: the attribute 'id' has another value in every row, and is left out" in told
+    assert "warning: r.arff: the attribute 'id' has a different value in every row, and is ignored" in told
     assert len(run("predict r.lw one.arff").out.splitlines()) == 1
 
 
@@ -212,7 +212,7 @@ def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
     (tmp_path / "train.arff").write_text("\n".join([*head, *rows[:160], ""]))
     (tmp_path / "test.arff").write_text("\n".join([*head, *rows[160:]]))
     told = run("fit train.arff --model max-margin --n-labels", n_labels, "--out", "m.lw").err
-    assert "the attribute 'protein' has another value in every row, and is left out" in told
+    assert "the attribute 'protein' has a different value in every row, and is ignored" in told
     found = run("evaluate m.lw test.arff --n-labels", n_labels, "--json").json
     assert found["micro_f1"] > 0.95
     assert labelweave.load("m.lw").n_features_in_ == n_motifs
@@ -220,7 +220,7 @@ def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
 
 def test_messages_name_flags(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF.replace("r: -C -2", "r"))
-    assert "give --xml or --n-labels, or write" in run("fit r.arff --model max-margin --out m.lw", code=2).err
+    assert "pass --xml or --n-labels, or write" in run("fit r.arff --model max-margin --out m.lw", code=2).err
     told = run("fit a.csv --model max-margin --labels tags --numeric section --out m.lw", code=2).err
     assert "a.csv:2: found 'games' in column 'section'" in told
     (tmp_path / "b.csv").write_text("f,y\n1,x\n,x\n")

@@ -305,7 +305,7 @@ def _checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
     own = numbers_of(diagonal, "The covariance diagonal").astype(np.float64)
     if own.shape not in ((), (1,), (n_labels,)):
         raise ValueError(
-            f"The covariance diagonal has shape {own.shape}; give one number, or one for each of "
+            f"The covariance diagonal has shape {own.shape}; pass one number, or one for each of "
             f"{n_labels} labels."
         )
     own = np.broadcast_to(own, (n_labels,)).copy()
