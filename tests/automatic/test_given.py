@@ -96,7 +96,7 @@ def test_own_models_are_saved_and_others_refused_by_name(data, tmp_path):
     again = lw.load(tmp_path / "model.lw")
     assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
     assert again.members == ["linear", "MaxMarginClassifier"]
-    with pytest.raises(ValueError, match="its member KNeighborsClassifier can be kept in no model file"):
+    with pytest.raises(ValueError, match="its member KNeighborsClassifier cannot be stored"):
         auto(KNeighborsClassifier()).fit(X, Y).save(tmp_path / "other.lw")
 
 
@@ -108,7 +108,7 @@ def test_deciders_around_own_models_are_own_models(data, decider, tmp_path):
     model = auto("linear", decider(lw.MaxMarginClassifier())).fit(X, partly)
     model.save(tmp_path / "model.lw")
     assert_array_equal(lw.load(tmp_path / "model.lw").predict_proba(X_test), model.predict_proba(X_test))
-    with pytest.raises(ValueError, match=f"{decider.__name__} takes no missing labels"):
+    with pytest.raises(ValueError, match=f"{decider.__name__} does not support missing labels"):
         auto(decider(LinearSVC())).fit(X, partly)
     other = auto(decider(KNeighborsClassifier())).fit(X, Y)
     with pytest.raises(TypeError, match=f"{decider.__name__} around a KNeighborsClassifier cannot be stored"):
@@ -131,10 +131,10 @@ def test_missing_labels_and_weights(data):
     partly[::7, 0] = np.nan
     own = auto("linear", lw.MaxMarginClassifier()).fit(X, partly, weights)
     assert np.isfinite(own.predict_proba(X_test)).all()
-    with pytest.raises(ValueError, match="RandomForestClassifier takes no missing labels"):
+    with pytest.raises(ValueError, match="RandomForestClassifier does not support missing labels"):
         auto(RandomForestClassifier(5)).fit(X, partly)
     auto(RandomForestClassifier(5)).fit(X, Y, weights)
-    with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
+    with pytest.raises(ValueError, match="KNeighborsClassifier does not support sample_weight"):
         auto(KNeighborsClassifier()).fit(X, Y, weights)
 
 
@@ -155,7 +155,7 @@ def test_what_is_no_multi_label_estimator_is_refused(data):
     with pytest.raises(ValueError, match=r"OfOneLabel.predict_proba returned an array of shape \(24, 1\)"):
         auto(OfOneLabel()).fit(X, Y)
     for members in ([], ["rbf", "rbf"], ["svm"], [RandomForestClassifier], [None], [3]):
-        with pytest.raises(ValueError, match="give 'auto', or a list of distinct names"):
+        with pytest.raises(ValueError, match="pass 'auto', or a list of distinct names"):
             named_members(members)
     two = named_members(["rbf", KNeighborsClassifier(), KNeighborsClassifier(3)])
     assert list(two) == ["rbf", "KNeighborsClassifier", "KNeighborsClassifier 2"]
@@ -249,5 +249,7 @@ def test_answers_in_all_forms_are_one_column_a_label():
 
 @pytest.mark.parametrize("found", [np.ones((30, 3)), np.full((30, 2), np.nan)])
 def test_answers_that_are_not_one_number_a_label_are_refused(found):
-    with pytest.raises(ValueError, match=r"SimpleNamespace.predict_proba returned an array of shape \(30, \d\)"):
+    with pytest.raises(
+        ValueError, match=r"SimpleNamespace.predict_proba returned an array of shape \(30, \d\)"
+    ):
         responses(_answer(found), "predict_proba", FEW, 2)

@@ -156,7 +156,7 @@ def repeated(kind):
 def test_rows_with_a_twin_in_another_fold_are_pointed_out(kind, is_said, recwarn):
     X, Y = repeated(kind)
     small(members=["linear"]).fit(X, Y)
-    assert any("by which left-out rows are scored too well" in str(one.message) for one in recwarn) == is_said
+    assert any("out-of-fold scores are optimistic" in str(one.message) for one in recwarn) == is_said
     recwarn.clear()
     small(members=["linear"]).fit(X, Y, groups=np.arange(len(Y)) % 150)
     assert not recwarn.list

@@ -82,7 +82,7 @@ def test_decisions_go_around_it(client):
     [
         ({"kernel": "precomputed"}, "kernel='precomputed' is for data in memory"),
         ({"kernel": ["rbf", "linear"]}, "a list of kernels, which are for data in memory"),
-        ({"kernel": "rbf", "label_mean": np.ones((3, 4))}, "label_mean is of weights of features"),
+        ({"kernel": "rbf", "label_mean": np.ones((3, 4))}, "label_mean needs weights of features"),
     ],
 )
 def test_what_cannot_be_is_refused(client, settings, said):

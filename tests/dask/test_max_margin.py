@@ -197,7 +197,7 @@ def test_partitions_that_end_differently_are_brought_together(client):
         ({"prune": "certified"}, "prune='certified' is for data in memory"),
         ({"threshold": "best"}, "threshold"),
         ({"flip_rates": (0.5, 0.6)}, "add up to 1 or more"),
-        ({"label_mean": np.ones((5, 3))}, "label_mean is of 5 labels and 3 features"),
+        ({"label_mean": np.ones((5, 3))}, "label_mean has 5 labels and 3 features"),
         ({"label_covariance": np.eye(4)}, "over 4 labels but y has 5"),
     ],
 )

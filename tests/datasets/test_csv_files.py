@@ -29,7 +29,7 @@ def test_columns_without_a_name_or_a_cell_are_left_out(tmp_path, chunk):
     path.write_text(chunk)
     assert frame_of(path)["f"].tolist() == FRAME["f"].tolist()
     path.write_text(chunk.replace("2.5,b,", "2.5,b,x").replace("2.5,,", "2.5,x,"))
-    with pytest.raises(DataFileError, match=r"found no name for column 3.* 'x'"):
+    with pytest.raises(DataFileError, match=r"found no name for column [23].* 'x'"):
         frame_of(path)
 
 

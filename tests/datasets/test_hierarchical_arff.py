@@ -28,7 +28,7 @@ def write(path, text):
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_classes_include_their_ancestors(tmp_path, ending):
     text = HEAD + "0.5,1/2/3\n1.5,2@1/2,{3}\n2,?\n"
-    with pytest.warns(UserWarning, match="1 rows have a weight"):
+    with pytest.warns(UserWarning, match="1 rows have weights"):
         data = read_hierarchical_arff(write(tmp_path / "t.arff", text.replace("\n", ending)))
     assert list(data.label_names) == ["1", "2", "1/2", "1/2/3"]
     assert data.parents == (("1", "1/2"), ("1/2", "1/2/3"))

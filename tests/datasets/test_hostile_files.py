@@ -217,7 +217,7 @@ SIZED = {
 
 
 @pytest.mark.parametrize("kind", SIZED)
-@pytest.mark.filterwarnings("ignore:.*attributes are called as others")
+@pytest.mark.filterwarnings("ignore:.*attributes repeat names")
 def test_readers_take_time_in_proportion_to_bytes(tmp_path, kind):
     name, make, read = SIZED[kind]
     times = []

@@ -101,7 +101,7 @@ def test_label_columns_from_the_relation(tmp_path, relation, names):
     text = f"@relation {relation}\n{attributes}@data\n0,1,1\n"
     path = write(tmp_path / "t.arff", text)
     if names is None:
-        with pytest.raises(ValueError, match="The label columns of .* are unknown"):
+        with pytest.raises(ValueError, match=r"The label columns of .* are unknown"):
             read_mulan(path)
         assert list(read_mulan(path, n_labels=2, labels="start").label_names) == ["a", "b"]
     else:
@@ -231,7 +231,7 @@ def test_repeated_entries_of_the_header(tmp_path):
         data = read_mulan(write(tmp_path / "t.arff", text + "1,2,b,0\n"), n_labels=1)
     assert [str(one.message).split(": ")[1] for one in caught] == [
         "1 of 3 listed values are duplicates, and count once",
-        "2 attributes are called as others; the last of them is 'f (3)' here",
+        "2 attributes repeat names of others; the last is 'f (3)' here",
     ]
     assert list(data.feature_names) == ["f", "f (2)", "f (3)=a", "f (3)=b"]
     assert data.X.tolist() == [[1, 2, 0, 1]]

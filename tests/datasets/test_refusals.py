@@ -59,7 +59,7 @@ def test_data_hold_together():
     assert LabeledData(sp.lil_array(np.eye(2)), Y).X.format == "csr"
     with pytest.raises(ValueError, match="X is not a table"):
         LabeledData(np.ones(2), Y)
-    with pytest.raises(ValueError, match="hold no taxonomy"):
+    with pytest.raises(ValueError, match="have no taxonomy"):
         _ = LabeledData(np.eye(2), Y).classes
     assert LabeledData(np.eye(2), Y).taxonomy is None
     named = LabeledData(

@@ -218,7 +218,7 @@ def test_thousands_percent_and_currencies_are_numbers(tmp_path):
         ("2.5 1", [2.5, 1], None),
         ("1.5 2.125", [1.5, 2.125], None),
         ("0.125 1.125", [0.125, 1.125], None),
-        ("0.125 1,5 2.500", [0.125, 1.5, 2500], "as well as between thousands, or decimal commas"),
+        ("0.125 1,5 2.500", [0.125, 1.5, 2500], "mix decimal points with decimal commas"),
     ],
 )
 def test_points_between_semicolons_mean_the_same_in_all_rows(tmp_path, recwarn, cells, values, warning):
@@ -236,7 +236,7 @@ def test_blocks_that_take_points_for_different_things_are_refused(tmp_path):
     assert list(read_table_columns(path, columns).X["x"]) == [1.125, 1.5]
     with (
         pytest.warns(UserWarning, match="three digits"),
-        pytest.raises(DataFileError, match="points before fractions in column 'x', where"),
+        pytest.raises(DataFileError, match="points before fractions in column 'x', read before as thousands"),
     ):
         list(iterate_table(path, columns, 1))
 
@@ -258,7 +258,7 @@ def test_points_that_were_thousands_in_training_and_are_fractions_now_are_told(t
     with pytest.warns(UserWarning, match="precedes three digits"):
         training = read_table(write(tmp_path / "t.csv", "x;y\n2.500;a\n3.125;b\n"), labels="y", numeric="x")
     later = write(tmp_path / "later.csv", "x;y\n2.5;a\n1.125;b\n")
-    with pytest.warns(UserWarning, match="stand before fractions, where thousands were expected"):
+    with pytest.warns(UserWarning, match="points before fractions, but before thousands in the training"):
         read_table(later, training.vectorizer, labels="y", label_names=["a", "b"])
 
 

@@ -79,7 +79,7 @@ def test_the_quick_parser_takes_ordinary_lines():
         ("1 2\n0 0:1\n", 1, "'1 2'"),
         ("a b c\n", 1, "three integers"),
         ("1 2 2", None, "0 rows"),
-        ("2 2 2\n0 0:1\n", None, "1 rowsf; expected 2"),
+        ("2 2 2\n0 0:1\n", None, "1 rows; expected 2"),
         ("1 2 2\n0 0:1\n0 0:1\n", 3, "another row"),
         ("1 2 2\n2 0:1\n", 2, "the label index '2'"),
         ("1 2 2\n-1 0:1\n", 2, "the label index '-1'"),

@@ -76,7 +76,7 @@ def test_nonsense_is_refused():
     ]:
         with pytest.raises(ValueError, match=said):
             model.add_labels(names, **more)
-    with pytest.raises(ValueError, match="one class a row"):
+    with pytest.raises(ValueError, match="one class per row"):
         lw.MaxMarginClassifier().fit(X, np.arange(40) % 3).add_labels(["d"], R)
     tree = {"r": ["a", "b"], "s": ["c"]}
     deep = lw.KernelLogisticClassifier(taxonomy=tree, tie="level", hyperparameters="fixed").fit(

@@ -69,7 +69,11 @@ REFUSED = {
         (X, LABELS),
         "is for one class per row, but y has many labels per row",
     ),
-    "no such node": ({"taxonomy": TREE}, (X, with_entry(Y, 7, "d")), "y at row 7 is 'd', which is not a node"),
+    "no such node": (
+        {"taxonomy": TREE},
+        (X, with_entry(Y, 7, "d")),
+        "y at row 7 is 'd', which is not a node",
+    ),
     "labels that are no nodes": ({"taxonomy": TREE}, (X, LABELS), "'0'"),
     "a tree with a cycle": ({"taxonomy": [("a", "b"), ("b", "a")]}, (X, Y), "cycle"),
     "one leaf": ({"taxonomy": TREE}, (X, ["y", "c"] * 6), "y has one class only"),
@@ -121,7 +125,7 @@ def test_refuses_weights_of_unknown_rows_alone():
 
 def test_fits_that_cannot_start():
     with pytest.raises(
-        ValueError, match="did not converge at the first hyper-parameters; scale the features"
+        ValueError, match="did not converge at the initial hyper-parameters; scale the features"
     ):
         lw.KernelLogisticClassifier("linear", scale=1e60).fit(X[:4], [0, 1, 0, 1])
 

@@ -284,9 +284,7 @@ def test_graphs_that_are_too_wide_for_exact_inference():
 
 @pytest.mark.parametrize("loss", ["subset", "f1"])
 def test_losses_of_label_sets_that_are_not_exact(loss):
-    alone = (
-        rf'loss=\'{loss}\' is for whole label sets, but entries have costs or weights; .* at "hamming"'
-    )
+    alone = rf'loss=\'{loss}\' is for whole label sets, but entries have costs or weights; .* at "hamming"'
     for own in (
         {"false_negative_cost": 2.0},
         {"class_weight": "balanced"},
@@ -294,15 +292,15 @@ def test_losses_of_label_sets_that_are_not_exact(loss):
     ):
         refused(alone, loss=loss, graph="none", **own)
     targets = np.tile(FEW_LABELS, 5)[:, :17]
-    wide = rf"The worst label set of loss='{loss}' in the graph of 136 cliques takes all values of 17 labels"
-    refused(wide + " at a time, above 14; leave out edges, or", loss=loss, graph="full", targets=targets)
+    wide = rf"The worst label set of loss='{loss}' in the graph of 136 cliques needs all values of 17 labels"
+    refused(wide + " at once, above 14; leave out edges, or", loss=loss, graph="full", targets=targets)
 
 
 def test_too_few_rows_to_hold_some_out():
     unseen = np.where(np.arange(30)[:, None] < 1, FEW_LABELS, np.nan)
     advice = r"0.1 of 1 rows leaves none for training; pass more rows with"
     refused(advice, features=FEW[:1], targets=FEW_LABELS[:1], early_stopping=True)
-    advice = r"0.2 of 1 rows leaves none to learn from; give more rows with an observed label"
+    advice = r"0.2 of 1 rows leaves none for training; pass more rows with observed labels"
     refused(advice, features=FEW[:8], targets=LabelMatrix.from_any(unseen[:8]), validation_fraction=0.2)
 
 
@@ -383,6 +381,6 @@ def test_an_edited_checkpoint_is_refused_in_a_sentence(tmp_path, monkeypatch):
     )
     with pytest.raises(model_files.ModelFileError, match="The iteration of a TraceRecord is no number"):
         of_two_rounds(checkpoint=path).fit(X, Y)
-    with pytest.raises(model_files.ModelFileError, match="is no state"):
+    with pytest.raises(model_files.ModelFileError, match="is not a state"):
         journal._state_of("a", {"kind of state": "Generator", "stream": {"bit_generator": "PCG64", "state": {
             "state": 2**200, "inc": 1}, "has_uint32": 0, "uinteger": 2**99}})  # fmt: skip

@@ -99,9 +99,7 @@ def test_cliques_that_were_not_scored_are_told(monkeypatch):
     monkeypatch.setattr(growth, "_MOST_CANDIDATES", 19)
     fitted = model(alpha=0.1, clique_size=3, max_rounds=2).fit(X, Y)
     assert np.isnan(fitted.relaxation_gap_)
-    assert fitted.graph_reason_.endswith(
-        "; larger cliques were only scored if grown from chosen ones"
-    )
+    assert fitted.graph_reason_.endswith("; larger cliques were only scored if grown from chosen ones")
 
 
 def test_candidates_are_named_kept_and_refused(tmp_path):
@@ -114,11 +112,11 @@ def test_candidates_are_named_kept_and_refused(tmp_path):
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
     for candidates, said in (
         ([("a", "x")], r"candidates are not cliques:.* unknown label name 'x'"),
-        ([list(range(9))], r"a clique of 9 labels; give cliques of 2 to 8 labels"),
+        ([list(range(9))], r"a clique of 9 labels; pass cliques of 2 to 8 labels"),
     ):
         with pytest.raises(ValueError, match=said):
             model(candidates=candidates).fit(np.ones((20, 1)), Y.join(Y.add_suffix("2")).iloc[:20])
-    with pytest.raises(ParameterError, match="candidates are given, the only cliques to choose from"):
+    with pytest.raises(ParameterError, match="candidates are given, which define all cliques"):
         model(candidates=[("a", "b")], clique_size=3).fit(X, Y)
 
 

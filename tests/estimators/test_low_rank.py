@@ -207,7 +207,7 @@ def test_what_float32_cannot_hold_is_refused(problem):
     with pytest.raises(ValueError, match=r"whose squares are 0"):
         model.set_params(penalty="trace_norm").fit(1e-30 * X, Y)
     uneven = X * np.where(np.arange(8) == 0, 1e-41, 1e-36)
-    with pytest.raises(ValueError, match=r"weights up to \S+ in size, more than float32 can hold"):
+    with pytest.raises(ValueError, match=r"weights up to \S+ above the range of float32"):
         model.set_params(penalty="ridge", alpha=1e-82).fit(uneven, Y)
 
 

@@ -292,7 +292,7 @@ ERRORS = {
     "not a number": ({"alphas": [np.nan]}, "alphas has nan"),
     "no lambdas": ({"alphas": []}, "alphas is empty"),
     "a scoring of words": ({"scoring": lambda *_: "good"}, "scoring returned 'good'"),
-    "a scoring without numbers": ({"scoring": lambda *_: np.nan}, "No held-out row can be scored"),
+    "a scoring without numbers": ({"scoring": lambda *_: np.nan}, "No fold has a score"),
 }
 
 

@@ -158,7 +158,7 @@ def test_what_partial_fit_cannot_do_is_said():
     X, Y = _data()
     with pytest.raises(AttributeError, match="partial_fit"):
         lw.MaxMarginClassifier(kernel="precomputed").partial_fit(X @ X.T, Y)
-    with pytest.warns(UserWarning, match="these rows alone"):
+    with pytest.warns(UserWarning, match="only these rows"):
         lw.MaxMarginClassifier().fit(X, Y).partial_fit(X, Y)
     model = lw.MaxMarginClassifier(warm_start=True).fit(X[:80], Y[:80])
     model.partial_fit(X[80:], Y[80:])

@@ -242,9 +242,9 @@ def test_every_way_to_solve_reaches_the_same_optimum(covariance):
 
 def test_a_budget_that_is_too_small_is_refused_with_one_that_is_not():
     X, Y = draw_waves(300)
-    with pytest.raises(ValueError, match=r"memory_budget is 0\.01 MB, too small .* give at least"):
+    with pytest.raises(ValueError, match=r"memory_budget is 0\.01 MB, too small .* pass at least"):
         _fit(X, Y, budget=0.01)
-    with pytest.raises(ValueError, match="solver='eigenvalues' of 300 rows; give at least"):
+    with pytest.raises(ValueError, match="solver='eigenvalues' of 300 rows; pass at least"):
         _fit(X, Y, budget=1.0, solver="eigenvalues")
 
 
@@ -430,7 +430,7 @@ def test_a_label_covariance_is_learned():
 
 def test_what_cannot_be_learned_is_said():
     X, Y = draw_waves()
-    with pytest.raises(ValueError, match="takes one kernel"):
+    with pytest.raises(ValueError, match="needs one kernel"):
         lw.MaxMarginClassifier(kernel=[RBFKernel(1.0)], hyperparameters="learn").fit(X, Y)
     with pytest.raises(ValueError, match="hyperparameters='learn'"):
         lw.MaxMarginClassifier(kernel="rbf", label_covariance="learn").fit(X, Y)

@@ -18,9 +18,7 @@ def test_some_names_of_y_among_others_are_refused():
     mean = lw.LabelMean(np.eye(3), label_names=R.label_names)
     for what, given in (("label_covariance", R), ("label_mean", mean)):
         for model in (lw.MaxMarginClassifier(), lw.KernelLogisticClassifier(hyperparameters="fixed")):
-            with pytest.raises(
-                ValueError, match=f"{what} has 'fog', .*the label 'rain'; name"
-            ):
+            with pytest.raises(ValueError, match=f"{what} has 'fog', .*the label 'rain'; name"):
                 model.set_params(**{what: given}).fit(X, Y)
     numbered = Y.set_axis([1, 2, 3], axis=1)
     assert lw.MaxMarginClassifier(label_covariance=pd.DataFrame(np.eye(3))).fit(X, numbered).label_covariance_

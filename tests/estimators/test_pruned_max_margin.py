@@ -154,7 +154,7 @@ def test_kernels_that_are_explicit_and_scaled_rows():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"kernel": "rbf"}, "no weights of features.* this kernel has no weights"),
+        ({"kernel": "rbf"}, "needs independent labels .* this kernel has no weights of features"),
         (
             {"label_covariance": np.eye(40) + 0.1},
             "with label_covariance no weight is 0; use these, or",

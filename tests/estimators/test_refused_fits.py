@@ -88,7 +88,7 @@ def test_a_warm_start_from_a_c_that_is_far_away():
 )
 @pytest.mark.parametrize("names", [["n"], ["n", "p"]])
 def test_what_names_the_first_of_two_classes_is_refused(kind, names):
-    words = "names the class 'n', but the one score of two classes is that of 'p'"
+    words = "names the class 'n', but two classes have one score, that of 'p'"
     if kind is not lw.KernelLogisticClassifier:
         with pytest.raises(ValueError, match="false_negative_cost " + words):
             kind(false_negative_cost=pd.Series(9.0, index=names)).fit(X, TWO)

@@ -107,12 +107,12 @@ def test_a_file_keeps_no_code_and_asks_for_the_encoder(tmp_path):
     model.save(tmp_path / "m.lw")
     again = lw.load(tmp_path / "m.lw")
     assert again.encoder is None
-    with pytest.raises(ValueError, match=r"needs its encoder: it was fitted with .*knows, which no"):
+    with pytest.raises(
+        ValueError, match=r"needs its encoder: it was fitted with .*knows, which model files cannot hold"
+    ):
         again.predict(NEW)
     for other in (lambda texts: knows(texts)[:, ::-1], lambda texts: knows(texts)[:, :3], "static"):
-        with pytest.raises(
-            ValueError, match=r"other vectors than the one .*knows; give that one in the same"
-        ):
+        with pytest.raises(ValueError, match=r"other vectors than .*knows, .* in the same version"):
             again.set_params(encoder=other).predict(NEW)
     again.set_params(encoder=lambda texts: knows(texts) + 1e-6)
     np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
@@ -134,12 +134,12 @@ def test_a_file_of_static_vectors_works_at_once(tmp_path, monkeypatch):
     names = static_embeddings.__globals__
     monkeypatch.setitem(names, "find_spec", lambda name: None)
     monkeypatch.setitem(names, "_model", names["_model"].__wrapped__)
-    with pytest.raises(ImportError, match=r"need the package wordllama .*install labelweave\[text\]"):
+    with pytest.raises(ImportError, match=r"need wordllama .*install labelweave\[text\]"):
         lw.load(tmp_path / "m.lw").predict(texts)
 
 
 @pytest.mark.parametrize(("encoder", "said"), [
-    (lambda texts: np.ones(len(texts)), r"float64 of shape \(4,\) for 4 text\(s\); it must return numbers of"),
+    (lambda texts: np.ones(len(texts)), r"float64 of shape \(4,\) for 4 text\(s\); it must return numbers"),
     (lambda texts: np.ones((3, 2)), r"of shape \(3, 2\) for 4 text\(s\)"),
     (lambda texts: np.ones((len(texts), 2 + (len(texts) > 9))), r"\(60, 3\) .* must return .* \(60, 2\), a"),
     (lambda texts: [["a"]] * len(texts), r"<U1 of shape \(4, 1\)"),
@@ -161,7 +161,7 @@ def test_what_is_no_encoder_is_refused(encoder, said):
 def test_what_a_vectorizer_cannot_do_is_refused(given, said):
     with pytest.raises(ValueError, match=said):
         TableVectorizer(**given)
-    with pytest.raises(ValueError, match="no text column"):
+    with pytest.raises(ValueError, match="no column is text"):
         lw.TableModel(lw.MaxMarginClassifier(), numeric="size", encoder=knows).fit(FRAME, TRUTH)
 
 

@@ -117,9 +117,9 @@ def test_the_vectorizer_is_a_step_of_a_pipeline():
 def test_what_is_no_such_frame_is_refused():
     with pytest.raises(TypeError, match="ndarray; TableModel needs a DataFrame"):
         _model().fit(np.eye(3), TAGS[:3])
-    with pytest.raises(ValueError, match="no column 'other'; give one that it has: title, "):
+    with pytest.raises(ValueError, match="no column 'other'; use one of its columns: title, "):
         _model(numeric="other").fit(FRAME, TAGS)
-    with pytest.raises(ValueError, match="X has a column 3 that is not named by text"):
+    with pytest.raises(ValueError, match="X has a column 3 whose name is not text"):
         lw.TableModel(lw.MaxMarginClassifier()).fit(pd.DataFrame({3: [1.0, 2.0]}), [["a"], []])
     times = FRAME.assign(when=pd.timedelta_range("1 day", periods=40))
     with pytest.raises(ValueError, match="X has times in column 'when'"):

@@ -392,7 +392,7 @@ def test_weights_count_in_what_is_chosen(world):
     left_out = clone(model).fit(X, signatures[classes], sample_weight=zero)
     without = clone(model).fit(X[kept], signatures[classes[kept]])
     np.testing.assert_allclose(left_out.predict_proba(X), without.predict_proba(X), atol=1e-12)
-    with pytest.raises(ValueError, match="KNeighborsRegressor.fit does not support it"):
+    with pytest.raises(ValueError, match=r"KNeighborsRegressor\.fit does not support it"):
         ZeroShotClassifier(KNeighborsRegressor(), signatures[N_SEEN:]).fit(
             X, signatures[classes], sample_weight=skewed
         )

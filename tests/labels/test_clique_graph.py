@@ -170,7 +170,7 @@ def test_networks_that_are_no_label_graph_are_refused():
         CliqueGraph.from_edges(networkx.DiGraph([(0, 1)]))
     with pytest.raises(ValueError, match=r"node 'moon' of the graph is not a label.* the 4 labels"):
         CliqueGraph.from_edges(networkx.Graph([("sea", "moon")]), _NAMES)
-    with pytest.raises(ValueError, match="node True of the graph is no label"):
+    with pytest.raises(ValueError, match="node True of the graph is not a label"):
         CliqueGraph.from_edges(networkx.Graph([(True, False)]), n_labels=2)
 
 

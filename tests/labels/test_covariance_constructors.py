@@ -320,7 +320,7 @@ def test_a_fixed_label_is_named_by_the_names_it_carries():
     with pytest.raises(ValueError, match=r"label 'big'.*\(2 of 3 labels.*shrink\(0\.1\)"):
         R.check_variances()
     R.shrink(0.1).check_variances()
-    with pytest.raises(ValueError, match=r"label 0 .*give the labels variances above 0"):
+    with pytest.raises(ValueError, match=r"label 0, .*set their variances above 0"):
         LabelCovariance.low_rank(np.zeros((2, 1))).check_variances()
 
 

@@ -111,7 +111,7 @@ def test_covariances_add_and_multiply_by_name():
     assert (one * tree).label_names.tolist() == NAMES
     with pytest.raises(ValueError, match="over 4 and 3 labels"):
         one + LabelCovariance.identity(3)
-    with pytest.raises(ValueError, match="labels of other names"):
+    with pytest.raises(ValueError, match="different label names"):
         one * LabelCovariance.identity(4, list("pqrs"))
     with pytest.raises(TypeError):
         one + 1

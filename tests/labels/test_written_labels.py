@@ -147,7 +147,7 @@ def test_what_is_not_clear_is_refused(text):
     if text == "[{'name': 'a'":
         assert written_list(text) is None
     else:
-        with pytest.raises(ValueError, match=r"Y at row 1 is .*; give .*names"):
+        with pytest.raises(ValueError, match=r"Y at row 1 is .*; pass .*names"):
             LabelMatrix.from_any(["['a']", text])
 
 
@@ -294,7 +294,7 @@ def test_rare_tags_are_cut(separator):
 def test_what_is_not_clear_is_said_and_left():
     found = layout(["sql python", "python git", "git"] * 5)
     assert found.separator is None
-    assert "may be lists with ' ' between labels, such as 'python git', and each is taken as" in found.words(
+    assert "may be lists with ' ' between labels, such as 'python git', and are not split" in found.words(
         "cells"
     )
 
@@ -467,7 +467,9 @@ def test_a_path_divider_may_be_given():
 )
 def test_names_that_are_written_alike_are_pointed_out(names, said):
     words = words_on_alike(names)
-    assert words is None if said is None else f"differ only in spelling: {said}; if they are one label" in words
+    assert (
+        words is None if said is None else f"differ only in spelling: {said}; if they are one label" in words
+    )
 
 
 GENRES = ["Action, Drama", "Drama", "Comedy, Drama", "Action", "Action, Comedy", "Comedy"] * 5
@@ -499,7 +501,7 @@ def test_texts_of_lists_are_tags(form):
 
 def test_texts_may_be_missing_and_blank():
     y = pd.Series([*GENRES, None, "", "  ", "?"])
-    with pytest.warns(UserWarning, match="cut at ','"):
+    with pytest.warns(UserWarning, match="split at ','"):
         dense = LabelMatrix.from_any(y).to_dense()
     np.testing.assert_array_equal(dense[30:], [[np.nan] * 3, [0] * 3, [0] * 3, [np.nan] * 3])
     np.testing.assert_array_equal(
@@ -549,5 +551,5 @@ def test_alike_tags_are_pointed_out_before_a_fit():
 
 
 def test_metrics_read_texts_as_fits_do():
-    with pytest.warns(UserWarning, match="cut at ','"):
+    with pytest.warns(UserWarning, match="split at ','"):
         assert metrics.f1_score(GENRES, [genre.split(", ") for genre in GENRES]) == 1.0

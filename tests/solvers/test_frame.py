@@ -96,7 +96,7 @@ def test_the_limit_and_an_interrupt_are_certified():
 def test_another_kind_of_state_is_refused():
     with pytest.raises(ValueError, match="it must be a Halves"):
         Halves.from_plain(Others(rounds=2).to_plain())
-    with pytest.raises(ValueError, match="no kind of state called 'Nothing'"):
+    with pytest.raises(ValueError, match="kind of state 'Nothing' does not exist"):
         Halves.from_plain({**Others().to_plain(), "kind of state": "Nothing"})
 
 

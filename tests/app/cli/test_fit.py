@@ -61,7 +61,7 @@ def test_rare_labels_are_said_to_need_thresholds(run, tmp_path, flags, is_said):
     ("flags", "words"),
     [
         ([], "of lists of labels, or --label-column COLUMN for each .* columns are 'text', 'kind'"),
-        (["--label-column", "kind"], "a column that names labels is given by --labels kind"),
+        (["--label-column", "kind"], "for a column of label names, pass --labels kind"),
     ],
 )
 def test_which_flag_names_the_labels_is_said(run, tmp_path, flags, words):
@@ -131,7 +131,7 @@ def test_one_row_one_label_and_a_label_nobody_has(run, tmp_path):
 
 def test_too_few_rounds_are_one_plain_line(fit_table):
     done = fit_table("--max-iter 1 --tol 1e-9 --quiet")
-    assert "raise --max-iter, scale the features, or regularise more. The gap is " in done.err
+    assert "raise --max-iter, scale the features, or regularize more. The gap is " in done.err
     assert done.err.endswith(" after 1 rounds.\n")
     assert done.err.count("\n") == 1
 

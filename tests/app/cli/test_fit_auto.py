@@ -157,9 +157,7 @@ def test_few_groups(run, sources, tmp_path, n, code):
     (tmp_path / "s.csv").write_text("\n".join([lines[0], *some, ""]))
     told = run(f"fit s.csv {sources} --groups source --out m.lw", code=code).err
     said = (
-        "--groups has 3 groups, so that there are 3 folds, not 5."
-        if n > 1
-        else "--groups has one group alone"
+        "--groups has 3 groups, so that there are 3 folds, not 5." if n > 1 else "--groups has one group, but"
     )
     assert said in told
 

@@ -161,7 +161,7 @@ def test_relations_are_those_asked_for(run, fit):
         "no relation 'partof'"
         in fit("GO:4", "GO:3", "--taxonomy", "t.obo", "--relations", "partof", code=2).err
     )
-    assert "is no ontology" in fit("b", "a", "--taxonomy", "t.csv", "--relations", "part_of", code=2).err
+    assert "is not an ontology" in fit("b", "a", "--taxonomy", "t.csv", "--relations", "part_of", code=2).err
     assert "add --taxonomy FILE" in fit("b", "a", "--relations", "part_of", code=2).err
 
 
