@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,53 +17,49 @@ from typing import Any
 from benchmarks.frame import command, flag
 
 from attacks.contract_table import CONTRACTS, ContractWorld
-from attacks.input_contracts import hostile_values, limits, valid_arguments
+from attacks.input_contracts import RAISE, frames_of, hostile_values, limits, valid_arguments
 from attacks.public_names import is_of_library
 
 KEPT = Path(__file__).parents[1] / "tests" / "contracts" / "messages.txt"
 MOST_WORDS = 30
 _SLOW = ("display.", "report.", "compare", "AutoLabelClassifier", "LabelGraphClassifier", "noise.")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+_LIST = re.compile(r"(?:[\w.()]+, ){2,}(?:(?:and|or) )?[\w.()]+")
 _WORD = re.compile(r"\S*[A-Za-z]\S*")
 
 
 def n_words(message: str) -> int:
-    """Count the words of a message; quoted names and values, numbers and shapes do not count."""
-    return len(_WORD.findall(_QUOTED.sub("", message)))
+    """Count words; quoted names and values, lists of three and more of them, and numbers do not count."""
+    return len(_WORD.findall(_LIST.sub("", _QUOTED.sub("", message))))
 
 
-def provoked(world: ContractWorld, name: str, argument: str, what: str) -> Exception | None:
-    """Return the error of a call in which one argument is hostile, None if there is none."""
+def provoked(world: ContractWorld, name: str, argument: str, what: str) -> tuple[str, tuple[Any, int]] | None:
+    """Call with one hostile value; return the message and the library's ``raise`` statement, or None."""
     contract = CONTRACTS[name]
     value = hostile_values(world, contract, argument)[what]
     try:
         contract.call(world, **valid_arguments(world, contract, {}) | {argument: value})
     except (ValueError, TypeError) as error:
-        return error
-    except Exception:  # others are words of the system, or found by attacks.input_contracts
+        code, at = list(frames_of(error.__traceback__))[-1]
+        found = str(error).replace(f"{world.folder}/", "")
+        if is_of_library(code.co_filename) and code.co_code[at] == RAISE:
+            return re.sub(r" at 0x[0-9a-f]+", "", found), (code, at)
+    except Exception:  # what the system says, or attacks.input_contracts finds
         return None
     return None
 
 
-def message(world: ContractWorld, error: Exception) -> str:
-    """Return the message of an error, without the folder of the files and addresses in memory."""
-    found = str(error).replace(f"{world.folder}/", "")
-    return re.sub(r" at 0x[0-9a-f]+", "", found)
-
-
 def collected(world: ContractWorld) -> Iterator[str]:
-    """Yield a line for each statement of the library that raises; of every argument all hostile values."""
-    seen = set[tuple[str, int | None]]()
-    for name, contract in CONTRACTS.items():
-        if name.startswith(_SLOW):
-            continue
-        for argument in contract.arguments:
-            for what in hostile_values(world, contract, argument):
-                error = provoked(world, name, argument, what)
-                last = traceback.extract_tb(error.__traceback__)[-1] if error else None
-                if last and is_of_library(last.filename) and (last.filename, last.lineno) not in seen:
-                    seen.add((last.filename, last.lineno))
-                    yield f"{name} | {argument} | {what} -> {message(world, error)}"  # type: ignore[arg-type]
+    """Yield a line for each ``raise`` statement; values that are nearly valid come first."""
+    seen = set[tuple[Any, int]]()
+    for name in CONTRACTS:
+        for argument in () if name.startswith(_SLOW) else CONTRACTS[name].arguments:
+            values = hostile_values(world, CONTRACTS[name], argument)
+            for what in sorted(values, key=lambda what: not what.startswith("valid")):
+                found = provoked(world, name, argument, what)
+                if found is not None and found[1] not in seen:
+                    seen.add(found[1])
+                    yield f"{name} | {argument} | {what} -> {found[0]}"
 
 
 @command(out=flag(KEPT, "the file of the messages"))

@@ -150,6 +150,5 @@ def refuse_unknown_options(chosen: str, options: dict[str, Any]) -> None:
     unknown = next((option for option in options if option not in known), None)
     if unknown is not None:
         raise ValueError(
-            f"{unknown!r} is not an option of {chosen} files; options are "
-            f"{', '.join(sorted(known)) or 'none'}."
+            f"{unknown!r} is not an option of {chosen} files; use {', '.join(sorted(known)) or 'none'}."
         )

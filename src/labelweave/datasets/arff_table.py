@@ -122,7 +122,7 @@ class ArffRows:
         nominal = tuple(f"{self.attributes[column].name}=" for column in wide)
         missing = next((name for name in absent if not name.startswith(nominal)), None)
         if missing is not None:
-            found, expected = f"no feature {missing!r}", f"all {len(ordered)} of the training data, by name"
+            found, expected = f"no feature {missing!r}", f"all {len(ordered)} training features, by name"
             raise DataFileError(self.path, None, found, expected)
         if absent:
             empty = sp.csr_array((X.shape[0], len(absent)))

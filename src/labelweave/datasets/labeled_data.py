@@ -129,5 +129,5 @@ def _check_length(name: str, values: Any, length: int, what: str) -> None:
         return
     is_list = isinstance(values, (list, tuple)) or (hasattr(values, "__array__") and np.ndim(values) == 1)
     if not is_list or len(values) != length:
-        found = f"{len(values)} entries" if is_list else "no list of entries"
-        raise ValueError(f"{name} has {found} but X has {length} {what}; they must agree.")
+        found = f"{len(values)} entries" if is_list else f"type {type(values).__name__}"
+        raise ValueError(f"{name} has {found} but X has {length} {what}; pass one entry for each.")

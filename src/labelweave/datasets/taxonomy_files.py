@@ -87,9 +87,7 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     if isinstance(relations, str) or not relations:
         raise ValueError(f"relations is {relations!r}; pass a list such as ['is_a', 'part_of'].")
     if suffix_of(path) != ".obo" and relations != ("is_a",):
-        raise ValueError(
-            f"relations is {list(relations)}, but {path} is not an ontology (.obo); leave it out."
-        )
+        raise ValueError(f"relations is {list(relations)}, but {path} is not an ontology (.obo); omit it.")
     if suffix_of(path) == ".json":
         source, make = _json(path), Taxonomy.from_any
     elif suffix_of(path) == ".obo":

@@ -36,9 +36,7 @@ class DenseBlock:
             return self if len(self) else other
         if len(self) != len(other):
             lengths = f"{len(self)} numbers in some rows and of {len(other)} in others"
-            raise ValueError(
-                f"The column {self.name!r} has vectors of {lengths}; pass vectors of one length."
-            )
+            raise ValueError(f"The column {self.name!r} has vectors of {lengths}; use one length.")
         return type(self)(self.name, self.counts + other.counts, self.sums + other.sums)
 
     def refuse_gaps(self) -> None:

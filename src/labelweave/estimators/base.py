@@ -122,7 +122,8 @@ class CheckedParameters(BaseEstimator):
             most = _LARGEST_COUNT if of_counts else _LARGEST_NUMBER
             if isinstance(value, int) and abs(value) >= 2**most:
                 raise ParameterError(
-                    f"`{name}` has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^{most}."
+                    f"`{name}` is an integer of {len(hex(value)) - 2} hexadecimal digits; it must be below "
+                    f"2^{most}."
                 )
         rates = given.get("flip_rates")
         if isinstance(rates, (tuple, list)) and all(isinstance(one, (Real, str)) for one in rates):

@@ -305,7 +305,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     missing = unknown_entries(y)
     known = y[~missing]
     if len(known) == 0:
-        raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
+        raise ValueError(f"y has {len(y)} rows and no observed class; it must have at least 2 classes.")
     known = typed(known)
     if known.dtype.kind == "f":
         assert_all_finite(known, input_name="y")
@@ -318,7 +318,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
 
 def _probable_classes(y: ClassProbabilities, taxonomy: Taxonomy | None) -> ClassTargets:
     if not y.observed.any():
-        raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
+        raise ValueError(f"y has {len(y)} rows and no observed class; it must have at least 2 classes.")
     names = [node_name(name) for name in y.classes.tolist()]
     if taxonomy is not None and (strange := sorted(set(names) - set(taxonomy.leaves))):
         raise ValueError(
@@ -441,9 +441,7 @@ def read_entry_weights(
     if len(bad):
         first = int(bad[0])
         row, label = (part[first] for part in weights.coords) if sparse else divmod(first, weights.shape[1])
-        raise ValueError(
-            f"{what} at row {row}, label {label} is {values[first]}; it must be finite and >= 0."
-        )
+        raise ValueError(f"{what} at row {row}, label {label} is {values[first]}; it must be finite, >= 0.")
     return weights
 
 
@@ -470,9 +468,7 @@ def costs_by_label(name: str, cost: Any, labels: Iterable[Any]) -> PerLabel:
     try:
         costs = np.asarray(cost, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"{name} has an entry that is not a number; pass one number, or one per label."
-        ) from None
+        raise ValueError(f"{name} has a non-numeric entry; pass one number, or one per label.") from None
     if costs.shape not in ((), (n_labels,)):
         raise ValueError(
             f"{name} has shape {costs.shape}; pass one number, or one for each of the {n_labels} labels."

@@ -156,12 +156,10 @@ def _distinct(classes: Any, n_columns: int) -> Array:
     names = given.tolist()
     strange = [name for name in names if is_missing(name) or not isinstance(name, (str, Real))]
     if strange or len({isinstance(name, str) for name in names}) > 1:
-        raise ValueError("classes must be all text or all numbers; convert them.")
+        raise ValueError("classes has mixed or unsupported types; pass all text or all numbers.")
     found, counts = np.unique(np.array(names), return_counts=True)
     if (counts > 1).any():
-        raise ValueError(
-            f"classes has {found[counts.argmax()].item()!r} twice; class names must be distinct."
-        )
+        raise ValueError(f"classes has {found[counts.argmax()].item()!r} twice; use distinct names.")
     return np.array(names)
 
 

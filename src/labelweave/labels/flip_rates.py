@@ -59,8 +59,7 @@ def read_flip_rates(given: Any, names: Sequence[str]) -> tuple[Array, Array]:
     missed, false = (_read_rate(one, names) for one in given or (None, None))
     if (np.nan_to_num(missed) + np.nan_to_num(false) >= 1.0).any():
         raise ParameterError(
-            "`flip_rates` add up to 1 or more, so records carry no information; use shares with a sum below "
-            "1."
+            "`flip_rates` add up to 1 or more, so records carry no information; use shares with sum below 1."
         )
     return missed, false
 

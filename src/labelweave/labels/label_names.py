@@ -49,9 +49,7 @@ def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> 
         raise ValueError(f"The label names are {names!r}; pass a list of names, one per label.")
     array = np.asarray([str(name) for name in names], dtype=np.str_)
     if n_labels is not None and len(array) != n_labels:
-        raise ValueError(
-            f"{len(array)} label names were given for {n_labels} labels; pass one name per label."
-        )
+        raise ValueError(f"{len(array)} label names were given for {n_labels} labels; pass one per label.")
     unique, counts = np.unique(array, return_counts=True)
     if len(unique) < len(array):
         raise ValueError(

@@ -56,9 +56,7 @@ def read_probabilities(P: Any, names: Any, read: Callable[[Any], Any]) -> tuple[
         return shares, None, names
     is_array = isinstance(P, np.ndarray) and P.dtype.kind != "O"
     if not is_array and not is_frame(P) and tag_rows(P) is not None:
-        raise ValueError(
-            "The probabilities are lists of tags; pass a table of numbers, one column per label."
-        )
+        raise ValueError("The probabilities are lists of tags; pass numbers, one column per label.")
     names = frame_names(P) if names is None else names
     table = read(P).astype(np.float64)
     seen = ~np.isnan(table)
@@ -91,7 +89,7 @@ def label_places(labels: Any, n_labels: int) -> npt.NDArray[np.int64]:
     if len(places) and not (-n_labels <= places.min() and places.max() < n_labels):
         raise ValueError(
             f"labels has positions from {places.min()} to {places.max()}, but there are "
-            f"{n_labels} labels; use positions below that."
+            f"{n_labels} labels; use positions from 0 to {n_labels - 1}."
         )
     return places.astype(np.int64, copy=False)
 

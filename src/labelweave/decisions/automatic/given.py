@@ -146,9 +146,7 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
         targets = targets[:, 0]  # others keep a column, where a single class is no error
     is_weighted = np.ptp(table.weights) > 0
     if is_weighted and not has_fit_parameter(fresh, "sample_weight"):
-        raise ValueError(
-            f"The member {type(estimator).__name__} does not support sample_weight; leave it out."
-        )
+        raise ValueError(f"The member {type(estimator).__name__} does not support sample_weight; omit it.")
     given = {"sample_weight": table.weights} if is_weighted else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnobservedLabelWarning)  # the warning is issued once, for all rows

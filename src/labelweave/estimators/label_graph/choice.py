@@ -68,9 +68,7 @@ def _tree(data: GraphData) -> CliqueGraph:
     """Compute the Chow-Liu tree, with weights of mean 1: their scale does not matter in the fit either."""
     n_labels, weights = data.labels.n_labels, data.weights
     pairs = n_labels * (n_labels - 1) / 2
-    warn_of_memory(
-        f"A tree of {n_labels} labels", _BYTES_A_PAIR * pairs, "pass the pairs of the tree as graph."
-    )
+    warn_of_memory(f"A tree of {n_labels} labels", _BYTES_A_PAIR * pairs, "pass its pairs as graph.")
     return chow_liu(data.labels, sample_weight=weights / weights[weights > 0].mean())
 
 

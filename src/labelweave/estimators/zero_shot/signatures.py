@@ -65,9 +65,7 @@ def read_signatures(signatures: Any, attributes: LabelMatrix) -> Array:
     Raises ValueError if there are none, an entry is no label, or the attributes differ.
     """
     if signatures is None:
-        raise ValueError(
-            "signatures is None; pass the attributes of classes, of shape (classes, attributes)."
-        )
+        raise ValueError("signatures is None; pass attributes of classes, of shape (classes, attributes).")
     table = LabelMatrix.from_any(signatures)
     if len(table) < 1 or table.n_labels != attributes.n_labels:
         raise ValueError(

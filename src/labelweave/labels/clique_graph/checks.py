@@ -46,8 +46,8 @@ def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Arra
 def _refuse_shape(position: int, labels: tuple[int, ...], names: Array | None) -> None:
     if len(labels) < 2 or len(labels) > _LARGEST:
         raise ValueError(
-            f"The edge {_shown(labels, names)} at position {position} has {len(labels)} label(s); pass two, "
-            f"or up to {_LARGEST} for a larger clique."
+            f"The edge {_shown(labels, names)} at position {position} has {len(labels)} label(s); pass 2 to "
+            f"{_LARGEST} labels."
         )
     if len(set(labels)) < len(labels):
         twice = next(one for one, other in pairwise(labels) if one == other)
@@ -98,7 +98,7 @@ def _index(part: Any, edge: tuple[Any, ...], position: int, known: dict[str, int
     kind = "name" if isinstance(part, str) else "number"
     allowed = f"{', '.join(map(repr, list(known)[:5]))}{', ...' if len(known) > 5 else ''}"
     raise ValueError(
-        f"The edge {edge!r} at position {position} has the unknown label {kind} {part!r}; labels are "
+        f"The edge {edge!r} at position {position} has the unknown label {kind} {part!r}; use "
         + (f"the names {allowed}, or " if known else "")
         + f"the numbers from 0 to {n_labels - 1}."
     )
@@ -111,13 +111,11 @@ def checked_numbers(name: str, values: Any | None, n_cliques: int) -> Array | No
     is_weight = name == "weights"
     array = np.array(numbers_of(values, name), np.float64 if is_weight else None)
     if array.shape != (n_cliques,):
-        raise ValueError(
-            f"{name} has shape {array.shape} for {n_cliques} cliques; pass one number per clique."
-        )
+        raise ValueError(f"{name} has shape {array.shape} for {n_cliques} cliques; pass one per clique.")
     bad = ~(np.isfinite(array) if is_weight else np.isin(array, (-1, 0, 1)))
     if bad.any():
-        place, allowed = int(np.argmax(bad)), "finite numbers" if is_weight else "-1, 0 or 1"
-        raise ValueError(f"The {name[:-1]} of clique {place} is {array[place]}; {name} are {allowed}.")
+        place, allowed = int(np.argmax(bad)), "finite" if is_weight else "-1, 0 or 1"
+        raise ValueError(f"The {name[:-1]} of clique {place} is {array[place]}; it must be {allowed}.")
     array = array if is_weight else array.astype(np.int8)
     array.flags.writeable = False
     return array

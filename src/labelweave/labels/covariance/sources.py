@@ -90,8 +90,7 @@ def _numbers(signatures: Any) -> tuple[Array, Any]:
     table = numbers_of(signatures, "The table of signatures").astype(np.float64)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(
-            f"The signatures have shape {table.shape}; they must have shape (classes, labels), at least (1, "
-            "1)."
+            f"signatures has shape {table.shape}; it must have shape (classes, labels), at least (1, 1)."
         )
     return table, frame_names(signatures)
 
@@ -128,9 +127,7 @@ def checked_class_weights(weights: Any, names: Sequence[str]) -> Array:
         raise ValueError(f"class_prior has shape {found.shape}; pass one number per class ({len(names)}).")
     bad = np.flatnonzero(~np.isfinite(found) | (found < 0))
     if len(bad):
-        raise ValueError(
-            f"class_prior of class {names[bad[0]]} is {found[bad[0]]}; it must be a number >= 0."
-        )
+        raise ValueError(f"class_prior of class {names[bad[0]]} is {found[bad[0]]}; it must be >= 0.")
     if not found.any():
         raise ValueError("class_prior is 0 for every class; at least one must be positive.")
     return found

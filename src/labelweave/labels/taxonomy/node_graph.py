@@ -300,8 +300,8 @@ class NodeGraph:
         absent = [name for name, node in zip(asked, nodes, strict=True) if node is None]
         if absent:
             raise ValueError(
-                f"The {what} {absent[0]!r} is not in the taxonomy ({len(absent)} of {len(asked)}); use its "
-                f"nodes, such as {self.nodes[-1]!r}."
+                f"The {what} {absent[0]!r} is not in the taxonomy ({len(absent)} of {len(asked)} are not); "
+                f"use its nodes, such as {self.nodes[-1]!r}."
             )
         return np.array([self._number[str(node)] for node in nodes], np.int64)
 

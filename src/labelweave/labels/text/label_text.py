@@ -169,9 +169,7 @@ class LabelText:
             )
         rows = checked_csr(X, "X") if sp.issparse(X) else numbers_of(X, "X")
         if rows.ndim != 2 or not np.isfinite(rows.data if sp.issparse(rows) else rows).all():
-            raise ValueError(
-                f"X has shape {rows.shape}, or is not finite; pass finite rows (rows, features)."
-            )
+            raise ValueError(f"X has shape {rows.shape}, or is not finite; pass finite (rows, features).")
         return TextScores.of(self, features, rows, embedding).mean(self, strength, level)
 
     def columns(self, labels: Array) -> Self:

@@ -107,10 +107,11 @@ class MapInference:
             raise ValueError(f"method is {method!r}; it must be one of {', '.join(map(repr, _METHODS))}.")
         if not 0 <= exact_width <= 20:
             raise ValueError(
-                f"exact_width is {exact_width}; it is from 0 to 20, tables have 2^(width + 1) entries."
+                f"exact_width is {exact_width}; it must be between 0 and 20 (tables have 2^(width + 1) "
+                f"entries)."
             )
         if max_nodes < 1 or max_iter < 1:
-            raise ValueError(f"max_nodes is {max_nodes} and max_iter {max_iter}; both are at least 1.")
+            raise ValueError(f"max_nodes is {max_nodes} and max_iter {max_iter}; both must be at least 1.")
         self.graph = graph
         if method == "message_passing":
             orders = component_orders(graph, -1)
