@@ -102,7 +102,7 @@ def test_cells_of_0_and_1_that_do_not_fit_are_refused(run, fit, tmp_path):
 def test_places_are_read_in_blocks_and_may_be_missing(tmp_path):
     cells = [*(str([k % 2, *[0] * 10, 1]) for k in range(5)), "?", ""]
     write(tmp_path / "t.csv", cells)
-    with pytest.warns(UserWarning, match=r"column 'tags' hold 0 or 1 for each label.*label_separator says"):
+    with pytest.warns(UserWarning, match=r"column 'tags' hold 0 or 1 for each label.*set label_separator to"):
         whole = read_table(tmp_path / "t.csv", labels="tags", text="title").Y
     with pytest.warns(UserWarning, match="hold 0 or 1"):
         blocks = read_table(tmp_path / "t.csv", labels="tags", text="title", block_rows=2).Y
@@ -115,7 +115,7 @@ def test_read_table_cuts_as_the_command_line_does(tmp_path):
     sets = tag_sets()
     write(tmp_path / "t.csv", [";".join(tags) for tags in sets])
     with pytest.warns(
-        UserWarning, match="list labels, such as 'c;.*cut at ';'; label_separator says otherwise"
+        UserWarning, match="list labels, such as 'c;.*split at ';'; set label_separator to override"
     ):
         Y = read_table(tmp_path / "t.csv", labels="tags", text="title").Y
     assert Y.words == sorted(TAGS)
