@@ -101,7 +101,7 @@ DAMAGED = [
     ("--taxonomy t.csv", "a,b\nb,a\n", "has a cycle"),
     ("--taxonomy t.json", '{"a":', "t.json:1: found no JSON"),
     ("--taxonomy t.json", "5", "found the JSON value '5'; expected nested objects of names"),
-    ("--taxonomy t.json", '{"a": {"b": 1}}', "Below 'a > b' stands 1"),
+    ("--taxonomy t.json", '{"a": {"b": 1}}', "Below 'a > b' is 1"),
     ("--taxonomy t.json", '{"a": ["b"], "a": ["c"]}', "found the name 'a' twice in an object"),
     ("--taxonomy t.json", "[" * 100_000, "t.json"),
     ("--taxonomy t.txt", "a/b\na//c\n", "The path 'a//c' has an empty part"),

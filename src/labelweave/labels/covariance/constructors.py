@@ -253,6 +253,6 @@ def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> Non
     known = set(taxonomy.nodes)
     for node, variance in given.items():
         if node not in known:
-            raise ValueError(f"Variances has {node!r}, which is not a node of the taxonomy; remove it.")
+            raise ValueError(f"variances has {node!r}, which is not a node of the taxonomy; remove it.")
         if not variance >= 0 or not np.isfinite(variance):
             raise ValueError(f"The variance of node {node!r} is {variance}; it must be a number >= 0.")
