@@ -315,7 +315,7 @@ def test_what_is_given_a_label_goes_by_its_name(name, tmp_path):
     whole.save(tmp_path / "m.lw")
     for one in costs:
         np.testing.assert_array_equal(getattr(lw.load(tmp_path / "m.lw"), one), numbers)
-    with pytest.raises(ValueError, match=r"entry_weight has 'fog', .* not the label 'b'"):
+    with pytest.raises(ValueError, match=r"entry_weight has 'fog', .* lacks the label 'b'"):
         model(name).fit(X, frame, entry_weight=entries.rename(columns={"b": "fog"}))
 
 

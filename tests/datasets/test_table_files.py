@@ -77,7 +77,7 @@ def test_tables_are_read_by_what_is_inside(tmp_path, name, zipped):
         ("a.json", '{"text": 1}\n[2]', 2, "a JSON list"),
         ("a.json", '{\n"text": 1, "text": 2}', 1, "the name 'text' twice"),
         ("a.json", "[]", None, "no rows"),
-        ("a.txt", "hello, world\nno table\n", None, "a format that neither name nor first line reveals; .* a table is called .csv"),
+        ("a.txt", "hello, world\nno table\n", None, "neither name nor first line reveals; .* called .csv"),
         ("a.jsonl", '{"text": "a", "tags": {"x": 0.5}}\n', 1, "expected names, or 0 and 1 for each"),
     ],
 )  # fmt: skip
