@@ -25,12 +25,18 @@ MOST_WORDS = 30
 _SLOW = ("display.", "report.", "compare", "AutoLabelClassifier", "LabelGraphClassifier", "noise.")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 _LIST = re.compile(r"(?:[\w.()]+, ){2,}(?:(?:and|or) )?[\w.()]+")
+_SET = re.compile(r"\{('[^{}]*)\}")
 _WORD = re.compile(r"\S*[A-Za-z]\S*")
 
 
 def n_words(message: str) -> int:
     """Count words; quoted names and values, lists of three and more of them, and numbers do not count."""
     return len(_WORD.findall(_LIST.sub("", _QUOTED.sub("", message))))
+
+
+def _sorted(found: re.Match[str]) -> str:
+    """Order the entries of a printed set, as their order is another one in every process."""
+    return "{" + ", ".join(sorted(found[1].split(", "))) + "}"
 
 
 def provoked(world: ContractWorld, name: str, argument: str, what: str) -> tuple[str, tuple[Any, int]] | None:
@@ -43,7 +49,7 @@ def provoked(world: ContractWorld, name: str, argument: str, what: str) -> tuple
         code, at = list(frames_of(error.__traceback__))[-1]
         found = str(error).replace(f"{world.folder}/", "")
         if is_of_library(code.co_filename) and code.co_code[at] == RAISE:
-            return re.sub(r" at 0x[0-9a-f]+", "", found), (code, at)
+            return _SET.sub(_sorted, re.sub(r" at 0x[0-9a-f]+", "", found)), (code, at)
     except Exception:  # what the system says, or attacks.input_contracts finds
         return None
     return None

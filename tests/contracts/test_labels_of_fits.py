@@ -549,7 +549,7 @@ REFUSED = {
     ),
     "labels that are words": (lambda X, Y: (X, np.full((60, 5), "a")), "Use 0/1"),
     "one class": (lambda X, Y: (X, np.zeros(60)), "one class only|at least 2 classes"),
-    "no class": (lambda X, Y: (X, [None] * 60), "no class that is observed|no observed"),
+    "no class": (lambda X, Y: (X, [None] * 60), "no observed"),
     "three dimensions": (lambda X, Y: (X, Y[:, :, None]), "dim 3"),
     "words for features": (lambda X, Y: (X.astype(str) + "a", Y), "a'|entries that are not numbers"),
 }

@@ -80,7 +80,7 @@ REFUSED = {
     "no number": (
         {"taxonomy": TREE},
         (X, np.full(12, np.nan)),
-        "y has 12 rows and no class that is observed",
+        "y has 12 rows and no observed class",
     ),
     "mixed classes": ({}, (X, np.array([*"abcabcabcab", 3], dtype=object)), "y mixes entries of the types"),
     "numbers that are no classes": ({}, (X, X[:, 0]), "continuous"),

@@ -235,8 +235,8 @@ def test_carried_columns():
 @pytest.mark.parametrize(
     ("first", "second", "match"),
     [
-        (np.array([[1, 0]]), ["a", "b"], "has one class a row, but had many labels"),
-        (["a", "b"], np.array([[1, 0]]), "has many labels a row, but had one class"),
+        (np.array([[1, 0]]), ["a", "b"], "has one class per row, but had many labels"),
+        (["a", "b"], np.array([[1, 0]]), "has many labels per row, but had one class"),
         (["a", "b"], [1, 2], "classes of type"),
         (np.array([[1, 0]]), pd.DataFrame({"a": [1]}), "the labels so far have none"),
         (pd.DataFrame({"a": [1]}), np.array([[1, 0]]), "names, but the 1 labels"),

@@ -295,5 +295,5 @@ def test_classes_that_are_no_leaves_are_refused():
     X, P = _data()
     with pytest.raises(ValueError, match="'x', which is not a leaf of the taxonomy"):
         _exact(taxonomy=TREE).fit(X, ClassProbabilities(P, ["a", "x", "c"]))
-    with pytest.raises(ValueError, match="no class that is observed"):
+    with pytest.raises(ValueError, match="no observed class"):
         _exact().fit(X, ClassProbabilities(np.full((24, 3), np.nan)))

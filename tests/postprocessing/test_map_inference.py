@@ -320,8 +320,8 @@ def test_the_exact_method_refuses_what_is_too_wide():
     ("arguments", "message"),
     [
         ({"method": "mplp"}, "method is 'mplp'; it must be one of 'auto', 'exact', 'message_passing'"),
-        ({"exact_width": 21}, "exact_width is 21; it is from 0 to 20"),
-        ({"max_nodes": 0}, "max_nodes is 0 and max_iter 100; both are at least 1"),
+        ({"exact_width": 21}, "exact_width is 21; it must be between 0 and 20"),
+        ({"max_nodes": 0}, "max_nodes is 0 and max_iter 100; both must be at least 1"),
     ],
 )
 def test_parameters_out_of_range_are_refused(arguments, message):

@@ -107,7 +107,7 @@ class SeenRows:
         if isinstance(self.labels, LabelMatrix) or isinstance(other.labels, LabelMatrix):
             kinds = ("many labels", "one class")
             before, now = kinds if isinstance(self.labels, LabelMatrix) else kinds[::-1]
-            raise ValueError(f"y has {now} a row, but had {before} a row before; go on with the same.")
+            raise ValueError(f"y has {now} per row, but had {before} before; keep to one kind.")
         types = self.labels.dtype, other.labels.dtype
         if object not in types and len({one.kind in "US" for one in types}) > 1:
             raise ValueError(f"y has classes of type {types[1]}, but had {types[0]} before; use one type.")
