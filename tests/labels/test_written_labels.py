@@ -150,7 +150,7 @@ def test_what_is_not_clear_is_refused(text):
     if text == "[{'name': 'a'":
         assert written_list(text) is None
     else:
-        with pytest.raises(ValueError, match=r"Y at row 1 is .*; give .*names"):
+        with pytest.raises(ValueError, match=r"Y at row 1 is .*; pass .*names"):
             LabelMatrix.from_any(["['a']", text])
 
 
@@ -336,7 +336,7 @@ def test_rare_tags_are_cut(separator):
 def test_what_is_not_clear_is_said_and_left():
     found = layout(["sql python", "python git", "git"] * 5)
     assert found.separator is None
-    assert "may be lists with ' ' between labels, such as 'python git', and each is taken as" in found.words(
+    assert "may be lists with ' ' between labels, such as 'python git', and are not split" in found.words(
         "cells"
     )
 
@@ -364,7 +364,7 @@ def test_tags_that_seem_to_be_several_are_pointed_out(Y):
     ):
         names = LabelMatrix.from_any(Y * 5).words
     assert names == sorted({tag for tags in Y for tag in tags})
-    with pytest.raises(ValueError, match=r"Y at row 1 has a tag in .*; give a list of names in quotes"):
+    with pytest.raises(ValueError, match=r"Y at row 1 has a tag in .*a list of quoted"):
         LabelMatrix.from_any([["a"], ["['a'; 'b']"]])
 
 
@@ -521,7 +521,9 @@ def test_a_path_divider_may_be_given():
 )
 def test_names_that_are_written_alike_are_pointed_out(names, said):
     words = words_on_alike(names)
-    assert words is None if said is None else f"written alike: {said}; if they are one label" in words
+    assert (
+        words is None if said is None else f"differ only in spelling: {said}; if they are one label" in words
+    )
 
 
 GENRES = ["Action, Drama", "Drama", "Comedy, Drama", "Action", "Action, Comedy", "Comedy"] * 5
@@ -539,7 +541,7 @@ FORMS = {
 def test_texts_of_lists_are_tags(form):
     y, X = FORMS[form](GENRES), np.random.default_rng(0).normal(size=(30, 3))
     with pytest.warns(
-        UserWarning, match="texts of Y list labels, such as 'Action, Comedy', and are cut at ','"
+        UserWarning, match="texts of Y list labels, such as 'Action, Comedy', and are split at ','"
     ):
         labels = LabelMatrix.from_any(y)
     assert labels.words == ["Action", "Comedy", "Drama"]
@@ -553,7 +555,7 @@ def test_texts_of_lists_are_tags(form):
 
 def test_texts_may_be_missing_and_blank():
     y = pd.Series([*GENRES, None, "", "  ", "?"])
-    with pytest.warns(UserWarning, match="cut at ','"):
+    with pytest.warns(UserWarning, match="split at ','"):
         dense = LabelMatrix.from_any(y).to_dense()
     np.testing.assert_array_equal(dense[30:], [[np.nan] * 3, [0] * 3, [0] * 3, [np.nan] * 3])
     np.testing.assert_array_equal(
@@ -598,10 +600,10 @@ def test_words_for_true_and_false_are_labels(frame):
 
 
 def test_alike_tags_are_pointed_out_before_a_fit():
-    with pytest.warns(UserWarning, match="In Y some labels are written alike: 'Red' and 'red'"):
+    with pytest.warns(UserWarning, match="In Y some labels differ only in spelling: 'Red' and 'red'"):
         MaxMarginClassifier().fit(np.eye(4), [["Red"], ["red"], ["blue"], ["green"]])
 
 
 def test_metrics_read_texts_as_fits_do():
-    with pytest.warns(UserWarning, match="cut at ','"):
+    with pytest.warns(UserWarning, match="split at ','"):
         assert metrics.f1_score(GENRES, [genre.split(", ") for genre in GENRES]) == 1.0

@@ -169,7 +169,7 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None, no_header: bool = 
     """
     kind = table_kind(path) or "csv"
     if chunk_rows is not None and chunk_rows < 1:
-        raise ValueError(f"chunk_rows is {chunk_rows}; it is a positive number of rows.")
+        raise ValueError(f"chunk_rows is {chunk_rows}; it must be at least 1.")
     if kind == "parquet":
         tables = _parquet_tables(path, chunk_rows)
     elif kind == "arff":
@@ -262,7 +262,7 @@ def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
             value = {"text": value[0], **value[1]}
         if not isinstance(value, dict):
             found_type = f"a JSON list with a {type(value).__name__}"
-            raise DataFileError(path, line, found_type, "one object a line, or an array of objects")
+            raise DataFileError(path, line, found_type, "one object per line, or an array of objects")
         yield line, value
         line += text.count("\n", begin, at)
 
@@ -280,9 +280,9 @@ def _json_lines(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
             if "\\u" in line and _SURROGATE.search(line):
                 json.dumps(row, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
-            raise DataFileError(path, number, json_fault(error), "one JSON object a line") from None
+            raise DataFileError(path, number, json_fault(error), "one JSON object per line") from None
         if not isinstance(row, dict):
-            raise DataFileError(path, number, f"a JSON {type(row).__name__}", "one JSON object a line")
+            raise DataFileError(path, number, f"a JSON {type(row).__name__}", "one JSON object per line")
         yield number, row
 
 
@@ -291,7 +291,7 @@ def distinct_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the name {twice[:40]!r} twice in one object")
+        raise ValueError(f"the name {twice[:40]!r} twice in an object")
     return found
 
 
@@ -301,9 +301,9 @@ def json_fault(error: ValueError | RecursionError) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"broken JSON ({error.msg} at position {error.colno})"
     if isinstance(error, UnicodeEncodeError):
-        return "half of a pair of surrogates, which is no character"
+        return "half of a surrogate pair, which is not a character"
     if "digits" in str(error):
-        return f"a whole number of more than {sys.get_int_max_str_digits()} digits"
+        return f"an integer of more than {sys.get_int_max_str_digits()} digits"
     return str(error)
 
 
@@ -330,8 +330,8 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bo
     batches = _csv_batches(path, form, len(written))
     for columns in _chunks(batches, chunk_rows):
         for row in _rows_like(written, columns) if form.header else ():
-            found = "the names of the columns again"  # as in concatenated files
-            raise DataFileError(path, line_of(first_row + row), found, "rows; leave out such lines")
+            found = "the column names again"  # as in concatenated files
+            raise DataFileError(path, line_of(first_row + row), found, "rows; delete such lines")
         cells = named_columns(path, line, header, [*map(_without_escapes, columns)])
         yield RawTable(path, Columns(cells, marks), line_of, first_row)
         first_row += len(columns[0])
@@ -429,7 +429,7 @@ def _check_header(path: PathLike, line: int | None, header: list[str]) -> None:
         what = "no header" if not header else "a column without a name"
         found = what if repeated in (None, "") else f"two columns named {repeated!r}"
         expected = ParameterMessage(
-            "one first line of distinct column names; `no_header=True` if it is a row"
+            "distinct column names in the first line; pass `no_header=True` if it is a row"
         )
         raise DataFileError(path, line, found, expected)
 

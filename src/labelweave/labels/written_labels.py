@@ -115,11 +115,11 @@ def written_list(text: str) -> list[str] | None:
         text = f"[{text}]"
     elif not is_closed or not _OBJECT.match(text):
         if is_closed and (_BEGIN.match(text) or (shown is not None and text[0] != "(")):
-            raise ValueError("a list of names in quotes with commas between them")
+            raise ValueError("a list of quoted names separated by commas")
         return None
     names = names_of(_read(text))
     if any(map(_SURROGATE.search, names)):
-        raise ValueError("names without half a pair of surrogates, which is no character")
+        raise ValueError("names without half of a surrogate pair")
     return names
 
 
@@ -144,7 +144,7 @@ def _read(text: str) -> Any:
             warnings.simplefilter("ignore")  # about invalid escape sequences
             return ast.literal_eval(text)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        raise ValueError("names in quotes without broken escapes") from None
+        raise ValueError("quoted names without broken escapes") from None
 
 
 def names_of(value: Any) -> list[str]:
@@ -156,7 +156,7 @@ def names_of(value: Any) -> list[str]:
     given = [*value.values()] if isinstance(value, Mapping) else [*value]
     are_shares = all(isinstance(one, (int, float)) and 0 <= one <= 1 for one in given)
     if are_shares and any(one % 1 for one in given):
-        raise ValueError("names, or 0 and 1 for each; probabilities go in a column a label")
+        raise ValueError("names, or 0 and 1 for each; for probabilities use one column per label")
     if given and all(isinstance(one, (list, tuple)) and [*map(type, one)] == [str, int] for one in given):
         value = dict(given)  # as the items of an object
     entries = _entries_of(value) if isinstance(value, Mapping) else given
@@ -309,12 +309,12 @@ class Layout(NamedTuple):
             sign = self.doubt and _pattern(self.doubt)[1]
             seem = "look like paths" if self.is_path else f"may be lists with {sign!r} between labels"
             seem = "have numbers behind names" if sign == WEIGHTS else seem
-            return self.doubt and f"{where} {seem}, {such}, and each is taken as it stands"
+            return self.doubt and f"{where} {seem}, {such}, and are not split"
         if self.separator == PLACES:
             return f"{where} hold 0 or 1 for each label, {such}, and are read as columns"
         opened, between, closed = _pattern(self.separator)
         around = f" inside {opened!r} and {closed!r}" if opened and between != self.separator else ""
-        return f"{where} list labels, {such}, and are cut at {between!r}{around}"
+        return f"{where} list labels, {such}, and are split at {between!r}{around}"
 
 
 def in_halves(n_rows: int) -> list[slice]:

@@ -34,10 +34,10 @@ def fit(run):
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        (lambda tags: f"[{', '.join(tags)}]", "are cut at ',' inside '[' and ']'; --one-class reads each"),
-        (lambda tags: "".join(f"<{tag}>" for tag in tags), "are cut at '><'; --one-class reads each"),
-        (";".join, "are cut at ';'; --one-class reads each as a class, --label-separator"),
-        (" & ".join, "are cut at '&'"),
+        (lambda tags: f"[{', '.join(tags)}]", "are split at ',' inside '[' and ']'; --one-class reads each"),
+        (lambda tags: "".join(f"<{tag}>" for tag in tags), "are split at '><'; --one-class reads each"),
+        (";".join, "are split at ';'; --one-class reads each as a class, --label-separator"),
+        (" & ".join, "are split at '&'"),
         (str, None),
         (lambda tags: json.dumps([{"id": 1, "name": tag} for tag in tags]), None),
     ],
@@ -110,7 +110,7 @@ def test_cells_of_0_and_1_that_do_not_fit_are_refused(run, fit, tmp_path):
 def test_places_are_read_in_blocks_and_may_be_missing(tmp_path):
     cells = [*(str([k % 2, *[0] * 10, 1]) for k in range(5)), "?", ""]
     write(tmp_path / "t.csv", cells)
-    with pytest.warns(UserWarning, match=r"column 'tags' hold 0 or 1 for each label.*label_separator says"):
+    with pytest.warns(UserWarning, match=r"column 'tags' hold 0 or 1 for each label.*set label_separator to"):
         whole = read_table(tmp_path / "t.csv", labels="tags", text="title").Y
     with pytest.warns(UserWarning, match="hold 0 or 1"):
         blocks = read_table(tmp_path / "t.csv", labels="tags", text="title", block_rows=2).Y
@@ -123,7 +123,7 @@ def test_read_table_cuts_as_the_command_line_does(tmp_path):
     sets = tag_sets()
     write(tmp_path / "t.csv", [";".join(tags) for tags in sets])
     with pytest.warns(
-        UserWarning, match="list labels, such as 'c;.*cut at ';'; label_separator says otherwise"
+        UserWarning, match="list labels, such as 'c;.*split at ';'; set label_separator to override"
     ):
         Y = read_table(tmp_path / "t.csv", labels="tags", text="title").Y
     assert Y.words == sorted(TAGS)
@@ -149,7 +149,7 @@ def test_one_row_and_cells_of_nothing(run, fit, tmp_path):
 
 def test_what_may_be_a_list_is_said(fit, tmp_path):
     write(tmp_path / "t.csv", ["sql python", "python git", "git"] * 5)
-    said = "may be lists with ' ' between labels, such as 'python git', and each is taken as it stands; "
+    said = "may be lists with ' ' between labels, such as 'python git', and are not split; "
     assert f"{said}--label-separator ' ' splits them." in fit("tags").err
 
 
@@ -182,7 +182,7 @@ def test_words_for_yes_and_no_are_labels(run, tmp_path, yes, no):
 
 def test_labels_that_are_written_alike_are_pointed_out(fit, tmp_path):
     write(tmp_path / "t.csv", ["Red", "red", "blue", "green"] * 5)
-    assert "warning: some labels are written alike: 'Red' and 'red'; if they are one" in fit("tags").err
+    assert "warning: some labels differ only in spelling: 'Red' and 'red'; if they are one" in fit("tags").err
 
 
 PATHS = "fit t.csv --text title --labels tags --model kernel-logistic --hyperparameters fixed --out m.lw"
@@ -198,7 +198,7 @@ PATHS = "fit t.csv --text title --labels tags --model kernel-logistic --hyperpar
             "warning: no class is a path, such as 'animal > live'",
             3,
         ),
-        ([], "look like paths, such as 'animal > live', and each is taken as it stands; --class-paths", None),
+        ([], "look like paths, such as 'animal > live', and are not split; --class-paths", None),
     ],
 )
 def test_paths_are_divided(run, tmp_path, flags, said, nodes):
