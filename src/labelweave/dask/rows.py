@@ -22,11 +22,9 @@ from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
-    distinct_classes,
     has_many_labels,
     label_form,
     read_entry_weights,
-    unknown_entries,
     weights_of_entries,
 )
 from labelweave.features import FeatureMatrix
@@ -35,6 +33,7 @@ from labelweave.foundation.arrays import numbers_of, unmasked
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.label_names import distinct_classes, unknown_entries
 from labelweave.labels.tags import read_tags, tag_rows, texts_of
 from labelweave.solvers.frame import State
 

@@ -26,13 +26,14 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from labelweave.decisions.label_scores import take_rows, targets_for
-from labelweave.estimators.targets import has_many_labels, unknown_entries
+from labelweave.estimators.targets import has_many_labels
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, is_collection
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.foundation.views import view
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import unknown_entries
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics import class_summary, score_table
 from labelweave.metrics._classes import read_values

@@ -251,6 +251,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
         assert rows.form is not None, "the form is known with the labels"
         self._form, self.classes_ = rows.form, rows.form.classes
+        if not self._takes_columns:
+            self._form.refuse_columns(self)
         counts, seen = rows.labels.positive_counts(), rows.labels.observed_counts()
         self._rare_share = float(counts.sum(where=10 * counts < seen) / max(1, counts.sum()))
         return self._corrected(rows.labels)

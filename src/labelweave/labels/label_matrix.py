@@ -52,6 +52,8 @@ class LabelMatrix:
         One name per label.
     doubts : sparse array of shape (n, L) or None, default=None
         The flip probabilities of entries, 0 where not stored; :meth:`from_probabilities` computes them.
+    class_columns : ClassColumns or None, default=None
+        The columns of classes that labels stand for; :func:`labelweave.labels.read_class_columns` reads them.
 
     Attributes
     ----------
@@ -64,6 +66,8 @@ class LabelMatrix:
         The label names.
     doubts : scipy.sparse.csr_array of float64, shape (n, L), or None
         The nonzero flip probabilities, with sorted indices; ``None`` when all entries are certain.
+    class_columns : ClassColumns or None
+        The columns of classes, if labels stand for these.
 
     Notes
     -----
@@ -77,11 +81,13 @@ class LabelMatrix:
         observed: Any | None = None,
         names: Sequence[str] | npt.NDArray[Any] | None = None,
         doubts: Any | None = None,
+        class_columns: Any | None = None,
     ) -> None:
         self.positives = _pattern(positives)
         self.observed = None if observed is None else signed_pattern(self.positives, _pattern(observed))
         self.names = checked_names(names, self.positives.shape[1])
         self.doubts = None if doubts is None else checked_doubts(doubts, self.positives, self.observed)
+        self.class_columns = class_columns
 
     @classmethod
     def from_any(cls, Y: Any, names: Sequence[str] | Array | None = None) -> LabelMatrix:
@@ -266,7 +272,7 @@ class LabelMatrix:
         if not isinstance(rows, slice):
             rows = row_index(rows)
         observed, doubts = (None if table is None else table[rows] for table in (self.observed, self.doubts))
-        return LabelMatrix(self.positives[rows], observed, self.names, doubts)
+        return LabelMatrix(self.positives[rows], observed, self.names, doubts, self.class_columns)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return dense targets with NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
@@ -305,7 +311,7 @@ class LabelMatrix:
         if self.observed is not None:
             mask = mask.multiply(_pattern(self.observed))
         doubts = None if self.doubts is None else self.doubts.multiply(mask)
-        return LabelMatrix(self.positives.multiply(mask), mask, self.names, doubts)
+        return LabelMatrix(self.positives.multiply(mask), mask, self.names, doubts, self.class_columns)
 
     def without_labels(self, labels: Any) -> LabelMatrix:
         """Make all entries of some labels unobserved, and keep the columns; see :meth:`select_labels`."""
