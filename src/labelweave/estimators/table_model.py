@@ -41,7 +41,7 @@ _COLUMNS = Record(
         "vectors": Optional(_NAMES),
         **dict.fromkeys(("label_separator", "id"), Maybe(TEXT)),
         "empty_labels": Optional(Maybe(OneOf(("none", "unknown")))),
-        "no_header": Optional(FLAG),
+        **dict.fromkeys(("no_header", "holds_classes"), Optional(FLAG)),
     }
 )
 

@@ -7,7 +7,7 @@ Such tables are called multi-target, or multioutput-multiclass.  A class of a co
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from numbers import Real
@@ -23,25 +23,24 @@ from labelweave.foundation.frames import FrameForm, column_entries, column_label
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.label_names import as_text, distinct_classes, typed, unknown_entries
 from labelweave.model_files import StoredParameters, storable
-from labelweave.model_files.schema import FLAG, TEXT, Items, Made, Maybe, Numbers, Texts
+from labelweave.model_files.schema import TEXT, Items, Made, Maybe, Numbers, Texts
 
 _MOST_DISTINCT = 20  # classes of a column that may be more than half of its rows
 _CLASSES = Maybe(Texts("c"), Numbers("c", "iufb"), none=False)
 
 
-@storable("ClassColumn", {"name": TEXT, "classes": _CLASSES, "dtype": TEXT, "is_object": FLAG})
+@storable("ClassColumn", {"name": TEXT, "classes": _CLASSES, "dtype": TEXT})
 @dataclass(frozen=True)
 class ClassColumn(StoredParameters):
     """The classes of a column of targets.
 
-    classes (C,): the distinct values, sorted; text where ``is_object``, as a model file stores it.
-    dtype: pandas' name of the column's type, where NumPy has none; else an empty text.
+    classes (C,): the distinct values, sorted.
+    dtype: the name of the column's type: one of pandas, or "object" for text; empty for that of the classes.
     """
 
     name: str
     classes: Array
     dtype: str = ""
-    is_object: bool = False
 
     @property
     def labels(self) -> list[str]:
@@ -50,9 +49,9 @@ class ClassColumn(StoredParameters):
 
     def values(self, codes: Array) -> Any:
         """Return the classes of codes (n,), as the type of the column."""
-        found = self.classes[codes].astype(object) if self.is_object else self.classes[codes]
-        if not self.dtype:
-            return found
+        found = self.classes[codes]
+        if self.dtype in ("", "object"):
+            return found.astype(self.dtype or found.dtype)
         import pandas as pd
 
         kind: Any = pd.CategoricalDtype(list(self.classes)) if self.dtype == "category" else self.dtype
@@ -178,19 +177,13 @@ def has_class_columns(Y: Any) -> bool:
         return False
     if not is_frame(Y) and np.ndim(np.asarray(unmasked(Y), object)) != 2:
         return False
-    others, has_text = 0, False
-    for _, values, _ in _columns_of(Y, None):
-        known = values[~unknown_entries(values)]
-        if known.dtype.kind == "O" and not all(isinstance(one, (str, Real, np.bool_)) for one in known):
-            return False
-        known = typed(known)
-        has_text |= known.dtype.kind in "OU"
-        if known.dtype.kind not in "OU":
-            whole = known.astype(float)
-            if known.dtype.kind not in "biuf" or not np.array_equal(whole, np.rint(whole)):
-                return False
-            others += int(np.count_nonzero(~np.isin(whole, (0, 1, -1))))
-    return has_text or others > 1
+    every = [typed(values[~unknown_entries(values)]) for _, values, _ in _columns_of(Y, None)]
+    texts = [known for known in every if known.dtype.kind in "OU"]
+    numbers = np.concatenate([np.zeros(1), *(one.astype(float) for one in every if one.dtype.kind in "biuf")])
+    if not all(isinstance(one, (str, Real, np.bool_)) for known in texts for one in known):
+        return False
+    is_whole = all(one.dtype.kind in "OUbiuf" for one in every) and np.array_equal(numbers, np.rint(numbers))
+    return is_whole and bool(texts or np.count_nonzero(~np.isin(numbers, (0, 1, -1))) > 1)
 
 
 def _columns_of(Y: Any, names: Sequence[str] | None) -> list[tuple[str, Array, str]]:
@@ -233,9 +226,9 @@ def _coded(name: str, values: Array, dtype: str) -> CodedColumn:
         )
     every = np.full(len(values), -1, np.intp)
     every[~missing] = codes
-    is_object = classes.dtype.kind == "O"
-    column = ClassColumn(name, classes.astype(np.str_) if is_object else classes, dtype, is_object)
-    return CodedColumn(column, every)
+    if classes.dtype.kind == "O":
+        classes, dtype = classes.astype(np.str_), dtype or "object"
+    return CodedColumn(ClassColumn(name, classes, dtype), every)
 
 
 def one_hot(coded: Sequence[CodedColumn]) -> LabelMatrix:
@@ -255,13 +248,9 @@ def one_hot(coded: Sequence[CodedColumn]) -> LabelMatrix:
 def coded_columns(labels: LabelMatrix) -> list[CodedColumn]:
     """Return the columns of labels that were read as such; a row without a positive label is unobserved."""
     assert labels.class_columns is not None, "labels are those of columns"
-    found, table = list[CodedColumn](), sp.csc_array(labels.positives)
-    for column, part in zip(labels.class_columns, labels.class_columns.slices, strict=True):
-        own = sp.coo_array(table[:, part])
-        codes = np.full(len(labels), -1, np.intp)
-        codes[own.row] = own.col
-        found.append(CodedColumn(column, codes))
-    return found
+    tables = [labels.positives[:, part].toarray() for part in labels.class_columns.slices]
+    codes = [np.where(own.any(axis=1), own.argmax(axis=1), -1) for own in tables]
+    return [CodedColumn(*pair) for pair in zip(labels.class_columns, codes, strict=True)]
 
 
 def joined_columns(first: LabelMatrix, second: LabelMatrix) -> LabelMatrix:
@@ -278,7 +267,7 @@ def _joined(first: CodedColumn, second: CodedColumn) -> CodedColumn:
     if len(kinds) > 1:
         raise ValueError(f"Column {first.column.name!r} of y mixes text and numbers; go on with one type.")
     classes = np.unique(np.concatenate([first.column.classes, second.column.classes]))
-    column = ClassColumn(first.column.name, classes, first.column.dtype, first.column.is_object)
+    column = replace(first.column, classes=classes)
     return CodedColumn(column, np.concatenate([_recoded(one, column.labels) for one in (first, second)]))
 
 
@@ -306,14 +295,14 @@ def labels_of_columns(Y: Any, columns: ClassColumns) -> LabelMatrix:
         raise ValueError(
             f"y has the columns {list(by_name)}, but the model was fitted to {names}; give these columns."
         )
-    own, further, wide = list[str](), list[str](), list[CodedColumn]()
-    for column in columns:
-        one = by_name[column.name]
-        more = [label for label in one.column.labels if label not in {*column.labels}]
-        every = [*column.labels, *more]
-        texts = np.array([label.removeprefix(f"{column.name}=") for label in every])
-        wide.append(CodedColumn(ClassColumn(column.name, texts), _recoded(one, every)))
-        own, further = own + column.labels, further + more
-    labels = one_hot(wide)
-    place = {name: number for number, name in enumerate(labels.words)}
-    return labels.select_labels([place[name] for name in (*own, *further)])
+    wide = [_widened(column, by_name[column.name]) for column in columns]
+    labels, own = one_hot(wide), {label for column in columns for label in column.labels}
+    further = [number for number, name in enumerate(labels.words) if name not in own]
+    return labels.select_labels([*np.setdiff1d(np.arange(labels.n_labels), further), *further])
+
+
+def _widened(column: ClassColumn, coded: CodedColumn) -> CodedColumn:
+    """Return a column with the known classes, and further ones after them, as text."""
+    every = [*dict.fromkeys([*column.labels, *coded.column.labels])]
+    texts = np.array([label.removeprefix(f"{column.name}=") for label in every])
+    return CodedColumn(ClassColumn(column.name, texts), _recoded(coded, every))

@@ -199,14 +199,13 @@ class ColumnsLoss:
     """
 
     def __init__(self, losses: list[SoftmaxLoss], parts: list[slice]) -> None:
-        n, fits, _ = losses[0].shape
-        self.losses, self.parts = losses, parts
-        self.shape, self.least = (n, fits, parts[-1].stop), 0.0
+        self.columns = list(zip(losses, parts, strict=True))
+        self.shape, self.least = (*losses[0].shape[:2], parts[-1].stop), 0.0
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
         xp, values = namespace(scores), list[Array]()
         residuals, state = xp.empty_like(scores), xp.empty_like(scores)
-        for loss, part in zip(self.losses, self.parts, strict=True):
+        for loss, part in self.columns:
             found = loss.evaluate(scores[:, :, part], rows, groups)
             residuals[:, :, part], state[:, :, part] = found.residuals, found.state
             values.append(found.values)
@@ -214,18 +213,17 @@ class ColumnsLoss:
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         product: Array = namespace(state).empty_like(state)
-        for loss, part in zip(self.losses, self.parts, strict=True):
+        for loss, part in self.columns:
             product[:, :, part] = loss.curve(state[:, :, part], vectors[:, :, part], rows, groups)
         return product
 
     def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
-        own = zip(self.losses, self.parts, strict=True)
-        sums = [loss.mean_curvature(state[:, :, part], rows, groups) for loss, part in own]
+        sums = [loss.mean_curvature(state[:, :, part], rows, groups) for loss, part in self.columns]
         return np.asarray(block_diag(*sums))
 
     def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
-        own = zip(self.losses, self.parts, strict=True)
-        return np.asarray(sum(loss.row_curvatures(state[:, :, part], rows, groups) for loss, part in own))
+        traces = [loss.row_curvatures(state[:, :, part], rows, groups) for loss, part in self.columns]
+        return np.asarray(sum(traces))
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
         """Raise, as a row has one share vector per column; the fit refuses the solvers that need it."""
