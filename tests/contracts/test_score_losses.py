@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from labelweave.problems.losses import ColumnsLoss, EntrywiseLoss, SoftmaxLoss
+from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
+from labelweave.problems.losses.score_loss import ColumnsLoss
 from reference import newton_twins
 
 N, C, FITS = 11, 4, 3

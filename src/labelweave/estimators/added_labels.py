@@ -82,8 +82,8 @@ def add_labels(
 
 
 def _every_name(self: Any, names: Sequence[str]) -> list[str]:
-    if self._form.kind != "labels":
-        raise ValueError("add_labels is for many labels a row, but the model has one class a row.")
+    if self._form.kind != "labels" or self._form.columns is not None:
+        raise ValueError("add_labels is for many labels a row, but the model has one class a row or column.")
     is_list = isinstance(names, list | tuple) or getattr(names, "ndim", 0) == 1
     if not is_list or sp.issparse(names) or not len(names):
         shown = repr(names) if isinstance(names, str | list) else f"a {type(names).__name__}"

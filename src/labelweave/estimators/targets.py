@@ -108,10 +108,6 @@ class TargetForm:
         columns = self.columns
         return blocks if columns is None else (columns.sets(block) - 0.5 for block in blocks)
 
-    def apart(self, wide: Array) -> Any:
-        """Return numbers of labels (n, L), with columns of classes a list of tables, one per column."""
-        return wide if self.columns is None else self.columns.apart(wide)
-
     def scores(self, wide: Array) -> Array:
         """Convert scores to their public shape: one column for two classes becomes a vector.
 

@@ -111,19 +111,6 @@ class ClassColumns(StoredParameters):
         is_one_kind = len({np.asarray(own).dtype.kind for own in found}) == 1
         return np.column_stack(found if is_one_kind else [np.asarray(own, object) for own in found])
 
-    def right_cells(self, truth: LabelMatrix, sets: Any) -> tuple[Array, Array]:
-        """Return which cells are predicted correctly, and which are observed: shape (n, m).
-
-        truth, sets (n, L): the true and the predicted labels; those of further classes come last.
-        """
-        hits = sp.csr_array(truth.positives.multiply(sp.csr_array(sets) != 0))
-        hits.eliminate_zeros()
-        right, known = (
-            np.column_stack([np.diff(sp.csr_array(table[:, part]).indptr) > 0 for part in self.slices])
-            for table in (hits, truth.observed_pattern())
-        )
-        return right & known, known
-
 
 class CodedColumn(NamedTuple):
     """A column of targets: its classes, and the code of every row's class, -1 where it is unobserved."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.stats import hmean
 
 from labelweave.foundation.arguments import checked
@@ -103,11 +104,17 @@ def column_accuracy_score(y_true: Any, y_pred: Any, *, sample_weight: Any = None
 def column_accuracies(
     truth: LabelMatrix, sets: Any, columns: ClassColumns, weights: Floats
 ) -> dict[str, float]:
-    """Compute the accuracies of :func:`column_accuracy_score` from labels and label sets (n, L)."""
-    right, seen = columns.right_cells(truth, sets)
+    """Compute the accuracies of :func:`column_accuracy_score` from labels and label sets (n, L).
+
+    Those of classes that the columns lack come last.
+    """
+    hits = sp.csr_array(truth.positives.multiply(sets))
+    right, seen = (
+        [weights @ (abs(table[:, part]).sum(axis=1) > 0) for part in columns.slices]
+        for table in (hits, truth.observed_pattern())
+    )
     with np.errstate(invalid="ignore"):
-        shares = (weights @ right) / (weights @ seen)
-    return dict(zip(columns.names, shares.tolist(), strict=True))
+        return dict(zip(columns.names, np.divide(right, seen).tolist(), strict=True))
 
 
 @checked

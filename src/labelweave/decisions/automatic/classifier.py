@@ -479,8 +479,8 @@ class AutoLabelClassifier(LabelClassifier):
             return np.hstack([1.0 - table, table])
         if self._form.kind == "multiclass":
             return distributions(table, scores)
-        if self._form.columns is not None:
-            return list(map(distributions, self._form.apart(table), self._form.apart(scores)))
+        if (columns := self._form.columns) is not None:
+            return list(map(distributions, columns.apart(table), columns.apart(scores)))
         return np.asarray(table)
 
     def _storable_parameters(self) -> dict[str, Any]:

@@ -52,6 +52,7 @@ from labelweave.estimators.parameters import (
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
@@ -349,9 +350,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         given |= {"flip_rates": self.flip_rates, "solver": None if self.solver == "auto" else self.solver}
         name = next((name for name, value in given.items() if value is not None), None)
         if name is not None:
-            raise ValueError(
-                f"{name} is given, but y has columns of classes, of which each has a softmax loss that "
-                f"takes none; leave {name} out, or use MaxMarginClassifier or LowRankClassifier."
+            raise ParameterError(
+                f"`{name}` is given, but y has columns of classes, each with a softmax loss that takes none; "
+                "leave it out, or use MaxMarginClassifier or LowRankClassifier."
             )
 
     def _refuse_together(self) -> None:

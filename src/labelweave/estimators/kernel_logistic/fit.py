@@ -46,14 +46,8 @@ from labelweave.problems.hyperparameters.search import (
     StagedSearch,
 )
 from labelweave.problems.kernel_likelihood import KernelLikelihood
-from labelweave.problems.losses import (
-    ColumnsLoss,
-    EntryLoss,
-    EntrywiseLoss,
-    ScoreLoss,
-    ShiftedLoss,
-    SoftmaxLoss,
-)
+from labelweave.problems.losses import EntryLoss, EntrywiseLoss, ScoreLoss, ShiftedLoss, SoftmaxLoss
+from labelweave.problems.losses.score_loss import ColumnsLoss
 from labelweave.solvers import SolverResult
 from labelweave.solvers.likeness import refuse_unlike
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState

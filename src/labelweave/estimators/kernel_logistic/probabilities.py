@@ -193,7 +193,7 @@ class KernelProbabilities(KernelClassifier):
         check_is_fitted(self)
         scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
         if self._form.columns is not None:
-            return [np.asarray(log_softmax(table, axis=1)) for table in self._form.apart(scores)]
+            return [np.asarray(log_softmax(table, axis=1)) for table in self._form.columns.apart(scores)]
         if self._form.kind == "labels":
             return np.asarray(log_expit(scores))
         if self._form.kind == "binary":

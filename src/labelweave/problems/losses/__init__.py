@@ -1,18 +1,10 @@
 """Losses of scores: their values, gradients and curvatures, a few rows at a time."""
 
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, EntryLoss, EntrywiseLoss
-from labelweave.problems.losses.score_loss import (
-    ColumnsLoss,
-    Root,
-    ScoreEvaluation,
-    ScoreLoss,
-    ShiftedLoss,
-    SoftmaxLoss,
-)
+from labelweave.problems.losses.score_loss import Root, ScoreEvaluation, ScoreLoss, ShiftedLoss, SoftmaxLoss
 
 __all__ = [
     "ENTRY_LOSSES",
-    "ColumnsLoss",
     "EntryLoss",
     "EntrywiseLoss",
     "Root",
