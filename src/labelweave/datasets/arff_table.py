@@ -64,9 +64,10 @@ class ArffRows:
     weights: Floats | None = None
 
     def labels(self, columns: Columns) -> LabelMatrix:
-        """Return the labels: 0, 1 and, where unobserved, ``?``; with other values columns of classes."""
+        """Return the labels: 0, 1 and, where unobserved, ``?``; several with other values are classes."""
         attributes = [self.attributes[column] for column in columns]
-        if any(attribute.kind == "nominal" and attribute.numbers is None for attribute in attributes):
+        is_nominal = [attribute.kind == "nominal" and attribute.numbers is None for attribute in attributes]
+        if len(attributes) > 1 and any(is_nominal):
             return self._class_columns(columns)
         for attribute in attributes:
             if not _is_number(attribute):
