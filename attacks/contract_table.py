@@ -605,6 +605,10 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         for method in ("children", "ancestors", "descendants", "path", "leaves_below")
     },
     **{f"Taxonomy.{method}": {"names": _of("a", ["a", "left"])} for method in ("depth", "is_leaf", "top")},
+    "read_class_columns": {
+        "Y": lambda world: [np.c_[world.classes, world.classes], pd.DataFrame({"a": world.classes})],
+        "names": _of(None),
+    },
     # measures
     "metrics.average_auc": {"sample_weight": None},
     "metrics.class_summary": _OF_CLASSES | _WITH_TREE | {"y_pred": lambda world: [None, world.classes]},

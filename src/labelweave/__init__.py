@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         LabelMean,
         LabelText,
         Taxonomy,
+        read_class_columns,
     )
     from labelweave.model_files.pipelines import save
 
@@ -94,6 +95,7 @@ __all__ = [
     "load",
     "metrics",
     "noise",
+    "read_class_columns",
     "report",
     "save",
     "set_config",

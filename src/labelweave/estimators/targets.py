@@ -96,7 +96,7 @@ class TargetForm:
 
     def refuse_columns(self, model: Any) -> None:
         """Raise ValueError for columns of classes, for a model that predicts free labels."""
-        if self.columns is not None:
+        if self.columns is not None and not getattr(model, "_takes_columns", False):
             raise ValueError(
                 f"y has columns of classes, such as {self.columns.names[0]!r}, which {type(model).__name__} "
                 "does not take; use MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier, "

@@ -143,7 +143,7 @@ def read_class_columns(Y: Any, names: Sequence[str] | None = None) -> LabelMatri
 
     Examples
     --------
-    >>> from labelweave.labels import read_class_columns
+    >>> from labelweave import read_class_columns
     >>> labels = read_class_columns([["red", 3], ["blue", None], ["red", 5]], ["color", "size"])
     >>> labels.names.tolist()
     ['color=blue', 'color=red', 'size=3', 'size=5']

@@ -53,7 +53,7 @@ class LabelMatrix:
     doubts : sparse array of shape (n, L) or None, default=None
         The flip probabilities of entries, 0 where not stored; :meth:`from_probabilities` computes them.
     class_columns : ClassColumns or None, default=None
-        The columns of classes that labels stand for; :func:`labelweave.labels.read_class_columns` reads them.
+        The columns of classes that labels stand for; :func:`labelweave.read_class_columns` reads them.
 
     Attributes
     ----------

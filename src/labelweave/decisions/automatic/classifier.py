@@ -100,8 +100,7 @@ class AutoLabelClassifier(LabelClassifier):
 
     Every choice uses out-of-fold scores.  An unobserved label adds no error anywhere; a missing feature is
     imputed by the mean of the training rows, also in predictions.
-    Where y has one class per row, the most probable one is predicted, and ``metric`` is ignored; with columns
-    of classes that of each, and ``metric`` is what ``oof_score_`` measures (micro-F1: accuracy of cells).
+    Where y has one class per row or column, the most probable is predicted, whatever ``metric`` is.
 
     Parameters
     ----------
@@ -237,7 +236,7 @@ class AutoLabelClassifier(LabelClassifier):
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows; NaN where a feature is missing.
         y : array-like (n, L) or (n,), sparse matrix, frame, LabelMatrix, lists of tags or ClassProbabilities
-            Labels 0/1 or -1/1 with NaN where unobserved, or one class per row.
+            Labels 0/1 or -1/1 with NaN where unobserved, or one class per row, or per row and column.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' errors, on any scale; rows of weight 0 are dropped.
         groups : array-like of shape (n,), default=None
@@ -429,8 +428,8 @@ class AutoLabelClassifier(LabelClassifier):
             decision, sets = left_out.decide(metric)
         else:
             rows, metric = left_out.honest, "accuracy" if columns is None else metric
-            decision = np.full(rows.labels.n_labels, 0.5)
-            sets = most_probable(rows.scores) if columns is None else columns.sets(rows.scores)
+            choose = most_probable if columns is None else columns.sets
+            decision, sets = np.full(rows.labels.n_labels, 0.5), choose(rows.scores)
         setattr(self, "known_sets_" if isinstance(decision, KnownSets) else "thresholds_", decision)
         self.oof_score_, self.oof_standard_error_ = value_of_sets(
             rows.labels, sets, metric, rows.weights, left_out.groups
