@@ -24,10 +24,10 @@ from labelweave.decisions.layers import (
 )
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.foundation.array_types import Array, PerRow
-from labelweave.inference import rejected
-from labelweave.inference.hierarchy import Terms, chosen_terms
 from labelweave.labels.label_names import as_text
 from labelweave.metrics.known_labels import has_columns, label_probabilities
+from labelweave.postprocessing import rejected
+from labelweave.postprocessing.hierarchy import Terms, chosen_terms
 
 
 class Answers(NamedTuple):
