@@ -62,7 +62,7 @@ from labelweave.problems.label_entries import (
     ShiftedEntries,
 )
 from labelweave.problems.label_entries.any_loss import BUDGET
-from labelweave.problems.label_entries.base import listed_signs, read_doubts
+from labelweave.problems.label_entries.base import listed_signs, read_flips
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, EntryLoss, GradedEntryLoss, SquaredEntryLoss
 from labelweave.solvers.alternating_minimization import FactorPair, Improved
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
@@ -451,7 +451,7 @@ class RowsLoss:
         lists_all = labels.observed is not None
         signs: Any = labels.observed if lists_all else labels.positives
         if labels.flip_probabilities is not None:
-            labels, loss, factors = read_doubts(labels, loss, factors)
+            labels, loss, factors = read_flips(labels, loss, factors)
             signs = listed_signs(labels)
         if not lists_all:
             own = loss.loss if isinstance(loss, GradedEntryLoss) else loss
