@@ -68,6 +68,7 @@ class ColumnRoles(TypedDict, total=False):
     id: str | None
     decimal_marks: Mapping[str, str] | None
     no_header: bool
+    holds_classes: bool
 
 
 @checked
@@ -100,6 +101,9 @@ class TableColumns:
     no_header : bool, default=False
         Whether the first line of a CSV or TSV file is a row, and the columns are named ``"1"``, ``"2"`` and
         so on; otherwise it names them.
+    holds_classes : bool, default=False
+        Whether several label columns each have one of several classes per row, even if all cells are 0 and 1;
+        readers detect other values.
     """
 
     labels: Any = None
@@ -113,6 +117,7 @@ class TableColumns:
     empty_labels: Literal["none", "unknown"] | None = None
     decimal_marks: Mapping[str, str] | None = None
     no_header: bool = False
+    holds_classes: bool = False
 
     def __post_init__(self) -> None:
         for role in (*KINDS, "drop"):

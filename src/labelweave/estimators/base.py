@@ -190,8 +190,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             The training rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
                 ClassProbabilities
-            Labels 0/1 or -1/1 with NaN where unobserved; or one class per row, None or NaN where it is
-            unobserved.  With a taxonomy as the covariance a row may name an inner node: the classes
+            Labels 0/1 or -1/1 with NaN where unobserved; or one class per row, or per row and column, None
+            or NaN where unobserved.  With a taxonomy as the covariance a row may name an inner node: classes
             below are unobserved in it, the others negative.  A row without observed labels adds nothing.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
@@ -206,8 +206,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         Raises
         ------
         ValueError
-            If the data, or their combination with the parameters, are invalid; the message names the row,
-            column or label.
+            If the data, or their combination with the parameters, are invalid; it names the row or label.
         KeyboardInterrupt
             After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
 
@@ -252,6 +251,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
         assert rows.form is not None, "the form is known with the labels"
         self._form, self.classes_ = rows.form, rows.form.classes
+        self._form.refuse_columns(self)
         counts, seen = rows.labels.positive_counts(), rows.labels.observed_counts()
         self._rare_share = float(counts.sum(where=10 * counts < seen) / max(1, counts.sum()))
         return self._corrected(rows.labels)

@@ -243,10 +243,10 @@ class KernelClassifier(LabelClassifier):
         return 1 if self._form.kind == "binary" else len(self.classes_)
 
     def _check_threshold(self) -> None:
-        if self.threshold != "auto" and self._form.kind == "multiclass":
+        if self.threshold != "auto" and self._form.is_ranked:
             raise ParameterError(
-                f"`threshold={self.threshold!r}` is for many labels per row or two classes, but y has "
-                f"{len(self.classes_)} classes; use `threshold='auto'`."
+                f"`threshold={self.threshold!r}` is for many labels per row or two classes, but y has one of "
+                f"{len(self.classes_)} classes per row or column; use `threshold='auto'`."
             )
         if self._form.kind == "binary":
             self._check_names_of_two()
@@ -297,8 +297,8 @@ class KernelClassifier(LabelClassifier):
         return self._raw_scores(features) - self._lowest_threshold
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
-        if self._form.kind == "multiclass":
-            return self._score_blocks(X)
+        if self._form.is_ranked:
+            return self._form.deciding(self._score_blocks(X))
         return (
             self._compared(scores) - self.thresholds_ for scores in self._score_blocks(X, self._raw_scores)
         )

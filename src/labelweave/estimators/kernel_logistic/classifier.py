@@ -52,6 +52,7 @@ from labelweave.estimators.parameters import (
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
@@ -331,6 +332,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.classes_, self._fitted_loss = self._form.classes, deepcopy(self.loss)
         self._check_decision()
         self._set_threshold()
+        if data.parts is not None:
+            self._refuse_for_columns(entry_weight)
         if not data.weights.any():
             raise ValueError(
                 "sample_weight leaves nothing to fit; at least one row with an observed label needs a "
@@ -341,6 +344,17 @@ class KernelLogisticClassifier(KernelProbabilities):
             labels = data.label_matrix() if data.codes is None else read_targets(y, self.taxonomy_)[0]
             data = data.weighted_by_class(labels, *self._weighted_by_class(labels, weights))
         return replace(data, is_precomputed=self._is_precomputed).with_loss(self.loss)
+
+    def _refuse_for_columns(self, entry_weight: Any) -> None:
+        """Reject what weighs labels or factorizes curvatures, where y has columns of classes."""
+        given = {"entry_weight": entry_weight, "class_weight": self.class_weight}
+        given |= {"flip_rates": self.flip_rates, "solver": None if self.solver == "auto" else self.solver}
+        name = next((name for name, value in given.items() if value is not None), None)
+        if name is not None:
+            raise ParameterError(
+                f"`{name}` is given, but y has columns of classes, each with a softmax loss that takes none; "
+                "leave it out, or use MaxMarginClassifier or LowRankClassifier."
+            )
 
     def _refuse_together(self) -> None:
         refuse_priors(self)

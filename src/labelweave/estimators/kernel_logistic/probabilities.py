@@ -160,7 +160,7 @@ class KernelProbabilities(KernelClassifier):
             taxonomy.parents_of([node_name(name) for name in state["classes"]])
 
     @where_rows_are
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of classes or labels.
 
         Parameters
@@ -170,13 +170,14 @@ class KernelProbabilities(KernelClassifier):
 
         Returns
         -------
-        ndarray of shape (n, C) or (n, L)
+        ndarray of shape (n, C) or (n, L), or list of ndarray
             One distribution over the classes per row, or the probability of each label; thresholds do not
-            matter.
+            matter.  With columns of classes one table (n, C) per column, as in scikit-learn.
         """
-        return np.exp(self.predict_log_proba(X))
+        found = self.predict_log_proba(X)
+        return [np.exp(table) for table in found] if isinstance(found, list) else np.exp(found)
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities of classes or labels.
 
         Parameters
@@ -186,11 +187,13 @@ class KernelProbabilities(KernelClassifier):
 
         Returns
         -------
-        ndarray of shape (n, C) or (n, L)
+        ndarray of shape (n, C) or (n, L), or list of ndarray
             The logarithms, exact where probabilities are too small for floating point.
         """
         check_is_fitted(self)
         scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
+        if self._form.columns is not None:
+            return [np.asarray(log_softmax(table, axis=1)) for table in self._form.columns.apart(scores)]
         if self._form.kind == "labels":
             return np.asarray(log_expit(scores))
         if self._form.kind == "binary":
