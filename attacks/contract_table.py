@@ -282,7 +282,7 @@ ESTIMATORS = {
     ),
     "KernelLogisticClassifier": Estimator(
         lw.KernelLogisticClassifier,
-        {"tol": 0.1, "hyperparameters": "fixed"},
+        {"tol": 0.1, "hyperparameters": "fixed", "uncertainty": "laplace"},
         {"kernel": _KERNELS},
         y=_classes,
     ),

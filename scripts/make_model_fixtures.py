@@ -361,6 +361,7 @@ def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[An
         "low_rank": (Logistic(kernel_rank=8, **fixed), "near", classes),
         "low_rank_tree": (Logistic(kernel_rank=8, taxonomy=tree, **fixed), "near", classes),
         "learning_rows": (Logistic(hyperparameters=few), "near", classes),
+        "uncertain": (Logistic(uncertainty="laplace", kernel_rank=8, **fixed), "near", classes),
         "exact": (Logistic(solver="exact", **fixed), "X", classes),
         "labels": (Logistic(**fixed), "X", DATA["missing"]),
         "labels_learned": (Tuned(Logistic(**learned), "macro_f1", validation_fraction=0.3), "near", Y),

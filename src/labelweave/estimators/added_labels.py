@@ -61,6 +61,10 @@ def add_labels(
         each, labels share several kernels, or weights are stored sparse (``prune``).
     """
     check_is_fitted(self)
+    if "posterior_" in vars(self):
+        raise ValueError(
+            "add_labels does not extend the posterior of uncertainty='laplace'; fit with uncertainty=None."
+        )
     every = _every_name(self, names)
     n_old = len(self.classes_)
     new = np.arange(n_old, len(every))

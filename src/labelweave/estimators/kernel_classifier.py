@@ -92,6 +92,11 @@ class HyperparameterSearch(ParameterGroup):
     max_learning_iter : int, default=100
         The largest number of evaluations of the cross-validated loss, including those on a first part of
         3,000 rows and more.
+    criterion : {"cross_validation", "marginal_likelihood"}, default="cross_validation"
+        What hyper-parameters minimize: the loss of held-out rows, or minus Laplace's approximation to the log
+        marginal likelihood, which has no folds and weighs all rows.  The latter is for logistic losses and
+        takes n^3 multiplications per evaluation and label, and per pair of classes; set ``learning_rows``,
+        or ``kernel_rank``.
 
     Examples
     --------
@@ -104,11 +109,12 @@ class HyperparameterSearch(ParameterGroup):
         "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
         "learning_blocks": [COUNT],
         "max_learning_iter": [COUNT],
+        "criterion": [StrOptions({"cross_validation", "marginal_likelihood"})],
     }
 
     def __init__(
         self, cv: Any = 5, *, learning_rows: int | None = None, learning_blocks: int = 1,
-        max_learning_iter: int = 100,
+        max_learning_iter: int = 100, criterion: str = "cross_validation",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 

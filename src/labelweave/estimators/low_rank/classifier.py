@@ -338,6 +338,10 @@ class LowRankClassifier(KernelClassifier):
             raise ParameterError(
                 f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; use 1."
             )
+        if search is not None and search.criterion != "cross_validation":
+            raise ParameterError(
+                f"`criterion={search.criterion!r}` is for kernel logistic models; use 'cross_validation'."
+            )
         if search is not None and ranks is None and (self.loss, self.penalty) != ("squared_error", "ridge"):
             raise ParameterError(
                 "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`, but they "

@@ -70,6 +70,7 @@ class InnerSettings:
     max_iter, max_inner: Newton steps of a fit, and conjugate gradient iterations of a step.
     rank: of the preconditioner.
     directions: solves the linear systems; None for conjugate gradients.
+    budget: bytes for dense factors.
     """
 
     tol: float = 1e-6
@@ -79,6 +80,7 @@ class InnerSettings:
     rank: int = 100
     seed: int = 0
     directions: LinearSolver | None = None
+    budget: float = np.inf
 
 
 class CriterionValue(NamedTuple):
@@ -124,7 +126,7 @@ class CrossValidationLikelihood(Criterion):
         self.training = data.make_loss(np.where(data.held_out, 0.0, weights))
         self.testing = data.make_loss(np.where(data.held_out, weights, 0.0))
         self.every = np.arange(self.training.shape[1])
-        self.mass = float(weights[data.held_out].sum())
+        self.mass = float(weights[data.held_out].sum() or data.weights.sum())
 
     def __call__(self, theta: Array) -> CriterionValue:
         begin = time.perf_counter()
@@ -135,18 +137,25 @@ class CrossValidationLikelihood(Criterion):
         value, gradient = np.nan, np.full(len(theta), np.nan)
         if result.converged:
             self.inner_state = state.dual
-            held_out = KernelLikelihood(gram, self.testing, rank=0, seed=0)
-            losses, descent, _ = held_out.evaluate(state.scores, self.every)
-            value, sources = float(losses.sum()), -descent
-            # at the optimum these are the dual variables, and unlike them exact in the null space of K
-            _, dual, curvature = problem.evaluate(state.scores, self.every)
-            adjoint = self._adjoint(problem, curvature, sources)
-            value += float(np.vdot(adjoint, problem.product(dual - state.dual, self.every)))
-            gradient = self._gradient(theta, prior, problem, dual, adjoint)
+            value, parts = self._evaluated(prior, problem, state)
+            gradient = np.sum([self.family.gradient(theta, part) for part in parts], axis=0)
         seconds = time.perf_counter() - begin
         return CriterionValue(
             value / self.mass, gradient / self.mass, result.gap, gram.products, seconds, result.converged
         )
+
+    def _evaluated(
+        self, prior: ScorePrior, problem: KernelLikelihood, state: NewtonState
+    ) -> tuple[float, list[PriorGradient]]:
+        """Return the value at a fit, and its derivatives by the prior, to be summed."""
+        held_out = KernelLikelihood(problem.gram, self.testing, rank=0, seed=0)
+        losses, descent, _ = held_out.evaluate(state.scores, self.every)
+        # at the optimum these are the dual variables, and unlike them exact in the null space of K
+        _, dual, curvature = problem.evaluate(state.scores, self.every)
+        adjoint = self._adjoint(problem, curvature, -descent)
+        correction = np.vdot(adjoint, problem.product(dual - state.dual, self.every))
+        pair = self._by_fit(dual), self._by_fit(adjoint)
+        return float(losses.sum() + correction), [self._by_prior(prior, problem, pair)]
 
     def _fit(self, problem: KernelLikelihood) -> tuple[SolverResult, NewtonState]:
         settings = self.settings
@@ -177,15 +186,16 @@ class CrossValidationLikelihood(Criterion):
         lengths = np.divide(along, square, out=np.zeros_like(along), where=square > 0)
         return np.asarray(sources - solution - lengths[:, None] * residual)
 
-    def _gradient(
-        self, theta: Array, prior: ScorePrior, problem: KernelLikelihood, dual: Array, adjoint: Array
-    ) -> Floats:
-        fits = self.data.held_out.shape[1]
-        pair = dual.reshape(len(dual), fits, -1), adjoint.reshape(len(adjoint), fits, -1)
+    def _by_fit(self, vectors: Array) -> Array:
+        return vectors.reshape(len(vectors), self.data.held_out.shape[1], -1)
+
+    def _by_prior(
+        self, prior: ScorePrior, problem: KernelLikelihood, pair: tuple[Array, Array]
+    ) -> PriorGradient:
+        """Differentiate ``<E, K F>`` by the prior, for a pair of shape (n, fits, L)."""
         terms = zip(problem.gram.terms, prior.terms, strict=True)
         gradients = [self._term_gradient(made, term.kernel, pair) for made, term in terms]
-        by_intercept = float(np.vdot(*(part.sum(axis=0) for part in pair)))
-        return self.family.gradient(theta, PriorGradient(gradients, by_intercept))
+        return PriorGradient(gradients, float(np.vdot(*(part.sum(axis=0) for part in pair))))
 
     def _term_gradient(
         self, term: GramTerm, kernel: Kernel | None, pair: tuple[Array, Array]
@@ -286,7 +296,13 @@ def _low_rank_gradient(
     total = kernel.gradient(active, active, among)
     for rows in panels(len(features), _SIDE):
         total += kernel.gradient(features.rows(rows), active, across[rows])
+    return total + diagonal_gradient(kernel, features, own)
+
+
+def diagonal_gradient(kernel: Kernel, features: FeatureMatrix, weights: PerRow) -> Floats:
+    """Sum the weighted derivatives of the kernel of every row with itself."""
+    total = np.zeros(len(kernel.parameter_names()))
     for rows in panels(len(features), _FEW):  # only the diagonal of a block is used
         some = features.rows(rows)
-        total += kernel.gradient(some, some, np.diag(own[rows]))
+        total += kernel.gradient(some, some, np.diag(weights[rows]))
     return total

@@ -297,3 +297,8 @@ class EntrywiseLoss:
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
         return Root(np.sqrt(state), None)
+
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        """See :meth:`ScoreLoss.trace_gradient`; for the logistic loss only."""
+        curvature = self.evaluate(scores, rows, groups).state
+        return np.asarray(-curvature * np.tanh(scores / 2) * np.einsum("ngcc->ngc", covariances))
