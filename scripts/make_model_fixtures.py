@@ -37,6 +37,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "predict_log_proba": {},
     "predict_top": {"k": 1},
     "predict_or_reject": {"fraction": 0.3},
+    "latent_mean_and_variance": {},
     "predict_map": {},
     "expected_attributes": {},
     "predict_attributes": {},
