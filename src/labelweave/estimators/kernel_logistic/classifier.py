@@ -359,6 +359,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         """Reject what weighs labels or factorizes curvatures, where y has columns of classes."""
         given = {"entry_weight": entry_weight, "class_weight": self.class_weight}
         given |= {"flip_rates": self.flip_rates, "solver": None if self.solver == "auto" else self.solver}
+        given |= {"uncertainty": self.uncertainty, "criterion": "marginal" if self._is_marginal else None}
         name = next((name for name, value in given.items() if value is not None), None)
         if name is not None:
             raise ParameterError(

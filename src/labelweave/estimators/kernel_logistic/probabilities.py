@@ -263,10 +263,13 @@ class KernelProbabilities(KernelClassifier):
         found = self._covariances(features)
         return np.maximum(np.einsum("ngcc->ngc", found).reshape(len(found), -1), 0.0)
 
+    @property
+    def _is_marginal(self) -> bool:
+        return self._search is not None and bool(self._search.criterion == "marginal_likelihood")
+
     def _refuse_uncertainty(self) -> None:
-        is_marginal = self._search is not None and self._search.criterion == "marginal_likelihood"
-        if not isinstance(self.loss, str) and (is_marginal or self.uncertainty is not None):
-            which = "`criterion='marginal_likelihood'`" if is_marginal else "`uncertainty='laplace'`"
+        if not isinstance(self.loss, str) and (self._is_marginal or self.uncertainty is not None):
+            which = "`criterion='marginal_likelihood'`" if self._is_marginal else "`uncertainty='laplace'`"
             raise ParameterError(f"{which} is for `loss='log_loss'`, but it is {self.loss!r}.")
         if self.uncertainty is not None and self._is_precomputed:
             raise ParameterError(

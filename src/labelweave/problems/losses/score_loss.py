@@ -241,7 +241,11 @@ class ColumnsLoss:
         return np.asarray(sum(traces))
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
-        """Raise, as a row has one share vector per column; the fit refuses the solvers that need it."""
+        """Raise, as a row has one share vector per column; the fit refuses what needs it."""
+        raise NotImplementedError("columns of classes have no root of rank one")
+
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        """Raise as :meth:`root`, which the marginal likelihood needs as well."""
         raise NotImplementedError("columns of classes have no root of rank one")
 
 
