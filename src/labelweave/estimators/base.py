@@ -37,6 +37,8 @@ from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_te
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, panels, refuse_lazy, unmasked
+from labelweave.foundation.arrays.homes import free_megabytes, refuse
+from labelweave.foundation.arrays.linear_algebra import HOME
 from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 from labelweave.foundation.frames import first_entry_of_no_number, is_frame, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import (
@@ -177,7 +179,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     @property
     def _budget(self) -> float:
         """Megabytes for what grows with the number of row pairs."""
-        return BUDGET.get("megabytes", self._usual_budget)
+        usual = self._usual_budget if HOME.get() is None else free_megabytes() or self._usual_budget
+        return BUDGET.get("megabytes", usual)
 
     @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
@@ -272,6 +275,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return self._scaled(self._checked_features(checked))
 
     def _checked_features(self, numbers: Any) -> FeatureMatrix:
+        if HOME.get() is not None and sp.issparse(numbers):
+            refuse("Sparse X", "pass a dense X, or fit without a device")
         return FeatureMatrix(numbers, getattr(self, "feature_names_in_", None), LARGEST_FEATURE)
 
     def _read_numbers(self, X: Any, *, reset: bool) -> Any:
@@ -366,6 +371,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             return self._outer_journal
         if self.checkpoint is None:
             return Journal()
+        refuse("`checkpoint`", "use None, or X as a NumPy array")
         parameters = {
             name: value for name, value in self._storable_parameters().items() if name not in NOT_THE_FIT
         }
@@ -374,7 +380,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _close_journal(self, journal: Journal, *, is_done: bool) -> None:
         journal.close(is_done=is_done)
-        self._states = journal.states if self.warm_start else {}
+        self._states = journal.states if self.warm_start and HOME.get() is None else {}
 
     def _keep_result(self, result: SolverResult, message: str = "", *, is_convex: bool = True) -> None:
         """Keep how a fit ended; for a non-convex objective the gap certifies a convex one nearby."""
@@ -396,7 +402,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         """Score each column of the label matrix: shape (n, columns)."""
-        scores = self.scorer_.scores(features)
+        scores = self.scorer_.scores_at_home(features)
         if self.label_mean_ is None or self.scorer_.holds_mean:
             return scores
         return scores + self.label_mean_.scores(features.data)

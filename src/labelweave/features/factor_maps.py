@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace
-from labelweave.foundation.arrays.linear_algebra import as_type, is_double, is_numpy, like, to_numpy
+from labelweave.foundation.arrays.linear_algebra import HOME, as_type, is_double, is_numpy, like, placed, to_numpy
 
 if TYPE_CHECKING:
     from labelweave.features.gram.stored import Gram
@@ -155,6 +155,7 @@ def explicit_map(table: Any, dtype: npt.DTypeLike, workers: Workers) -> FactorMa
     """Return the map of explicit features (n, d), dense or CSR; a map is returned as it is."""
     if isinstance(table, FactorMap):
         return table
-    if sp.issparse(table):
+    if sp.issparse(table) and HOME.get() is None:
         return SparseMap(SparseProducts(table, dtype, workers))
-    return DenseMap(np.ascontiguousarray(table, dtype), workers)
+    table = table.toarray() if sp.issparse(table) else table
+    return DenseMap(placed(np.ascontiguousarray(table, dtype)), workers)

@@ -49,8 +49,15 @@ import scipy.sparse as sp
 from labelweave.features.factor_maps import USUAL, FactorMap, is_usual
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace
-from labelweave.foundation.arrays.linear_algebra import as_type, is_double, largest_root, like, to_numpy
-from labelweave.foundation.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
+from labelweave.foundation.arrays.homes import refuse
+from labelweave.foundation.arrays.linear_algebra import HOME, as_type, is_double, like, to_numpy
+from labelweave.foundation.arrays.tables import (
+    add_multiple,
+    column_inner,
+    divided_by_outer,
+    largest_root,
+    row_inner,
+)
 from labelweave.labels import LabelMatrix
 from labelweave.problems.label_entries import (
     DenseEntries,
@@ -235,12 +242,12 @@ class LowRankFactors:
         gradients = self.entries.gradient_operator(pair.image, pair.labels)
 
         def forth(vector: Array) -> Array:
-            column = self.label_map.image(np.ascontiguousarray(vector.reshape(-1, 1), self.dtype))
-            return np.asarray(self.map.gradient(gradients.matmul(column)))
+            column = self.label_map.image(like(vector.reshape(-1, 1), self.first))
+            return to_numpy(self.map.gradient(gradients.matmul(column)))
 
         def back(moved: Array) -> Array:
-            found = self.label_map.gradient(gradients.adjoint(self.map.image(moved)))
-            return np.asarray(found).ravel()
+            image = self.map.image(like(moved, self.first))
+            return to_numpy(self.label_map.gradient(gradients.adjoint(image))).ravel()
 
         return largest_root(forth, back, self.label_map.shape[1], self.dtype)
 
@@ -443,6 +450,7 @@ class RowsLoss:
         entries = self._unshifted(workers, budget)
         if self.known is None:
             return entries
+        refuse("`label_mean` of LowRankClassifier", "leave it out, or pass X as a NumPy array")
         return ShiftedEntries(entries, *(np.asarray(part, self.dtype) for part in self.known))
 
     def _unshifted(self, workers: Workers, budget: float) -> LabelEntries:
@@ -455,9 +463,10 @@ class RowsLoss:
             signs = listed_signs(labels)
         if not lists_all:
             own = loss.loss if isinstance(loss, GradedEntryLoss) else loss
-            if type(own) is SquaredEntryLoss and factors is None:  # not a subclass
+            is_squared = type(own) is SquaredEntryLoss and factors is None  # not a subclass
+            if is_squared and HOME.get() is None:
                 return QuadraticEntries.from_pattern(labels.expected_positives, weights, negative, workers)
-        elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
+        elif HOME.get() is None and signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
             return SampledEntries.from_signs(loss, signs, weights, negative, workers, factors)
         ones = np.ones(labels.n_labels, weights.dtype)
         table = EntryTable(sp.csr_array(signs), lists_all, weights, ones, negative, factors)

@@ -12,6 +12,8 @@ from labelweave.features.kernels.distances import GammaKernel, are_same, cache_s
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import namespace
+from labelweave.foundation.arrays.linear_algebra import copied, is_numpy, like, to_numpy
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH, Number, count
 
@@ -21,6 +23,8 @@ _DEGREE = count(least=1, most=100)
 @storable("LinearKernel", {})
 class LinearKernel(Kernel):
     """The dot product ``<x, x'>``."""
+
+    _takes_devices = True
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         return dot_products(rows, columns, value_type(rows, columns))
@@ -40,13 +44,15 @@ class CosineKernel(Kernel):
     """
 
     _may_overflow = False
+    _takes_devices = True
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         left = _of_length_one(rows)
         if not are_same(rows, columns):
             return dot_products(left, _of_length_one(columns), value_type(rows, columns))
         values = dot_products(left, left, value_type(rows, rows))
-        np.fill_diagonal(values, self._diagonal(rows))
+        if is_numpy(values):
+            np.fill_diagonal(values, self._diagonal(rows))
         return values
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
@@ -62,16 +68,25 @@ def _largest_sizes(features: FeatureMatrix) -> Array:
         has_entries = np.diff(table.indptr) > 0
         begins = table.indptr[:-1][has_entries]
         sizes[has_entries] = np.maximum.reduceat(np.abs(table.data), begins)
-    else:
+    elif is_numpy(table):
         np.maximum(table.max(axis=1, initial=0.0), -table.min(axis=1, initial=0.0), out=sizes)
+    else:
+        sizes[:] = to_numpy(namespace(table).max(abs(table), axis=1))
     return sizes
 
 
 def _of_length_one(features: FeatureMatrix) -> FeatureMatrix:
-    made = FeatureMatrix(features.data.copy(), None if features.names is None else list(features.names))
+    names = None if features.names is None else list(features.names)
+    if features.is_sparse or is_numpy(features.data):
+        made = FeatureMatrix(features.data.copy(), names)
+    else:
+        made = FeatureMatrix._unchecked(copied(features.data))
     entries = made.data.data if made.is_sparse else made.data
 
     def divide(by: Array) -> None:
+        if not is_numpy(entries):
+            entries[...] /= like(by[:, None], entries)
+            return
         of_entries = np.repeat(by, np.diff(made.data.indptr)) if made.is_sparse else by[:, None]
         np.divide(entries, of_entries, out=entries)
 
@@ -96,6 +111,8 @@ class PolynomialKernel(GammaKernel):
         The constant, >= 0; with a negative one the kernel is not positive semi-definite.
     """
 
+    _takes_devices = True
+
     def __init__(self, degree: int = 3, gamma: float | str = "scale", coef0: float = 1.0) -> None:
         self.degree = degree
         self.gamma = gamma
@@ -117,8 +134,8 @@ class PolynomialKernel(GammaKernel):
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         gamma, coef0, degree = self._gamma(), float(self.coef0), int(self.degree)
         values = dot_products(rows, columns, value_type(rows, columns))
-        for some in cache_slices(values.shape):
-            part = values[some]
+        for some in cache_slices(values):
+            part = values[some, ...]
             part *= gamma
             part += coef0
             _raise(part, degree)
@@ -133,8 +150,8 @@ class PolynomialKernel(GammaKernel):
         term = dot_products(rows, columns, value_type(rows, columns))
         term *= self._gamma()
         by_constant = term + coef0
-        for some in cache_slices(by_constant.shape):
-            _raise(by_constant[some], degree - 1)
+        for some in cache_slices(by_constant):
+            _raise(by_constant[some, ...], degree - 1)
         by_constant *= degree
         term *= by_constant
         by_constant *= coef0
@@ -144,9 +161,9 @@ class PolynomialKernel(GammaKernel):
 def _raise(values: Array, power: int) -> None:
     """Raise to a power >= 0 in place, by repeated squaring from its highest bit."""
     if power == 0:
-        values.fill(1)
+        values[...] = 1.0
         return
-    base = values.copy() if power & (power - 1) else values
+    base = copied(values) if power & (power - 1) else values
     for bit in bin(power)[3:]:
         values *= values
         if bit == "1":

@@ -28,7 +28,16 @@ import numpy as np
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram
 from labelweave.foundation.array_types import Array, Floats, PerRow
-from labelweave.foundation.arrays import Workers, panels
+from labelweave.foundation.arrays import Workers, namespace, panels
+from labelweave.foundation.arrays.linear_algebra import (
+    copied,
+    dot,
+    group_products,
+    like,
+    placed,
+    taken,
+    to_numpy,
+)
 from labelweave.foundation.config import PartInterrupted
 from labelweave.problems.coupled_gram import GramTerm, ScorePrior
 from labelweave.problems.hyperparameters.priors import PriorFamily, PriorGradient, TermGradient
@@ -134,14 +143,14 @@ class CrossValidationLikelihood(Criterion):
         result, state = self._fit(problem)
         value, gradient = np.nan, np.full(len(theta), np.nan)
         if result.converged:
-            self.inner_state = state.dual
+            self.inner_state = to_numpy(state.dual)
             held_out = KernelLikelihood(gram, self.testing, rank=0, seed=0)
             losses, descent, _ = held_out.evaluate(state.scores, self.every)
             value, sources = float(losses.sum()), -descent
             # at the optimum these are the dual variables, and unlike them exact in the null space of K
             _, dual, curvature = problem.evaluate(state.scores, self.every)
             adjoint = self._adjoint(problem, curvature, sources)
-            value += float(np.vdot(adjoint, problem.product(dual - state.dual, self.every)))
+            value += dot(adjoint, problem.product(dual - state.dual, self.every))
             gradient = self._gradient(theta, prior, problem, dual, adjoint)
         seconds = time.perf_counter() - begin
         return CriterionValue(
@@ -153,7 +162,7 @@ class CrossValidationLikelihood(Criterion):
         solver = NewtonConjugateGradient(
             settings.tol, settings.max_iter, settings.max_inner, settings.directions
         )
-        start = None if self.inner_state is None else NewtonState.at(self.inner_state)
+        start = None if self.inner_state is None else NewtonState.at(placed(self.inner_state))
         result, state = solver.solve(problem, start)
         if result.status is Status.INTERRUPTED:
             raise PartInterrupted  # the solver keeps its point and ends; here the search must end
@@ -170,21 +179,22 @@ class CrossValidationLikelihood(Criterion):
         reduction = np.full(len(self.every), self.settings.solved)
         image = problem.product(right, self.every)
         linear = self.settings.directions or FunctionGradients()
-        solution, solved, _ = linear.solve(system, right.copy(), image, reduction, _MOST_ITERATIONS)
+        solution, solved, _ = linear.solve(system, copied(right), image, reduction, _MOST_ITERATIONS)
         residual = right - solution - system.curve_all(solved)
         change = residual + system.curve_all(problem.product(residual, self.every))
         along, square = inner_products(system.panels, (change, residual), (change, change))
         lengths = np.divide(along, square, out=np.zeros_like(along), where=square > 0)
-        return np.asarray(sources - solution - lengths[:, None] * residual)
+        adjoint: Array = sources - solution - like(lengths[:, None], residual) * residual
+        return adjoint
 
     def _gradient(
         self, theta: Array, prior: ScorePrior, problem: KernelLikelihood, dual: Array, adjoint: Array
     ) -> Floats:
-        fits = self.data.held_out.shape[1]
-        pair = dual.reshape(len(dual), fits, -1), adjoint.reshape(len(adjoint), fits, -1)
+        xp, shape = namespace(dual), (*self.data.held_out.shape, -1)
+        pair = xp.reshape(dual, shape), xp.reshape(adjoint, shape)
         terms = zip(problem.gram.terms, prior.terms, strict=True)
         gradients = [self._term_gradient(made, term.kernel, pair) for made, term in terms]
-        by_intercept = float(np.vdot(*(part.sum(axis=0) for part in pair)))
+        by_intercept = dot(*(xp.sum(part, axis=0) for part in pair))
         return self.family.gradient(theta, PriorGradient(gradients, by_intercept))
 
     def _term_gradient(
@@ -194,28 +204,29 @@ class CrossValidationLikelihood(Criterion):
 
         A term contributes ``sum_ij dK(i, j) (F R E^T)_ij`` by the kernel, and ``E^T K F`` by R (equation 6).
         """
-        covariance, workers, (left, right) = term.covariance, self.workers, pair
+        covariance, workers, (left, right), xp = term.covariance, self.workers, pair, namespace(pair[0])
         if not self.family.learns_covariance and not covariance.ties_labels:
             variances = covariance.diagonal()
             used = np.flatnonzero(variances)
-            left, right = (np.ascontiguousarray(part[:, :, used]) for part in (left, right))
-            mixed = right * variances[used]
+            left, right = (taken(part, used, 2) for part in (left, right))
+            mixed = right * like(variances[used], right)
             image = term.product(right)
             by_covariance = np.zeros(len(variances))
-            by_covariance[used] = np.einsum("nfl,nfl->l", left, image)
+            by_covariance[used] = group_products(xp.permute_dims(left, (0, 2, 1)), xp.permute_dims(image, (0, 2, 1)))
         else:
             mixed = covariance.matmul(right, workers)
             image = term.product(right)
-            square = workers.inner(*(part.reshape(-1, part.shape[2]) for part in (left, image)))
+            flat = (xp.reshape(part, (-1, part.shape[2])) for part in (left, image))
+            square = to_numpy(workers.inner(*flat))
             by_covariance = (square + square.T) / 2
         if kernel is None or not kernel.parameter_names():
             return TermGradient(np.empty(0), by_covariance)
-        flat = left.reshape(len(left), -1), mixed.reshape(len(left), -1)
+        pair = xp.reshape(left, (left.shape[0], -1)), xp.reshape(mixed, (left.shape[0], -1))
         if isinstance(term.gram, LowRankGram):
             return TermGradient(
-                _low_rank_gradient(kernel, self.data.features, term.gram, flat), by_covariance
+                _low_rank_gradient(kernel, self.data.features, term.gram, pair), by_covariance
             )
-        return TermGradient(kernel_gradient(kernel, self.data.features, flat, workers), by_covariance)
+        return TermGradient(kernel_gradient(kernel, self.data.features, pair, workers), by_covariance)
 
 
 class MeanCriterion:
@@ -257,13 +268,13 @@ def kernel_gradient(
     kernel: Kernel, features: FeatureMatrix, pair: tuple[Array, Array], workers: Workers
 ) -> Floats:
     """Sum ``dK_ij (E F^T)_ij`` over all pairs of rows, by the logarithms of the kernel's parameters."""
-    left, right = pair
+    (left, right), features = pair, features.placed()
     cuts = panels(len(features), _SIDE)
     blocks = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
 
     def weights_of(rows: slice, columns: slice) -> Array:  # every pair of rows once
-        weights = left[rows] @ right[columns].T
-        return weights if rows == columns else weights + right[rows] @ left[columns].T
+        weights = left[rows, ...] @ right[columns, ...].T
+        return weights if rows == columns else weights + right[rows, ...] @ left[columns, ...].T
 
     sums = np.zeros((_LANES, len(kernel.parameter_names())))
 
