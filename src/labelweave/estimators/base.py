@@ -276,7 +276,9 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _checked_features(self, numbers: Any) -> FeatureMatrix:
         if HOME.get() is not None and sp.issparse(numbers):
-            refuse("Sparse X", "pass a dense X, or fit without a device")
+            if 8e-6 * np.prod(numbers.shape) > self._budget:
+                refuse("Sparse X of this size", "pass fewer features, or fit without a device")
+            numbers = numbers.toarray()
         return FeatureMatrix(numbers, getattr(self, "feature_names_in_", None), LARGEST_FEATURE)
 
     def _read_numbers(self, X: Any, *, reset: bool) -> Any:

@@ -6,6 +6,7 @@ A classifier stores it as ``scorer_``; its fields can be read on the classifier 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -92,8 +93,7 @@ class Scorer(StoredParameters, ABC):
         score: writes the scores of rows.
         kernels: the kernels it uses; a custom one may not be called by several threads.
         """
-        shape, on_host = (len(features), self.n_labels), features.is_sparse or is_numpy(features.data)
-        scores = np.empty(shape) if on_host else empty(shape, np.float64)
+        scores = empty((len(features), self.n_labels), np.float64)
         parts = panels(len(features), max(_FEWEST_ROWS, size))
         is_own = all(kernel is None or is_known_semidefinite(kernel) for kernel in kernels)
         with (Workers.of_library() if is_own and len(parts) > 1 else Workers()).running() as workers:
@@ -228,7 +228,7 @@ class FactorScorer(Scorer):
             rows = _KERNEL_VALUES_AT_ONCE // max(1, len(self.support))
         else:
             of_latent = _products(features, self.feature_factors_)
-            rows = _PRODUCTS_AT_ONCE // (of_latent + self.label_factors_.size)
+            rows = _PRODUCTS_AT_ONCE // (of_latent + math.prod(self.label_factors_.shape))
 
         def score(part: FeatureMatrix, scores: Array) -> None:
             scores[...] = self._latent(part) @ self.label_factors_.T
@@ -330,7 +330,7 @@ class KernelScorer(Scorer):
             None if term.kernel is None
             else FeatureMatrix.of_model(
                 rows if np.array_equal(term.rows, everything)
-                else rows[term.rows] if sp.issparse(rows) else rows_of(rows, term.rows)
+                else rows[term.rows] if HOME.get() is None else rows_of(rows, term.rows)
             )
             for term in self.terms
         ]  # fmt: skip
@@ -411,7 +411,7 @@ def _products(features: FeatureMatrix, weights: Array) -> int:
 
 
 def _product(left: Array, right: Array) -> Array:
-    return left @ right if is_numpy(left) else as_type(left, right.dtype) @ right
+    return left @ right if is_numpy(left) else Workers().matmul(left, right)
 
 
 def _kernel_values(

@@ -20,7 +20,15 @@ import scipy.sparse as sp
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace
-from labelweave.foundation.arrays.linear_algebra import HOME, as_type, is_double, is_numpy, like, placed, to_numpy
+from labelweave.foundation.arrays.linear_algebra import (
+    HOME,
+    as_type,
+    is_double,
+    is_numpy,
+    like,
+    placed,
+    to_numpy,
+)
 
 if TYPE_CHECKING:
     from labelweave.features.gram.stored import Gram

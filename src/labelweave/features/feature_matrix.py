@@ -126,9 +126,7 @@ class FeatureMatrix:
         """Keep some rows, without validation."""
         if isinstance(which, slice) and which.indices(len(self)) == (0, len(self), 1):
             return self
-        return self._unchecked(
-            self.data[which] if self.is_sparse else rows_of(self.data, which), self.names
-        )
+        return self._unchecked(self.data[which] if self.is_sparse else rows_of(self.data, which), self.names)
 
     def placed(self) -> FeatureMatrix:
         """Return dense rows where the call makes its tables (:mod:`labelweave.foundation.arrays.homes`)."""
@@ -174,7 +172,7 @@ class FeatureMatrix:
 
     def matmul(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         if not (self.is_sparse or is_numpy(self.data)):
-            return as_type(self.data, weights.dtype) @ weights
+            return Workers().matmul(self.data, weights)
         dtype = np.result_type(self.data, weights, np.float32)
         if not self.is_sparse or len(weights) != self.shape[1]:
             return np.asarray(self.data.astype(dtype, copy=False) @ weights)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -185,7 +186,7 @@ def sum_margins(
 
     def solves() -> ShiftedSolves:
         of_rows, of_labels = _nearest_product([gram.table for gram in grams], covariances)
-        table = sum(float(share) * gram.table for share, gram in zip(of_rows, grams, strict=True))
+        table: Any = sum(float(share) * gram.table for share, gram in zip(of_rows, grams, strict=True))
         spectrum = _of_type(full_spectrum(StoredGram(as_type(table, dtype), workers)), dtype)
         mean = sum(share * one.to_dense() for share, one in zip(of_labels, covariances, strict=True))
         return SpectralSolves(replace(spectrum, is_exact=False), LabelCovariance.dense(mean), workers)

@@ -27,7 +27,14 @@ import numpy as np
 
 from labelweave.foundation.array_types import Array, GroupedColumns
 from labelweave.foundation.arrays import namespace
-from labelweave.foundation.arrays.linear_algebra import columns_of, contiguous, copied, like, placed, put_columns
+from labelweave.foundation.arrays.linear_algebra import (
+    columns_of,
+    contiguous,
+    copied,
+    like,
+    placed,
+    put_columns,
+)
 from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 from labelweave.solvers.newton_system import (
     FunctionGradients,

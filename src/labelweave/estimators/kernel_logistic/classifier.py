@@ -55,7 +55,6 @@ from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.arrays.homes import refuse
-from labelweave.foundation.arrays.linear_algebra import HOME
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
@@ -307,8 +306,6 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _refuse_at_home(self, data: LikelihoodData) -> None:
         """Reject what has no form for arrays of other libraries than NumPy."""
-        if HOME.get() is None:
-            return
         if self.kernel_rank is not None or self.solver != "auto":
             refuse("A `kernel_rank` or a `solver`", "leave both out, or pass X as a NumPy array")
         if len(data.partial) or not isinstance(self.loss, str):

@@ -75,9 +75,8 @@ class FeatureWeights:
         return made
 
     def _intercepts(self, coupled: Array) -> PerLabel:
-        found: Array = math.sqrt(self.constant) * namespace(coupled).sum(
-            coupled[self.data.shape[1] :, ...], axis=0
-        )
+        of_constant = coupled[self.data.shape[1] :, ...]
+        found: Array = math.sqrt(self.constant) * namespace(coupled).sum(of_constant, axis=0)
         return found
 
 

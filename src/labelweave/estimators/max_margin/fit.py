@@ -185,7 +185,7 @@ class MarginTask:
 
         Raises ValueError if the solver needs explicit features, or the memory budget is too small.
         """
-        solver, settings = self._solver(), self.settings
+        solver, settings = self._solver() if HOME.get() is None else self._solver_of_home(), self.settings
         by_rows = solver == "coordinate_ascent"
         if settings.is_part and (by_rows or self.explicit is None):
             settings = replace(settings, tol=tolerance_of_part(settings.tol, by_rows=by_rows))
@@ -252,8 +252,6 @@ class MarginTask:
         if self.further:
             why = "takes one kernel, and not a sum of kernels with label covariances of their own"
             refuse_solver(self.settings.solver, "sums", why)
-        if HOME.get() is not None:
-            return self._solver_of_home()
         if self.settings.solver != "auto":
             return self.settings.solver
         if self.settings.prune != "off":

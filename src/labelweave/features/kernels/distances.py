@@ -20,7 +20,6 @@ from labelweave.foundation.arrays import namespace, numbers_of, panels
 from labelweave.foundation.arrays.linear_algebra import (
     add_to_diagonal,
     as_type,
-    is_double,
     is_numpy,
     like,
     to_numpy,
@@ -160,7 +159,6 @@ class _ExponentialKernel(GammaKernel):
     """``exp(-gamma distance)``; subclasses define the distance."""
 
     _may_overflow = False
-    _takes_devices = True
 
     def __init__(self, gamma: float | str = "scale") -> None:
         self.gamma = gamma
@@ -208,6 +206,8 @@ class RBFKernel(_ExponentialKernel):
     The squared distances come from one matrix product and the squared norms.  Where that would cancel too
     many digits, dense features are centered first, or float32 features multiplied in float64.
     """
+
+    _takes_devices = True
 
     def _of_exponents(
         self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
@@ -324,8 +324,6 @@ class LaplacianKernel(_ExponentialKernel):
         self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
     ) -> Array:
         gamma = self._gamma()
-        if not (rows.is_sparse or is_numpy(rows.data)):
-            return _of_sizes(rows.data, columns.data, gamma, function)
         values = np.empty((len(rows), len(columns)), dtype=value_type(rows, columns))
         one_is_sparse = rows.is_sparse or columns.is_sparse
         left, right = (narrow_csr(each.data) if one_is_sparse else each.data for each in (rows, columns))
@@ -336,18 +334,6 @@ class LaplacianKernel(_ExponentialKernel):
             function(exponents)
             values[some] = exponents
         return values
-
-
-def _of_sizes(rows: Array, columns: Array, gamma: float, function: Callable[[Array], Any]) -> Array:
-    """Apply a function to ``-gamma |x - x'|_1`` on a device."""
-    xp = namespace(rows)
-    values = xp.zeros((rows.shape[0], columns.shape[0]), dtype=rows.dtype, device=rows.device)
-    for feature in range(rows.shape[1]):
-        values -= xp.abs(rows[:, feature, None] - columns[None, :, feature])
-    values *= gamma
-    values[...] = xp.clip(values, min=-_LARGEST_EXPONENT if is_double(values) else None)
-    function(values)
-    return values
 
 
 def _manhattan(rows: Any, columns: Any) -> Array:

@@ -12,8 +12,7 @@ from labelweave.features.kernels.distances import GammaKernel, are_same, cache_s
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import namespace
-from labelweave.foundation.arrays.linear_algebra import copied, is_numpy, like, to_numpy
+from labelweave.foundation.arrays.linear_algebra import copied
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH, Number, count
 
@@ -44,15 +43,13 @@ class CosineKernel(Kernel):
     """
 
     _may_overflow = False
-    _takes_devices = True
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         left = _of_length_one(rows)
         if not are_same(rows, columns):
             return dot_products(left, _of_length_one(columns), value_type(rows, columns))
         values = dot_products(left, left, value_type(rows, rows))
-        if is_numpy(values):
-            np.fill_diagonal(values, self._diagonal(rows))
+        np.fill_diagonal(values, self._diagonal(rows))
         return values
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
@@ -68,25 +65,16 @@ def _largest_sizes(features: FeatureMatrix) -> Array:
         has_entries = np.diff(table.indptr) > 0
         begins = table.indptr[:-1][has_entries]
         sizes[has_entries] = np.maximum.reduceat(np.abs(table.data), begins)
-    elif is_numpy(table):
-        np.maximum(table.max(axis=1, initial=0.0), -table.min(axis=1, initial=0.0), out=sizes)
     else:
-        sizes[:] = to_numpy(namespace(table).max(abs(table), axis=1))
+        np.maximum(table.max(axis=1, initial=0.0), -table.min(axis=1, initial=0.0), out=sizes)
     return sizes
 
 
 def _of_length_one(features: FeatureMatrix) -> FeatureMatrix:
-    names = None if features.names is None else list(features.names)
-    if features.is_sparse or is_numpy(features.data):
-        made = FeatureMatrix(features.data.copy(), names)
-    else:
-        made = FeatureMatrix._unchecked(copied(features.data))
+    made = FeatureMatrix(features.data.copy(), None if features.names is None else list(features.names))
     entries = made.data.data if made.is_sparse else made.data
 
     def divide(by: Array) -> None:
-        if not is_numpy(entries):
-            entries[...] /= like(by[:, None], entries)
-            return
         of_entries = np.repeat(by, np.diff(made.data.indptr)) if made.is_sparse else by[:, None]
         np.divide(entries, of_entries, out=entries)
 

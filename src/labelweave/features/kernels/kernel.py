@@ -7,7 +7,6 @@ The public methods of :class:`Kernel` validate their arguments; the hooks of sub
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from copy import copy
 from numbers import Real
 from operator import iadd, imul
@@ -21,7 +20,8 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import namespace, numbers_of
-from labelweave.foundation.arrays.linear_algebra import dot, is_numpy, like, numpy_type
+from labelweave.foundation.arrays.homes import refuse
+from labelweave.foundation.arrays.linear_algebra import HOME, dot, is_numpy, like, numpy_type
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, LARGEST_WIDTH, Made, Number
 
@@ -38,8 +38,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
     # whether values may grow with the features and overflow
     _may_overflow: ClassVar[bool] = True
-    # whether blocks may be of rows of any array library, see labelweave.foundation.arrays.homes
-    _takes_devices: bool = False
+    _takes_devices: bool = False  # whether blocks may be of rows of any array library
 
     def block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         """Compute the kernel between rows and columns; this needs memory for about two such arrays.
@@ -60,19 +59,15 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
             If a parameter is invalid or not yet estimated from data, the numbers of
             features differ, or a value is too large for the result's type.
         """
-        self._check_parameters()
+        self._check()
         _check_pair(rows, columns)
-        if not self._takes_devices:
-            refuse_device(self, rows)
         with np.errstate(over="ignore", invalid="ignore"):  # the check below names the kernel
             return self._checked(self._block(rows, columns))
 
     def diagonal(self, rows: FeatureMatrix) -> npt.NDArray[np.float64]:
         """Compute the kernel of every row with itself, (n,) in float64; see :meth:`block`."""
-        self._check_parameters()
+        self._check()
         _check_pair(rows, rows)
-        if not self._takes_devices:
-            refuse_device(self, rows)
         with np.errstate(over="ignore", invalid="ignore"):
             return self._checked(np.asarray(self._diagonal(rows), dtype=np.float64))
 
@@ -92,7 +87,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
         Returns an array like the block per name of :meth:`parameter_names`, in that order; see :meth:`block`.
         """
-        self._check_parameters()
+        self._check()
         _check_pair(rows, columns)
         with np.errstate(over="ignore", invalid="ignore"):
             found = self._derivatives(rows, columns)
@@ -158,6 +153,11 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         self._check_parameters()
         return self._resolved(features)
 
+    def _check(self) -> None:
+        self._check_parameters()
+        if HOME.get() is not None and not self._takes_devices:
+            refuse(type(self).__name__, "use an RBF, linear or polynomial kernel, or X as a NumPy array")
+
     def explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
         """Return features whose dot products are the kernel, if they are cheap.
 
@@ -171,7 +171,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         FeatureMatrix of n rows, or None
             The features; ``None`` if the kernel has no cheap ones.
         """
-        self._check_parameters()
+        self._check()
         return features.transformed(self._explicit_features)
 
     def __add__(self, other: Any) -> Kernel:
@@ -235,15 +235,6 @@ def value_type(rows: FeatureMatrix, columns: FeatureMatrix) -> type[np.floating[
     """Return the type of the kernel's values: float32 if both features are float32."""
     single = all(numpy_type(part.data) == np.float32 for part in (rows, columns))
     return np.float32 if single else np.float64
-
-
-def refuse_device(kernel: Kernel, rows: FeatureMatrix) -> None:
-    """Raise ValueError for rows of another array library than NumPy."""
-    if not (rows.is_sparse or is_numpy(rows.data)):
-        raise ParameterError(
-            f"{type(kernel).__name__} has no form for arrays of other libraries than NumPy; use another "
-            "kernel, or pass X as a NumPy array."
-        )
 
 
 def _as_term(other: Any) -> Kernel | None:
@@ -337,17 +328,18 @@ class _TwoKernels(_Composed):
     """Two kernels whose values are combined by an operator, in place."""
 
     _parts = ("left", "right")
-    _join: ClassVar[Callable[[Array, Array], Array]]
+    _join: Any
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
         self.right = right
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        return type(self)._join(self.left._block(rows, columns), self.right._block(rows, columns))
+        values: Array = self._join(self.left._block(rows, columns), self.right._block(rows, columns))
+        return values
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
-        return type(self)._join(self.left._diagonal(rows), self.right._diagonal(rows))
+        return np.asarray(self._join(self.left._diagonal(rows), self.right._diagonal(rows)))
 
 
 @storable("SumKernel", {"left": Made(Kernel), "right": Made(Kernel)})
@@ -381,7 +373,7 @@ class ProductKernel(_TwoKernels):
             own = [derivative for name, derivative in found.items() if name.startswith(f"{part}__")]
             values = other._block(rows, columns) if own else np.empty(0)
             for derivative in own:
-                derivative *= values
+                self._join(derivative, values)
         return found
 
 
@@ -421,7 +413,7 @@ class ScaledKernel(_Composed):
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
         found = super()._derivatives(rows, columns)
         for derivative in found.values():
-            derivative *= float(self.scale)
+            ProductKernel._join(derivative, float(self.scale))
         return found | {"scale": self._block(rows, columns)} if self.scale > 0 else found
 
     def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:

@@ -65,6 +65,10 @@ def is_numpy(table: Any) -> bool:
     return isinstance(table, np.ndarray)
 
 
+def is_foreign(value: Any) -> bool:
+    return hasattr(value, "__dlpack_device__") and hasattr(value, "device") and not is_numpy(value)
+
+
 def is_double(table: Array) -> bool:
     return bool(table.dtype == namespace(table).float64)
 
@@ -432,7 +436,6 @@ class CholeskyFactor:
             solution[part, ...] -= (table[tile, part].T if transposed else table[part, tile]) @ known
 
         self.workers.each(one, self._cut(*others, 4 * _TILE))
-
 
     def _cut(self, start: int, stop: int, size: int) -> list[slice]:
         size = size if self.is_cut else max(1, stop - start)

@@ -30,9 +30,9 @@ from labelweave.features.gram import Gram, LowRankGram
 from labelweave.foundation.array_types import Array, Floats, PerRow
 from labelweave.foundation.arrays import Workers, namespace, panels
 from labelweave.foundation.arrays.linear_algebra import (
+    column_products,
     copied,
     dot,
-    group_products,
     like,
     placed,
     taken,
@@ -205,18 +205,20 @@ class CrossValidationLikelihood(Criterion):
         A term contributes ``sum_ij dK(i, j) (F R E^T)_ij`` by the kernel, and ``E^T K F`` by R (equation 6).
         """
         covariance, workers, (left, right), xp = term.covariance, self.workers, pair, namespace(pair[0])
-        if not self.family.learns_covariance and not covariance.ties_labels:
+        is_separate = not (self.family.learns_covariance or covariance.ties_labels)
+        if is_separate:
             variances = covariance.diagonal()
             used = np.flatnonzero(variances)
             left, right = (taken(part, used, 2) for part in (left, right))
             mixed = right * like(variances[used], right)
-            image = term.product(right)
-            by_covariance = np.zeros(len(variances))
-            by_covariance[used] = group_products(xp.permute_dims(left, (0, 2, 1)), xp.permute_dims(image, (0, 2, 1)))
         else:
             mixed = covariance.matmul(right, workers)
-            image = term.product(right)
-            flat = (xp.reshape(part, (-1, part.shape[2])) for part in (left, image))
+        image = term.product(right)
+        flat = [xp.reshape(part, (-1, part.shape[2])) for part in (left, image)]
+        if is_separate:
+            by_covariance = np.zeros(len(variances))
+            by_covariance[used] = column_products(*flat)
+        else:
             square = to_numpy(workers.inner(*flat))
             by_covariance = (square + square.T) / 2
         if kernel is None or not kernel.parameter_names():
