@@ -50,7 +50,7 @@ class Scorer(StoredParameters, ABC):
     intercept_: PerLabel
     holds_mean: ClassVar[bool] = False
     """Whether scores known a priori are part of the weights, and not to be added."""
-    _takes_devices: ClassVar[bool] = False
+    _takes_devices: ClassVar[bool] = True
 
     @abstractmethod
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
@@ -142,7 +142,6 @@ class LinearScorer(Scorer):
     weights: Array
     kernel: Kernel | None = None
     holds_mean = True
-    _takes_devices = True
 
     @classmethod
     def of_labels(cls, intercepts: PerLabel, coef: Array, kernel: Kernel | None = None) -> Self:
@@ -186,8 +185,6 @@ class FactorScorer(Scorer):
     support (m,): the support rows; None with explicit features.
     support_vectors (m, d): their features; None with a precomputed kernel matrix.
     """
-
-    _takes_devices = True
 
     feature_factors_: Array
     label_factors_: Array
@@ -294,8 +291,6 @@ class KernelScorer(Scorer):
     support_ (m,): the training rows.
     support_vectors (m, d): their features; None with a precomputed kernel matrix.
     """
-
-    _takes_devices = True
 
     terms: tuple[KernelExpansion, ...]
     support_: Array
