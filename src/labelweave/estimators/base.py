@@ -275,10 +275,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return self._scaled(self._checked_features(checked))
 
     def _checked_features(self, numbers: Any) -> FeatureMatrix:
-        if HOME.get() is not None and sp.issparse(numbers):
-            if 8e-6 * np.prod(numbers.shape) > self._budget:
-                refuse("Sparse X of this size", "pass fewer features, or fit without a device")
-            numbers = numbers.toarray()
+        if HOME.get() is not None and 8e-6 * np.prod(numbers.shape) > self._budget and sp.issparse(numbers):
+            refuse("Sparse X of this size", "pass fewer features, or fit without a device")
         return FeatureMatrix(numbers, getattr(self, "feature_names_in_", None), LARGEST_FEATURE)
 
     def _read_numbers(self, X: Any, *, reset: bool) -> Any:

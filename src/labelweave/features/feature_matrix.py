@@ -130,9 +130,9 @@ class FeatureMatrix:
 
     def placed(self) -> FeatureMatrix:
         """Return dense rows where the call makes its tables (:mod:`labelweave.foundation.arrays.homes`)."""
-        if HOME.get() is None or not is_numpy(self.data):
+        if HOME.get() is None or not (self.is_sparse or is_numpy(self.data)):
             return self
-        return self._unchecked(placed(self.data), self.names)
+        return self._unchecked(placed(dense_rows(self)), self.names)
 
     def astype(self, dtype: npt.DTypeLike) -> FeatureMatrix:
         """Convert the features to another precision, without validation."""

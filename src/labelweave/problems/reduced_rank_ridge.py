@@ -262,4 +262,4 @@ def _gram(table: Any, workers: Workers) -> Array:
     columns, gram = sp.csr_array(rows.T), np.empty((table.shape[0],) * 2)
     for panel in panels(table.shape[0]):
         gram[panel] = (rows[panel] @ columns).toarray()
-    return gram
+    return placed(gram)
