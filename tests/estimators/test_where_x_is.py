@@ -25,6 +25,7 @@ X, Y = draw_labels(60, 5, 3, noise=2.0)
 CLASSES = np.unique(draw_classes(60, 5, 3, noise=2.0)[1], return_inverse=True)[1]
 ROOT = np.random.default_rng(1).normal(size=(3, 2))
 COVARIANCE = LabelCovariance.dense(ROOT @ ROOT.T + 0.5 * np.eye(3))
+MEAN = 0.1 * np.arange(15.0).reshape(3, 5)
 KERNEL = RBFKernel(0.2)
 GRAM = np.exp(-0.2 * np.square(X[:, None] - X).sum(axis=2))
 ADMM = {"solver": "alternating_directions", "tol": 1e-4}
@@ -38,6 +39,7 @@ MODELS = {
     "margins, coupled": (
         MaxMarginClassifier(kernel=2 * KERNEL + KERNEL * KERNEL, label_covariance=COVARIANCE, **ADMM), X, Y
     ),
+    "margins, mean": (MaxMarginClassifier(kernel="rbf", label_mean=MEAN, **ADMM), X, Y),
     "margins, sum": (MaxMarginClassifier(kernel=["rbf", "linear"], **ADMM), X, Y),
     "margins, precomputed": (MaxMarginClassifier(kernel="precomputed", **ADMM), GRAM, Y),
     "margins, factor": (MaxMarginClassifier(kernel="rbf", kernel_rank=20, **ADMM), X, Y),
@@ -48,6 +50,7 @@ MODELS = {
     "logistic, separate kernels": (KernelLogisticClassifier(tie="class", hyperparameters=SHORT), X, Y),
     "logistic, precomputed": (KernelLogisticClassifier("precomputed", hyperparameters=SHORT), GRAM, CLASSES),
     "logistic, linear": (KernelLogisticClassifier("linear", hyperparameters="fixed"), X, CLASSES),
+    "logistic, mean": (KernelLogisticClassifier("rbf", label_mean=MEAN, hyperparameters="fixed"), X, Y),
     "low rank": (LowRankClassifier(rank=2), X, Y),
     "low rank, logistic": (LowRankClassifier(rank=2, loss="logistic", label_covariance=COVARIANCE), X, Y),
     "low rank, ridge": (LowRankClassifier(rank=2, penalty="ridge"), X, Y),
@@ -85,7 +88,7 @@ def test_the_model_is_that_of_numpy(make, name):
     assert _here(found.decision_function(there), there) == pytest.approx(scores, abs=tol * abs(scores).max())
     np.testing.assert_array_equal(_here(found.predict(there), there), expected.predict(rows))
     if hasattr(found, "predict_proba"):
-        chances = found.predict_proba(rows)
+        chances = np.exp(_here(found.predict_log_proba(there), there))
         np.testing.assert_allclose(_here(found.predict_proba(there), there), chances, atol=1e-12)
 
 

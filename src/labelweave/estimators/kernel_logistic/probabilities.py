@@ -176,6 +176,7 @@ class KernelProbabilities(KernelClassifier):
         """
         return np.exp(self.predict_log_proba(X))
 
+    @where_rows_are
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of the probabilities of classes or labels.
 
@@ -197,6 +198,7 @@ class KernelProbabilities(KernelClassifier):
             return np.hstack([log_expit(-scores), log_expit(scores)])
         return np.asarray(log_softmax(scores, axis=1))
 
+    @where_rows_are
     def predict_or_reject(
         self, X: Any, *, confidence: float | None = None, fraction: float | None = None
     ) -> Array:

@@ -59,14 +59,14 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
             If a parameter is invalid or not yet estimated from data, the numbers of
             features differ, or a value is too large for the result's type.
         """
-        self._check()
+        self._check_at_home()
         _check_pair(rows, columns)
         with np.errstate(over="ignore", invalid="ignore"):  # the check below names the kernel
             return self._checked(self._block(rows, columns))
 
     def diagonal(self, rows: FeatureMatrix) -> npt.NDArray[np.float64]:
         """Compute the kernel of every row with itself, (n,) in float64; see :meth:`block`."""
-        self._check()
+        self._check_at_home()
         _check_pair(rows, rows)
         with np.errstate(over="ignore", invalid="ignore"):
             return self._checked(np.asarray(self._diagonal(rows), dtype=np.float64))
@@ -87,7 +87,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
         Returns an array like the block per name of :meth:`parameter_names`, in that order; see :meth:`block`.
         """
-        self._check()
+        self._check_at_home()
         _check_pair(rows, columns)
         with np.errstate(over="ignore", invalid="ignore"):
             found = self._derivatives(rows, columns)
@@ -153,7 +153,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         self._check_parameters()
         return self._resolved(features)
 
-    def _check(self) -> None:
+    def _check_at_home(self) -> None:
         self._check_parameters()
         if HOME.get() is not None and not self._takes_devices:
             refuse(type(self).__name__, "use an RBF, linear or polynomial kernel, or X as a NumPy array")
@@ -171,7 +171,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         FeatureMatrix of n rows, or None
             The features; ``None`` if the kernel has no cheap ones.
         """
-        self._check()
+        self._check_at_home()
         return features.transformed(self._explicit_features)
 
     def __add__(self, other: Any) -> Kernel:
