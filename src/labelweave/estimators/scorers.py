@@ -106,8 +106,7 @@ class Scorer(StoredParameters, ABC):
 
 def _placed(part: Any) -> Any:
     """Copy a scorer, or a part of it, with its real numbers at the home of the call."""
-    if sp.issparse(part):
-        return placed(part.toarray())
+    part = part.toarray() if sp.issparse(part) else part
     if isinstance(part, np.ndarray):
         return placed(part) if part.dtype.kind == "f" else part
     if isinstance(part, tuple):
@@ -324,8 +323,7 @@ class KernelScorer(Scorer):
         return [
             None if term.kernel is None
             else FeatureMatrix.of_model(
-                rows if np.array_equal(term.rows, everything)
-                else rows[term.rows] if HOME.get() is None else rows_of(rows, term.rows)
+                rows if np.array_equal(term.rows, everything) else rows_of(rows, term.rows)
             )
             for term in self.terms
         ]  # fmt: skip

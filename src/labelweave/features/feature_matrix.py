@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from labelweave.foundation.arrays import Workers, checked_csr, unmasked
-from labelweave.foundation.arrays.linear_algebra import HOME, as_type, is_numpy, placed, rows_of
+from labelweave.foundation.arrays.linear_algebra import HOME, as_type, is_foreign, is_numpy, placed, rows_of
 from labelweave.foundation.arrays.tables import row_inner
 
 LARGEST_FEATURE = 1e40
@@ -74,7 +74,7 @@ class FeatureMatrix:
     @classmethod
     def of_model(cls, X: Any) -> FeatureMatrix:
         """Wrap rows that a fitted model stores."""
-        return (cls(X) if sp.issparse(X) or is_numpy(X) else cls._unchecked(X)).kept_rows()
+        return (cls._unchecked(X) if is_foreign(X) else cls(X)).kept_rows()
 
     def kept_rows(self) -> FeatureMatrix:
         """Return the same rows with a cache for :meth:`once`."""
@@ -126,11 +126,11 @@ class FeatureMatrix:
         """Keep some rows, without validation."""
         if isinstance(which, slice) and which.indices(len(self)) == (0, len(self), 1):
             return self
-        return self._unchecked(self.data[which] if self.is_sparse else rows_of(self.data, which), self.names)
+        return self._unchecked(rows_of(self.data, which), self.names)
 
     def placed(self) -> FeatureMatrix:
         """Return dense rows where the call makes its tables (:mod:`labelweave.foundation.arrays.homes`)."""
-        if HOME.get() is None or not (self.is_sparse or is_numpy(self.data)):
+        if HOME.get() is None or is_foreign(self.data):
             return self
         return self._unchecked(placed(dense_rows(self)), self.names)
 
@@ -171,7 +171,7 @@ class FeatureMatrix:
         return np.asarray(squares.sum(axis=1)).ravel()
 
     def matmul(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        if not (self.is_sparse or is_numpy(self.data)):
+        if is_foreign(self.data):
             return Workers().matmul(self.data, weights)
         dtype = np.result_type(self.data, weights, np.float32)
         if not self.is_sparse or len(weights) != self.shape[1]:

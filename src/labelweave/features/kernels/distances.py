@@ -20,6 +20,7 @@ from labelweave.foundation.arrays import namespace, numbers_of, panels
 from labelweave.foundation.arrays.linear_algebra import (
     add_to_diagonal,
     as_type,
+    is_foreign,
     is_numpy,
     like,
     to_numpy,
@@ -305,9 +306,9 @@ def _mean(features: FeatureMatrix) -> Array:
 
 def _less(features: FeatureMatrix, point: Array) -> FeatureMatrix:
     table = features.data
-    if is_numpy(table):
-        return FeatureMatrix(table - point)
-    return FeatureMatrix._unchecked(table - like(point, table))
+    if is_foreign(table):
+        return FeatureMatrix._unchecked(table - like(point, table))
+    return FeatureMatrix(table - point)
 
 
 @storable("LaplacianKernel", {"gamma": WIDTH})
@@ -444,7 +445,7 @@ class ARDKernel(Kernel):
 
 def _times(features: FeatureMatrix, factors: Array) -> FeatureMatrix:
     table = features.data
-    if not (features.is_sparse or is_numpy(table)):
+    if is_foreign(table):
         return FeatureMatrix._unchecked(table * like(factors, table))
     factors = factors.astype(table.dtype)
     return FeatureMatrix(sp.csr_array(table * factors) if features.is_sparse else table * factors)

@@ -21,7 +21,7 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import namespace, numbers_of
 from labelweave.foundation.arrays.homes import refuse
-from labelweave.foundation.arrays.linear_algebra import HOME, dot, is_numpy, like, numpy_type
+from labelweave.foundation.arrays.linear_algebra import HOME, dot, is_foreign, like, numpy_type
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, LARGEST_WIDTH, Made, Number
 
@@ -422,7 +422,7 @@ class ScaledKernel(_Composed):
             return None
         names = None if found.names is None else list(found.names)
         table = found.data * float(np.sqrt(self.scale))
-        return FeatureMatrix(table, names) if found.is_sparse or is_numpy(table) else found._unchecked(table)
+        return found._unchecked(table) if is_foreign(table) else FeatureMatrix(table, names)
 
 
 @storable("ConstantKernel", {"value": Number(0)})

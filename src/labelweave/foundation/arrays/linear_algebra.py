@@ -66,7 +66,7 @@ def is_numpy(table: Any) -> bool:
 
 
 def is_foreign(value: Any) -> bool:
-    return hasattr(value, "__dlpack_device__") and hasattr(value, "device") and not is_numpy(value)
+    return not is_numpy(value) and hasattr(value, "__dlpack_device__") and hasattr(value, "device")
 
 
 def is_double(table: Array) -> bool:
@@ -142,8 +142,8 @@ def put_columns(table: Array, which: Array, part: Array) -> None:
             table[:, int(column), ...] = part[:, place, ...]
 
 
-def rows_of(table: Array, which: Array | slice) -> Array:
-    if is_numpy(table):
+def rows_of(table: Any, which: Array | slice) -> Any:
+    if not is_foreign(table):
         return table[which]
     return table[which, ...] if isinstance(which, slice) else taken(table, which, 0)
 
