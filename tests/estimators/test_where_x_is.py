@@ -35,7 +35,7 @@ MODELS = {
     "margins, linear, wide": (MaxMarginClassifier(**ADMM), np.hstack([X, GRAM]), Y),
     "margins, linear, coupled": (MaxMarginClassifier(label_covariance=COVARIANCE, **ADMM), X, Y),
     "margins, rbf": (MaxMarginClassifier(kernel="rbf", scaling="auto", **ADMM), X, Y),
-    "margins, classes": (MaxMarginClassifier(kernel="polynomial", **ADMM), X, CLASSES),
+    "margins, classes": (MaxMarginClassifier(kernel="poly", **ADMM), X, CLASSES),
     "margins, coupled": (
         MaxMarginClassifier(kernel=2 * KERNEL + KERNEL * KERNEL, label_covariance=COVARIANCE, **ADMM), X, Y
     ),
@@ -52,7 +52,7 @@ MODELS = {
     "logistic, linear": (KernelLogisticClassifier("linear", hyperparameters="fixed"), X, CLASSES),
     "logistic, mean": (KernelLogisticClassifier("rbf", label_mean=MEAN, hyperparameters="fixed"), X, Y),
     "low rank": (LowRankClassifier(rank=2), X, Y),
-    "low rank, logistic": (LowRankClassifier(rank=2, loss="logistic", label_covariance=COVARIANCE), X, Y),
+    "low rank, logistic": (LowRankClassifier(rank=2, loss="log_loss", label_covariance=COVARIANCE), X, Y),
     "low rank, ridge": (LowRankClassifier(rank=2, penalty="ridge"), X, Y),
     "low rank, kernel": (LowRankClassifier(2, kernel="rbf", penalty="ridge", hyperparameters=SHORT), X, Y),
     "low rank, factor": (LowRankClassifier(rank=2, kernel=KERNEL, kernel_rank=15), X, Y),
