@@ -31,7 +31,7 @@ from benchmarks.frame import command, flag, write_json
 
 from attacks.mutant_runs import ROOT, Reach, Runs, in_session
 
-SHARES = {"solvers": 0.30, "problems": 0.43, "inference": 0.13, "foundation": 0.14}
+SHARES = {"solvers": 0.30, "problems": 0.43, "postprocessing": 0.13, "foundation": 0.14}
 _NUMBERS = 0.25  # of the mutants of a folder; of all that there are, half are numbers, most of them axes
 _SOURCE = ROOT / "src" / "labelweave"
 _LOOPS = "foundation/loops"  # of the foundation, what computes

@@ -39,7 +39,8 @@ NUMERICAL = [
     f"tests/{name}"
     for name in (
         "arrays", "contracts", "dask/test_kernel_margins.py", "features",
-        "hyperparameters", "inference", "loops", "losses", "metrics", "model_files", "problems", "reductions",
+        "hyperparameters", "loops", "losses", "metrics", "model_files", "postprocessing", "problems",
+        "reductions",
         "solvers",
     )
 ]  # fmt: skip

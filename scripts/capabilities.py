@@ -192,13 +192,13 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
 )
 HEAD = """# What each estimator can do
 
-"yes": write what the first column says. A link: write that instead. An empty cell: not available. `AutoLabel`
-is {py:class}`~labelweave.AutoLabelClassifier`, and so on.
+"yes" means that the code in the first column works. A link names what to use instead. An empty cell means
+that the feature is not available. `AutoLabel` is {py:class}`~labelweave.AutoLabelClassifier`, and so on.
 `python scripts/capabilities.py --write` tries each estimator and writes this page.
 
 [Wrappers for decisions](recipes.md#from-scores-to-label-sets), {py:class}`~labelweave.TableModel`,
 {py:class}`~labelweave.HierarchicalClassifier`, {py:class}`~labelweave.LabelTextClassifier` and
-{py:class}`~labelweave.ZeroShotClassifier` go around these estimators.
+{py:class}`~labelweave.ZeroShotClassifier` wrap these estimators.
 """
 
 
@@ -219,7 +219,7 @@ def page() -> str:
             continue
         cells = ["yes" if has[kind] else instead.get(kind, "") for kind in ESTIMATORS]
         rows.append(f"| {name}: {written} | {' | '.join(cells)} |")
-    head = [f"| may I, and what do I write | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
+    head = [f"| feature and how to use it | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     return "\n".join([HEAD, f"Available in all six: {'; '.join(common)}.", "", *head, *rows]) + "\n"
 
 

@@ -109,5 +109,5 @@ def test_a_fit_goes_on_from_the_last_one_and_from_its_file(tmp_path):
 def test_what_has_no_bound_is_refused(options):
     X, Y = _problem()
     model = LowRankClassifier(penalty="trace_bound").set_params(**options)
-    with pytest.raises(ParameterError, match="needs a positive regularization"):
+    with pytest.raises(ParameterError, match="needs a positive alpha"):
         model.fit(X, Y)

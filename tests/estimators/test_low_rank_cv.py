@@ -288,9 +288,9 @@ ERRORS = {
     "a share above 1": ({"ranks": [1.5]}, r"ranks has 1.5"),
     "truth": ({"ranks": [True]}, r"ranks has True"),
     "no ranks": ({"ranks": []}, "ranks is empty"),
-    "a negative lambda": ({"alphas": [1.0, -2.0]}, "regularizations has -2.0"),
-    "not a number": ({"alphas": [np.nan]}, "regularizations has nan"),
-    "no lambdas": ({"alphas": []}, "regularizations is empty"),
+    "a negative lambda": ({"alphas": [1.0, -2.0]}, "alphas has -2.0"),
+    "not a number": ({"alphas": [np.nan]}, "alphas has nan"),
+    "no lambdas": ({"alphas": []}, "alphas is empty"),
     "a scoring of words": ({"scoring": lambda *_: "good"}, "scoring gave 'good'"),
     "a scoring without numbers": ({"scoring": lambda *_: np.nan}, "No held-out row can be scored"),
 }

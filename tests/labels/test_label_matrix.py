@@ -203,14 +203,16 @@ def test_a_table_of_shares_as_labels_says_how_probabilities_are_given():
         LabelMatrix.from_any([[0.3, 1.0]])
 
 
-def test_doubts_are_checked():
-    with pytest.raises(ValueError, match=r"0\.5 at most"):
+def test_flip_probabilities_are_checked():
+    with pytest.raises(ValueError, match=r"at most 0\.5"):
         LabelMatrix(np.eye(2), flip_probabilities=sp.csr_array([[0.6, 0.0], [0.0, 0.0]]))
     with pytest.raises(ValueError, match="shape"):
         LabelMatrix(np.eye(2), flip_probabilities=sp.csr_array((3, 2)))
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2,), (3, 2), ()])
-def test_doubts_of_another_shape_are_refused(shape):
-    with pytest.raises(ValueError, match=r"doubts has shape .* but the positives have shape \(2, 3\)"):
+def test_flip_probabilities_of_another_shape_are_refused(shape):
+    with pytest.raises(
+        ValueError, match=r"flip_probabilities has shape .* but the positives have shape \(2, 3\)"
+    ):
         LabelMatrix(sp.csr_array(np.eye(2, 3, dtype=np.int8)), flip_probabilities=np.zeros(shape))

@@ -109,10 +109,10 @@ def refuse_missing(data: LabeledData) -> None:
     what = "unobserved labels" if data.Y.has_missing else "missing features"
     if data.Y.has_missing or np.isnan(entries).any():
         raise ValueError(f"The data have {what}, which this format cannot hold; that of Mulan can.")
-    refuse_doubts(data)
+    refuse_probabilities(data)
 
 
-def refuse_doubts(data: LabeledData) -> None:
+def refuse_probabilities(data: LabeledData) -> None:
     """Raise ValueError for labels that are probabilities, which only tables can hold."""
     if data.Y.flip_probabilities is not None:
         raise ValueError(

@@ -31,7 +31,7 @@ from labelweave.datasets.data_file import (
     replaced_file,
     size_in_header,
 )
-from labelweave.datasets.labeled_data import LabeledData, refuse_doubts
+from labelweave.datasets.labeled_data import LabeledData, refuse_probabilities
 from labelweave.foundation.arguments import ParameterError, checked
 from labelweave.labels import Taxonomy
 
@@ -170,7 +170,7 @@ def write_mulan(data: LabeledData, arff: PathLike, xml: PathLike) -> None:
     ValueError
         If a name cannot be written, or a feature and a label share one.
     """
-    refuse_doubts(data)
+    refuse_probabilities(data)
     features = data.written_feature_names
     names = range(data.Y.n_labels) if data.label_names is None else data.label_names
     labels = [f"label_{name}" if data.label_names is None else str(name) for name in names]

@@ -36,9 +36,7 @@ from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
-from labelweave.foundation.arrays import checked_csr, panels, refuse_lazy, unmasked
-from labelweave.foundation.arrays.homes import free_megabytes, refuse
-from labelweave.foundation.arrays.linear_algebra import HOME
+from labelweave.foundation.arrays import HOME, checked_csr, panels, refuse_lazy, unmasked
 from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 from labelweave.foundation.frames import first_entry_of_no_number, is_frame, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import (
@@ -179,8 +177,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     @property
     def _budget(self) -> float:
         """Megabytes for what grows with the number of row pairs."""
-        usual = self._usual_budget if HOME.get() is None else free_megabytes() or self._usual_budget
-        return BUDGET.get("megabytes", usual)
+        home = HOME.get()
+        return BUDGET.get("megabytes") or (home and home.megabytes) or self._usual_budget
 
     @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
@@ -275,8 +273,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return self._scaled(self._checked_features(checked))
 
     def _checked_features(self, numbers: Any) -> FeatureMatrix:
-        if HOME.get() is not None and 8e-6 * np.prod(numbers.shape) > self._budget and sp.issparse(numbers):
-            refuse("Sparse X of this size", "pass fewer features, or fit without a device")
         return FeatureMatrix(numbers, getattr(self, "feature_names_in_", None), LARGEST_FEATURE)
 
     def _read_numbers(self, X: Any, *, reset: bool) -> Any:
@@ -329,9 +325,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         given, dtype = given_weights(sample_weight), self._weight_type
-        weights = np.asarray(
-            _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
-        )
+        found = _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
+        weights = np.asarray(found)
         refuse_no_weight(weights)
         return weights
 
@@ -371,7 +366,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             return self._outer_journal
         if self.checkpoint is None:
             return Journal()
-        refuse("`checkpoint`", "use None, or X as a NumPy array")
         parameters = {
             name: value for name, value in self._storable_parameters().items() if name not in NOT_THE_FIT
         }

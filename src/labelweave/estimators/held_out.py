@@ -147,7 +147,7 @@ class Rule(NamedTuple):
 
     objective: ObjectiveName
     scope: Literal["label", "global"] = "label"
-    pooling: float | Literal["auto"] = "auto"
+    shrinkage: float | Literal["auto"] = "auto"
     target: float | None = None
 
 

@@ -58,9 +58,9 @@ class Scorer(StoredParameters, ABC):
 
     def scores_at_home(self, features: FeatureMatrix) -> RowsByLabels:
         """Score rows where the call makes its tables (:mod:`labelweave.foundation.arrays.homes`)."""
-        if HOME.get() is None or not self._takes_devices:
+        if (home := HOME.get()) is None or not self._takes_devices:
             return self.scores(features)
-        key = str(HOME.get())
+        key = str(home[:2])
         if key not in self._copies:
             self._copies[key] = _placed(self)
         return to_numpy(self._copies[key].scores(features.placed()))

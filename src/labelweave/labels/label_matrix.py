@@ -3,14 +3,14 @@
 An unobserved entry contributes no loss in any model of the library.  A dense target marks it with NaN; a
 sparse one has a mask of the observed entries.
 
-An entry with a known probability is stored as the more likely value, with a doubt: its flip probability.  Its
-target q is 1 - doubt where positive and doubt where negative.  Corrections for flipped labels yield targets
-below 0 and above 1, whose doubts are negative (:mod:`labelweave.labels.flip_rates`).
+An entry with a known probability is stored as the more likely value and its flip probability f.  Its target q
+is 1 - f where positive and f where negative.  Corrections for flipped labels yield targets below 0 and above
+1, whose flip probabilities are negative (:mod:`labelweave.labels.flip_rates`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.frames import frame_values, is_frame
 from labelweave.labels.label_names import checked_names
 from labelweave.labels.label_tables import (
-    checked_doubts,
+    checked_flips,
     expected_positives,
     frame_names,
     graded,
@@ -50,7 +50,7 @@ class LabelMatrix:
         are negative.  ``None`` means that everything was observed.  To hide positives use :meth:`masked`.
     names : sequence of str or None, default=None
         One name per label.
-    doubts : sparse array of shape (n, L) or None, default=None
+    flip_probabilities : sparse array of shape (n, L) or None, default=None
         The flip probabilities of entries, 0 where not stored; :meth:`from_probabilities` computes them.
 
     Attributes
@@ -62,7 +62,7 @@ class LabelMatrix:
         everything was observed.
     names : ndarray of str, shape (L,), or None
         The label names.
-    doubts : scipy.sparse.csr_array of float64, shape (n, L), or None
+    flip_probabilities : scipy.sparse.csr_array of float64, shape (n, L), or None
         The nonzero flip probabilities, with sorted indices; ``None`` when all entries are certain.
 
     Notes
@@ -76,13 +76,14 @@ class LabelMatrix:
         positives: Any,
         observed: Any | None = None,
         names: Sequence[str] | npt.NDArray[Any] | None = None,
-        doubts: Any | None = None,
+        flip_probabilities: Any | None = None,
     ) -> None:
         self.positives = _pattern(positives)
         self.observed = None if observed is None else signed_pattern(self.positives, _pattern(observed))
         self.names = checked_names(names, self.positives.shape[1])
+        flips = flip_probabilities
         self.flip_probabilities = (
-            None if doubts is None else checked_doubts(doubts, self.positives, self.observed)
+            None if flips is None else checked_flips(flips, self.positives, self.observed)
         )
 
     @classmethod
@@ -161,7 +162,7 @@ class LabelMatrix:
         Returns
         -------
         LabelMatrix
-            The targets; ``doubts`` is None if all numbers are 0 and 1.
+            The targets; ``flip_probabilities`` is None if all numbers are 0 and 1.
 
         Raises
         ------
@@ -184,8 +185,8 @@ class LabelMatrix:
     @classmethod
     def _of_targets(cls, targets: sp.csr_array, observed: Any, names: Any) -> LabelMatrix:
         """Make labels from any targets, 0 where not stored."""
-        positives, doubts = split_targets(targets)
-        return cls(positives, observed, names, doubts)
+        positives, flips = split_targets(targets)
+        return cls(positives, observed, names, flips)
 
     @classmethod
     def stacked(cls, parts: Sequence[LabelMatrix]) -> LabelMatrix:
@@ -209,17 +210,15 @@ class LabelMatrix:
         widths = sorted({part.n_labels for part in parts})
         if len(widths) != 1:
             raise ValueError(f"Labels of rows are stacked that have {widths} labels; all must have the same.")
-        seen, doubts = None, None
+        seen, flips = None, None
         if any(part.observed is not None for part in parts):
             seen = sp.vstack([part.observed_pattern() for part in parts], format="csr")
         if any(part.flip_probabilities is not None for part in parts):
-            none = (
-                sp.csr_array(part.shape) if part.flip_probabilities is None else part.flip_probabilities
-                for part in parts
-            )
-            doubts = sp.vstack(list(none), format="csr")
+            known = [part.flip_probabilities for part in parts]
+            pairs = zip(parts, known, strict=True)
+            flips = sp.vstack([sp.csr_array(part.shape) if one is None else one for part, one in pairs])
         positives = sp.vstack([part.positives for part in parts], format="csr")
-        return cls(positives, seen, parts[0].names, doubts)
+        return cls(positives, seen, parts[0].names, flips)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -237,18 +236,15 @@ class LabelMatrix:
         return [str(name) for name in (range(self.n_labels) if self.names is None else self.names)]
 
     def parts(self) -> list[Any]:
-        """Return the arrays of the targets, without names: positives, observed, and doubts if any.
+        """Return the arrays of the targets, without names: positives, observed, flip probabilities if any.
 
         Returns
         -------
         list
             The arrays; ``observed`` is None if everything was observed.
         """
-        return [
-            self.positives,
-            self.observed,
-            *([] if self.flip_probabilities is None else [self.flip_probabilities]),
-        ]
+        tables = [self.positives, self.observed, self.flip_probabilities]
+        return tables if self.flip_probabilities is not None else tables[:2]
 
     def observed_pattern(self) -> sp.csr_array:
         """Return the pattern of observed entries, even if all are observed; see :meth:`parts`."""
@@ -265,10 +261,8 @@ class LabelMatrix:
     def __repr__(self) -> str:
         n, n_labels = self.shape
         seen = "all observed" if self.observed is None else f"{self.observed.nnz} observed"
-        doubtful = (
-            "" if self.flip_probabilities is None else f", {self.flip_probabilities.nnz} by probability"
-        )
-        return f"LabelMatrix({n} rows, {n_labels} labels, {self.positives.nnz} positive, {seen}{doubtful})"
+        seen += "" if self.flip_probabilities is None else f", {self.flip_probabilities.nnz} by probability"
+        return f"LabelMatrix({n} rows, {n_labels} labels, {self.positives.nnz} positive, {seen})"
 
     def __getitem__(self, rows: Any) -> LabelMatrix:
         """Select rows by a slice, an index array or a boolean mask."""
@@ -276,10 +270,14 @@ class LabelMatrix:
             rows = rows[0]  # scikit-learn indexes rows this way
         if not isinstance(rows, slice):
             rows = row_index(rows)
-        observed, doubts = (
-            None if table is None else table[rows] for table in (self.observed, self.flip_probabilities)
+        return self._each(lambda table: table[rows], self.names)
+
+    def _each(self, change: Callable[[Any], Any], names: Any) -> LabelMatrix:
+        """Change each of the tables (n, L) that there are."""
+        observed, flips = (
+            None if table is None else change(table) for table in (self.observed, self.flip_probabilities)
         )
-        return LabelMatrix(self.positives[rows], observed, self.names, doubts)
+        return LabelMatrix(change(self.positives), observed, names, flips)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return dense targets with NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
@@ -317,8 +315,8 @@ class LabelMatrix:
             raise ValueError(f"The mask has shape {mask.shape} but the labels have shape {self.shape}.")
         if self.observed is not None:
             mask = mask.multiply(_pattern(self.observed))
-        doubts = None if self.flip_probabilities is None else self.flip_probabilities.multiply(mask)
-        return LabelMatrix(self.positives.multiply(mask), mask, self.names, doubts)
+        flips = None if self.flip_probabilities is None else self.flip_probabilities.multiply(mask)
+        return LabelMatrix(self.positives.multiply(mask), mask, self.names, flips)
 
     def without_labels(self, labels: Any) -> LabelMatrix:
         """Make all entries of some labels unobserved, and keep the columns; see :meth:`select_labels`."""
@@ -341,11 +339,7 @@ class LabelMatrix:
             The same rows with only these labels.
         """
         labels = label_places(labels, self.n_labels)
-        observed, doubts = (
-            None if one is None else one[:, labels] for one in (self.observed, self.flip_probabilities)
-        )
-        names = None if self.names is None else self.names[labels]
-        return LabelMatrix(self.positives[:, labels], observed, names, doubts)
+        return self._each(lambda table: table[:, labels], None if self.names is None else self.names[labels])
 
     def most_likely(self) -> LabelMatrix:
         """Replace probabilities by the more likely values, unobserved at 0.5; see :meth:`masked`."""
@@ -363,11 +357,7 @@ class LabelMatrix:
 
         For counts: entries that are not stored, and unobserved ones, count 0.
         """
-        return (
-            self.positives
-            if self.flip_probabilities is None
-            else expected_positives(self.positives, self.flip_probabilities)
-        )
+        return expected_positives(self.positives, self.flip_probabilities)
 
     def positive_counts(self) -> npt.NDArray[np.int64]:
         """Count the positive rows per label.

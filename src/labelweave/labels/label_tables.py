@@ -1,7 +1,7 @@
 """Conversion of user tables to labels or label probabilities; masks and indices of labels.
 
-An uncertain target q is stored as the more likely value and a doubt, its flip probability: q is 1 - doubt for
-a positive entry, else doubt.  Doubts are at most one half; corrections for flipped labels yield some that are
+An uncertain target q is stored as the more likely value and its flip probability f: q is 1 - f for a positive
+entry, else f.  Flip probabilities are at most one half; corrections for flipped labels yield some that are
 negative.
 """
 
@@ -124,26 +124,25 @@ def signed_pattern(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_ar
     return signed
 
 
+_FLIPS = "flip_probabilities"
 LEAST_GRADE = 1e-9  # the grade of a target of 0.5, as 0 means unobserved
 
 
 def split_targets(targets: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array | None]:
-    """Return the positive entries of targets, 0 where not stored, and their doubts, None without any."""
+    """Split targets, 0 where not stored, into positive entries and flip probabilities, None without any."""
     is_positive = targets.data > 0.5
-    doubts = np.where(is_positive, 1.0 - targets.data, targets.data)
+    flips = np.where(is_positive, 1.0 - targets.data, targets.data)
     parts = targets.indices, targets.indptr
     positives = sp.csr_array((is_positive.astype(np.int8), *parts), shape=targets.shape)
-    return positives, sp.csr_array((doubts, *parts), shape=targets.shape) if doubts.any() else None
+    return positives, sp.csr_array((flips, *parts), shape=targets.shape) if flips.any() else None
 
 
-def checked_doubts(
-    doubts: Any, positives: sp.csr_array, observed: sp.csr_array | None
-) -> sp.csr_array | None:
-    """Check doubts (n, L), and keep those of observed entries; None if there are none."""
-    given = doubts if sp.issparse(doubts) else np.atleast_2d(numbers_of(doubts, "doubts"))
-    _check_shape(given, "doubts", positives)
+def checked_flips(flips: Any, positives: sp.csr_array, observed: sp.csr_array | None) -> sp.csr_array | None:
+    """Check flip probabilities (n, L), and keep those of observed entries; None if there are none."""
+    given = flips if sp.issparse(flips) else np.atleast_2d(numbers_of(flips, _FLIPS))
+    _check_shape(given, _FLIPS, positives)
     known = given if sp.issparse(given) else sp.csr_array(given)
-    table = sp.csr_array(checked_csr(known, "doubts"), dtype=np.float64)
+    table = sp.csr_array(checked_csr(known, _FLIPS), dtype=np.float64)
     if observed is not None:
         table = sp.csr_array(table.multiply(abs(observed)))
     if not table.data.all():
@@ -155,16 +154,16 @@ def checked_doubts(
     bad = np.flatnonzero(~((table.data <= 0.5) & (table.data > -np.inf)))
     if len(bad):
         raise ValueError(
-            f"doubts has {table.data[bad[0]]}; a doubt is the probability of the less likely value of an "
-            "entry, which is 0.5 at most."
+            f"{_FLIPS} has {table.data[bad[0]]}; it is the probability of the less likely value of an entry, "
+            "at most 0.5."
         )
     return table if table.nnz else None
 
 
-def expected_positives(positives: sp.csr_array, doubts: sp.csr_array) -> sp.csr_array:
-    return sp.csr_array(positives + doubts - 2.0 * positives.multiply(doubts))
+def expected_positives(positives: sp.csr_array, flips: sp.csr_array | None) -> sp.csr_array:
+    return positives if flips is None else sp.csr_array(positives + flips - 2.0 * positives.multiply(flips))
 
 
-def graded(signs: npt.NDArray[np.int8], doubts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return 2 q - 1 of targets q from signs and doubts of the same shape, and 0 where the sign is 0."""
-    return np.asarray(signs * np.maximum(1.0 - 2.0 * doubts, LEAST_GRADE))
+def graded(signs: npt.NDArray[np.int8], flips: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return 2 q - 1 of targets q from signs and flip probabilities (n, L); 0 where the sign is 0."""
+    return np.asarray(signs * np.maximum(1.0 - 2.0 * flips, LEAST_GRADE))

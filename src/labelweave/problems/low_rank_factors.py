@@ -46,18 +46,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.features.factor_maps import USUAL, FactorMap, is_usual
+from labelweave.features.factor_maps import USUAL, FactorMap, is_usual, largest_root
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace
 from labelweave.foundation.arrays.homes import refuse
 from labelweave.foundation.arrays.linear_algebra import HOME, as_type, is_double, like, to_numpy
-from labelweave.foundation.arrays.tables import (
-    add_multiple,
-    column_inner,
-    divided_by_outer,
-    largest_root,
-    row_inner,
-)
+from labelweave.foundation.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
 from labelweave.labels import LabelMatrix
 from labelweave.problems.label_entries import (
     DenseEntries,
@@ -69,7 +63,7 @@ from labelweave.problems.label_entries import (
     ShiftedEntries,
 )
 from labelweave.problems.label_entries.any_loss import BUDGET
-from labelweave.problems.label_entries.base import listed_signs, read_doubts
+from labelweave.problems.label_entries.base import listed_signs, read_flips
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, EntryLoss, GradedEntryLoss, SquaredEntryLoss
 from labelweave.solvers.alternating_minimization import FactorPair, Improved
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
@@ -459,7 +453,7 @@ class RowsLoss:
         lists_all = labels.observed is not None
         signs: Any = labels.observed if lists_all else labels.positives
         if labels.flip_probabilities is not None:
-            labels, loss, factors = read_doubts(labels, loss, factors)
+            labels, loss, factors = read_flips(labels, loss, factors)
             signs = listed_signs(labels)
         if not lists_all:
             own = loss.loss if isinstance(loss, GradedEntryLoss) else loss

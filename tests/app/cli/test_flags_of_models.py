@@ -33,7 +33,7 @@ import pytest
         ("low-rank --rank 2 --alpha 0.3 --penalty ridge --threshold 0.4 --class-weight 0.25,1",
          {"rank": 2, "alpha": 0.3, "penalty": "ridge", "threshold": 0.4,
           "class_weight": {0: 0.25, 1: 1}}),
-        ("low-rank --init random --class-weight balanced", {"start": "random", "class_weight": "balanced"}),
+        ("low-rank --init random --class-weight balanced", {"init": "random", "class_weight": "balanced"}),
         ("low-rank --cv 3 --ranks 0.2,0.4 --alphas 0.1,1 --scoring precision_at_1",
          {"cv": 3, "ranks": [0.2, 0.4], "alphas": [0.1, 1], "scoring": "precision_at_1"}),
         ("low-rank --ranks '2, 5' --alpha 0.5", {"ranks": [2, 5], "alphas": [0.5]}),

@@ -101,8 +101,8 @@ def prepared(request: FitRequest) -> Prepared:
         hint(request.why_this_model)
     request = relations.with_obedience(request, targets)
     relations.hint_at_classes(targets, request)
-    if (doubts := rows.Y.flip_probabilities) is not None:
-        hint(f"{doubts.nnz} entries of the label columns are neither 0 nor 1, and are read as probabilities.")
+    if (flips := rows.Y.flip_probabilities) is not None:
+        hint(f"{flips.nnz} entries of the label columns are neither 0 nor 1, and are read as probabilities.")
     if targets.are_classes and len(targets.names) > 2 and "tune_threshold" in request.decisions:
         raise click.UsageError(
             "--tune-threshold is for many labels per row, but rows have one of several classes here; leave "

@@ -173,9 +173,9 @@ class LikelihoodData:
         if self.signs.dtype.kind != "f":
             return LabelMatrix.from_any(np.where(self.signs == 0, np.nan, self.signs))
         seen = self.signs != 0
-        doubts = sp.csr_array(np.where(seen, 0.5 - 0.5 * np.abs(self.signs), 0.0))
+        flips = sp.csr_array(np.where(seen, 0.5 - 0.5 * np.abs(self.signs), 0.0))
         return LabelMatrix(
-            sp.csr_array(self.signs > 0), None if seen.all() else sp.csr_array(seen), None, doubts
+            sp.csr_array(self.signs > 0), None if seen.all() else sp.csr_array(seen), None, flips
         )
 
     def certain_weights(self) -> PerRow:

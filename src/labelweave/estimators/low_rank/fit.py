@@ -71,7 +71,7 @@ class LowRankSettings:
     alpha: float
     constant: float
     negative_weight: float
-    start: str
+    init: str
     tol: float
     max_iter: int
     dtype: npt.DTypeLike
@@ -121,9 +121,9 @@ class LowRankData:
         there = values > _NO_VARIANCE * values.max(initial=0.0)
         return np.ascontiguousarray(vectors[:, there] * np.sqrt(values[there]))
 
-    def first_factor(self, rank: int, start: str, seed: int) -> Array:
+    def first_factor(self, rank: int, init: str, seed: int) -> Array:
         """Return the initial label factor of a fit without a warm start."""
-        first = first_label_factor(self.labels, rank, start, seed, self.weights)
+        first = first_label_factor(self.labels, rank, init, seed, self.weights)
         return first if self.root is None else np.asarray(self.root.T @ first)
 
     def rows(self, kept: Array) -> LowRankData:
@@ -239,7 +239,7 @@ class ReadyRows:
         Features s times as large have an optimal pair of factors that are 1 / sqrt(s) times as large; from
         other starts a trace norm would lead to 0 first.
         """
-        first = self.data.first_factor(rank, self.settings.start, self.settings.seed)
+        first = self.data.first_factor(rank, self.settings.init, self.settings.seed)
         is_usual = 1 / _USUAL_SIZE <= self._size <= _USUAL_SIZE
         return first if is_usual else first / np.sqrt(self._size)
 
@@ -431,5 +431,5 @@ class End:
             if missing == 0 or (missing > 0 and self.rows is not None):
                 more = np.zeros((missing, features.shape[1]), features.dtype)
                 return Start(wider, np.vstack([features, more]) if missing else features)
-        first = data.first_factor(settings.rank, settings.start, settings.seed)
+        first = data.first_factor(settings.rank, settings.init, settings.seed)
         return Start(continued(wider, first, settings.rank))

@@ -198,7 +198,7 @@ class RankChoice:
             settings = replace(settings, journal=Journal())
         start = None  # of the fit to all rows; an exact one needs none
         if path.best_factor is not None and (model.loss, model.penalty) != ("squared_error", "ridge"):
-            first = data.first_factor(model.best_rank_, settings.start, settings.seed)
+            first = data.first_factor(model.best_rank_, settings.init, settings.seed)
             start = Start(continued(path.best_factor, first, model.best_rank_))
         settings = replace(settings, rank=model.best_rank_, alpha=model.best_alpha_)
         model.hyperparameters_["alpha"] = model.best_alpha_

@@ -158,7 +158,7 @@ class MaxMarginClassifier(KernelClassifier):
         Columns of an incomplete Cholesky factor G, drawn among all rows, that approximates the kernel matrix:
         the fit is the linear one to the rows of G, and the model keeps this many rows.  The gap is that of
         this problem, and does not cover ``K - G G^T``.  None for the matrix itself.
-    precision : {"auto", "float32", "float64"}, default="auto"
+    dtype : {"auto", "float32", "float64"}, default="auto"
         Arithmetic while solving.  "auto" is float32 where rounding does no harm: in coordinate ascent for
         ``tol >= 1e-5`` and ``2 C max(w) <= 1e5 tol``; in ADMM and block ascent for more than 1,000 rows and
         ``tol >= 5e-5 max(1, C max(w))``, and they switch to float64 where that fails.  Working sets use
@@ -269,7 +269,7 @@ class MaxMarginClassifier(KernelClassifier):
         class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None, threshold: str | float = "auto",
         warm_start: bool = False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3,
         max_iter: int = 1000, solver: str | Solver[Any, Any] = "auto", kernel_rank: int | None = None,
-        precision: str = "auto", prune: Literal["off", "certified", "small"] | float = "off",
+        dtype: str = "auto", prune: Literal["off", "certified", "small"] | float = "off",
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())

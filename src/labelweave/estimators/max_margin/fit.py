@@ -117,7 +117,7 @@ class MarginSettings:
     solver: str | Solver[Any, Any]
     tol: float
     max_iter: int
-    precision: str
+    dtype: str
     factorization: str
     memory_budget: float
     n_threads: int

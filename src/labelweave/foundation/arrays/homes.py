@@ -37,7 +37,7 @@ def called_where_x_is(method: Callable[..., Any], self: Any, X: Any, *given: Any
 
 
 def _home_of(X: Any) -> Home:
-    home = Home(namespace(X), X.device)
+    home = Home(namespace(X), X.device, _free_megabytes(X.device))
     if "float64" not in home.xp.__array_namespace_info__().dtypes(device=X.device):
         raise ValueError(
             f"X is on the device {X.device}, which has no float64 for certificates; pass X on one that has, "
@@ -74,15 +74,11 @@ def require_form(estimator: Any) -> None:
         refuse(type(model).__name__, f"pass X as a NumPy array, or use {models}")
 
 
-def free_megabytes() -> float | None:
-    """Return the default memory budget of a home on a GPU; None elsewhere."""
-    home = HOME.get()
-    device: Any = None if home is None else home.device
+def _free_megabytes(device: Any) -> float | None:
+    """Return most of the free memory of a GPU, the default memory budget; None elsewhere."""
     if getattr(device, "type", None) == "cuda":  # PyTorch's
         return _SHARE * float(sys.modules["torch"].cuda.mem_get_info(device)[0]) / 1e6
-    if hasattr(device, "mem_info"):  # CuPy's
-        return _SHARE * float(device.mem_info[0]) / 1e6
-    return None
+    return _SHARE * float(device.mem_info[0]) / 1e6 if hasattr(device, "mem_info") else None  # CuPy's
 
 
 def _here(value: Any) -> Any:
@@ -109,4 +105,4 @@ def torch_home(device: str) -> Home:
         raise ValueError(
             f"The device {device} needs a PyTorch that has it ({said}); install one, or leave the device out."
         ) from None
-    return Home(namespace(table), table.device)
+    return _home_of(table)

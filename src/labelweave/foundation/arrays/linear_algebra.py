@@ -39,10 +39,11 @@ _TILE, _DEVICE_TILE = 256, 2048  # columns of a Cholesky factor; each call on a 
 
 
 class Home(NamedTuple):
-    """A library with the standard, and one of its devices."""
+    """A library with the standard, and one of its devices, with the default memory budget there."""
 
     xp: Any
     device: Any
+    megabytes: float | None = None
 
 
 HOME: ContextVar[Home | None] = ContextVar("home", default=None)
@@ -276,12 +277,9 @@ class Workers:
 
     @contextmanager
     def running(self) -> Iterator[Workers]:
-        """Start the threads, and limit the linear algebra library to one thread per product.
-
-        A device has threads of its own.
-        """
+        """Start the threads, and limit the linear algebra library to one thread per product."""
         with _LIBRARY.one_thread():
-            if self.n_threads == 1 or HOME.get() is not None:
+            if self.n_threads == 1 or HOME.get() is not None:  # a device has threads of its own
                 yield self
                 return
             with ThreadPoolExecutor(self.n_threads) as pool:

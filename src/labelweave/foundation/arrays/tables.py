@@ -7,12 +7,10 @@ run at the rate of the memory (25 to 30 GB/s).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse.linalg as ssl
 
 from labelweave.foundation.array_types import Array, Floats, PerRow
 from labelweave.foundation.arrays.linear_algebra import (
@@ -27,7 +25,6 @@ from labelweave.foundation.arrays.linear_algebra import (
 
 _AT_ONCE = 2**18  # entries: enough work for a thread, small enough to occupy every thread
 _LINE = 64  # bytes
-_RITZ_TOL = 1e-4
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -40,35 +37,6 @@ def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
     memory = np.empty(n_bytes + _LINE, np.uint8)
     start = -memory.ctypes.data % _LINE
     return memory[start : start + n_bytes].view(dtype).reshape(shape)
-
-
-def largest_root(
-    forth: Callable[[Array], Array], back: Callable[[Array], Array], size: int, dtype: np.dtype[Any]
-) -> float:
-    """Compute the square root of the largest eigenvalue of ``back forth``, positive semi-definite.
-
-    Both are scaled by a power of 2, so that squares of tiny or huge roots neither underflow nor overflow.
-    Returns infinity if the iteration takes too long.
-    """
-    start = np.random.default_rng(0).standard_normal(size).astype(dtype)
-    largest = float(np.abs(forth(start)).max(initial=0.0))
-    if not largest:
-        return 0.0
-    power = int(np.frexp(largest)[1])
-
-    def multiply(vector: Array) -> Array:
-        return np.ldexp(back(np.ldexp(forth(vector), -power)), -power)
-
-    if size < 3:
-        columns = [multiply(column) for column in np.eye(size, dtype=dtype)]
-        found = float(np.linalg.eigvalsh(np.array(columns, dtype=np.float64)).max(initial=0.0))
-        return float(np.ldexp(np.sqrt(max(0.0, found)), power))
-    operator = ssl.LinearOperator((size, size), matvec=multiply, dtype=dtype)
-    try:
-        values = ssl.eigsh(operator, k=1, which="LA", v0=start, tol=_RITZ_TOL, return_eigenvectors=False)
-    except ssl.ArpackError:
-        return np.inf
-    return float(np.ldexp(np.sqrt(max(0.0, float(values[0]) * (1 + _RITZ_TOL))), power))
 
 
 def weighted_rows(table: Array, weights: PerRow) -> Array:

@@ -275,16 +275,16 @@ class NodeMatrices(NodeGraph):
         Y = LabelMatrix.from_any(labels)
         above = self.at_or_above(self._names_of(Y))
         positives = sp.csr_array(Y.positives @ above)
-        doubts = None if Y.flip_probabilities is None else _closed_doubts(Y, above)
+        flips = None if Y.flip_probabilities is None else _closed_flips(Y, above)
         if Y.observed is None and not incomplete:
-            return LabelMatrix(positives, None, Y.names, doubts)
+            return LabelMatrix(positives, None, Y.names, flips)
         whole = LabelMatrix(positives, None, Y.names)
         observed = [
             _observed(Y[rows], whole[rows], above, incomplete)
             for rows in panels(len(Y), max(1, _ENTRIES_AT_ONCE // max(1, Y.n_labels)))
         ]
         seen = sp.vstack(observed, format="csr") if observed else Y.observed
-        return LabelMatrix(positives, seen, Y.names, doubts)
+        return LabelMatrix(positives, seen, Y.names, flips)
 
     def at_or_above(self, label_names: Names) -> sp.csr_array:
         """Return the labels at or above each label, also across other nodes between them: (L, L), int32.
@@ -341,8 +341,8 @@ class NodeMatrices(NodeGraph):
         return pairs[np.minimum(np.searchsorted(pairs, asked), len(pairs) - 1)] == asked
 
 
-def _closed_doubts(Y: LabelMatrix, above: sp.csr_array) -> sp.csr_array | None:
-    """Return the doubts of targets that are the maximum over the labels at or below each label."""
+def _closed_flips(Y: LabelMatrix, above: sp.csr_array) -> sp.csr_array | None:
+    """Return the flips of targets that are the maximum over the labels at or below each label."""
     targets, below = sp.csc_array(Y.expected_positives), above.tocsc()
     parts = [
         sp.csc_array(targets[:, below.indices[start:stop]].max(axis=1).reshape(-1, 1))
