@@ -20,11 +20,14 @@ from labelweave import (
 from labelweave import config_context as budget_of
 from labelweave.features import LaplacianKernel, RBFKernel
 from labelweave.features.gram import StoredGram
+from labelweave.labels import Taxonomy
+from labelweave.problems.losses.entry_losses import LogisticEntryLoss
 
 X, Y = draw_labels(60, 5, 3, noise=2.0)
 CLASSES = np.unique(draw_classes(60, 5, 3, noise=2.0)[1], return_inverse=True)[1]
 ROOT = np.random.default_rng(1).normal(size=(3, 2))
 COVARIANCE = LabelCovariance.dense(ROOT @ ROOT.T + 0.5 * np.eye(3))
+TREE = LabelCovariance.from_taxonomy(Taxonomy([("r", "0"), ("r", "s"), ("s", "1"), ("s", "2")]), list("012"))
 MEAN = 0.1 * np.arange(15.0).reshape(3, 5)
 KERNEL = RBFKernel(0.2)
 GRAM = np.exp(-0.2 * np.square(X[:, None] - X).sum(axis=2))
@@ -39,6 +42,8 @@ MODELS = {
     "margins, coupled": (
         MaxMarginClassifier(kernel=2 * KERNEL + KERNEL * KERNEL, label_covariance=COVARIANCE, **ADMM), X, Y
     ),
+    "margins, tree": (MaxMarginClassifier(label_covariance=TREE, **ADMM), X, Y),
+    "logistic, tree": (KernelLogisticClassifier(label_covariance=TREE, hyperparameters="fixed"), X, Y),
     "margins, mean": (MaxMarginClassifier(kernel="rbf", label_mean=MEAN, **ADMM), X, Y),
     "margins, sum": (MaxMarginClassifier(kernel=["rbf", "linear"], **ADMM), X, Y),
     "margins, precomputed": (MaxMarginClassifier(kernel="precomputed", **ADMM), GRAM, Y),
@@ -53,6 +58,7 @@ MODELS = {
     "logistic, mean": (KernelLogisticClassifier("rbf", label_mean=MEAN, hyperparameters="fixed"), X, Y),
     "low rank": (LowRankClassifier(rank=2), X, Y),
     "low rank, logistic": (LowRankClassifier(rank=2, loss="log_loss", label_covariance=COVARIANCE), X, Y),
+    "low rank, bound": (LowRankClassifier(rank=2, penalty="trace_bound"), X, Y),
     "low rank, ridge": (LowRankClassifier(rank=2, penalty="ridge"), X, Y),
     "low rank, kernel": (LowRankClassifier(2, kernel="rbf", penalty="ridge", hyperparameters=SHORT), X, Y),
     "low rank, factor": (LowRankClassifier(rank=2, kernel=KERNEL, kernel_rank=15), X, Y),
@@ -162,7 +168,8 @@ REFUSALS = [
     (MaxMarginClassifier(kernel="laplacian"), "LaplacianKernel has no form .*; use an RBF, linear or"),
     (MaxMarginClassifier(kernel=KERNEL + LaplacianKernel()), "SumKernel has no form"),
     (KernelLogisticClassifier(solver="exact", tie="class"), "A kernel_rank or a solver has no form"),
-    (LowRankClassifier(rank=2, label_mean=np.ones((3, 5))), "label_mean of LowRankClassifier has no form"),
+    (LowRankClassifier(rank=2, label_mean=np.ones((3, 5))), "label_mean, or a custom loss, has no form"),
+    (LowRankClassifier(rank=2, loss=LogisticEntryLoss()), "label_mean, or a custom loss, has no form"),
     (LabelTreeClassifier(), "LabelTreeClassifier has no form .*; pass X as a NumPy array, or use MaxMargin"),
     (TunedThresholdClassifier(LabelTreeClassifier()), "LabelTreeClassifier has no form for arrays of"),
 ]

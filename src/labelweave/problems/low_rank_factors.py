@@ -441,10 +441,11 @@ class RowsLoss:
         Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
             where few entries are observed, else :class:`DenseEntries`; shifted by prior scores, if any.
         """
+        if self.known is not None or isinstance(self.loss, EntryLoss):
+            refuse("`label_mean`, or a custom loss,", "leave it out, or pass X as a NumPy array")
         entries = self._unshifted(workers, budget)
         if self.known is None:
             return entries
-        refuse("`label_mean` of LowRankClassifier", "leave it out, or pass X as a NumPy array")
         return ShiftedEntries(entries, *(np.asarray(part, self.dtype) for part in self.known))
 
     def _unshifted(self, workers: Workers, budget: float) -> LabelEntries:

@@ -309,7 +309,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         if self.kernel_rank is not None or self.solver != "auto":
             refuse("A `kernel_rank` or a `solver`", "leave both out, or pass X as a NumPy array")
         if len(data.partial) or not isinstance(self.loss, str):
-            refuse("A partially observed class, or a loss of your own,", "pass X as a NumPy array")
+            refuse("A partially observed class or a custom loss", "pass X as a NumPy array")
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
         """Warn if learning the widths of many features, or exact solves of many rows, take long."""

@@ -281,7 +281,7 @@ class ReadyRows:
     def largest_alpha(self) -> float:
         """Compute the least lambda at which the trace norm forces all weights to 0; infinity if not found."""
         width = self.data.labels.n_labels if self.label_map is None else self.label_map.shape[1]
-        zero, workers = np.zeros((width, 1), self.settings.dtype), self.settings.workers
+        zero, workers = placed(np.zeros((width, 1), self.settings.dtype)), self.settings.workers
         problem = LowRankFactors(*self.sides, "trace_norm", 1.0, zero, workers, self.label_map)
         return problem.gradient_length(problem.start())
 
