@@ -97,7 +97,7 @@ def test_leml_stands_as_it_was_measured():
     ranks = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
     assert ", ".join(f"{100 * low_rank('squared', rank, 0.2):.1f}" for rank in ranks) in text
     full = [f"{100 * low_rank('squared', rank, 1.0):.1f}" for rank in (0.2, 0.4, 0.6, 1.0)]
-    assert f"rank 20 to 100 %: {', '.join(full)};" in text
+    assert f"rank 20, 40, 60, 100 %: {', '.join(full)};" in text
 
 
 def test_the_losses_on_delicious_stand_in_the_index_as_they_were_measured():
