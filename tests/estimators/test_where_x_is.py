@@ -181,6 +181,15 @@ def test_what_has_no_form_is_refused(make, model, words):
         model.fit(make(X), make(Y))
 
 
+def test_without_dispatch_an_error_says_how_to_allow_it():
+    strict = pytest.importorskip("array_api_strict")
+    rows = strict.asarray(X, device=strict.Device("device1"))
+    with pytest.raises(
+        ValueError, match=r"within sklearn.config_context\(array_api_dispatch=True\), or pass"
+    ):
+        MaxMarginClassifier().fit(rows, Y)
+
+
 def test_a_device_without_double_precision_is_refused(monkeypatch):
     strict = pytest.importorskip("array_api_strict")
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")

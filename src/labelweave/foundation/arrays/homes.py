@@ -26,6 +26,11 @@ _SHARE = 0.8  # of a device's free memory: the default budget
 def called_where_x_is(method: Callable[..., Any], self: Any, X: Any, *given: Any, **named: Any) -> Any:
     """Call a method of an estimator at the home of X, with NumPy arguments; results return there."""
     if not sklearn.get_config()["array_api_dispatch"]:
+        if is_foreign(X) and "cpu" not in str(X.device).lower():
+            raise ValueError(
+                f"X is on the device {X.device}, which NumPy cannot read; fit and predict within "
+                "sklearn.config_context(array_api_dispatch=True), or pass X as a NumPy array."
+            )
         return method(self, X, *given, **named)
     arguments = [_here(value) for value in (X, *given)]
     options = {name: _here(value) for name, value in named.items()}
