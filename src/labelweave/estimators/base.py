@@ -36,7 +36,7 @@ from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
-from labelweave.foundation.arrays import checked_csr, panels, refuse_lazy, unmasked
+from labelweave.foundation.arrays import HOME, checked_csr, panels, refuse_lazy, unmasked
 from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 from labelweave.foundation.frames import first_entry_of_no_number, is_frame, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import (
@@ -178,7 +178,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     @property
     def _budget(self) -> float:
         """Megabytes for what grows with the number of row pairs."""
-        return BUDGET.get("megabytes", self._usual_budget)
+        home = HOME.get()
+        return BUDGET.get("megabytes") or (home and home.megabytes) or self._usual_budget
 
     @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
@@ -325,9 +326,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         given, dtype = given_weights(sample_weight), self._weight_type
-        weights = np.asarray(
-            _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
-        )
+        found = _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
+        weights = np.asarray(found)
         refuse_no_weight(weights)
         return weights
 
@@ -374,7 +374,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _close_journal(self, journal: Journal, *, is_done: bool) -> None:
         journal.close(is_done=is_done)
-        self._states = journal.states if self.warm_start else {}
+        self._states = journal.states if self.warm_start and HOME.get() is None else {}
 
     def _keep_result(self, result: SolverResult, message: str = "", *, is_convex: bool = True) -> None:
         """Keep how a fit ended; for a non-convex objective the gap certifies a convex one nearby."""
@@ -395,7 +395,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         """Score each column of the label matrix: shape (n, columns)."""
-        scores = self.scorer_.scores(features)
+        scores = self.scorer_.scores_at_home(features)
         if self.label_mean_ is None or self.scorer_.holds_mean:
             return scores
         return scores + self.label_mean_.scores(features.data)

@@ -136,6 +136,7 @@ class KernelClassifier(LabelClassifier):
     on the scale of :meth:`_compared`.
     """
 
+    _takes_devices = True
     kernel_: Kernel
     thresholds_: Array
     learning_trace_: list[SearchRecord]

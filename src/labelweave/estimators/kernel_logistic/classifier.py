@@ -55,6 +55,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.homes import refuse
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
@@ -285,6 +286,7 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _fit(self, rows: LikelihoodData, before: Any, arguments: FitArguments) -> None:
         data, features = rows, rows.features
+        self._refuse_at_home(data)
         search = self._search
         last, cv = before or _NOTHING, None if search is None else reusable_splits(search.cv)
         shares = [] if data.shares is None else [data.shares]
@@ -312,6 +314,15 @@ class KernelLogisticClassifier(KernelProbabilities):
         is_done = "interrupted" not in (self.status_, self.learning_status_)
         self._close_journal(journal, is_done=is_done)
         progress.close()
+
+    def _refuse_at_home(self, data: LikelihoodData) -> None:
+        """Reject what has no form for arrays of other libraries than NumPy."""
+        if self.kernel_rank is not None or self.solver != "auto":
+            refuse("A `kernel_rank` or a `solver`", "leave both out, or pass X as a NumPy array")
+        if len(data.partial) or not isinstance(self.loss, str):
+            refuse("A partially observed class or a custom loss", "pass X as a NumPy array")
+        if self.uncertainty is not None or self._is_marginal or data.parts is not None:
+            refuse("An `uncertainty`, its criterion or columns of classes", "pass X as a NumPy array")
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
         """Warn if learning the widths of many features, or exact solves of many rows, take long."""

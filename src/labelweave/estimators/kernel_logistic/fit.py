@@ -27,6 +27,7 @@ from labelweave.features.gram.low_rank import COLUMNS_APART
 from labelweave.features.gram.sources import GramSource, PrecomputedSource, kernel_source
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.linear_algebra import placed, to_numpy
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.hyperparameters.cross_validation import (
@@ -308,11 +309,12 @@ class LikelihoodFit:
         loss = self.data.loss(self.data.weights[:, None], ties_labels=self.ties_labels)
         problem = KernelLikelihood(gram, loss, settings.rank, settings.seed)
         is_apt = start is not None and start.size == np.prod(problem.shape)
-        state = NewtonState.at(start.reshape(problem.shape)) if start is not None and is_apt else None
+        state = NewtonState.at(placed(start.reshape(problem.shape))) if start is not None and is_apt else None
         solver = NewtonConjugateGradient(settings.tol, settings.max_iter, directions=self._directions())
 
         def made(result: SolverResult, state: NewtonState) -> FittedLikelihood:
-            return FittedLikelihood(prior, gram, state.dual.reshape(len(state.dual), -1), result, problem)
+            dual = to_numpy(state.dual)
+            return FittedLikelihood(prior, gram, dual.reshape(len(dual), -1), result, problem)
 
         def on_check(record: Any, state: NewtonState) -> bool:
             return settings.on_check(record, lambda: made(solver.stopped(problem, state), state))

@@ -196,6 +196,7 @@ class KernelProbabilities(KernelClassifier):
         found = self.predict_log_proba(X)
         return [np.exp(table) for table in found] if isinstance(found, list) else np.exp(found)
 
+    @where_rows_are
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities of classes or labels.
 
@@ -294,6 +295,7 @@ class KernelProbabilities(KernelClassifier):
         evidence = fitted.result.trace[-1].primal + factors.log_determinant / 2
         self.log_marginal_likelihood_value_ = -evidence
 
+    @where_rows_are
     def predict_or_reject(
         self, X: Any, *, confidence: float | None = None, fraction: float | None = None
     ) -> Array:
