@@ -215,9 +215,9 @@ def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
             return
         has_digits = bool(cells) and all(_DIGIT.search(str(cell)) for cell in cells[:_MOST_LISTED])
         is_like_cells = value is not None and has_digits and len(steps) != 1
-        parts = {*_PART.split(name)} if cells and _PART.search(name) else {name}
-        every = parts.intersection(part for cell in cells for part in _PART.split(str(cell)))
-        if name in cells or is_like_cells or len(name) > _LONGEST_NAME or (len(parts) > 1 and every == parts):
+        parts = {*_PART.split(name)}
+        is_list = len(parts) > 1 and parts <= {part for cell in cells for part in _PART.split(str(cell))}
+        if name in cells or is_like_cells or len(name) > _LONGEST_NAME or is_list:
             why = why or f"the name {name[:40]!r} of a column looks like a cell"
     if why:
         said = ParameterMessage(f"{table.path}: {why}; if the first line is a row, pass `no_header=True`")
