@@ -17,9 +17,9 @@ from labelweave.features.gram import (
     choose_gram,
     sources,
 )
-from labelweave.features.gram.cache import CachedRows
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 from labelweave.foundation.arrays import Workers
+from labelweave.problems.kernel_row_margins import CachedRows
 
 X = np.random.default_rng(0).normal(size=(300, 4))
 

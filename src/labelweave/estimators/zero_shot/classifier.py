@@ -33,14 +33,18 @@ from labelweave.estimators.progress import FitArguments, FitProgress, meta_fit_m
 from labelweave.estimators.scorers import attribute_of_scorer
 from labelweave.estimators.stored_form import FORM
 from labelweave.estimators.targets import TargetForm, has_many_labels, node_name, read_targets
-from labelweave.estimators.zero_shot.scorer import SignatureScorer
 from labelweave.estimators.zero_shot.signatures import (
+    ClassVectors,
+    SignatureScorer,
     StoredNames,
+    VectorMap,
     attributes_of_classes,
+    best_shrinkage,
     class_names,
     names_again,
     read_class_prior,
     read_signatures,
+    read_vectors,
     storable_names,
 )
 from labelweave.estimators.zero_shot.training_rows import (
@@ -59,7 +63,6 @@ from labelweave.estimators.zero_shot.training_rows import (
     take_rows,
     weighted_rows,
 )
-from labelweave.estimators.zero_shot.vectors import ClassVectors, VectorMap, best_shrinkage, read_vectors
 from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.foundation.arrays import Workers, check_sparse
 from labelweave.foundation.sklearn_compat import (
