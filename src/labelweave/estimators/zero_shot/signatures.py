@@ -1,8 +1,9 @@
 """Classes described by attributes or by vectors: their signatures and priors, and the scores of classes.
 
-Real-valued signatures are vectors, such as those of a language model.  Let ``s_c`` be the vector of class c
-minus the mean vector of the training rows, and ``g(x)`` the vector that is predicted for a row.  Predictions of unseen classes are shrunk and noisy: ``g(x) = rho s_c + noise``, of
-equal variance in all directions.  rho is estimated on held-out training classes.  Then
+Real-valued signatures are vectors, such as those of a language model. Let ``s_c`` be the vector of class c
+minus the mean vector of the training rows, and ``g(x)`` the vector that is predicted for a row. Predictions
+of unseen classes are shrunk and noisy: ``g(x) = rho s_c + noise``, of equal variance in all directions. rho
+is estimated on held-out training classes. Then
 
 ``log p(c | x) = log p(c) + t (s_c^T g(x) - rho / 2 |s_c|^2) + const``,
 
