@@ -108,11 +108,11 @@ def test_another_metric_needs_no_fit(data, fitted, reloaded):
     refitted = small(metric="hamming_loss").fit(X, Y)
     assert_array_equal(other.thresholds_, refitted.thresholds_)
     assert other.oof_score_ == refitted.oof_score_
-    with pytest.raises(ValueError, match="metric='auc' is not known"):
+    with pytest.raises(ValueError, match="metric is 'auc'; it must be"):
         fitted.optimize_for("auc")
     again = reloaded(fitted)
     assert (again.members_, again.plan_) == (fitted.members_, fitted.plan_)
-    with pytest.raises(ValueError, match="keeps no left-out scores"):
+    with pytest.raises(ValueError, match="has no out-of-fold scores"):
         again.optimize_for("macro_f1")
 
 
@@ -164,7 +164,9 @@ def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
 
 def test_a_fit_that_takes_much_memory_says_so_before():
     rows = sp.csr_array((300_000, 5))
-    with pytest.warns(EfficiencyWarning, match="rows of 100 labels takes about 4.8 GB of memory; LowRank"):
+    with pytest.warns(
+        EfficiencyWarning, match="rows of 100 labels takes about 4.8 GB of memory; use LowRank"
+    ):
         small()._read(rows, lw.LabelMatrix.from_any(sp.eye_array(300_000, 100, format="csr")), None)
 
 

@@ -187,8 +187,8 @@ def test_a_checkpoint_of_another_fit_is_refused(name, tmp_path, written):
     path.write_bytes(states[0])
     other = np.roll(Y, 1) if Y.dtype.kind == "U" else np.where(np.isnan(Y), 1.0, 1 - Y)
     for what, given in {"X": (X + 1e-9, Y), "y": (X, other), "weight": (X, Y, np.full(len(X), 2.0))}.items():
-        with pytest.raises(ValueError, match=f"of another fit: .*{what}"):
+        with pytest.raises(ValueError, match=f"to another fit: .*{what}"):
             model(name, checkpoint=path).fit(*given)
-    with pytest.raises(ValueError, match="of another fit: the parameters differ"):
+    with pytest.raises(ValueError, match="to another fit: the parameters differ"):
         model(name, checkpoint=path, tol=0.3).fit(X, Y)
     assert path.read_bytes() == states[0]

@@ -313,7 +313,7 @@ def test_what_is_given_a_label_goes_by_its_name(name, tmp_path):
     whole.save(tmp_path / "m.lw")
     for one in costs:
         np.testing.assert_array_equal(getattr(lw.load(tmp_path / "m.lw"), one), numbers)
-    with pytest.raises(ValueError, match=r"entry_weight has 'fog', .* not the label 'b'"):
+    with pytest.raises(ValueError, match=r"entry_weight has 'fog', .* lacks the label 'b'"):
         model(name).fit(X, frame, entry_weight=entries.rename(columns={"b": "fog"}))
 
 
@@ -540,10 +540,13 @@ REFUSED = {
     "no label": (lambda X, Y: (X, Y[:, :0]), "Y has no labels"),
     "a label that is 7": (lambda X, Y: (X, Y + 7 * (Y[2, 1] == Y)), "row \\d+, label .* is [78]"),
     "a label that is a half": (lambda X, Y: (X, Y / 2), "0.5"),
-    "sparse labels that are 2": (lambda X, Y: (X, sp.csr_array(2 * Y)), "stored entries are 1|2"),
-    "labels that are words": (lambda X, Y: (X, np.full((60, 5), "a")), "Labels are 0/1"),
+    "sparse labels that are 2": (
+        lambda X, Y: (X, sp.csr_array(2 * Y)),
+        "Stored entries of a sparse Y must be 1|2",
+    ),
+    "labels that are words": (lambda X, Y: (X, np.full((60, 5), "a")), "Use 0/1"),
     "one class": (lambda X, Y: (X, np.zeros(60)), "one class only|at least 2 classes"),
-    "no class": (lambda X, Y: (X, [None] * 60), "no class that is observed|no observed"),
+    "no class": (lambda X, Y: (X, [None] * 60), "no observed"),
     "three dimensions": (lambda X, Y: (X, Y[:, :, None]), "dim 3"),
     "words for features": (lambda X, Y: (X.astype(str) + "a", Y), "a'|entries that are not numbers"),
 }

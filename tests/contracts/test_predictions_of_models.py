@@ -202,9 +202,9 @@ OF_LABELS = {
     ],
     "false_negative_cost": [
         ([1, 2], r"false_negative_cost has shape \(2,\); .* each of the 5 labels"),
-        ([1, 2, -1, 1, 1], "is -1 at label 2; costs must be finite numbers >= 0"),
+        ([1, 2, -1, 1, 1], "is -1 at label 2; costs must be finite and >= 0"),
         ([1, 2, np.inf, 1, 1], "false_negative_cost is inf at label 2"),
-        (["a", 2, 1, 1, 1], "false_negative_cost has an entry that is no number"),
+        (["a", 2, 1, 1, 1], "false_negative_cost has a non-numeric entry"),
     ],
     "label_mean": [
         (np.zeros((5, 4)), "5 labels and 4 features, but there are 5 and 6"),

@@ -374,5 +374,5 @@ def test_rows_that_are_refused_have_not_been_seen(name, tmp_path):
     found.save(tmp_path / "m.lw")
     whole.save(tmp_path / "whole")
     assert abs((tmp_path / "m.lw").stat().st_size - (tmp_path / "whole").stat().st_size) < 2000
-    with pytest.warns(UserWarning, match="kept no rows|these rows alone"):
+    with pytest.warns(UserWarning, match="kept no rows"):
         labelweave.load(tmp_path / "m.lw").partial_fit(X, Y)

@@ -154,7 +154,7 @@ BAD = {
     "an empty pattern": (lambda folder: f"{folder}/*.none", {}, "found no files"),
     "no files": (lambda folder: [], {}, "data is an empty list"),
     "a format that is none": (lambda folder: folder, {"format": "x"}, "format is 'x'"),
-    "an option of others": (lambda folder: folder, {"labels": "tags"}, "'labels' is no option"),
+    "an option of others": (lambda folder: folder, {"labels": "tags"}, "'labels' is not an option"),
 }
 
 

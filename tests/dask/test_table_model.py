@@ -204,7 +204,7 @@ BAD = {
         "Partition [01]: Row .* standard deviations",
     ),
     "no words": ({"text": "text", "min_df": 1000}, {}, "no word is in 1000 rows"),
-    "no frame": ({}, {"X": [ROWS[["size"]].to_numpy()[:40], ROWS[40:]]}, "takes a DataFrame"),
+    "no frame": ({}, {"X": [ROWS[["size"]].to_numpy()[:40], ROWS[40:]]}, "needs a DataFrame"),
     "no rows": ({}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its partitions"),
     "no rows, named": ({"text": "text"}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its part"),
     "times": ({}, {"X": [ROWS[:40].assign(at=pd.Timedelta(0)), ROWS[40:]]}, "times in column 'at'"),

@@ -58,7 +58,7 @@ def test_one_based_and_comments(tmp_path):
 
 def test_a_file_that_may_count_from_zero_or_one_is_warned_of(tmp_path):
     path = write(tmp_path / "t.svm", "0 1:0.5 3:2\n")
-    with pytest.warns(UserWarning, match="t.svm: neither the feature 0 nor the feature 4 occurs"):
+    with pytest.warns(UserWarning, match="t.svm: features may count from 0 or 1, as neither 0 nor 4 occurs"):
         assert read_svmlight(path, n_features=4).first_feature == 1
     assert read_svmlight(path, n_features=3).first_feature == read_svmlight(path).first_feature == 1
     for zero_based in (True, False):
@@ -87,9 +87,9 @@ SVMLIGHT = [
     ("0 1:1\n0 1:15", 2, "without a line end"),
 ]
 SIGNS = [
-    ("-1 1:1\n3 1:1\n", 2, "the label '3' beside -1"),
+    ("-1 1:1\n3 1:1\n", 2, "the label '3' in a"),
     ("3 1:1\n-1 1:1\n", 2, "the label '-1'"),
-    ("-1 1:1\n1,-1 1:1\n", 2, "the label '1,-1' beside -1"),
+    ("-1 1:1\n1,-1 1:1\n", 2, "the label '1,-1' in a"),
     ("-1 1:1\n-1 1:inf\n", 2, "a finite number"),
 ]
 XMC = [

@@ -219,7 +219,7 @@ def test_columns_of_parquet_files_keep_types_and_gaps(tmp_path):
 @pytest.mark.parametrize("line", ['{"f": 1, "f": 2}', '{"f": "a:b", "f": ""}', '{"f": {"a": 1, "a": 1}}'])
 def test_names_that_come_twice_are_found_whatever_colons_there_are(tmp_path, line):
     (tmp_path / "t.jsonl").write_text('{"f": "a:b"}\n' + line + "\n")
-    with pytest.raises(DataFileError, match="twice in one object") as caught:
+    with pytest.raises(DataFileError, match="twice in an object") as caught:
         read_table_columns(tmp_path / "t.jsonl", TableColumns(text="f"))
     assert caught.value.line == 2
 
@@ -278,7 +278,7 @@ def test_one_string_of_a_list_may_hold_several_names(tmp_path, form, write):
         warnings.simplefilter("always")
         Y = read_table(path, labels="tags", numeric="f").Y
     assert [str(one.message).partition("such")[2] for one in said] == [
-        """ as 'a, b', and are cut at ',' inside '["' and '"]'; label_separator says otherwise."""
+        """ as 'a, b', and are split at ',' inside '["' and '"]'; set label_separator to override this."""
     ] * (write is not json.dumps)
     assert list(Y.names) == ["a", "b", "c"]
     np.testing.assert_array_equal(Y.to_dense(), [[name in names for name in "abc"] for names in sets])

@@ -128,7 +128,7 @@ def test_a_fitted_classifier_can_be_put_in():
         (pd.DataFrame(np.eye(4, 2), columns=["a", "x"]), {"a": ["b"]}, "label 'x' is not in the taxonomy"),
         (["a", "b", "a", "b"], {"a": ["b"]}, "y has one class per row"),
         (LabelMatrix.from_any(np.eye(4, 2), ["a", "b"]), [("a", "b"), ("b", "a")], "cycle"),
-        (LabelMatrix.from_any(np.eye(4, 2), ["a", "b"]), None, "A taxonomy was given as NoneType"),
+        (LabelMatrix.from_any(np.eye(4, 2), ["a", "b"]), None, "taxonomy is of type NoneType"),
     ],
 )
 def test_what_makes_no_sense_is_refused(y, taxonomy, message):

@@ -205,7 +205,7 @@ def test_wrappers_around_it_and_weights_and_odd_sizes():
             pd.DataFrame(Y, columns=NAMES),
             "estimator has a label_covariance",
         ),
-        (_model(feature_names=FEATURES[:3]), pd.DataFrame(Y, columns=NAMES), "There are 3 features"),
+        (_model(feature_names=FEATURES[:3]), pd.DataFrame(Y, columns=NAMES), "features has shape \\(3, 8\\)"),
         (_model(lw.MaxMarginClassifier(kernel="precomputed")), pd.DataFrame(Y, columns=NAMES), "precomputed"),
     ],
 )

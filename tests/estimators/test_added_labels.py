@@ -64,7 +64,7 @@ def test_a_mean_alone_tells_of_a_label(name):
 def test_nonsense_is_refused():
     model = lw.MaxMarginClassifier().fit(X, FULL[list("abc")])
     for names, more, said in [
-        (["d"], {}, "Nothing tells of the new labels"),
+        (["d"], {}, "Nothing relates the new labels"),
         ([], {"label_covariance": R}, "names is"),
         ("d", {"label_covariance": R}, "names is 'd'"),
         (["a"], {"label_covariance": R}, "'a' occurs more than once"),
@@ -73,7 +73,7 @@ def test_nonsense_is_refused():
     ]:
         with pytest.raises(ValueError, match=said):
             model.add_labels(names, **more)
-    with pytest.raises(ValueError, match="one class a row"):
+    with pytest.raises(ValueError, match="one class per row"):
         lw.MaxMarginClassifier().fit(X, np.arange(40) % 3).add_labels(["d"], R)
     tree = {"r": ["a", "b"], "s": ["c"]}
     deep = lw.KernelLogisticClassifier(taxonomy=tree, tie="level", hyperparameters="fixed").fit(

@@ -98,5 +98,5 @@ def test_the_default_tolerance_certifies():
 def test_what_has_no_bound_is_refused(options):
     X, Y = _problem()
     model = LowRankClassifier(penalty="trace_bound").set_params(**options)
-    with pytest.raises(ParameterError, match="needs a positive alpha"):
+    with pytest.raises(ParameterError, match="needs alpha > 0"):
         model.fit(X, Y)

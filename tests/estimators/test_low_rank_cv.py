@@ -287,15 +287,15 @@ def test_starts_come_from_neighbours():
 
 
 ERRORS = {
-    "a rank of 0": ({"ranks": [2, 0]}, r"ranks has 0; a rank is a whole number from 1 on"),
+    "a rank of 0": ({"ranks": [2, 0]}, r"ranks has 0; a rank must be an integer >= 1, or"),
     "a share above 1": ({"ranks": [1.5]}, r"ranks has 1.5"),
     "truth": ({"ranks": [True]}, r"ranks has True"),
     "no ranks": ({"ranks": []}, "ranks is empty"),
     "a negative lambda": ({"alphas": [1.0, -2.0]}, "alphas has -2.0"),
     "not a number": ({"alphas": [np.nan]}, "alphas has nan"),
     "no lambdas": ({"alphas": []}, "alphas is empty"),
-    "a scoring of words": ({"scoring": lambda *_: "good"}, "scoring gave 'good'"),
-    "a scoring without numbers": ({"scoring": lambda *_: np.nan}, "No held-out row can be scored"),
+    "a scoring of words": ({"scoring": lambda *_: "good"}, "scoring returned 'good'"),
+    "a scoring without numbers": ({"scoring": lambda *_: np.nan}, "No fold has a score"),
 }
 
 

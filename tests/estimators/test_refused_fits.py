@@ -70,7 +70,7 @@ def test_features_of_a_mean_go_by_name(model):
     expected = model.set_params(label_mean=mean).fit(rows, Y).decision_function(rows)
     found = model.set_params(label_mean=mean[list("wuv")]).fit(rows, Y).decision_function(rows)
     np.testing.assert_array_equal(found, expected)
-    with pytest.raises(ValueError, match="'z', which is no feature, and not the feature 'w'"):
+    with pytest.raises(ValueError, match="'z', which is not a feature, and lacks the feature 'w'"):
         model.set_params(label_mean=mean.rename(columns={"w": "z"})).fit(rows, Y)
 
 
@@ -95,7 +95,7 @@ def test_a_warm_start_from_a_c_that_is_far_away():
 )
 @pytest.mark.parametrize("names", [["n"], ["n", "p"]])
 def test_what_names_the_first_of_two_classes_is_refused(kind, names):
-    words = "names the class 'n', but the one score of two classes is that of 'p'"
+    words = "names the class 'n', but two classes have one score, that of 'p'"
     if kind is not lw.KernelLogisticClassifier:
         with pytest.raises(ValueError, match="false_negative_cost " + words):
             kind(false_negative_cost=pd.Series(9.0, index=names)).fit(X, TWO)

@@ -113,11 +113,11 @@ def test_the_vectorizer_is_a_step_of_a_pipeline():
 
 
 def test_what_is_no_such_frame_is_refused():
-    with pytest.raises(TypeError, match="A ndarray was given; a TableModel takes a DataFrame"):
+    with pytest.raises(TypeError, match="ndarray; TableModel needs a DataFrame"):
         _model().fit(np.eye(3), TAGS[:3])
-    with pytest.raises(ValueError, match="no column 'other'; give one that it has: title, "):
+    with pytest.raises(ValueError, match="no column 'other'; use one of its columns: title, "):
         _model(numeric="other").fit(FRAME, TAGS)
-    with pytest.raises(ValueError, match="X has a column 3 that is not named by text"):
+    with pytest.raises(ValueError, match="X has a column 3 whose name is not text"):
         lw.TableModel(lw.MaxMarginClassifier()).fit(pd.DataFrame({3: [1.0, 2.0]}), [["a"], []])
     times = FRAME.assign(when=pd.timedelta_range("1 day", periods=40))
     with pytest.raises(ValueError, match="X has times in column 'when'"):
@@ -138,7 +138,7 @@ def test_what_is_no_such_frame_is_refused():
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_a_model_of_numbers_names_the_column_and_the_way(make):
     frame = make({"size": [None, 2.0, 3.0], "channel": ["mail", "phone", "mail"]})
-    told = "Column 'channel' of X has 'mail', which is no number; TableModel takes frames with texts"
+    told = "Column 'channel' of X has 'mail', which is not a number; use TableModel for frames with texts"
     with pytest.raises(ValueError, match=told):
         lw.MaxMarginClassifier().fit(frame, [[0, 1], [1, 0], [1, 1]])
 

@@ -27,7 +27,7 @@ ROWS = {
     "model", [MaxMarginClassifier(), KernelLogisticClassifier(), LowRankClassifier(), BinaryRelevance()]
 )
 def test_texts_are_no_numbers(kind, model):
-    with pytest.raises(ValueError, match=r"which is no number; TableModel takes frames"):
+    with pytest.raises(ValueError, match=r"which is not a number; use TableModel for frames"):
         model.fit(ROWS[kind], Y)
 
 

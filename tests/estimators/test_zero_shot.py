@@ -339,13 +339,13 @@ def test_rows_of_one_class_share_a_number():
 MISTAKES = {
     "no signatures": ({"signatures": None}, {}, "signatures is None"),
     "too few attributes": ({"signatures": [[1, 0]]}, {}, r"shape \(1, 2\) but y has 12 attributes"),
-    "prior too short": ({"class_prior": [1, 2]}, {}, "give one number for each of 5 classes"),
+    "prior too short": ({"class_prior": [1, 2]}, {}, "one number per class"),
     "negative prior": ({"class_prior": [1, 1, -1, 1, 1]}, {}, "class_prior of class 2 is -1.0"),
     "no prior": ({"class_prior": [0] * 5}, {}, "0 for every class"),
-    "groups too short": ({}, {"groups": [1, 2, 3]}, "give one class a row"),
+    "groups too short": ({}, {"groups": [1, 2, 3]}, "one class per row"),
     "class without a signature": ({}, {"y": [0, 1, 7] * (N_SEEN * 4)}, "class 7 of y has no signature"),
-    "row without a class": ({}, {"y": [0, None, 1] * (N_SEEN * 4)}, "row 1 names no class"),
-    "too many parts": ({"cv": 20}, {}, "too few to leave out 20 parts"),
+    "row without a class": ({}, {"y": [0, None, 1] * (N_SEEN * 4)}, "row 1 has no class"),
+    "too many parts": ({"cv": 20}, {}, "too few for 20 folds"),
     "nothing to couple": ({"couple_attributes": True}, {}, "0 parameters named label_covariance"),
     "rows disagree": ({}, {"X": np.zeros((3, 2))}, "X has 3 rows but y has 192"),
 }
@@ -391,7 +391,7 @@ def test_weights_count_in_what_is_chosen(world):
     left_out = clone(model).fit(X, signatures[classes], sample_weight=zero)
     without = clone(model).fit(X[kept], signatures[classes[kept]])
     np.testing.assert_allclose(left_out.predict_proba(X), without.predict_proba(X), atol=1e-12)
-    with pytest.raises(ValueError, match="KNeighborsRegressor takes none in fit"):
+    with pytest.raises(ValueError, match=r"KNeighborsRegressor\.fit does not support it"):
         ZeroShotClassifier(KNeighborsRegressor(), signatures[N_SEEN:]).fit(
             X, signatures[classes], sample_weight=skewed
         )
@@ -433,7 +433,7 @@ def test_groups_are_checked_whatever_is_chosen(world, temperature):
     model = ZeroShotClassifier(Ridge(), signatures[N_SEEN:], temperature=temperature)
     unknown = classes.astype(object)
     unknown[3] = None
-    for groups, words in ((classes[:10], "groups has shape"), (unknown, "groups at row 3 names no class")):
+    for groups, words in ((classes[:10], "groups has shape"), (unknown, "groups at row 3 has no class")):
         with pytest.raises(ValueError, match=words):
             model.fit(X, signatures[classes], groups=groups)
 

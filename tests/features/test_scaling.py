@@ -222,9 +222,9 @@ def test_scaling_is_refused_where_it_makes_no_sense(table):
 
 def test_a_kernel_that_tells_no_rows_apart_warns(table):
     X, Y = table
-    with pytest.warns(UserWarning, match="all but constant.*scaling='auto'"):
+    with pytest.warns(UserWarning, match="almost constant.*scaling='auto'"):
         lw.MaxMarginClassifier(kernel="rbf").fit(X**5, Y)
-    with pytest.warns(UserWarning, match="all but the identity"):
+    with pytest.warns(UserWarning, match="almost the identity"):
         lw.MaxMarginClassifier(kernel="laplacian", gamma="auto").fit(100 * X**3, Y)
 
 

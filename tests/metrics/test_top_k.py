@@ -208,5 +208,5 @@ def test_propensities_are_matched_by_name():
     scores, propensity = [[3, 2, 1], [1, 3, 2]], pd.Series({"c": 0.9, "a": 0.1, "b": 0.5})
     expected = metrics.propensity_scored_precision_at_k(Y, scores, [0.1, 0.5, 0.9], 1)
     assert metrics.propensity_scored_precision_at_k(Y, scores, propensity, 1) == expected
-    with pytest.raises(ValueError, match="propensity has 'd', which is no label"):
+    with pytest.raises(ValueError, match="propensity has 'd', which is not a label"):
         metrics.propensity_scored_precision_at_k(Y, scores, propensity.rename({"a": "d"}), 1)

@@ -153,7 +153,7 @@ def test_scores_and_weights_with_names_go_by_name():
         scores[["dog", "cat", "animal"]], _TREE, names, "projection", label_weight=turned
     )
     np.testing.assert_array_equal(found, expected)
-    with pytest.raises(ValueError, match="'cow', which is no label, and not the label 'cat'"):
+    with pytest.raises(ValueError, match="'cow', which is not a label, and lacks the label 'cat'"):
         enforce_hierarchy(scores.rename(columns={"cat": "cow"}), _TREE, names)
 
 
@@ -199,7 +199,7 @@ def test_columns_are_matched_by_name():
     for names in (None, list(labels), list(numbers)):
         assert term_lists(labels, _TREE, names, "closed", probabilities=numbers) == found
     assert term_lists(labels.to_numpy(), _TREE, list(labels), "closed", probabilities=numbers) == found
-    with pytest.raises(ValueError, match="probabilities has 'cat', which is no label"):
+    with pytest.raises(ValueError, match="probabilities has 'cat', which is not a label"):
         term_lists(labels, _TREE, probabilities=numbers.rename(columns={"dog": "cat"}))
 
 

@@ -180,15 +180,15 @@ def ends_with_line_end(path: PathLike) -> bool:
 
 def warn_open_end(path: PathLike, last_line: int) -> None:
     if not ends_with_line_end(path):
-        said = "the last row has no line end; if the file was cut short, its last cell is wrong"
+        said = "the last row has no line end; if the file is truncated, its last cell is wrong"
         warnings.warn(f"{path}:{last_line}: {said}", UserWarning, stacklevel=2)
 
 
 def refuse_open_end(path: PathLike, last_line: int) -> None:
     """Raise DataFileError if the last row of a file may be truncated."""
     if not ends_with_line_end(path):
-        found = "a last row without a line end, so its last value may be cut short"
-        expected = "a line end after every row; add one if the file is whole"
+        found = "a last row without a line end, so its last value may be truncated"
+        expected = "a line end after every row; add one if the file is complete"
         raise DataFileError(path, last_line, found, expected)
 
 

@@ -169,8 +169,8 @@ class KernelClassifier(LabelClassifier):
         name = next((name for name, holds in is_open.items() if holds), None)
         if name is not None and self._search is None:
             raise ParameterError(
-                f"`{name}={getattr(self, name)!r}` is learned, but `hyperparameters='fixed'`; give "
-                "`hyperparameters='learn'`, or what is known."
+                f"`{name}={getattr(self, name)!r}` is learned, but `hyperparameters='fixed'`; pass "
+                "`hyperparameters='learn'`, or a fixed value."
             )
 
     @property
@@ -245,9 +245,8 @@ class KernelClassifier(LabelClassifier):
     def _check_threshold(self) -> None:
         if self.threshold != "auto" and self._form.kind == "multiclass":
             raise ParameterError(
-                f"`threshold={self.threshold!r}` is for many labels a row or two classes, but y has one of "
-                f"{len(self.classes_)} classes a row; use `threshold='auto'`, which predicts the class of "
-                "the highest score."
+                f"`threshold={self.threshold!r}` is for many labels per row or two classes, but y has "
+                f"{len(self.classes_)} classes; use `threshold='auto'`."
             )
         if self._form.kind == "binary":
             self._check_names_of_two()
@@ -261,8 +260,8 @@ class KernelClassifier(LabelClassifier):
             names = [] if theirs is None else [str(name) for name in theirs]
             if first in names and names != ["0"]:  # a position, where there are no names
                 raise ValueError(
-                    f"{what} names the class {first!r}, but the one score of two classes is that of "
-                    f"{second!r}; give what is for {second!r} alone."
+                    f"{what} names the class {first!r}, but two classes have one score, that of {second!r}; "
+                    f"pass a value for {second!r} only."
                 )
 
     def _begin(self, rows: SeenRows) -> LabelMatrix:
@@ -277,7 +276,7 @@ class KernelClassifier(LabelClassifier):
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
         if self.label_mean is not None and self._is_precomputed:
             raise ValueError(
-                "label_mean has weights of features, but X is a kernel matrix; give features and a kernel."
+                "label_mean has weights of features, but X is a kernel matrix; pass features and a kernel."
             )
         return self._read_mean(features, self.classes_[-n_labels:])
 
@@ -312,7 +311,7 @@ class KernelClassifier(LabelClassifier):
             done = len(self.learning_trace_)
             warn_of_end(
                 f"The search for hyper-parameters was interrupted after {done} evaluations; the model has "
-                "the best ones that were met."
+                "the best of these."
             )
 
     def to_state(self) -> dict[str, Any]:
@@ -344,13 +343,13 @@ def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
         return
     middle, high = np.quantile(values, [0.5, 0.99])
     if middle > _ALIKE:
-        what = f"all but constant: half of its values are above {middle:.3g}, so it hardly tells rows apart"
+        what = f"almost constant (half of its values are above {middle:.3g}), so it hardly distinguishes rows"
     elif high < _STRANGERS:
-        what = f"all but the identity: 99 of 100 values are below {high:.2g}, so no row says much of another"
+        what = f"almost the identity (99 % of its values are below {high:.2g}), so rows have little in common"
     else:
         return
     said = (
-        f"The matrix of {kernel} is {what}. Features of different sizes do this; `scaling='auto'` brings "
-        "them to one scale. Otherwise give another `gamma`."
+        f"The matrix of {kernel} is {what}; use `scaling='auto'` if features differ in scale, otherwise "
+        "another `gamma`."
     )
     warn_caller(ParameterMessage(said))

@@ -43,11 +43,11 @@ def given_weights(sample_weight: Any) -> Any:
 def refuse_no_weight(weights: Array) -> None:
     """Reject row weights that are all 0, infinite, or so large that objectives overflow."""
     if not np.isfinite(weights).all():
-        raise ValueError("sample_weight is not finite; give numbers from 0 on.")
+        raise ValueError("sample_weight is not finite; pass finite numbers >= 0.")
     largest = weights.max(initial=0.0)
     if largest > _LARGEST_WEIGHT:
         raise ValueError(
-            f"sample_weight at row {weights.argmax()} is {largest:g}; sums of losses hold weights of at most "
+            f"sample_weight at row {weights.argmax()} is {largest:g}; weights must be at most "
             f"{_LARGEST_WEIGHT:g}."
         )
     if not (weights > 0).any():

@@ -154,13 +154,13 @@ class FactorScorer(Scorer):
     @property
     def support_(self) -> Array:
         if self.support is None:
-            raise AttributeError("Weights of features have no support rows.")
+            raise AttributeError("A model with weights of features has no support rows; use coef_.")
         return self.support
 
     @property
     def support_vectors_(self) -> Any:
         if self.support_vectors is None:
-            raise AttributeError("There are no features of support rows.")
+            raise AttributeError("The model has no features of support rows.")
         return self.support_vectors
 
     @property
@@ -265,13 +265,13 @@ class KernelScorer(Scorer):
     def dual_coef_(self) -> Array:
         """Coefficients of the support rows, shape (m, L); with one kernel only."""
         if len(self.terms) > 1:
-            raise AttributeError("A sum of kernels has coefficients a kernel, and no dual_coef_.")
+            raise AttributeError("A sum of kernels has coefficients per kernel, but no dual_coef_.")
         return self.terms[0].coefficients
 
     @property
     def support_vectors_(self) -> Any:
         if self.support_vectors is None:
-            raise AttributeError("With a precomputed kernel the features of support rows are not known.")
+            raise AttributeError("With a precomputed kernel the features of support rows are unknown.")
         return self.support_vectors
 
     @cached_property

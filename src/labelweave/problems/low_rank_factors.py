@@ -19,11 +19,11 @@ H)``.  With U the features of the labels this is inductive matrix completion.
     sum of entries' losses at (Phi F, N)  +  lambda / 2 <F, F>,
 
 with Phi = X or a kernel for the feature factor, and Phi = 1 on the transposed entries for the label
-factor (equations 5 and 6).  A product has many pairs of factors.  Each half step starts from a pair
-with a suitable fixed factor: for the trace norm the pair of least penalty (both factors balanced), for the
-ridge penalty a fixed factor with orthonormal columns, so that the penalty is ``lambda / 2`` times the squared
-norm of the one that moves; and both rotated so that the columns of the fixed factor, as the entries use it,
-are orthogonal.  All of this uses k x k matrices, then each factor is multiplied once.
+factor, or U with a covariance (equations 5 and 6).  A product has many pairs of factors.  For the ridge
+penalty each half step starts from a fixed factor with orthonormal columns, so that the penalty is ``lambda /
+2`` times the squared norm of the one that moves; for the trace norm a step of the feature factor starts from
+the pair of least penalty (both factors balanced).  Then both are rotated so that the columns of the fixed
+factor, as the entries use it, are orthogonal.  All of this uses k x k matrices, then multiplies each factor.
 
 **Certificate.**  Without the bound on the rank the trace norm problem is convex.  With D the matrix of
 gradients, t D is feasible for its dual where ``t <= 1`` and ``t ||Phi^T D U||_2 <= lambda``, and

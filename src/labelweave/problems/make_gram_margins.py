@@ -38,10 +38,7 @@ _PANEL_BYTES = 64e6  # for the blocks in which a matrix is computed that is not 
 _SMALLEST_PANEL_BYTES = 2e5
 _FACTOR_COPIES = 2  # of rows x rank, while a low-rank factor is computed
 _PRODUCT_STEPS = 20
-_ROUNDS, _ENTRY_WORK = (
-    25,
-    100.0,
-)  # of a typical fit; cost of a kernel entry, in multiplications
+_ROUNDS, _ENTRY_WORK = 25, 100.0  # of a typical fit; cost of a kernel entry, in multiplications
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
 def _require(needed: float, budget: float, what: str) -> None:
     if needed > budget:
         raise ParameterError(
-            f"`memory_budget` is {budget / 1e6:g} MB, too small for {what}; give at least "
+            f"`memory_budget` is {budget / 1e6:g} MB, too small for {what}; pass at least "
             f"{np.ceil(needed / 1e5) / 10:g} MB."
         )
 
@@ -142,8 +139,8 @@ def kernel_margins(
     dtype, workers = resources.dtype, resources.workers
     if resources.factorization == "cholesky" and not covariance.is_diagonal:
         raise ParameterError(
-            "`solver='cholesky'` serves independent labels only; with a label covariance use "
-            "'eigenvalues' or 'incomplete_cholesky'."
+            "`solver='cholesky'` is for independent labels; with a label covariance use 'eigenvalues' or "
+            "'incomplete_cholesky'."
         )
     plan = plan_gram(source.n_rows, resources, covariance.is_diagonal, box.targets.shape[1])
     if not plan.is_stored:
@@ -177,7 +174,7 @@ def sum_margins(
     if needed > resources.budget:
         raise ParameterError(
             f"`memory_budget` is {resources.budget / 1e6:g} MB, but {len(terms)} kernel matrices of {n} rows "
-            f"and a factor take {needed / 1e6:.0f} MB; give as much, or one kernel."
+            f"and a factor take {needed / 1e6:.0f} MB; raise it, or use one kernel."
         )
     grams = [StoredGram.from_source(source, constant, dtype, workers) for source, _ in terms]
     covariances = [covariance for _, covariance in terms]
@@ -211,10 +208,10 @@ def _warn_of_rounds(box: MarginBox, resources: Resources) -> None:
     work = _ROUNDS * float(n_rows) ** 2 * (_ENTRY_WORK + n_labels)
     enough = 2e-6 * n_rows**2 * np.dtype(resources.dtype).itemsize
     warn_of_time(
-        f"The kernel matrix of {n_rows} rows does not fit `memory_budget={resources.budget / 1e6:g}`, and is "
-        f"computed anew in each of {_ROUNDS} rounds or more, which",
+        f"The kernel matrix of {n_rows} rows exceeds `memory_budget={resources.budget / 1e6:g}` and is "
+        f"recomputed in {_ROUNDS} or more rounds, which",
         work / MULTIPLICATIONS / resources.workers.n_threads,
-        f"give a `memory_budget` of {enough:.0f} megabytes, or fewer rows.",
+        f"raise it to {enough:.0f} (megabytes), or pass fewer rows.",
     )
 
 

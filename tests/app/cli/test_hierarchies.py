@@ -160,7 +160,7 @@ def test_relations_are_those_asked_for(run, fit):
         "no relation 'partof'"
         in fit("GO:4", "GO:3", "--taxonomy", "t.obo", "--relations", "partof", code=2).err
     )
-    assert "is no ontology" in fit("b", "a", "--taxonomy", "t.csv", "--relations", "part_of", code=2).err
+    assert "is not an ontology" in fit("b", "a", "--taxonomy", "t.csv", "--relations", "part_of", code=2).err
     assert "add --taxonomy FILE" in fit("b", "a", "--relations", "part_of", code=2).err
 
 
@@ -254,7 +254,7 @@ def test_a_taxonomy_from_a_file(run, tmp_path):
     run(*given, "--enforce", "max", "--taxonomy", "tree.csv")  # a prior too
     assert labelweave.load("m.lw").classifier_.taxonomy_.parents["dog"] == ("animal",)
     done = run(*given, "--enforce", "max", code=2)
-    assert "--enforce: the data hold no taxonomy; add one with --enforce max,taxonomy=FILE." in done.err
+    assert "--enforce: the data no taxonomy; add one with --enforce max,taxonomy=FILE." in done.err
 
 
 def test_a_fitted_model_is_put_in(run, genes):

@@ -171,7 +171,7 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(run, matrix_files, tmp_path):
     assert (tmp_path / "c.lwc").exists()
     assert not (tmp_path / "m.lw").exists()
     refused = run(*words, "--C", 2, "--out", "m.lw", code=2).err
-    assert "labelweave: --checkpoint c.lwc is of another fit: the parameters" in refused
+    assert "labelweave: --checkpoint c.lwc belongs to another fit: the parameters" in refused
     assert refused.count("\n") == 1
     run(*words, "--out", "m.lw")
     assert not (tmp_path / "c.lwc").exists()

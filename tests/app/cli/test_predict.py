@@ -142,8 +142,7 @@ def test_data_of_another_kind(run, table_model, matrix_files, tmp_path):
     other = (tmp_path / "d.arff").read_text().replace("f0 ", "g0 ")
     (tmp_path / "d.arff").write_text(other)
     assert (
-        "found no feature 'f0'; expected all 40 of the training data"
-        in run("predict d.lw d.arff", code=2).err
+        "found no feature 'f0'; expected all 40 training features" in run("predict d.lw d.arff", code=2).err
     )
 
 

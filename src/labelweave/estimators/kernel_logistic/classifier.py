@@ -333,7 +333,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._set_threshold()
         if not data.weights.any():
             raise ValueError(
-                "sample_weight leaves nothing to fit; give a row with an observed label a positive weight."
+                "sample_weight leaves nothing to fit; at least one row with an observed label needs a "
+                "positive weight."
             )
         data = data.weighted(entry_weight, self._form)
         if self.class_weight is not None:

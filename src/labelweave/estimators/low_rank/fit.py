@@ -223,8 +223,8 @@ class ReadyRows:
         data, settings = self.data, self.settings
         if self._size**2 < np.finfo(settings.dtype).tiny:
             raise ValueError(
-                f"X has entries of at most {self._size:.1e} in size, whose squares "
-                f"{np.dtype(settings.dtype)} takes for 0; scale the features."
+                f"X has entries up to {self._size:.1e}, whose squares are 0 in {np.dtype(settings.dtype)}; "
+                "scale the features up."
             )
         loss = RowsLoss(
             data.labels, data.weights, settings.loss, settings.negative_weight, settings.dtype,
@@ -341,8 +341,8 @@ def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     largest = float(np.abs(found.features).max(initial=0.0))
     if not largest <= float(np.finfo(settings.dtype).max):
         raise ValueError(
-            f"The fit has weights up to {largest:.1e} in size, more than {np.dtype(settings.dtype)} can "
-            "hold; bring X and regularization to usual sizes, or give dtype='float64'."
+            f"The fit has weights up to {largest:.1e}, above the range of {np.dtype(settings.dtype)}; scale "
+            "X or alpha, or use dtype='float64'."
         )
     seconds = time.perf_counter() - begin
     record = TraceRecord(
@@ -383,7 +383,7 @@ def _fitted(
 def _refuse_huge_constant(constant: float, dtype: np.dtype[Any]) -> None:
     if constant > _HUGE[dtype.itemsize]:
         raise ValueError(
-            f"fit_intercept is {constant:.1e}, whose square may overflow {dtype}; give a number up to "
+            f"fit_intercept is {constant:.1e}, whose square may overflow {dtype}; use a number up to "
             f"{_HUGE[dtype.itemsize]:.0e}."
         )
 
@@ -392,8 +392,8 @@ def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
     largest = features.largest_entry()
     if largest > _HUGE[dtype.itemsize]:
         raise ValueError(
-            f"X has entries up to {largest:.1e} in size, whose squares may overflow {dtype}; entries up to "
-            f"{_HUGE[dtype.itemsize]:.0e} are allowed, so scale the features."
+            f"X has entries up to {largest:.1e}, whose squares may overflow {dtype}; scale the features to "
+            f"at most {_HUGE[dtype.itemsize]:.0e}."
         )
 
 

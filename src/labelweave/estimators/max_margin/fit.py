@@ -246,7 +246,7 @@ class MarginTask:
 
     def _solver(self) -> str | Solver[Any, Any]:
         if self.further:
-            why = "takes one kernel, and not a sum of kernels with label covariances of their own"
+            why = "is for one kernel, not for a sum of kernels with label covariances"
             refuse_solver(self.settings.solver, "sums", why)
         if self.settings.solver != "auto":
             return self.settings.solver
@@ -287,13 +287,13 @@ class MarginTask:
                 return False
             return 8.0 * explicit.shape[1] * covariance.n_labels > 1e6 * self.settings.memory_budget
         if explicit is None or covariance.variances() is None:
-            why = "with label_covariance the weights of labels depend on each other, and all are other than 0"
+            why = "with label_covariance no weight is 0"
             why = why if explicit is not None else "this kernel has no weights of features"
             raise ParameterError(
-                f"`prune={self.settings.prune!r}` drops weights of features, label by label; {why}: use "
-                "`prune='off'`, or independent labels and `kernel='linear'`."
+                f"`prune={self.settings.prune!r}` needs independent labels and `kernel='linear'`, but {why}; "
+                "use these, or `prune='off'`."
             )
-        why = f"leaves no weights out, as `prune={self.settings.prune!r}` asks for"
+        why = f"cannot drop weights, as in `prune={self.settings.prune!r}`"
         refuse_solver(self.settings.solver, "prune", why)
         return True
 
@@ -319,7 +319,8 @@ class MarginTask:
         settings, dtype = self.settings, self._precision(self.settings.tol)
         d, n_labels = data.features.shape[1], data.labels.n_labels
         if not settings.is_part and data.mean is None and data.covariance.variances() is not None:
-            certified = "prune='certified' keeps what a gap of tol needs, of texts often a twentieth of that."
+            certified = "use prune='certified', which keeps only weights that tol needs (for texts often 5 "
+            "%)."
             warn_of_memory(
                 f"A model of {d} x {n_labels} weights", 8.0 * d * n_labels, certified, _LARGE_MODEL
             )
