@@ -282,7 +282,7 @@ ESTIMATORS = {
     ),
     "KernelLogisticClassifier": Estimator(
         lw.KernelLogisticClassifier,
-        {"tol": 0.1, "hyperparameters": "fixed"},
+        {"tol": 0.1, "hyperparameters": "fixed", "uncertainty": "laplace"},
         {"kernel": _KERNELS},
         y=_classes,
     ),
@@ -605,9 +605,18 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         for method in ("children", "ancestors", "descendants", "path", "leaves_below")
     },
     **{f"Taxonomy.{method}": {"names": _of("a", ["a", "left"])} for method in ("depth", "is_leaf", "top")},
+    "read_class_columns": {
+        "Y": lambda world: [np.c_[world.classes, world.classes], pd.DataFrame({"a": world.classes})],
+        "names": _of(None),
+    },
     # measures
     "metrics.average_auc": {"sample_weight": None},
     "metrics.class_summary": _OF_CLASSES | _WITH_TREE | {"y_pred": lambda world: [None, world.classes]},
+    "metrics.column_accuracy_score": {
+        "y_true": lambda world: [np.c_[world.classes, world.classes]],
+        "y_pred": lambda world: [pd.DataFrame({"0": world.classes, "1": world.classes[::-1]})],
+        "sample_weight": None,
+    },
     "metrics.depth_table": _IN_HIERARCHY | {"Y_pred": lambda world: [None, *_decisions(world)]},
     "metrics.error_reject_curve": _OF_CLASSES,
     "metrics.expected_calibration_error": {
@@ -919,7 +928,8 @@ _NOT_FINITE = {
     *(
         f"metrics.{name}"
         for name in (
-            "average_auc", "average_precision_score", "depth_table", "fmax_score", "harmonic_mean_accuracy",
+            "average_auc", "average_precision_score", "column_accuracy_score", "depth_table", "fmax_score",
+            "harmonic_mean_accuracy",
             "propensity_scored_precision_at_k", "score_table", "smin_loss",
         )
     ),

@@ -92,6 +92,10 @@ SETTINGS: dict[str, Any] = {
     "logistic, coupled": lw.KernelLogisticClassifier(
         label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
+    "logistic, uncertain": lw.KernelLogisticClassifier(
+        uncertainty="laplace",
+        hyperparameters=lw.HyperparameterSearch(criterion="marginal_likelihood", max_learning_iter=4),
+    ),
     "tuned, probabilities": lw.TunedThresholdClassifier(
         lw.KernelLogisticClassifier(hyperparameters=lw.HyperparameterSearch(max_learning_iter=6)), "macro_f1"
     ),

@@ -109,6 +109,7 @@ def test_a_scorer_is_its_metric_of_the_response_it_needs(name, tables, fitted, p
 
 def test_every_metric_of_a_number_has_a_scorer():
     shown = {"class_summary", "score_table", "error_reject_curve", "propensities", "f1_score", "depth_table"}
+    shown |= {"column_accuracy_score"}
     averaged = {"average_precision_score", "precision_score", "recall_score"}
     averaged |= {"get_scorer", "get_scorer_names", "information_content"}
     names = {name.removeprefix("neg_") for name in metrics.get_scorer_names()}

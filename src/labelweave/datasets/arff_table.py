@@ -37,7 +37,7 @@ from labelweave.datasets.data_file import (
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Floats
-from labelweave.labels import LabelMatrix
+from labelweave.labels import LabelMatrix, read_class_columns
 
 _NOT_PLAIN = re.compile(r"[^0-9eE+\-., \t{}]")
 _PAIR = re.compile(rf"[ \t]*+(\d++)[ \t]++({QUOTED}|[^,\s'\"]++)[ \t]*+(,|\Z)", re.ASCII)
@@ -64,8 +64,11 @@ class ArffRows:
     weights: Floats | None = None
 
     def labels(self, columns: Columns) -> LabelMatrix:
-        """Return the labels: 0, 1 and, where unobserved, ``?``."""
+        """Return the labels: 0, 1 and, where unobserved, ``?``; several with other values are classes."""
         attributes = [self.attributes[column] for column in columns]
+        is_nominal = [attribute.kind == "nominal" and attribute.numbers is None for attribute in attributes]
+        if len(attributes) > 1 and any(is_nominal):
+            return self._class_columns(columns)
         for attribute in attributes:
             if not _is_number(attribute):
                 found = f"values of label {attribute.name!r} other than 0 and 1"
@@ -79,6 +82,18 @@ class ArffRows:
         ones = (np.ones(places.sum(), np.int8), (table.row[places], table.col[places]))
         names = [attribute.name for attribute in attributes]
         return with_missing_entries(sp.csr_array(ones, shape=table.shape), _missing(table), names)
+
+    def _class_columns(self, columns: Columns) -> LabelMatrix:
+        """Return the nominal values of columns, as text."""
+        attributes = [self.attributes[column] for column in columns]
+        other = next((one for one in attributes if one.kind != "nominal"), None)
+        if other is not None:
+            found = f"the label {other.name!r} of type {other.kind} beside nominal ones"
+            raise DataFileError(self.path, other.line, found, "a nominal list of its classes {a,b,...}")
+        values = [np.array([*one.values, None], object) for one in attributes]
+        codes = [np.nan_to_num(self._codes(column), nan=-1).astype(np.intp) for column in columns]
+        cells = np.column_stack([own[code] for own, code in zip(values, codes, strict=True)])
+        return read_class_columns(cells, [attribute.name for attribute in attributes])
 
     def features(
         self, columns: Columns, known: Collection[str] | None = None

@@ -35,6 +35,7 @@ _LONGEST_MESSAGE = 300
 _LEADING_ZEROS = 20
 _LINE_END = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_INSIDE = ("data", "rows", "records", "items", "examples")  # what an object of a file calls its rows
 
 
 class DataFileError(ValueError):
@@ -202,3 +203,19 @@ def replaced_file(path: PathLike) -> Iterator[io.TextIOWrapper]:
         stream.detach()
         if binary is not file:
             binary.close()
+
+
+def rows_inside(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows that an object holds, by row or by column, or the object itself, if it is a row."""
+    inner, kinds = [*value.values()], {*map(type, value.values())}
+    found = [value[name] for name in (value if len(value) == 1 else _INSIDE) if name in value]
+    if len(found) == 1 and isinstance(found[0], list) and {*map(type, found[0])} == {dict}:
+        return list(found[0])
+    if {"columns", "data"} <= {*value} and kinds == {list}:
+        return [dict(zip(value["columns"], row, strict=False)) for row in value["data"]]
+    if kinds == {list} and len(value) < len(inner[0]) == max(map(len, inner)) == min(map(len, inner)):
+        return [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)]
+    if kinds != {dict} or any(one.keys() != inner[0].keys() for one in inner):
+        return [value]
+    are_rows = all(map(str.isdigit, value)) or len(value) > len(inner[0])
+    return inner if are_rows else [{name: value[name][key] for name in value} for key in inner[0]]

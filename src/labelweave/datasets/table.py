@@ -3,8 +3,9 @@
 A label cell that is missing (null in JSON and Parquet, ``?`` in any file) makes the row's labels unobserved.
 An empty one (an empty list or string, an empty CSV cell) means that the row has no positive label, the last
 two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 a missing cell is one unobserved label, and
-a blank one is 0 with ``empty_labels="none"``.  A cell may hold a list as text: ``['red', 'green']``, as
-pandas writes lists to CSV files.
+a blank one is 0 with ``empty_labels="none"``.  Several columns with other values are columns of classes, in
+which a blank cell and ``?`` are unobserved.  A cell may hold a list as text: ``['red', 'green']``, as pandas
+writes lists to CSV files.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
+from labelweave.datasets.table_cells import class_labels
 from labelweave.datasets.table_columns import KINDS, TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
@@ -210,6 +212,8 @@ def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: 
         return LabelMatrix(nothing, None if label_names is None else nothing, label_names)
     if isinstance(columns.labels, str):
         return _listed_labels(table, columns, known)
+    if columns.holds_classes:
+        return class_labels(table, columns)
     return _binary_labels(table, columns, known, codings)
 
 
@@ -231,12 +235,22 @@ def _binary_labels(table: RawTable, columns: TableColumns, known: Known, codings
         raise DataFileError(table.path, None, what, "the label columns the model was trained with")
     values = np.empty((len(table), len(chosen)))
     for place, name in enumerate(chosen):
-        values[:, place] = _binary_column(table, name)
+        try:
+            values[:, place] = _binary_column(table, name)
+        except DataFileError:
+            if label_names is not None or len(chosen) == 1 or not _hold_classes(table, chosen):
+                raise
+            return class_labels(table, replace(columns, holds_classes=True))
         if columns.empty_labels == "none":
             values[are_blank(table.columns.plain(name)), place] = 0
     is_share = (values > 0) & (values < 1)
     _refuse_mixed(table, chosen, {"0": values == 0, "-1": values == -1, "probabilities": is_share}, codings)
     return (LabelMatrix.from_probabilities if is_share.any() else LabelMatrix.from_any)(values, chosen)
+
+
+def _hold_classes(table: RawTable, names: Sequence[str]) -> bool:
+    """Return whether several cells of label columns are no labels; a single one is taken for a mistake."""
+    return sum(_label_value(cell) == np.inf for name in names for cell in table.columns[name]) > 1
 
 
 def _refuse_mixed(
@@ -269,18 +283,24 @@ def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
 
 def _binary(table: RawTable, row: int, name: str) -> float:
     cell = table.columns[name][row]
-    try:
-        truth = TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
-        value = number_or_truth(cell) if truth is None else truth
-    except ValueError:
-        value = np.inf
-    if not (0 <= value <= 1 or value == -1 or np.isnan(value)):
+    value = _label_value(cell)
+    if value == np.inf:
         expected = ParameterMessage(
             "0, 1, -1, true, false, yes, no, a probability or a blank cell; for a column of label names, "
             f"pass `labels={name!r}`"
         )
         raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
     return value
+
+
+def _label_value(cell: Any) -> float:
+    """Return the label or probability in a cell; infinity if it is neither."""
+    try:
+        truth = TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+        value = number_or_truth(cell) if truth is None else truth
+    except ValueError:
+        return np.inf
+    return value if 0 <= value <= 1 or value == -1 or np.isnan(value) else np.inf
 
 
 def has_pairs(table: RawTable, columns: TableColumns) -> bool:

@@ -1,4 +1,4 @@
-"""Cells of a column of a frame, read as text, numbers and categories."""
+"""Cells of a column of a frame, read as text, numbers and categories, and label columns as classes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.columns import Columns
+from labelweave.datasets.columns import Columns, is_missing
 from labelweave.datasets.csr_parts import ones_from_counts
+from labelweave.datasets.table_columns import TableColumns
+from labelweave.datasets.table_files import RawTable
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.vectors import Refusal
+from labelweave.labels import LabelMatrix, read_class_columns
 from labelweave.labels.label_names import as_text
 
 _WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
@@ -79,3 +83,18 @@ def cells_of(frame: Any, name: str) -> list[str]:
     if set(map(type, cells)) == {str}:
         return cells
     return [*map(as_text, column.astype(object).mask(column.isna(), "").tolist())]
+
+
+def class_labels(table: RawTable, columns: TableColumns) -> LabelMatrix:
+    """Read columns that have one of several classes per row each."""
+    if columns.empty_labels == "none":
+        said = "`empty_labels='none'` is for labels, but blank cells of classes are unobserved; leave it out."
+        raise ParameterError(said)
+    cells = [[_class_in(cell) for cell in table.columns[name]] for name in columns.labels]
+    names = [str(name) for name in columns.labels]
+    return read_class_columns(np.array([*zip(*cells, strict=True), (None,) * len(names)], object)[:-1], names)
+
+
+def _class_in(cell: Any) -> Any:
+    text = cell.strip() if isinstance(cell, str) else cell
+    return None if is_missing(cell) or text in ("", "?") else text

@@ -68,6 +68,7 @@ class ColumnRoles(TypedDict, total=False):
     id: str | None
     decimal_marks: Mapping[str, str] | None
     no_header: bool
+    holds_classes: bool
 
 
 @checked
@@ -100,6 +101,9 @@ class TableColumns:
     no_header : bool, default=False
         Whether the first line of a CSV or TSV file is a row, and the columns are named ``"1"``, ``"2"`` and
         so on; otherwise it names them.
+    holds_classes : bool, default=False
+        Whether several label columns each have one of several classes per row, even if all cells are 0 and 1;
+        readers detect other values.
     """
 
     labels: Any = None
@@ -113,6 +117,7 @@ class TableColumns:
     empty_labels: Literal["none", "unknown"] | None = None
     decimal_marks: Mapping[str, str] | None = None
     no_header: bool = False
+    holds_classes: bool = False
 
     def __post_init__(self) -> None:
         for role in (*KINDS, "drop"):
@@ -210,9 +215,9 @@ def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
             return
         has_digits = bool(cells) and all(_DIGIT.search(str(cell)) for cell in cells[:_MOST_LISTED])
         is_like_cells = value is not None and has_digits and len(steps) != 1
-        parts = {*_PART.split(name)} if cells and _PART.search(name) else {name}
-        every = parts.intersection(part for cell in cells for part in _PART.split(str(cell)))
-        if name in cells or is_like_cells or len(name) > _LONGEST_NAME or (len(parts) > 1 and every == parts):
+        parts = {*_PART.split(name)}
+        is_list = len(parts) > 1 and parts <= {part for cell in cells for part in _PART.split(str(cell))}
+        if name in cells or is_like_cells or len(name) > _LONGEST_NAME or is_list:
             why = why or f"the name {name[:40]!r} of a column looks like a cell"
     if why:
         said = ParameterMessage(f"{table.path}: {why}; if the first line is a row, pass `no_header=True`")

@@ -44,8 +44,10 @@ from labelweave.datasets.data_file import (
     ends_with_line_end,
     finite_number,
     numbered_lines,
+    opened,
     read_blocks,
     require_file,
+    rows_inside,
     warn_open_end,
 )
 from labelweave.datasets.vector_files import TableWithVectors
@@ -56,7 +58,6 @@ _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjso
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _BEGUN_JSON = re.compile(r"\s*[\[{]\s*(?:[\"\[{\]}]|\Z)")
-_INSIDE = ("data", "rows", "records", "items", "examples")  # what an object of a file calls its rows
 _FASTTEXT = "__label__"
 _FASTTEXT_LABEL = re.compile(rf"(?<!\S){_FASTTEXT}(\S+)")
 _FEW_LINES = 5  # enough to detect a format
@@ -105,7 +106,15 @@ def table_kind(path: PathLike) -> str | None:
     suffix, named = Path(Path(path).name.lower().removesuffix(".gz")).suffix, named_kind(path)
     if suffix == ".arff":  # only on request
         return "arff"
-    return named if named == "parquet" else _written_kind(path, named)
+    is_usual = named in ("csv", "tsv") and _first_byte(path) not in (b"", b"{", b"[", b"_")
+    return named if named == "parquet" or is_usual else _written_kind(path, named)
+
+
+def _first_byte(path: PathLike) -> bytes:
+    """Return the first byte that is no blank, nothing if there is none; reading a block would take longer."""
+    with suppress(OSError, EOFError), opened(path) as file:
+        return bytes(file.read(64).lstrip(b"\xef\xbb\xbf\r\n ")[:1])
+    return b""
 
 
 def _written_kind(path: PathLike, named: str | None) -> str | None:
@@ -220,24 +229,8 @@ def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     begun = [*islice(rows, 2)]
     if len(begun) == 1:
         ((number, row),) = begun
-        begun = [(number, one) for one in _rows_inside(row)]
+        begun = [(number, one) for one in rows_inside(row)]
     return chain(begun, rows)
-
-
-def _rows_inside(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows that an object holds, by row or by column, or the object itself, if it is a row."""
-    inner, kinds = [*value.values()], {*map(type, value.values())}
-    found = [value[name] for name in (value if len(value) == 1 else _INSIDE) if name in value]
-    if len(found) == 1 and isinstance(found[0], list) and {*map(type, found[0])} == {dict}:
-        return list(found[0])
-    if {"columns", "data"} <= {*value} and kinds == {list}:
-        return [dict(zip(value["columns"], row, strict=False)) for row in value["data"]]
-    if kinds == {list} and len(value) < len(inner[0]) == max(map(len, inner)) == min(map(len, inner)):
-        return [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)]
-    if kinds != {dict} or any(one.keys() != inner[0].keys() for one in inner):
-        return [value]
-    are_rows = all(map(str.isdigit, value)) or len(value) > len(inner[0])
-    return inner if are_rows else [{name: value[name][key] for name in value} for key in inner[0]]
 
 
 def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:

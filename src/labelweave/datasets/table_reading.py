@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Unpack
 
 import numpy as np
@@ -34,6 +35,7 @@ from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.foundation.arguments import checked
 from labelweave.labels import LabelMatrix
+from labelweave.labels.class_columns import joined_columns
 
 OnRows = Callable[[int, int], Any]
 
@@ -69,7 +71,8 @@ def read_table(
         later, from the block with the most cells of it.
     **roles
         ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``,
-        ``vectors``, ``drop``, ``id``, ``decimal_marks`` and ``no_header``, as in :class:`TableColumns`.
+        ``vectors``, ``drop``, ``id``, ``decimal_marks``, ``no_header`` and ``holds_classes``, as in
+        :class:`TableColumns`.
 
     Returns
     -------
@@ -143,16 +146,17 @@ def _features(
         vectorizer = TableVectorizer(**{kind: getattr(columns, kind) for kind in KINDS})
     label_names, unknown_labels = known
     is_new, finds_names = not vectorizer.is_fitted, label_names is None and isinstance(columns.labels, str)
-    found, codings = set[str](), set[str]()
+    found, codings, of_classes = set[str](), set[str](), list[bool]()
     first = replace(columns, labels=None) if finds_names else columns  # report wrong labels before features
 
     def frames() -> Iterator[Any]:
         for table in tables():
             if finds_names:
                 found.update(names_in(table, columns))
-            frame = labeled_frame(table, first, known, codings).X
+            made = labeled_frame(table, first, known, codings)
             refuse_missing_numbers(table, vectorizer)
-            yield frame
+            of_classes.append(made.Y.class_columns is not None)
+            yield made.X
             on_rows(1, table.first_row + len(table))
 
     if is_new:
@@ -162,6 +166,7 @@ def _features(
             continue
     if finds_names:
         label_names = in_order(found, columns)
+    columns = replace(columns, holds_classes=columns.holds_classes or any(of_classes))
     parts: dict[str, list[Any]] = {"X": [], "Y": [], "ids": []}
     for table in tables():
         one = labeled_frame(table, columns, (label_names, unknown_labels), codings)
@@ -196,6 +201,8 @@ def _stacked(parts: list[Any]) -> Any:
 
 
 def _joined_labels(parts: list[LabelMatrix]) -> LabelMatrix:
+    if parts[0].class_columns is not None:
+        return reduce(joined_columns, parts)
     if any(part.has_missing for part in parts):
         refuse_large_mask(sum(len(part) for part in parts), parts[0].n_labels)
     return LabelMatrix.stacked(parts)

@@ -61,6 +61,10 @@ def add_labels(
         each, labels share several kernels, or weights are stored sparse (``prune``).
     """
     check_is_fitted(self)
+    if "posterior_" in vars(self):
+        raise ValueError(
+            "add_labels does not extend the posterior of uncertainty='laplace'; fit with uncertainty=None."
+        )
     every = _every_name(self, names)
     n_old = len(self.classes_)
     new = np.arange(n_old, len(every))
@@ -82,8 +86,10 @@ def add_labels(
 
 
 def _every_name(self: Any, names: Sequence[str]) -> list[str]:
-    if self._form.kind != "labels":
-        raise ValueError("add_labels is for many labels per row, but the model has one class per row.")
+    if self._form.kind != "labels" or self._form.columns is not None:
+        raise ValueError(
+            "add_labels is for many labels per row, but the model has one class per row or column."
+        )
     is_list = isinstance(names, list | tuple) or getattr(names, "ndim", 0) == 1
     if not is_list or sp.issparse(names) or not len(names):
         shown = repr(names) if isinstance(names, str | list) else f"a {type(names).__name__}"

@@ -36,7 +36,7 @@ from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
-from labelweave.foundation.arrays import checked_csr, panels, refuse_lazy, unmasked
+from labelweave.foundation.arrays import HOME, checked_csr, panels, refuse_lazy, unmasked
 from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 from labelweave.foundation.frames import first_entry_of_no_number, is_frame, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import (
@@ -178,7 +178,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     @property
     def _budget(self) -> float:
         """Megabytes for what grows with the number of row pairs."""
-        return BUDGET.get("megabytes", self._usual_budget)
+        home = HOME.get()
+        return BUDGET.get("megabytes") or (home and home.megabytes) or self._usual_budget
 
     @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
@@ -190,8 +191,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             The training rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
                 ClassProbabilities
-            Labels 0/1 or -1/1 with NaN where unobserved; or one class per row, None or NaN where it is
-            unobserved.  With a taxonomy as the covariance a row may name an inner node: the classes
+            Labels 0/1 or -1/1 with NaN where unobserved; or one class per row, or per row and column, None
+            or NaN where unobserved.  With a taxonomy as the covariance a row may name an inner node: classes
             below are unobserved in it, the others negative.  A row without observed labels adds nothing.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
@@ -206,8 +207,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         Raises
         ------
         ValueError
-            If the data, or their combination with the parameters, are invalid; the message names the row,
-            column or label.
+            If the data, or their combination with the parameters, are invalid; it names the row or label.
         KeyboardInterrupt
             After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
 
@@ -252,6 +252,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
         assert rows.form is not None, "the form is known with the labels"
         self._form, self.classes_ = rows.form, rows.form.classes
+        self._form.refuse_columns(self)
         counts, seen = rows.labels.positive_counts(), rows.labels.observed_counts()
         self._rare_share = float(counts.sum(where=10 * counts < seen) / max(1, counts.sum()))
         return self._corrected(rows.labels)
@@ -325,9 +326,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         given, dtype = given_weights(sample_weight), self._weight_type
-        weights = np.asarray(
-            _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
-        )
+        found = _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
+        weights = np.asarray(found)
         refuse_no_weight(weights)
         return weights
 
@@ -374,7 +374,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _close_journal(self, journal: Journal, *, is_done: bool) -> None:
         journal.close(is_done=is_done)
-        self._states = journal.states if self.warm_start else {}
+        self._states = journal.states if self.warm_start and HOME.get() is None else {}
 
     def _keep_result(self, result: SolverResult, message: str = "", *, is_convex: bool = True) -> None:
         """Keep how a fit ended; for a non-convex objective the gap certifies a convex one nearby."""
@@ -395,7 +395,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         """Score each column of the label matrix: shape (n, columns)."""
-        scores = self.scorer_.scores(features)
+        scores = self.scorer_.scores_at_home(features)
         if self.label_mean_ is None or self.scorer_.holds_mean:
             return scores
         return scores + self.label_mean_.scores(features.data)

@@ -92,6 +92,11 @@ class HyperparameterSearch(ParameterGroup):
     max_learning_iter : int, default=100
         The largest number of evaluations of the cross-validated loss, including those on a first part of
         3,000 rows and more.
+    criterion : {"cross_validation", "marginal_likelihood"}, default="cross_validation"
+        What hyper-parameters minimize: the loss of held-out rows, or minus Laplace's approximation to the log
+        marginal likelihood, which has no folds and weighs all rows.  The latter is for logistic losses and
+        takes n^3 multiplications per evaluation and label, and per pair of classes; set ``learning_rows``,
+        or ``kernel_rank``.
 
     Examples
     --------
@@ -104,11 +109,12 @@ class HyperparameterSearch(ParameterGroup):
         "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
         "learning_blocks": [COUNT],
         "max_learning_iter": [COUNT],
+        "criterion": [StrOptions({"cross_validation", "marginal_likelihood"})],
     }
 
     def __init__(
         self, cv: Any = 5, *, learning_rows: int | None = None, learning_blocks: int = 1,
-        max_learning_iter: int = 100,
+        max_learning_iter: int = 100, criterion: str = "cross_validation",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -130,6 +136,7 @@ class KernelClassifier(LabelClassifier):
     on the scale of :meth:`_compared`.
     """
 
+    _takes_devices = True
     kernel_: Kernel
     thresholds_: Array
     learning_trace_: list[SearchRecord]
@@ -243,10 +250,10 @@ class KernelClassifier(LabelClassifier):
         return 1 if self._form.kind == "binary" else len(self.classes_)
 
     def _check_threshold(self) -> None:
-        if self.threshold != "auto" and self._form.kind == "multiclass":
+        if self.threshold != "auto" and self._form.is_ranked:
             raise ParameterError(
-                f"`threshold={self.threshold!r}` is for many labels per row or two classes, but y has "
-                f"{len(self.classes_)} classes; use `threshold='auto'`."
+                f"`threshold={self.threshold!r}` is for many labels per row or two classes, but y has one of "
+                f"{len(self.classes_)} classes per row or column; use `threshold='auto'`."
             )
         if self._form.kind == "binary":
             self._check_names_of_two()
@@ -297,8 +304,8 @@ class KernelClassifier(LabelClassifier):
         return self._raw_scores(features) - self._lowest_threshold
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
-        if self._form.kind == "multiclass":
-            return self._score_blocks(X)
+        if self._form.is_ranked:
+            return self._form.deciding(self._score_blocks(X))
         return (
             self._compared(scores) - self.thresholds_ for scores in self._score_blocks(X, self._raw_scores)
         )

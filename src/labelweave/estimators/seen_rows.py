@@ -16,6 +16,7 @@ from labelweave.estimators.targets import (
     check_lengths,
     has_many_labels,
     label_form,
+    read_labels,
     read_targets,
     require_observed,
     taxonomy_of,
@@ -26,6 +27,7 @@ from labelweave.foundation.arrays import unmasked
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
+from labelweave.labels.class_columns import joined_columns
 
 _LOST_ROWS = (
     "The last fit kept no rows, so only these rows are fitted; to continue, start with partial_fit, or fit "
@@ -69,7 +71,7 @@ class SeenRows:
             return cls(features, y, weights, None, None if classes is None else column_or_1d(classes))
         if classes is not None:
             raise ValueError("classes is for y with one class per row; leave it out for many labels.")
-        labels = LabelMatrix.from_any(y)
+        labels = read_labels(y)
         check_lengths(len(features), len(labels))
         return cls(features, labels, weights, label_form(y, labels))
 
@@ -99,9 +101,14 @@ class SeenRows:
         features = _joined_features(self.features, other.features)
         weights = np.concatenate([self.weights, other.weights])
         if isinstance(self.labels, LabelMatrix) and isinstance(other.labels, LabelMatrix):
-            labels = _joined_labels(self.labels, other.labels)
             assert self.form is not None, "labels have a form"
             assert other.form is not None, "labels have a form"
+            if self.labels.class_columns is not None:
+                labels = joined_columns(self.labels, other.labels)
+                names = np.asarray(labels.words, object)
+                form = replace(self.form, classes=names, columns=labels.class_columns)
+                return SeenRows(features, labels, weights, form)
+            labels = _joined_labels(self.labels, other.labels)
             names = np.arange(labels.n_labels) if labels.names is None else labels.names.astype(object)
             return SeenRows(features, labels, weights, self.form.widened(other.form, names))
         if isinstance(self.labels, LabelMatrix) or isinstance(other.labels, LabelMatrix):
@@ -208,6 +215,9 @@ def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:
     """Return the columns of the labels of ``before`` in ``after``; None where labels do not match."""
     if before.kind != after.kind:
         return None
+    if before.columns is not None:
+        places = {name: place for place, name in enumerate(after.classes)}
+        return np.array([places[name] for name in before.classes])
     if before.kind == "labels":
         return np.arange(len(before.classes))
     if not np.isin(before.classes, after.classes).all():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from labelweave.labels.class_columns import ClassColumns
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import (
     FLAG,
     TEXT,
     Field,
     Items,
+    Made,
     Maybe,
     Number,
     Numbers,
@@ -36,7 +38,7 @@ _LABEL = Maybe(Number(), TEXT, FLAG)  # of a column, or of its levels
 _FRAME = Record(
     {
         "library": TEXT,
-        "labels": Maybe(Items(Maybe(_LABEL, Items(_LABEL, kind=tuple)), "C")),
+        "labels": Maybe(Items(Maybe(_LABEL, Items(_LABEL, kind=tuple)))),
         "level_names": Maybe(Items(_LABEL, least=1)),
     },
     {"columns are called as their library and levels allow": _has_names_of_columns},
@@ -49,6 +51,7 @@ FORM: dict[str, Field] = {
             "negative": OneOf((0, -1)),
             "frame": Optional(_FRAME),
             "unobserved": Optional(Items(count(), kind=(list, tuple))),
+            "columns": Optional(Made(ClassColumns)),
         }
     ),
     "classes": Maybe(Texts("C"), Numbers("C", "iufb"), none=False),

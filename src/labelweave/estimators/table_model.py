@@ -41,7 +41,7 @@ _COLUMNS = Record(
         "vectors": Optional(_NAMES),
         **dict.fromkeys(("label_separator", "id"), Maybe(TEXT)),
         "empty_labels": Optional(Maybe(OneOf(("none", "unknown")))),
-        "no_header": Optional(FLAG),
+        **dict.fromkeys(("no_header", "holds_classes"), Optional(FLAG)),
     }
 )
 
@@ -213,7 +213,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         X : DataFrame of n rows
             The rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix or n lists of tags
-            Their labels or classes.
+            Their labels or classes, or a table of classes, one per row and column.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, for the classifier.
         groups : array-like of shape (n,), default=None

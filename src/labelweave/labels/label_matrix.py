@@ -52,18 +52,21 @@ class LabelMatrix:
         One name per label.
     flip_probabilities : sparse array of shape (n, L) or None, default=None
         The flip probabilities of entries, 0 where not stored; :meth:`from_probabilities` computes them.
+    class_columns : ClassColumns or None, default=None
+        The columns of classes that labels stand for; :func:`labelweave.read_class_columns` reads them.
 
     Attributes
     ----------
     positives : scipy.sparse.csr_array of int8, shape (n, L)
         Ones at the positive entries, with sorted indices.
     observed : scipy.sparse.csr_array of int8, shape (n, L), or None
-        +1 and -1 at the observed entries, with sorted indices; ``None`` when
-        everything was observed.
+        +1 and -1 at the observed entries, with sorted indices; ``None`` when all were observed.
     names : ndarray of str, shape (L,), or None
         The label names.
     flip_probabilities : scipy.sparse.csr_array of float64, shape (n, L), or None
         The nonzero flip probabilities, with sorted indices; ``None`` when all entries are certain.
+    class_columns : ClassColumns or None
+        The columns of classes.
 
     Notes
     -----
@@ -77,14 +80,14 @@ class LabelMatrix:
         observed: Any | None = None,
         names: Sequence[str] | npt.NDArray[Any] | None = None,
         flip_probabilities: Any | None = None,
+        class_columns: Any | None = None,
     ) -> None:
         self.positives = _pattern(positives)
         self.observed = None if observed is None else signed_pattern(self.positives, _pattern(observed))
         self.names = checked_names(names, self.positives.shape[1])
-        flips = flip_probabilities
-        self.flip_probabilities = (
-            None if flips is None else checked_flips(flips, self.positives, self.observed)
-        )
+        flips, parts = flip_probabilities, (self.positives, self.observed)
+        self.flip_probabilities = None if flips is None else checked_flips(flips, *parts)
+        self.class_columns = class_columns
 
     @classmethod
     def from_any(cls, Y: Any, names: Sequence[str] | Array | None = None) -> LabelMatrix:
@@ -270,14 +273,14 @@ class LabelMatrix:
             rows = rows[0]  # scikit-learn indexes rows this way
         if not isinstance(rows, slice):
             rows = row_index(rows)
-        return self._each(lambda table: table[rows], self.names)
+        return self._each(lambda table: table[rows], self.names, self.class_columns)
 
-    def _each(self, change: Callable[[Any], Any], names: Any) -> LabelMatrix:
+    def _each(self, change: Callable[[Any], Any], names: Any, columns: Any = None) -> LabelMatrix:
         """Change each of the tables (n, L) that there are."""
         observed, flips = (
             None if table is None else change(table) for table in (self.observed, self.flip_probabilities)
         )
-        return LabelMatrix(change(self.positives), observed, names, flips)
+        return LabelMatrix(change(self.positives), observed, names, flips, columns)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return dense targets with NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
@@ -316,7 +319,7 @@ class LabelMatrix:
         if self.observed is not None:
             mask = mask.multiply(_pattern(self.observed))
         flips = None if self.flip_probabilities is None else self.flip_probabilities.multiply(mask)
-        return LabelMatrix(self.positives.multiply(mask), mask, self.names, flips)
+        return LabelMatrix(self.positives.multiply(mask), mask, self.names, flips, self.class_columns)
 
     def without_labels(self, labels: Any) -> LabelMatrix:
         """Make all entries of some labels unobserved, and keep the columns; see :meth:`select_labels`."""

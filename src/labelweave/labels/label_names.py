@@ -1,17 +1,19 @@
-"""Validation and matching of label names."""
+"""Validation and matching of label names, and the distinct classes of rows."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 from unicodedata import combining, normalize
 
 import numpy as np
 
-from labelweave.foundation.array_types import Array
+from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.foundation.frames import column_labels
+from labelweave.labels.class_probabilities import is_missing
 
 _MOST_ALIKE = 5  # groups of names in the message
 _LEAST_PLURAL = 6  # letters of a word whose plural ending is ignored
@@ -119,3 +121,55 @@ def labels_of_columns(given: Array | None, names: Array | None, n_labels: int, w
             f"{what} has a column {unknown!r}, which is not a label of the model; leave it out, or rename it."
         )
     return np.array([place[name] for name in columns], np.intp)
+
+
+def unknown_entries(y: Array) -> Array:
+    """Return whether each class or label is missing, None or NaN."""
+    if y.dtype.kind == "O":
+        return np.array([is_missing(entry) for entry in y.ravel()], bool).reshape(y.shape)
+    return np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
+
+
+def typed(known: Array) -> Array:
+    """Convert an array of objects that are all numbers, such as those passed with None, to a numeric type."""
+    if known.dtype.kind == "O" and all(isinstance(entry, (Real, np.bool_)) for entry in known):
+        return np.array(known.tolist())
+    return known
+
+
+def distinct_classes(known: Array) -> tuple[Array, Array]:
+    """Return the sorted classes of rows, and each row's class number.
+
+    Raises ValueError if some are text and some numbers.
+    """
+    try:
+        classes, found = np.unique(known, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(entry).__name__ for entry in known})
+        raise ValueError(
+            f"y mixes entries of the types {', '.join(kinds)}; pass all classes as text or all as numbers."
+        ) from None
+    return classes, found
+
+
+def costs_by_label(name: str, cost: Any, labels: Iterable[Any]) -> PerLabel:
+    """Check the cost of a kind of mistake: one for all labels, or one per label, a Series by their names.
+
+    labels: their names.
+    Raises ValueError unless there is one finite non-negative number, or one per label; it names the label.
+    """
+    names = [str(label) for label in labels]
+    n_labels, cost = len(names), rows_by_name(cost, names, name)
+    try:
+        costs = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} has a non-numeric entry; pass one number, or one per label.") from None
+    if costs.shape not in ((), (n_labels,)):
+        raise ValueError(
+            f"{name} has shape {costs.shape}; pass one number, or one for each of the {n_labels} labels."
+        )
+    bad = np.flatnonzero(~np.isfinite(costs) | (costs < 0))
+    if len(bad):
+        where = f" at label {bad[0]}" if costs.ndim else ""
+        raise ValueError(f"{name} is {costs.flat[bad[0]]:g}{where}; costs must be finite and >= 0.")
+    return np.broadcast_to(costs, (n_labels,)).astype(np.float64)

@@ -361,3 +361,15 @@ def test_pictures_that_cannot_be_drawn(run, table_model, tmp_path, monkeypatch):
     done = run("inspect", table_model, "--covariance", "--out", "c.png", code=2)
     assert done.err == "labelweave: Plots need matplotlib: install labelweave[app].\n"
     assert not (tmp_path / "c.png").exists()
+
+
+@pytest.mark.parametrize("flags", ["--kernel rbf --solver alternating_directions", "--model kernel-logistic"])
+def test_a_fit_on_a_device_is_the_same(run, matrix_files, flags):
+    pytest.importorskip("torch")
+    path = matrix_files["svmlight"]
+    run(f"fit {path} {flags} --out here.lw -q")
+    run(f"fit {path} {flags} --device cpu --out there.lw -q")
+    here, there = (
+        labelweave.load(name).decision_function(read_any(path).X) for name in ("here.lw", "there.lw")
+    )
+    np.testing.assert_allclose(there, here, atol=1e-3 * abs(here).max())

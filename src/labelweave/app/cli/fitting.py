@@ -164,7 +164,7 @@ def show_data(request: FitRequest) -> int:
         "format": request.flags.format_of(request.data) if columns is None else written_as(request.data),
         "rows": f"{len(rows)} of {len(features)} features",
         "weights": "" if rows.weights is None else f"of {np.count_nonzero(rows.weights != 1)} rows",
-        "each has": "one class" if ready.targets.are_classes else "any number of labels",
+        "each has": _what_each_has(ready.targets),
         **({} if ready.words is None else ready.words.roles),
         "separator": repr(columns.label_separator) if columns and columns.label_separator else "",
         "model": name_of(ready.request),
@@ -180,6 +180,16 @@ def show_data(request: FitRequest) -> int:
         shown = {f"row {row}": ", ".join(names[label] for label in labels) or without}
         print_lines(shown | {"": ", ".join(f"{features[j]} {value:.3g}" for j, value in largest)}, _INDENT)
     return 0
+
+
+def _has_columns(rows: LabeledData) -> bool:
+    return rows.Y.class_columns is not None
+
+
+def _what_each_has(targets: relations.Targets) -> str:
+    if _has_columns(targets.rows):
+        return "one class in each label column"
+    return "one class" if targets.are_classes else "any number of labels"
 
 
 def run_fit(request: FitRequest) -> int:
@@ -276,7 +286,12 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
             is_listed = columns.label_separator is not None or has_lists
             if source.empty_labels is None and not has_lists:
                 _note_blank_cells(columns.labels, data.Y)
-    return TrainingRows(data, columns, column_words(table, given, columns, source.groups), is_listed)
+    return TrainingRows(
+        data,
+        replace(columns, holds_classes=_has_columns(data)),
+        column_words(table, given, columns, source.groups),
+        is_listed,
+    )
 
 
 def _label_names(source: DataFlags, columns: TableColumns) -> list[str] | None:

@@ -37,7 +37,7 @@ from labelweave.decisions.layers import taxonomy_of
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
 from labelweave.labels import LabelMatrix
-from labelweave.metrics.known_labels import listed_counts
+from labelweave.metrics.known_labels import has_columns, listed_counts
 
 Classifier = LabelClassifier | DecisionClassifier
 Model: TypeAlias = Any
@@ -257,7 +257,7 @@ def _unknown_counts(model: Model, rows: LabeledData) -> dict[str, int]:
 def _read_labeled_table(
     model: Model, path: PathLike, columns: TableColumns, source: DataFlags
 ) -> LabeledData:
-    if has_one_class_a_row(model):  # classes may be inner nodes, which are not labels
+    if has_one_class_a_row(model) or has_columns(classifier_of(model)):  # classes may be inner nodes
         return read_table_columns(path, columns)
     names = names_of(model)
     unknown: Any = "error" if source.unknown_labels == "raise" else "add"  # the evaluation handles them

@@ -13,13 +13,13 @@ import scipy.sparse as sp
 from labelweave.decisions.automatic.plan import RARE, Shape
 from labelweave.estimators.held_out import fold_numbers
 from labelweave.estimators.scorers import Scorer
-from labelweave.estimators.targets import unknown_entries
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import panels
 from labelweave.foundation.costs import warn_caller
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import unknown_entries
 from labelweave.postprocessing import SigmoidCalibration, calibrate_labels
 from labelweave.splits.splitters import folds_of, splits_by
 

@@ -248,6 +248,7 @@ class LowRankClassifier(KernelClassifier):
 
     _stored: ClassVar[dict[str, Field]] = {"label_covariance_": Optional(Maybe(COVARIANCE)), **_OF_A_SEARCH}
     _usual_budget = 8000.0
+    _takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "rank": [*SHARED["rank"], RankSearch],
@@ -336,6 +337,10 @@ class LowRankClassifier(KernelClassifier):
         if search is not None and search.learning_blocks != 1:
             raise ParameterError(
                 f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; use 1."
+            )
+        if search is not None and search.criterion != "cross_validation":
+            raise ParameterError(
+                f"`criterion={search.criterion!r}` is for kernel logistic models; use 'cross_validation'."
             )
         if search is not None and ranks is None and (self.loss, self.penalty) != ("squared_error", "ridge"):
             raise ParameterError(

@@ -25,6 +25,7 @@ from labelweave.features.gram.low_rank import COLUMNS_APART, GrowingRows, incomp
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.foundation.array_types import Array, PerLabel, PerRow
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.linear_algebra import HOME, placed, to_numpy
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.label_entries import EntryWeights, LabelEntries
@@ -280,7 +281,7 @@ class ReadyRows:
     def largest_alpha(self) -> float:
         """Compute the least lambda at which the trace norm forces all weights to 0; infinity if not found."""
         width = self.data.labels.n_labels if self.label_map is None else self.label_map.shape[1]
-        zero, workers = np.zeros((width, 1), self.settings.dtype), self.settings.workers
+        zero, workers = placed(np.zeros((width, 1), self.settings.dtype)), self.settings.workers
         problem = LowRankFactors(*self.sides, "trace_norm", 1.0, zero, workers, self.label_map)
         return problem.gradient_length(problem.start())
 
@@ -306,9 +307,9 @@ def fit_factors(
     start = (start or Start(ready.first_factor(settings.rank))).at_rank(settings.rank)
     problem = LowRankFactors(
         *ready.sides, settings.penalty, settings.alpha,
-        start.labels.astype(settings.dtype), settings.workers, ready.label_map,
+        placed(start.labels.astype(settings.dtype)), settings.workers, ready.label_map,
     )  # fmt: skip
-    features, start = start.features, None
+    features, start = start.features if HOME.get() is None else None, None
     solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS)
 
     def made(state: AlternatingState, status: Status) -> FittedFactors:
@@ -316,9 +317,11 @@ def fit_factors(
         if settings.most < np.inf:
             size = problem.loss_and_penalty(pair)[1] / settings.alpha
             pair = problem.within(pair, settings.most)
-        end = Start(problem.label_factor(pair), pair.features if ready.triangle is None else None)
+        end = Start(*map(to_numpy, (problem.label_factor(pair), pair.features)))
+        end = end if ready.triangle is None else replace(end, features=None)
         bound = problem.lower_bound(pair, settings.most)
-        found = _fitted(ready, settings, pair.features, pair.labels, status, list(state.trace), end)
+        factors = to_numpy(pair.features), to_numpy(pair.labels)
+        found = _fitted(ready, settings, *factors, status, list(state.trace), end)
         loss, penalty = problem.loss_and_penalty(pair)
         objective = loss + penalty if settings.most == np.inf else loss
         return replace(found, objective=objective, lower_bound=bound, size=size)
@@ -338,6 +341,7 @@ def fit_factors(
 def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     begin = time.perf_counter()
     found = ready.ridge.fit(settings.alpha, settings.rank, settings.dtype)
+    found = replace(found, features=to_numpy(found.features), labels=to_numpy(found.labels))
     largest = float(np.abs(found.features).max(initial=0.0))
     if not largest <= float(np.finfo(settings.dtype).max):
         raise ValueError(

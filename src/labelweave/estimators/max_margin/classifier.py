@@ -47,7 +47,7 @@ from labelweave.estimators.parameters import (
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.sparse_scorer import SparseScorer
-from labelweave.estimators.targets import costs_by_label, read_entry_weights, weights_of_entries
+from labelweave.estimators.targets import read_entry_weights, weights_of_entries
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
@@ -57,6 +57,7 @@ from labelweave.foundation.costs import warn_of_hard_margins
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.labels.covariance.base import read_covariances
+from labelweave.labels.label_names import costs_by_label
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, Optional
 from labelweave.problems import MarginData
@@ -250,6 +251,7 @@ class MaxMarginClassifier(KernelClassifier):
         "C_": Optional(MEASURED),
         "pruning_": Optional(Named(MEASURED)),
     }
+    _takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "C": [POSITIVE],

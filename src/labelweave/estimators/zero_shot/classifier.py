@@ -237,6 +237,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
             )
         y = y if vectors is None else groups
         labels, self._form = read_targets(y, is_related=True)  # the estimator warns where it is not
+        self._form.refuse_columns(self)
         if _num_samples(X) != len(labels):
             raise ValueError(f"X has {_num_samples(X)} rows but y has {len(labels)}; they must agree.")
         groups = read_groups(groups, len(labels))

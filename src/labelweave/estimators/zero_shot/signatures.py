@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.estimators.targets import node_name, read_classes, typed
+from labelweave.estimators.targets import node_name, read_classes
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing
 from labelweave.labels import LabelMatrix
 from labelweave.labels.covariance.sources import checked_class_weights, in_class_order
+from labelweave.labels.label_names import typed
 from labelweave.model_files.schema import FLAG, Maybe, Numbers, Sizes, Texts, refuse
 
 

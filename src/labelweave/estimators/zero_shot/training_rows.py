@@ -14,10 +14,11 @@ from sklearn.model_selection import KFold
 from sklearn.utils.validation import has_fit_parameter
 
 from labelweave.estimators.progress import given_weights, refuse_no_weight
-from labelweave.estimators.targets import node_name, typed, unknown_entries
+from labelweave.estimators.targets import node_name
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.sklearn_compat import _check_sample_weight, _num_samples, _safe_indexing
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import typed, unknown_entries
 
 _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
 

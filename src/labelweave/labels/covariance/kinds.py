@@ -280,10 +280,10 @@ class FactorCovariance(LabelCovariance):
 
 
 def _factor_like(factor: Any, vectors: Array) -> Any:
-    """Return a factor in the precision of some vectors; a sparse one remains a SciPy matrix."""
-    if sp.issparse(factor):
+    """Return a factor in the precision of some vectors; with NumPy's a sparse one remains a SciPy matrix."""
+    if sp.issparse(factor) and is_numpy(vectors):
         return factor.astype(np.float32 if vectors.dtype == np.float32 else np.float64)
-    return like(factor, vectors)
+    return like(factor.toarray() if sp.issparse(factor) else factor, vectors)
 
 
 def _checked_factor(factor: Any) -> Any:
