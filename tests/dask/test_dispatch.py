@@ -47,7 +47,6 @@ def test_every_value_that_the_table_does_not_name_is_refused(kind):
         (lw.KernelLogisticClassifier("ard"), "for data in memory"),
         (lw.KernelLogisticClassifier("linear", decision="?"), "decision"),
     ],
-    ids=repr,
 )
 def test_what_no_cluster_fits_is_refused(client, model, said):
     with pytest.raises(ValueError, match=said):
@@ -61,7 +60,6 @@ def test_what_no_cluster_fits_is_refused(client, model, said):
         (lw.KernelLogisticClassifier(), 0.001, "on the client"),
         (lw.LabelGraphClassifier("none"), 0.001, r"90 rows x 3 labels take 0 MB .* is 0\.001; raise it"),
     ],
-    ids=repr,
 )
 def test_tables_beyond_the_memory_budget_are_refused(client, model, budget, said):
     with lw.config_context(memory_budget=budget), pytest.raises(ValueError, match=said):
