@@ -6,8 +6,6 @@ called on, ``ANSWERS`` what is looked at of an answer.  A public name with an ar
 known, and that does not stand in ``WITHOUT``, fails a test.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 import types
@@ -284,7 +282,7 @@ ESTIMATORS = {
     ),
     "KernelLogisticClassifier": Estimator(
         lw.KernelLogisticClassifier,
-        {"tol": 0.1, "hyperparameters": "fixed"},
+        {"tol": 0.1, "hyperparameters": "fixed", "uncertainty": "laplace"},
         {"kernel": _KERNELS},
         y=_classes,
     ),

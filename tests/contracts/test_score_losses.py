@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
+from labelweave.problems.losses import EntrywiseLoss, ShiftedLoss, SoftmaxLoss
 from labelweave.problems.losses.score_loss import ColumnsLoss
 from reference import newton_twins
 
@@ -221,6 +221,28 @@ def test_curvatures_are_the_finite_differences_of_slopes(name, scale):
     state = loss.evaluate(scores, *_everything(loss)).state
     curved = loss.curve(state, direction, *_everything(loss))
     assert np.allclose((behind - ahead) / (2 * step), curved, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["softmax", "shares", "log_loss", "separate", "weighted", "shifted"])
+@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 10.0])
+def test_trace_gradients_are_the_finite_differences_of_curvatures(name, scale):
+    loss, _ = (
+        LOSSES[name]()
+        if name in LOSSES
+        else (ShiftedLoss(_softmax()[0], np.ones((N, C)), is_separate=False), 0)
+    )
+    scores, step, every = _scores(loss, scale), 1e-5, _everything(loss)
+    root, direction = np.random.default_rng(5).normal(size=(2, *loss.shape, loss.shape[2]))
+    covariances, direction = root @ root.transpose(0, 1, 3, 2), direction[..., 0]
+
+    def trace(at):
+        state, columns = loss.evaluate(at, *every).state, np.eye(loss.shape[2])
+        curved = [loss.curve(state, np.broadcast_to(unit, loss.shape).copy(), *every) for unit in columns]
+        return np.einsum("cngd,ngcd->", np.array(curved), covariances)
+
+    slope = (trace(scores + step * direction) - trace(scores - step * direction)) / (2 * step)
+    found = np.vdot(loss.trace_gradient(scores, covariances, *every), direction)
+    assert np.isclose(found, slope, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", SCALES)

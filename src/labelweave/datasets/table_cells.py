@@ -31,8 +31,8 @@ def refuse_no_scale(names: Sequence[str], counts: Any, variances: Any) -> None:
             raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
         if not np.isfinite(variance):
             raise ValueError(
-                f"The numeric column {name!r} has numbers so large that their variance overflows; give it "
-                "in another unit, or leave it out."
+                f"The numeric column {name!r} has numbers so large that their variance overflows; change its "
+                "unit, or leave it out."
             )
 
 
@@ -62,9 +62,9 @@ def known_cells(frame: Any, name: str, known: Mapping[str, Any]) -> list[str]:
     strange = set(cells) - known.keys()
     others = {text: other for text in strange if (other := _other_spelling(text)) in known}
     if len(cells) >= _FEWEST_STRANGE and not known.keys() & cells and not others:
-        said = f"none of {len(cells)} rows has a value of column {name!r} that the training rows had"
-        shown = f"{min(strange)[:40]!r} is here and {min(known)[:40]!r} was there"
-        warnings.warn(f"{said}, so it tells nothing: {shown}", UserWarning, stacklevel=2)
+        said = f"none of {len(cells)} rows has a value of column {name!r} that occurs in training rows"
+        shown = f"here {min(strange)[:40]!r}, in training {min(known)[:40]!r}"
+        warnings.warn(f"{said}, so the column has no effect: {shown}", UserWarning, stacklevel=2)
     return [others.get(cell, cell) for cell in cells] if others else cells
 
 

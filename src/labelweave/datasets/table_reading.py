@@ -87,7 +87,7 @@ def read_table(
         If ``block_rows`` is not a positive number.
     """
     if block_rows is not None and block_rows < 1:
-        raise ValueError(f"block_rows is {block_rows}; it is a positive number of rows.")
+        raise ValueError(f"block_rows is {block_rows}; it must be at least 1.")
     columns, known = _columns(roles, vectorizer), (label_names, unknown_labels)
     if block_rows is None:
         table = next(raw_tables(path, no_header=columns.no_header))
@@ -97,7 +97,7 @@ def read_table(
         columns, found = with_layout(table, columns)
         words = found.words(f"{path}: the cells of column {columns.labels!r}")
         if words is not None and not found.is_path:
-            warnings.warn(f"{words}; label_separator says otherwise.", UserWarning, stacklevel=3)
+            warnings.warn(f"{words}; set label_separator to override this.", UserWarning, stacklevel=3)
     if block_rows is None:
         table = grouped(table, columns)
         return table_features(table, columns.resolved(table), vectorizer, known)
@@ -111,7 +111,9 @@ def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableCol
         return columns
     given = [kind for kind in (*KINDS, "drop") if kind in roles]
     if given:
-        raise ValueError(f"{given[0]} is given beside a vectorizer, which has its own columns; leave it out.")
+        raise ValueError(
+            f"{given[0]} cannot be combined with a vectorizer, which defines the columns; leave it out."
+        )
     kinds = {kind: getattr(vectorizer, kind) for kind in KINDS}
     known = {**getattr(vectorizer, "decimal_marks_", {}), **(columns.decimal_marks or {})}
     return replace(columns, **kinds, decimal_marks=known)

@@ -294,7 +294,7 @@ def named_models(estimators: Any, reference: str | None = None) -> dict[str, Any
             raise TypeError(f"One of the estimators is {shown(estimator)}; pass models with fit.")
         own = type(estimator).__name__ if name is None else str(name)
         if name is not None and own in found:
-            raise ValueError(f"Two estimators are named {own!r}; give each its own name.")
+            raise ValueError(f"Two estimators are named {own!r}; use distinct names.")
         numbered = (f"{own} {number}" if number > 1 else own for number in count(1))
         found[next(name for name in numbered if name not in found)] = estimator
     if reference is not None and reference not in found:

@@ -67,6 +67,4 @@ def check_columns(kind: str, sizes: Sizes) -> None:
     fits = sizes.get("K", columns) == columns and (n_classes == 2 or kind != "binary") and n_classes > 0
     scores = sizes.get("L", columns)
     if not fits or not (scores == columns or (kind == "binary" and scores == 2)):
-        raise ModelFileError(
-            f"its numbers of labels do not fit together: {n_classes} {kind}, {scores} scores."
-        )
+        raise ModelFileError(f"its numbers of labels do not agree: {n_classes} {kind}, {scores} scores.")

@@ -100,7 +100,7 @@ class TargetForm:
             raise ValueError(
                 f"y has columns of classes, such as {self.columns.names[0]!r}, which {type(model).__name__} "
                 "does not take; use MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier, "
-                "BinaryRelevance or AutoLabelClassifier, or give labels of 0 and 1."
+                "BinaryRelevance or AutoLabelClassifier, or pass labels of 0 and 1."
             )
 
     def deciding(self, blocks: Iterator[Array]) -> Iterator[Array]:
@@ -183,7 +183,7 @@ def read_targets(
         is_table = form.container != "tags" and labels.class_columns is None
         if is_table and not (is_related or isinstance(y, LabelMatrix)):
             words = words_on_no_negative(labels, in_all=True)  # in one column it may be chance
-            words = words and f"{words}; give 0, as y.fillna(0) does, or a LabelMatrix to silence this"
+            words = words and f"{words}; for negative ones use y.fillna(0), or a LabelMatrix to silence this"
         if words is not None:
             warnings.warn(f"In Y {words}", UserWarning, stacklevel=2)
         return labels, form
@@ -229,7 +229,7 @@ def check_lengths(n_rows: int, n_targets: int) -> None:
     Raises ValueError if the numbers differ.
     """
     if n_rows != n_targets:
-        raise ValueError(f"X has {n_rows} rows but y has {n_targets}; give one row of labels a row of X.")
+        raise ValueError(f"X has {n_rows} rows but y has {n_targets}; pass one row of labels per row of X.")
 
 
 def has_many_labels(y: Any) -> bool:
@@ -302,14 +302,14 @@ def require_observed(labels: LabelMatrix, *, is_related: bool = False) -> None:
     is_related: whether more than the rows informs them, so that there is nothing to warn of.
     """
     if labels.n_labels == 0:
-        raise ValueError("Y has no labels (0 columns); at least one label is needed.")
+        raise ValueError("Y has no labels (0 columns); it must have at least one.")
     never = np.flatnonzero(labels.observed_counts() == 0)
     if not len(never) or not len(labels):
         return
     name = never[0] if labels.names is None else repr(str(labels.names[never[0]]))
     said = (
         f"Label {name} has no observed entry in Y ({len(never)} of {labels.n_labels} labels have none); "
-        "drop such labels, observe some of their entries, or give what relates them to others."
+        "drop them, or relate them to others, as by label_covariance."
     )
     if len(never) == labels.n_labels:
         raise ValueError(said)
@@ -353,7 +353,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     missing = unknown_entries(y)
     known = y[~missing]
     if len(known) == 0:
-        raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
+        raise ValueError(f"y has {len(y)} rows and no observed class; it must have at least 2 classes.")
     known = typed(known)
     if known.dtype.kind == "f":
         assert_all_finite(known, input_name="y")
@@ -366,12 +366,12 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
 
 def _probable_classes(y: ClassProbabilities, taxonomy: Taxonomy | None) -> ClassTargets:
     if not y.observed.any():
-        raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
+        raise ValueError(f"y has {len(y)} rows and no observed class; it must have at least 2 classes.")
     names = [node_name(name) for name in y.classes.tolist()]
     if taxonomy is not None and (strange := sorted(set(names) - set(taxonomy.leaves))):
         raise ValueError(
-            f"y has probabilities of {strange[0]!r}, which is no leaf of the taxonomy; give those of leaves, "
-            "to which the mass of an inner node is spread."
+            f"y has probabilities of {strange[0]!r}, which is not a leaf of the taxonomy; spread the mass of "
+            "an inner node over its leaves."
         )
     codes = np.where(y.observed, np.nan_to_num(y.table).argmax(axis=1), 0)
     nothing = np.empty(0, np.intp), np.empty((0, len(names)), bool)
@@ -422,8 +422,8 @@ def _refuse_unknown(entries: Array, which: Array, rows: Array, taxonomy: Taxonom
     if unknown.any():
         first = int(unknown.argmax())
         raise ValueError(
-            f"y at row {rows[first]} is {str(entries[which[first]])!r}, which is no node of the taxonomy; "
-            "give the name of a leaf, of an inner node if no more is known, or None."
+            f"y at row {rows[first]} is {str(entries[which[first]])!r}, which is not a node of the taxonomy; "
+            "pass a leaf, an inner node if the leaf is unknown, or None."
         )
 
 
@@ -460,17 +460,14 @@ def read_entry_weights(
     if weights.shape != labels.shape:
         raise ValueError(
             f"{what} has shape {weights.shape}, but there are {labels.shape[0]} rows and "
-            f"{labels.shape[1]} labels; give one number an entry."
+            f"{labels.shape[1]} labels; pass one number per entry."
         )
     values = weights.data if sparse else weights.ravel()
     bad = np.flatnonzero(~np.isfinite(values) | (values < 0))
     if len(bad):
         first = int(bad[0])
         row, label = (part[first] for part in weights.coords) if sparse else divmod(first, weights.shape[1])
-        raise ValueError(
-            f"{what} at row {row}, label {label} is {values[first]}; numbers of entries must be finite and "
-            "not negative."
-        )
+        raise ValueError(f"{what} at row {row}, label {label} is {values[first]}; it must be finite, >= 0.")
     return weights
 
 

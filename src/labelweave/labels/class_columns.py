@@ -183,7 +183,7 @@ def _columns_of(Y: Any, names: Sequence[str] | None) -> list[tuple[str, Array, s
             raise ValueError(f"Y has shape {table.shape}; columns of classes need two, (rows, columns).")
         names = [*map(str, range(table.shape[1]))] if names is None else names
         if len(names) != table.shape[1]:
-            raise ValueError(f"Y has {table.shape[1]} columns where {len(names)} are named; give one each.")
+            raise ValueError(f"Y has {table.shape[1]} columns where {len(names)} are named; name each.")
         return [(name, values, "") for name, values in zip(names, table.T, strict=True)]
     names = [*map(str, labels)] if names is None else names
     if not hasattr(Y, "iloc"):
@@ -280,7 +280,7 @@ def labels_of_columns(Y: Any, columns: ClassColumns) -> LabelMatrix:
     absent = [name for name in names if name not in by_name]
     if absent or len(coded) != len(names):
         raise ValueError(
-            f"y has the columns {list(by_name)}, but the model was fitted to {names}; give these columns."
+            f"y has the columns {list(by_name)}, but the model was fitted to {names}; pass these columns."
         )
     wide = [_widened(column, by_name[column.name]) for column in columns]
     labels, own = one_hot(wide), {label for column in columns for label in column.labels}

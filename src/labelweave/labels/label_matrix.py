@@ -135,7 +135,7 @@ class LabelMatrix:
             row, column = np.argwhere(bad)[0]
             raise ValueError(
                 f"Y at row {row}, label {shown_name(names, column)} is {table[row, column]}. "
-                f"Labels are 0/1 or -1/1, NaN where not observed{or_probabilities(table)}."
+                f"Use 0/1 or -1/1, and NaN where not observed{or_probabilities(table)}."
             )
         if (table == 0).any() and (table == -1).any():
             row, column = np.argwhere(table == -1)[0]
@@ -212,7 +212,7 @@ class LabelMatrix:
         """
         widths = sorted({part.n_labels for part in parts})
         if len(widths) != 1:
-            raise ValueError(f"Labels of rows are stacked that have {widths} labels; all must have the same.")
+            raise ValueError(f"The matrices have {widths} labels; all must have the same number.")
         seen, flips = None, None
         if any(part.observed is not None for part in parts):
             seen = sp.vstack([part.observed_pattern() for part in parts], format="csr")
@@ -285,12 +285,10 @@ class LabelMatrix:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return dense targets with NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
         if copy is False:
-            raise ValueError(
-                "A LabelMatrix is sparse; an array of it is a copy, so copy=False cannot be had."
-            )
+            raise ValueError("A LabelMatrix is sparse, so its array is a copy; leave copy=False out.")
         if dtype is not None and self.has_missing and np.dtype(dtype).kind not in "fcO":
             raise ValueError(
-                f"The LabelMatrix has unobserved entries, which type {np.dtype(dtype)} cannot say; ask for "
+                f"The LabelMatrix has unobserved entries, which type {np.dtype(dtype)} cannot hold; use "
                 "float64, where they are NaN."
             )
         return np.asarray(self.to_dense(), dtype=dtype)
@@ -315,7 +313,9 @@ class LabelMatrix:
         """
         mask = _pattern(observed)
         if mask.shape != self.shape:
-            raise ValueError(f"The mask has shape {mask.shape} but the labels have shape {self.shape}.")
+            raise ValueError(
+                f"The mask has shape {mask.shape} but the labels have shape {self.shape}; they must agree."
+            )
         if self.observed is not None:
             mask = mask.multiply(_pattern(self.observed))
         flips = None if self.flip_probabilities is None else self.flip_probabilities.multiply(mask)
@@ -416,9 +416,9 @@ def _pattern(matrix: Any) -> sp.csr_array:
     else:
         table = numbers_of(matrix, "The label matrix")
         if table.ndim != 2:
-            raise ValueError(f"The label matrix has shape {table.shape}; it needs two, (rows, labels).")
+            raise ValueError(f"The label matrix has shape {table.shape}; it must have shape (rows, labels).")
         if table.dtype.kind == "f" and np.isnan(table).any():
-            raise ValueError("The label matrix has NaN; read it with LabelMatrix.from_any.")
+            raise ValueError("The label matrix has NaN; use LabelMatrix.from_any.")
         csr = sp.csr_array(table)
     if csr.data.size and not csr.data.all():
         csr = csr.copy()
@@ -440,8 +440,8 @@ def _checked_sparse(Y: Any) -> sp.csr_array:
         position = int(np.flatnonzero(bad)[0])
         row = int(np.searchsorted(csr.indptr, position, side="right")) - 1
         raise ValueError(
-            f"Y at row {row}, label {csr.indices[position]} is {csr.data[position]}. In a sparse Y stored "
-            "entries are 1 (what is not stored is negative); give a LabelMatrix with a mask for the rest."
+            f"Y at row {row}, label {csr.indices[position]} is {csr.data[position]}. Stored entries of a "
+            "sparse Y must be 1, others are negative; for unobserved ones pass a LabelMatrix with a mask."
         )
     return csr
 
@@ -465,23 +465,21 @@ def numbers_in(Y: Any) -> npt.NDArray[Any]:
 def checked_table(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Check that a table is two-dimensional and numeric."""
     if table.ndim != 2:
-        raise ValueError(
-            f"Y has {table.ndim} dimension(s) and shape {table.shape}; labels need two, (rows, labels)."
-        )
+        raise ValueError(f"Y has shape {table.shape}; it must have shape (rows, labels).")
     if table.dtype.kind == "b":
         return table.astype(np.int8)
     if table.dtype.kind not in "iuf":
-        raise ValueError(f"Y has type {table.dtype}. Labels are 0/1 or -1/1, NaN where not observed.")
+        raise ValueError(f"Y has type {table.dtype}. Use 0/1 or -1/1, and NaN where not observed.")
     return table
 
 
 def _why_no_table(error: Exception) -> str:
     if "inhomogeneous" in str(error):
         return (
-            "Y has rows of different lengths; give a table of 0 and 1, or lists of tags: text, or sets of "
-            "numbers."
+            "Y has rows of different lengths; pass a table of 0 and 1, or lists of tags (text, or sets of "
+            "numbers)."
         )
-    return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
+    return f"Y has entries that are not numbers ({error}). Use 0/1 or -1/1, and NaN where not observed."
 
 
 def words_on_no_negative(labels: LabelMatrix, *, in_all: bool = False) -> str | None:
@@ -495,5 +493,5 @@ def words_on_no_negative(labels: LabelMatrix, *, in_all: bool = False) -> str | 
     name, count = str(labels.words[found[0]]), positive[found[0]]
     return (
         f"{len(found)} of {labels.n_labels} label columns hold 1 and missing cells only, such as {name!r} "
-        f"({count} and {len(labels) - count}), so no row is known to be without the label"
+        f"({count} and {len(labels) - count}), so no row is known to lack the label"
     )

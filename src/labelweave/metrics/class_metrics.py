@@ -92,7 +92,7 @@ def column_accuracy_score(y_true: Any, y_pred: Any, *, sample_weight: Any = None
     columns = truth.class_columns
     if columns is None:
         raise ValueError(
-            "y_true has no columns of classes; give a table of them, as read_class_columns does."
+            "y_true has no columns of classes; pass a table of them, as read_class_columns does."
         )
     found = labels_of_columns(y_pred, columns)
     if len(found) != len(truth):

@@ -46,6 +46,7 @@ from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.config import config_context
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_matrix import words_on_no_negative
 from labelweave.labels.label_names import words_on_alike
 from labelweave.labels.written_labels import PLACES
 
@@ -88,6 +89,8 @@ def prepared(request: FitRequest) -> Prepared:
     read = read_training_rows(request.data, request.flags, has_one)
     request = _with_classes(request, read)
     rows, columns, words, _ = read
+    if columns is None and (said := words_on_no_negative(rows.Y)) is not None:
+        hint(f"warning: {request.data}: {said}; write 0 where a row is known to be without a label.")
     if (alike := words_on_alike(rows.Y.words)) is not None:
         hint(f"warning: {alike}")
     if request.flags.answers is not None:
@@ -264,10 +267,7 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
     table = table if is_large else grouped(table, given)
     columns = columns_of_blocks(place, given, _BLOCK_ROWS) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
-    names = None if source.label_names is None else source.label_names.split(",")
-    if names is not None and columns.label_separator != PLACES:
-        raise click.UsageError("--label-names is for a column of --labels with 0 or 1 for each label.")
-    known: Known = ([] if columns.labels is None else names, "error")
+    known: Known = ([] if columns.labels is None else _label_names(source, columns), "error")
     if is_large:
         said = ReadLines(path)
         data = features_in_blocks(place, columns, vectorizer, known, _BLOCK_ROWS, said)
@@ -282,7 +282,7 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
     if isinstance(columns.labels, str):
         _note_words_for_missing(columns.labels, data.Y)
         if not has_one:
-            has_lists = are_lists(table.columns.given(columns.labels))
+            has_lists = columns.label_separator == PLACES or are_lists(table.columns.given(columns.labels))
             is_listed = columns.label_separator is not None or has_lists
             if source.empty_labels is None and not has_lists:
                 _note_blank_cells(columns.labels, data.Y)
@@ -292,6 +292,17 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
         column_words(table, given, columns, source.groups),
         is_listed,
     )
+
+
+def _label_names(source: DataFlags, columns: TableColumns) -> list[str] | None:
+    if source.label_names is None:
+        return None
+    if columns.label_separator != PLACES:
+        raise click.UsageError("--label-names is for a column of --labels with 0 or 1 for each label.")
+    names = [*map(str.strip, source.label_names.split(","))]
+    if "" in names:
+        raise click.UsageError("--label-names has an empty name; use names with a comma between them.")
+    return names
 
 
 def _is_large(path: str) -> bool:

@@ -270,11 +270,8 @@ def _read_label_columns(
     model: Model, path: PathLike, columns: TableColumns, names: list[str], unknown: Any
 ) -> LabeledData:
     """Read one column per label; labels that the training table had no column for may be missing."""
-    there, listed, classifier = (
-        column_names(path, columns.no_header),
-        columns.labels or (),
-        classifier_of(model),
-    )
+    there, listed = column_names(path, columns.no_header), columns.labels or ()
+    classifier = classifier_of(model)
     untold = {str(classifier.classes_[label]) for label in classifier._form.unobserved}
     told = model.columns_.labels if isinstance(model, TableModel) else None
     if told is not None and not isinstance(told, str):  # other labels come from answers

@@ -273,7 +273,7 @@ class AutoLabelClassifier(LabelClassifier):
         if self.status_ != "complete":
             how = "The fit was interrupted"
             if self.status_ == "time_limit":
-                how = f"The fit, which cannot be repeated, came to `time_limit={self.time_limit}`"
+                how = f"The fit reached `time_limit={self.time_limit}`, which is not reproducible,"
             warn_of_end(
                 f"{how} after {len(members)} of {len(plan.members)} members; the model combines these."
             )
@@ -291,17 +291,17 @@ class AutoLabelClassifier(LabelClassifier):
         kept = np.flatnonzero(weights)
         if len(kept) < 2:
             raise ValueError(
-                f"X has {len(kept)} row(s) of positive weight (n_samples={len(kept)}), but 2 are needed, as "
-                "rows are scored by fits to others."
+                f"X has {len(kept)} row(s) of positive weight (n_samples={len(kept)}); at least 2 are needed "
+                "for out-of-fold scores."
             )
         entries = len(kept) * labels.n_labels
         if entries > LARGEST_TABLE:
             raise ValueError(
-                f"{len(kept)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, "
-                "which AutoLabelClassifier does not write out; use LowRankClassifier."
+                f"{len(kept)} rows of {labels.n_labels} labels exceed the limit of {LARGEST_TABLE:.0e} "
+                "entries; use LowRankClassifier."
             )
         what = f"A fit to {len(kept)} rows of {labels.n_labels} labels"
-        warn_of_memory(what, _BYTES * entries, "LowRankClassifier writes no such tables out.")
+        warn_of_memory(what, _BYTES * entries, "use LowRankClassifier, which needs no such table.")
         cv = 5 if self.cv is None else self.cv
         folds, groups = folds_and_groups(cv, (X, y, groups), kept, labels, seed)
         features, weights = features.rows(kept).astype(np.float64), weights[kept]
@@ -400,11 +400,11 @@ class AutoLabelClassifier(LabelClassifier):
         """
         check_is_fitted(self)
         if not isinstance(metric, str) or metric not in _METRICS:
-            raise ValueError(f"metric={metric!r} is not known; give one of {sorted(_METRICS)}.")
+            raise ValueError(f"metric is {metric!r}; it must be one of {sorted(_METRICS)}.")
         if self._left_out is None:
             raise ValueError(
-                "A model file keeps no left-out scores to choose thresholds on; choose the metric before the "
-                "model is saved, or put TunedThresholdClassifier(model, cv='prefit') around it."
+                "A loaded model has no out-of-fold scores to choose thresholds on; set metric before saving, "
+                "or use TunedThresholdClassifier(model, cv='prefit')."
             )
         other = copy.copy(self)
         other.metric = metric

@@ -27,6 +27,7 @@ from labelweave.features.gram.low_rank import COLUMNS_APART
 from labelweave.features.gram.sources import GramSource, PrecomputedSource, kernel_source
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.linear_algebra import placed, to_numpy
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.hyperparameters.cross_validation import (
@@ -285,6 +286,7 @@ class FittedLikelihood:
     gram: CoupledGram
     dual: RowsByLabels
     result: SolverResult
+    problem: KernelLikelihood
 
 
 @dataclass(frozen=True)
@@ -307,11 +309,12 @@ class LikelihoodFit:
         loss = self.data.loss(self.data.weights[:, None], ties_labels=self.ties_labels)
         problem = KernelLikelihood(gram, loss, settings.rank, settings.seed)
         is_apt = start is not None and start.size == np.prod(problem.shape)
-        state = NewtonState.at(start.reshape(problem.shape)) if start is not None and is_apt else None
+        state = NewtonState.at(placed(start.reshape(problem.shape))) if start is not None and is_apt else None
         solver = NewtonConjugateGradient(settings.tol, settings.max_iter, directions=self._directions())
 
         def made(result: SolverResult, state: NewtonState) -> FittedLikelihood:
-            return FittedLikelihood(prior, gram, state.dual.reshape(len(state.dual), -1), result)
+            dual = to_numpy(state.dual)
+            return FittedLikelihood(prior, gram, dual.reshape(len(dual), -1), result, problem)
 
         def on_check(record: Any, state: NewtonState) -> bool:
             return settings.on_check(record, lambda: made(solver.stopped(problem, state), state))
@@ -379,7 +382,7 @@ class LikelihoodFit:
         order = np.random.default_rng(self.settings.seed).permutation(len(blocks[0].rows))
         part = blocks[0].part(np.sort(order[:_FIRST_ROWS]))
         held = part.held_out.sum(axis=0)  # user folds may hold out few rows, or train on few
-        return [part] if ((held > 0) & (held < len(part.rows))).all() else None
+        return [part] if not held.any() or ((held > 0) & (held < len(part.rows))).all() else None
 
     def _criterion(self, family: PriorFamily, blocks: list[LearningBlock]) -> MeanCriterion:
         return MeanCriterion([(self.closed_form or self._part)(family, block) for block in blocks])
@@ -400,8 +403,15 @@ class LikelihoodFit:
         folded = FoldedData(
             part.features, make_loss, part.weights, block.held_out, make_gram, self.ties_labels
         )
-        inner = InnerSettings(rank=self.settings.rank, seed=self.settings.seed, directions=self._directions())
-        return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
+        settings, directions = self.settings, self._directions()
+        inner = InnerSettings(
+            rank=settings.rank, seed=settings.seed, directions=directions, budget=settings.memory_budget * 1e6
+        )
+        if block.held_out.any():
+            return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
+        from labelweave.problems.hyperparameters.marginal_likelihood import MarginalLikelihood
+
+        return MarginalLikelihood(family, folded, self.settings.workers, inner)
 
     def _active_rows(self, part: LikelihoodData) -> Array | None:
         """Choose the active rows of low-rank kernel matrices once, to keep the search's objective fixed."""

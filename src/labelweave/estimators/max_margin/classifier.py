@@ -422,7 +422,7 @@ class MaxMarginClassifier(KernelClassifier):
 
     def _covariances(self, labels: LabelMatrix) -> list[LabelCovariance]:
         if self._is_sum and not self.kernel:
-            raise ValueError("kernel is an empty list; give one kernel or several.")
+            raise ValueError("kernel is an empty list; pass one kernel or several.")
         count = len(self.kernel) if self._is_sum else None
         return read_covariances(self.label_covariance, count, labels.n_labels, self.classes_)
 
@@ -436,8 +436,8 @@ class MaxMarginClassifier(KernelClassifier):
         self._refuse_unlearned()
         if self.label_mean is not None and self.prune != "off":
             raise ParameterError(
-                f"`prune={self.prune!r}` makes weights 0 that `label_mean` has reasons to be other than 0; "
-                "give one of them."
+                f"`prune={self.prune!r}` sets weights to 0 that `label_mean` sets to other values; use one "
+                "of them."
             )
         has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")
         if has_matrix and self.kernel_rank is None:

@@ -77,6 +77,9 @@ class ScoreLoss(Protocol):
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
         """Compute a root of the matrices of second derivatives."""
 
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        """Differentiate ``tr(C W)`` by the scores, for fixed C (rows, groups, columns, columns)."""
+
 
 class ShiftedLoss:
     """A loss of scores plus prior scores (n, L); separate groups count labels within fits."""
@@ -85,10 +88,13 @@ class ShiftedLoss:
         self.loss, self.known, self.is_separate, self.shape = loss, known, is_separate, loss.shape
         self.least = loss.least
 
-    def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
+    def _shifted(self, scores: Array, rows: slice, groups: Array) -> Array:
         known = self.known[rows]
         shift = known[:, groups % known.shape[1], None] if self.is_separate else known[:, None, :]
-        return self.loss.evaluate(scores + like(shift, scores), rows, groups)
+        return scores + like(shift, scores)
+
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
+        return self.loss.evaluate(self._shifted(scores, rows, groups), rows, groups)
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         return self.loss.curve(state, vectors, rows, groups)
@@ -101,6 +107,9 @@ class ShiftedLoss:
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
         return self.loss.root(state, rows, groups)
+
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        return self.loss.trace_gradient(self._shifted(scores, rows, groups), covariances, rows, groups)
 
 
 class SoftmaxLoss:
@@ -190,6 +199,12 @@ class SoftmaxLoss:
         shares = np.sqrt(state)
         return Root(shares * np.sqrt(self.weights[rows][:, groups, None]), shares)
 
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        """Compute ``W (diag C - 2 C p)``; see :meth:`ScoreLoss.trace_gradient`."""
+        state, _ = _softmax(scores)
+        mixed = np.matmul(covariances, state[..., None])[..., 0]
+        return self.curve(state, np.einsum("ngcc->ngc", covariances) - 2.0 * mixed, rows, groups)
+
 
 class ColumnsLoss:
     """The sum of softmax losses of columns of classes: those of a column are some of the scores.
@@ -226,7 +241,11 @@ class ColumnsLoss:
         return np.asarray(sum(traces))
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
-        """Raise, as a row has one share vector per column; the fit refuses the solvers that need it."""
+        """Raise, as a row has one share vector per column; the fit refuses what needs it."""
+        raise NotImplementedError("columns of classes have no root of rank one")
+
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        """Raise as :meth:`root`, which the marginal likelihood needs as well."""
         raise NotImplementedError("columns of classes have no root of rank one")
 
 
