@@ -360,7 +360,8 @@ class LabelMatrix:
 
         For counts: entries that are not stored, and unobserved ones, count 0.
         """
-        return expected_positives(self.positives, self.flip_probabilities)
+        flips = self.flip_probabilities
+        return self.positives if flips is None else expected_positives(self.positives, flips)
 
     def positive_counts(self) -> npt.NDArray[np.int64]:
         """Count the positive rows per label.

@@ -161,8 +161,8 @@ def checked_flips(flips: Any, positives: sp.csr_array, observed: sp.csr_array | 
     return table if table.nnz else None
 
 
-def expected_positives(positives: sp.csr_array, flips: sp.csr_array | None) -> sp.csr_array:
-    return positives if flips is None else sp.csr_array(positives + flips - 2.0 * positives.multiply(flips))
+def expected_positives(positives: sp.csr_array, flips: sp.csr_array) -> sp.csr_array:
+    return sp.csr_array(positives + flips - 2.0 * positives.multiply(flips))
 
 
 def graded(signs: npt.NDArray[np.int8], flips: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
