@@ -159,7 +159,7 @@ def _show(runs: RecordedRuns) -> None:
         for method, kind in kinds:
             own = [run for run in chosen if run["method"] == method and kind in run["found"]]
             measures = [
-                mean_and_error([run["found"][kind].get(key, np.nan) for run in own])
+                mean_and_error([run["found"][kind][key] for run in own if key in run["found"][kind]])
                 for key in ("accuracy", "exact", "log_loss")
             ]
             seconds = np.mean([run["fit_seconds"] for run in own])

@@ -22,7 +22,7 @@ FRAME = pd.DataFrame({"color": GAPS, "size": SIZE})
 FIXED = {"hyperparameters": "fixed"}
 MODELS = {
     "max-margin": lw.MaxMarginClassifier(C=10.0, tol=1e-6),
-    "log_loss": lw.KernelLogisticClassifier(**FIXED, tol=1e-8),
+    "logistic": lw.KernelLogisticClassifier(**FIXED, tol=1e-8),
     "low rank": lw.LowRankClassifier(6, tol=1e-8),
     "low rank, logistic": lw.LowRankClassifier(6, loss="log_loss"),
     "relevance": lw.BinaryRelevance(),
@@ -75,7 +75,7 @@ def test_one_class_of_a_column_has_the_highest_score():
     assert (np.c_["color=" + known["color"], "size=" + known["size"].astype(str)] == labels.names[best]).all()
 
 
-@pytest.mark.parametrize("name", ["log_loss", "auto"])
+@pytest.mark.parametrize("name", ["logistic", "auto"])
 def test_probabilities_are_those_of_each_column(name):
     model = MODELS[name].fit(X, FRAME)
     shares = model.predict_proba(X)
@@ -87,7 +87,7 @@ def test_probabilities_are_those_of_each_column(name):
 
 def test_columns_have_the_softmax_of_fits_to_each():
     """Columns share nothing but the kernel, so that each is the multinomial model of its own rows."""
-    shares = MODELS["log_loss"].fit(X, FRAME).predict_proba(X)
+    shares = MODELS["logistic"].fit(X, FRAME).predict_proba(X)
     for table, y in zip(shares, [GAPS, SIZE], strict=True):
         alone = lw.KernelLogisticClassifier(**FIXED, tol=1e-8).fit(X, y)
         np.testing.assert_allclose(table, alone.predict_proba(X), atol=1e-4)
@@ -129,10 +129,10 @@ def test_what_is_measured():
 
 @pytest.mark.parametrize("metric", ["micro_f1", "subset_accuracy", "neg_log_loss", "neg_ranking_loss"])
 def test_scorers_read_columns(metric):
-    scores = cross_val_score(MODELS["log_loss"], X, FRAME, scoring=get_scorer(metric), cv=KFold(3))
+    scores = cross_val_score(MODELS["logistic"], X, FRAME, scoring=get_scorer(metric), cv=KFold(3))
     assert np.isfinite(scores).all()
     if metric == "subset_accuracy":
-        assert scores.tolist() == cross_val_score(MODELS["log_loss"], X, FRAME, cv=KFold(3)).tolist()
+        assert scores.tolist() == cross_val_score(MODELS["logistic"], X, FRAME, cv=KFold(3)).tolist()
 
 
 def test_unknown_classes_of_a_truth_count_as_missed():
