@@ -10,9 +10,9 @@ Boosting is BoosTexter's (Schapire and Singer 2000): AdaBoost.MH with stumps, on
 labels and a confidence per label and answer.  Questions are whether a word is there, or whether a dense
 feature is above one of seven of its quantiles.  The number of rounds is chosen on held-out rows or classes.
 
-Ranking is the multiclass multilabel perceptron (Crammer and Singer 2003) with the kernel of the other methods.
-A row's first labels are its predictions; how many, as a share of the mean number of labels of training rows,
-and the number of passes are chosen on held-out rows or classes too.
+Ranking is the multilabel perceptron (Crammer and Singer 2003) with the kernel of the other methods.  A row's
+first labels are its predictions; how many, as a share of the mean number of labels of training rows, and the
+number of passes are chosen on held-out rows or classes too.
 """
 
 from __future__ import annotations
