@@ -40,7 +40,7 @@ def make(method: str, regularization: float, **parameters: Any) -> Any:
     if method == "PLST":
         return PLST(_PLST_SHARE, alpha=100.0 * regularization)
     if method == "HLLM-L1":
-        return LogLinear(0.1 * regularization)
+        return LogLinear(regularization)
     own, growth = dict(GRAPHS[method]), {}
     for name in signature(GraphGrowth).parameters:
         growth |= {name: parameters.pop(name)} if name in parameters else {}
