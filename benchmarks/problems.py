@@ -34,8 +34,10 @@ def read_parts(name: str, data: Path = DEFAULT_DATA) -> tuple[LabeledData, Label
     return read_part(name, "train", data), read_part(name, "test", data)
 
 
-def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp.csr_array]:
-    """Load features and labels by the problem's name.
+def load_problem(
+    name: str, data: Path = DEFAULT_DATA, n_rows: int | None = None
+) -> tuple[sp.csr_array, sp.csr_array]:
+    """Load features and labels by the problem's name, of so many rows.
 
     Labels that no row has, or every row, are left out: there is nothing to separate.
     """
@@ -57,7 +59,8 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
             f"The problem {name!r} is not known; use rcv1, rcv1-subset1 to 3, tmc2007, debtags or "
             "synthetic:n,d,L."
         )
-    return sp.csr_array(X, dtype=np.float64), _with_both_signs(sp.csr_array(Y, dtype=np.int8))
+    X, Y = sp.csr_array(X, dtype=np.float64)[:n_rows], sp.csr_array(Y, dtype=np.int8)[:n_rows]
+    return X, _with_both_signs(Y)
 
 
 def _with_both_signs(Y: sp.csr_array) -> sp.csr_array:
