@@ -24,6 +24,9 @@ ONE_CLASS = "logistic, tree", "logistic, classes"  # kinds whose rows have one c
 CHECKPOINTED: dict[str, Any] = {
     "margins, coordinates": lw.MaxMarginClassifier(solver="coordinate_ascent"),
     "margins, coupled": lw.MaxMarginClassifier(solver="coordinate_ascent", label_covariance=_TIES),
+    "margins, weighted": lw.MaxMarginClassifier(
+        solver="coordinate_ascent", label_covariance=lw.LabelCovariance.weighted([np.eye(N_LABELS), _TIES])
+    ),
     "margins, rbf": lw.MaxMarginClassifier(kernel="rbf", solver="alternating_directions"),
     "margins, rbf blocks": lw.MaxMarginClassifier(kernel="rbf", solver="block_ascent"),
     "margins, rbf pairs": lw.MaxMarginClassifier(kernel="rbf", solver="working_set"),

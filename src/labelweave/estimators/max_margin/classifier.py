@@ -56,6 +56,7 @@ from labelweave.foundation.config import was_interrupted
 from labelweave.foundation.costs import warn_of_hard_margins
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
+from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariances
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, Optional
@@ -350,16 +351,30 @@ class MaxMarginClassifier(KernelClassifier):
             settings = replace(settings, memory_budget=max(settings.memory_budget, size))
             data = replace(data, features=factor.features)
             source, explicit = KernelSource(make_kernel("linear"), factor.features), factor.features
-        covariances: Any = self.label_covariance_ if others else [None]
+        covariances: Any = self.label_covariance_ if self._is_sum else [self.label_covariance_]
         further = tuple(zip(others, covariances[1:], strict=True))
         task = MarginTask(data, source, explicit, settings, journal, further)
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows, factor)
-        fitted = task.solve(dual)
+        fitted = self._solve_task(task, covariances, dual)
         self._keep_scores(fitted, features, rows, factor)
         dual = fitted.dual() if self.warm_start or self._seen is not None else None
         self._end = None if dual is None else DualVariables(dual, self.C_, self._form)
         return fitted.result
+
+    def _solve_task(self, task: MarginTask, covariances: list[LabelCovariance], dual: Any) -> MarginFit:
+        if not any(isinstance(covariance, WeightedCovariance) for covariance in covariances):
+            return task.solve(dual)
+        if self.prune != "off":
+            raise ParameterError(
+                f"`prune={self.prune!r}` fits labels one by one, but the weights of `label_covariance` are "
+                "learned from all; use `prune='off'`, or `label_covariance.fixed`."
+            )
+        from labelweave.estimators.max_margin.part_weights import fit_with_weights
+
+        fitted, learned = fit_with_weights(task, covariances, dual)
+        self.label_covariance_ = learned if self._is_sum else learned[0]
+        return fitted
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)

@@ -178,6 +178,11 @@ class MarginTask:
     def terms(self) -> tuple[tuple[GramSource, LabelCovariance], ...]:
         return ((self.source, self.data.covariance), *self.further)
 
+    def box(self) -> MarginBox:
+        data, features = self.data, self.data.features if self.explicit is None else self.explicit
+        known = None if data.mean is None else data.mean.products(features.data)
+        return MarginBox.make(data.labels, data.upper, data.margins, known)
+
     def solve(self, dual: RowsByLabels | None = None) -> MarginFit:
         """Fit them, from dual variables near the optimum if there are any.
 
@@ -348,8 +353,7 @@ class _GramTask:
         self.features = data.features if task.explicit is None else task.explicit
         self.is_thin = task.explicit is not None and is_thin(task.explicit, 1e6 * self.settings.memory_budget)
         self.parts = (task.source, float(data.intercept), data.covariance)
-        known = None if data.mean is None else data.mean.products(self.features.data)
-        self.box = MarginBox.make(data.labels, data.upper, data.margins, known)
+        self.box = task.box()
 
     def resources(self, dtype: npt.DTypeLike) -> Resources:
         settings = self.settings

@@ -1,4 +1,4 @@
-"""Label covariances as a dense matrix, or of low rank plus a diagonal."""
+"""Label covariances as a dense matrix, of low rank plus a diagonal, or as a weighted sum of others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ import scipy.sparse as sp
 from labelweave.foundation.array_types import Array, LabelsByLabels, PerLabel
 from labelweave.foundation.arrays import RowPanels, Workers, namespace, numbers_of
 from labelweave.foundation.arrays.linear_algebra import is_numpy, like
-from labelweave.labels.covariance.base import LabelCovariance
+from labelweave.labels.covariance.base import (
+    IdentityCovariance,
+    LabelCovariance,
+    in_order_of,
+    refuse_other_size,
+)
 from labelweave.labels.covariance.constructors import KINDS
-from labelweave.labels.covariance.sources import check_amount, check_scale
+from labelweave.labels.covariance.sources import check_amount, check_scale, check_writable
 from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
-from labelweave.model_files.schema import Names, Numbers, Optional
+from labelweave.model_files.schema import Items, Made, Names, Numbers, Optional
 
 _TIE = 1e-6
 
@@ -315,4 +320,134 @@ def _checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
     return own
 
 
-KINDS.dense, KINDS.factor = DenseCovariance, FactorCovariance
+_UNIT = 1e-9  # a mean variance this near 1 is left alone, so that a stored sum returns with the same bits
+
+
+@storable(
+    "WeightedCovariance",
+    {
+        "parts": Items(Made(LabelCovariance, {"L": "n_labels"}), "m", least=1),
+        "weights": Numbers("m", least=0),
+        "part_names": Names("m"),
+        "label_names": Optional(Names("L")),
+    },
+)
+class WeightedCovariance(LabelCovariance):
+    """A sum ``R = sum_m w_m R_m`` of covariances of mean variance 1; see :meth:`LabelCovariance.weighted`.
+
+    Attributes
+    ----------
+    parts : tuple of LabelCovariance
+        The covariances R_m, each scaled to a mean variance of 1.
+    weights : ndarray of shape (m,)
+        Their weights w, shares of the mean variance of R.
+    part_names : list of str
+        Their names.
+    """
+
+    def __init__(
+        self, parts: Sequence[Any], weights: Any = None, part_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | Array | None = None,
+    ) -> None:  # fmt: skip
+        made = [one if isinstance(one, LabelCovariance) else self.dense(one) for one in parts]
+        if not made:
+            raise ValueError("A weighted covariance has no parts; give at least one.")
+        self.part_names = (
+            [str(number) for number in range(len(made))] if part_names is None else list(part_names)
+        )
+        self.n_labels = made[0].n_labels
+        known = (one.label_names for one in made if one.label_names is not None)
+        self.label_names = (
+            next(known, None) if label_names is None else checked_names(label_names, self.n_labels)
+        )
+        for one in made:
+            refuse_other_size(self.n_labels, one)
+        named = zip(made, self.part_names, strict=True)
+        self.parts = tuple(_of_unit_variance(in_order_of(self.label_names, one), name) for one, name in named)
+        self.weights = _checked_weights(weights, self.part_names)
+
+    def to_state(self) -> dict[str, Any]:
+        own = {"parts": list(self.parts), "weights": self.weights, "part_names": self.part_names}
+        return own if self.label_names is None else own | {"label_names": self.label_names.tolist()}
+
+    @property
+    def kind(self) -> str:
+        shown = zip(self.weights, self.part_names, strict=True)
+        return "weighted sum of " + " + ".join(f"{weight:.2g} {name}" for weight, name in shown)
+
+    @property
+    def ties_labels(self) -> bool:
+        return any(part.ties_labels for part in self.parts)
+
+    def diagonal(self) -> Array:
+        return np.asarray(self.weights @ [part.diagonal() for part in self.parts])
+
+    def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
+        return self.fixed.matmul(vectors, workers)
+
+    def columns(self, labels: Array) -> LabelCovariance:
+        """Return the covariance of some labels, whose parts may have other mean variances than 1."""
+        return self._with([part.columns(labels) for part in self.parts], self.weights)._named(
+            self._names_of(labels)
+        )
+
+    def shrink(self, amount: float) -> WeightedCovariance:
+        check_amount(amount)
+        parts = [part.shrink(amount) for part in self.parts]
+        return self._with(parts, self.weights)._named(self.label_names)
+
+    def scaled(self, scale: float) -> WeightedCovariance:
+        check_scale(scale)
+        return self.reweighted(self.weights * float(scale))
+
+    def spectrum(self) -> tuple[Array, Array]:
+        return self.fixed.spectrum()
+
+    def reweighted(self, weights: Array) -> WeightedCovariance:
+        """Return the sum of the same parts with other weights."""
+        return self._with(self.parts, weights)._named(self.label_names)
+
+    def _with(self, parts: Sequence[LabelCovariance], weights: Array) -> WeightedCovariance:
+        made = WeightedCovariance.__new__(WeightedCovariance)
+        made.parts, made.weights, made.part_names = tuple(parts), weights, self.part_names
+        made.n_labels = made.parts[0].n_labels
+        return made
+
+    @cached_property
+    def fixed(self) -> LabelCovariance:
+        """The sum as one covariance, whose weights no model changes: of low rank if all parts are."""
+        if all(isinstance(part, IdentityCovariance | FactorCovariance) for part in self.parts):
+            pairs = [(part, w) for part, w in zip(self.parts, self.weights, strict=True) if w > 0]
+            factors = [part.factor * np.sqrt(w) for part, w in pairs if isinstance(part, FactorCovariance)]
+            own = sum(
+                w * (part.own_variance if isinstance(part, FactorCovariance) else 1.0) for part, w in pairs
+            )
+            stack = sp.hstack if any(map(sp.issparse, factors)) else np.hstack
+            factor = stack(factors) if factors else np.empty((self.n_labels, 0))
+            return FactorCovariance(factor, own)._named(self.label_names)
+        check_writable(self.n_labels, "A sum with a dense part")
+        total = sum(w * part.to_dense() for part, w in zip(self.parts, self.weights, strict=True))
+        return DenseCovariance.from_semidefinite(np.asarray(total), self.label_names)
+
+
+def _of_unit_variance(part: LabelCovariance, name: str) -> LabelCovariance:
+    mean = float(np.mean(part.diagonal()))
+    if not mean > 0:
+        raise ValueError(f"Part {name!r} of a weighted covariance has no variance; leave it out.")
+    return part if abs(mean - 1.0) <= _UNIT else part.scaled(1.0 / mean)
+
+
+def _checked_weights(weights: Any, names: list[str]) -> Array:
+    if weights is None:
+        return np.full(len(names), 1.0 / len(names))
+    found = numbers_of(weights, "The weights of a covariance").astype(np.float64)
+    is_sound = found.shape == (len(names),) and np.isfinite(found).all() and (found >= 0).all()
+    if not is_sound or not found.any():
+        raise ValueError(
+            f"The weights of a covariance are {weights!r}; give one number >= 0 for each of {len(names)} "
+            "parts, not all 0."
+        )
+    return found
+
+
+KINDS.dense, KINDS.factor, KINDS.weighted = DenseCovariance, FactorCovariance, WeightedCovariance
