@@ -99,6 +99,14 @@ SETTINGS: dict[str, Any] = {
     "logistic, coupled": lw.KernelLogisticClassifier(
         label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
+    "logistic, factors": lw.KernelLogisticClassifier(
+        label_covariance=2, tie="class", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+    ),
+    "logistic, kernels": lw.KernelLogisticClassifier(
+        ["rbf", "linear"],
+        label_covariance=[lw.LabelCovariance.weighted([np.eye(N_LABELS), _TIES]), None],
+        hyperparameters=lw.HyperparameterSearch(max_learning_iter=7),
+    ),
     "tuned, probabilities": lw.TunedThresholdClassifier(
         lw.KernelLogisticClassifier(hyperparameters=lw.HyperparameterSearch(max_learning_iter=6)), "macro_f1"
     ),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.estimators.kernel_classifier import is_learned
+from labelweave.estimators.kernel_classifier import is_identity, is_learned
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import Moments
 from labelweave.foundation.arguments import ParameterError
-from labelweave.labels import Taxonomy
+from labelweave.foundation.array_types import Array
+from labelweave.labels import LabelCovariance, Taxonomy
+from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.problems.hyperparameters.priors import (
     FeatureWidths,
@@ -21,10 +24,11 @@ from labelweave.problems.hyperparameters.priors import (
     LearnedIntercepts,
     NodeGroups,
     PriorFamily,
+    SummedPriors,
     TiedPriors,
 )
 
-Grouping = Literal["shared", "class", "level", "subtree"]
+Grouping: TypeAlias = Any  # a name of :data:`_GROUPINGS`, or the group of every function
 
 TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
@@ -34,19 +38,41 @@ _TREE_TIES = ("level", "subtree")
 
 
 def prior_family(
-    model: Any, features: FeatureMatrix, kernel: Kernel | None, n_labels: int, seed: int
+    model: Any, features: FeatureMatrix, kernels: Sequence[Kernel | None], n_labels: int, seed: int
 ) -> PriorFamily:
     """Return the family of priors that a classifier's parameters select.
 
-    kernel: the kernel to start from; None for a precomputed kernel matrix.
+    kernels: those to start from, whose terms are added; None for a precomputed kernel matrix.
     Raises ValueError if two label structures are given, or one that does not match the labels.
     """
     classes = [node_name(name) for name in model.classes_[-n_labels:]]
-    family = _family_of_kernel(model, kernel, classes, seed)
+    structures = _structures(model.label_covariance, len(kernels), is_list=_is_list(model.kernel))
+    families = [
+        _family_of_kernel(model, kernel, given, classes, seed + place)
+        for place, (kernel, given) in enumerate(zip(kernels, structures, strict=True))
+    ]
+    family = families[0] if len(families) == 1 else SummedPriors(families)
     if model._has_widths:
         names = range(features.shape[1]) if features.names is None else features.names
         family = FeatureWidths(family, list(map(str, names)))
     return LearnedIntercepts(family) if model.intercept_variance == "learn" else family
+
+
+def _structures(label_covariance: Any, n_kernels: int, *, is_list: bool) -> list[Any]:
+    """Return a label covariance for each kernel."""
+    if not is_list or label_covariance is None:
+        return [label_covariance] * n_kernels
+    count = len(label_covariance) if _is_list(label_covariance) else 1
+    if count != n_kernels:
+        raise ParameterError(
+            f"`kernel` is a list of {n_kernels}, and `label_covariance` has {count}; give a list of one for "
+            "each kernel, or None."
+        )
+    return list(label_covariance)
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, list | tuple)
 
 
 def _of_intercepts(model: Any) -> float:
@@ -55,85 +81,124 @@ def _of_intercepts(model: Any) -> float:
 
 def refuse_priors(model: Any) -> None:
     """Raise for parameters of a classifier that define no prior, whatever the data are."""
-    _structure_of(model.tie, model.taxonomy, model.label_covariance)
+    given = model.label_covariance
+    if _is_list(model.kernel) and not model.kernel:
+        raise ParameterError("`kernel` is an empty list; give one kernel or several.")
+    is_matrix = _is_list(given) and all(isinstance(row, list | tuple | np.ndarray) for row in given)
+    if _is_list(given) and not is_matrix and not _is_list(model.kernel):
+        raise ParameterError(
+            f"`label_covariance` is a list of {len(given)}, but `kernel` is not a list; give a kernel for each."
+        )
+    for one in given if _is_list(model.kernel) and _is_list(given) else [given]:
+        _check_structure(model.tie, model.taxonomy, one)
     model._refuse_unlearned()
 
 
-def _structure_of(tie: Any, taxonomy: Any, label_covariance: Any) -> str | None:
-    """Return the name of the label structure, or None; raise for several, or one that forbids the tie."""
-    structures = {"taxonomy": taxonomy, "label_covariance": label_covariance}
-    given = [name for name, value in structures.items() if value is not None]
-    if isinstance(label_covariance, str) and label_covariance == "identity":
-        given = []
-    if len(given) > 1:
-        both = " and ".join(f"`{name}`" for name in given)
-        raise ParameterError(f"{both} are given, but labels have one structure; pass only one of them.")
-    if given and given != ["taxonomy"] and tie != "shared":
+def _check_structure(tie: Any, taxonomy: Any, label_covariance: Any) -> None:
+    """Raise for two label structures, or one that forbids the tie."""
+    has_covariance = not is_identity(label_covariance)
+    if has_covariance and taxonomy is not None:
         raise ParameterError(
-            f"`tie={tie!r}` is invalid with `{given[0]}`, which shares one kernel; use `tie='shared'`."
+            "`taxonomy` and `label_covariance` are given, but labels have one structure; pass one of them."
         )
-    in_tree = next((part for part in _pair_of_ties(tie) if part in _TREE_TIES), None)
-    if in_tree is not None and not given and taxonomy is None:
+    if has_covariance and tie != "shared" and isinstance(label_covariance, WeightedCovariance):
+        raise ParameterError(
+            f"`tie={tie!r}` is invalid with a `label_covariance` of learned weights, whose parts share one "
+            "kernel; use `tie='shared'`, or a list of kernels with a part each."
+        )
+    in_tree = next((part for part in _pair_of_ties(tie) if _is_one_of(part, _TREE_TIES)), None)
+    if in_tree is not None and taxonomy is None:
         raise ParameterError(
             f"`tie={in_tree!r}` needs a `taxonomy`; pass one, or use `tie='shared'`, 'scale' or 'class'."
         )
-    return next(iter(given), None)
 
 
-def _family_of_kernel(model: Any, kernel: Kernel | None, names: list[str], seed: int) -> PriorFamily:
-    structure, given = (
-        _structure_of(model.tie, model.taxonomy, model.label_covariance),
-        model.label_covariance,
-    )
-    if structure != "label_covariance":
-        return _tied(model, kernel, names, is_tree=structure == "taxonomy")
+def _family_of_kernel(
+    model: Any, kernel: Kernel | None, given: Any, names: list[str], seed: int
+) -> PriorFamily:
+    scale = float(model.scale) / (len(model.kernel) if _is_list(model.kernel) else 1)
     if is_learned(given):
-        return _coupling(model, kernel, names, seed)
+        return _coupling(model, kernel, _first_coupling(given, len(names), scale, seed), names)
+    if is_identity(given):
+        is_tree = model.taxonomy_ is not None and given is None
+        membership, (scales, shapes) = _of_tree(model, names) if is_tree else _of_classes(model, names)
+        return TiedPriors(kernel, membership, scales, shapes, scale, _of_intercepts(model))
     covariance = read_covariance(given, len(names), names)
     covariance.check_variances(names)
-    return GivenCovariance(kernel, covariance, float(model.scale), _of_intercepts(model))
+    if isinstance(model.tie, str) and model.tie == "shared":
+        return GivenCovariance(kernel, covariance, scale, _of_intercepts(model))
+    scales, shapes = (_flat_groups(tie, names, None) for tie in _pair_of_ties(model.tie))
+    return TiedPriors(kernel, _symmetric_root(covariance), scales, shapes, scale, _of_intercepts(model))
 
 
-def _coupling(model: Any, kernel: Kernel | None, names: list[str], seed: int) -> LearnedCoupling:
-    labels = len(names)
-    factors = labels if model.label_covariance == "learn" else int(model.label_covariance)
+def _symmetric_root(covariance: LabelCovariance) -> Any:
+    """Return the function of each label, as columns whose outer products sum to R."""
+    if not covariance.ties_labels:
+        return sp.diags_array(np.sqrt(covariance.diagonal()))
+    values, vectors = covariance.spectrum()
+    return (vectors * np.sqrt(values)) @ vectors.T
+
+
+def _first_coupling(given: Any, labels: int, scale: float, seed: int) -> Array:
+    factors = labels if given == "learn" else int(given)
     if factors > labels:
         raise ParameterError(
             f"`label_covariance` is {factors}, but there are {labels} labels; use at most as many columns."
         )
     if factors == labels:
-        start = np.sqrt(float(model.scale)) * np.eye(labels)
-    else:
-        drawn = np.random.default_rng(seed).standard_normal((labels, factors))
-        start = np.sqrt(float(model.scale) / factors) * drawn
-    return LearnedCoupling(kernel, start, names, _of_intercepts(model))
+        return np.asarray(np.sqrt(scale) * np.eye(labels))
+    drawn = np.random.default_rng(seed).standard_normal((labels, factors))
+    return np.asarray(np.sqrt(scale / factors) * drawn)
 
 
-def _tied(model: Any, kernel: Kernel | None, names: list[str], *, is_tree: bool) -> TiedPriors:
-    scale_tie, shape_tie = _pair_of_ties(model.tie)
-    tree = model.taxonomy_
-    if not is_tree or tree is None:
-        membership = sp.eye_array(len(names), format="csr")
-        scales, shapes = (_flat_groups(tie, names, tree) for tie in (scale_tie, shape_tie))
-    else:
-        tree = tree.restricted(names)
-        tree = tree.pruned(keep=names) if tree.is_tree else tree
-        membership = tree.membership(names)
-        scales, shapes = (_tree_groups(tie, tree) for tie in (scale_tie, shape_tie))
-    return TiedPriors(kernel, membership, scales, shapes, float(model.scale), _of_intercepts(model))
+def _coupling(model: Any, kernel: Kernel | None, start: Array, names: list[str]) -> LearnedCoupling:
+    factors = names if start.shape[1] == len(names) else list(map(str, range(start.shape[1])))
+    shapes = _flat_groups(_pair_of_ties(model.tie)[1], factors, None)  # scales are lengths of columns
+    return LearnedCoupling(kernel, start, names, _of_intercepts(model), shapes)
+
+
+def _of_classes(model: Any, names: list[str]) -> tuple[Any, list[NodeGroups]]:
+    groups = [_flat_groups(tie, names, model.taxonomy_) for tie in _pair_of_ties(model.tie)]
+    return sp.eye_array(len(names), format="csr"), groups
+
+
+def _of_tree(model: Any, names: list[str]) -> tuple[Any, list[NodeGroups]]:
+    tree = model.taxonomy_.restricted(names)
+    tree = tree.pruned(keep=names) if tree.is_tree else tree
+    return tree.membership(names), [_tree_groups(tie, tree) for tie in _pair_of_ties(model.tie)]
 
 
 def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
-    pair = ("class", "shared") if tie == "scale" else (tie, tie) if isinstance(tie, str) else tuple(tie)
-    if len(pair) != 2 or not all(part in _GROUPINGS for part in pair):
+    """Return the groupings of scales and of shapes."""
+    if isinstance(tie, str):
+        pair = ("class", "shared") if tie == "scale" else (tie, tie)
+    else:
+        is_pair = _is_list(tie) and len(tie) == 2 and any(_is_grouping(part) for part in tie)
+        pair = tuple(tie) if is_pair else (tie, tie)
+    if not all(map(_is_grouping, pair)):
         raise ParameterError(
-            f"`tie={tie!r}` is invalid; use one of {', '.join(map(repr, TIES))}, or a pair of "
-            f"{', '.join(map(repr, _GROUPINGS))}, for scales and shapes."
+            f"`tie={tie!r}` is invalid; use one of {', '.join(map(repr, TIES))}, the group of each class, "
+            f"or a pair of {', '.join(map(repr, _GROUPINGS))} and groups, for scales and shapes."
         )
     return pair
 
 
+def _is_one_of(tie: Grouping, names: Sequence[str]) -> bool:
+    return isinstance(tie, str) and tie in names
+
+
+def _is_grouping(tie: Any) -> bool:
+    return _is_one_of(tie, _GROUPINGS) or _is_given(tie)
+
+
+def _is_given(tie: Any) -> bool:
+    """Whether a tie lists groups; the names of ties are no groups."""
+    return isinstance(tie, Mapping) or (_is_list(tie) and not any(_is_one_of(group, TIES) for group in tie))
+
+
 def _flat_groups(tie: Grouping, names: list[str], tree: Taxonomy | None) -> NodeGroups:
+    if _is_given(tie):
+        return _given_groups(tie, names)
     if tie == "shared":
         return NodeGroups.of_everything(len(names))
     if tree is None or tie == "class":
@@ -142,8 +207,26 @@ def _flat_groups(tie: Grouping, names: list[str], tree: Taxonomy | None) -> Node
 
 
 def _tree_groups(tie: Grouping, tree: Taxonomy) -> NodeGroups:
+    if _is_given(tie):
+        return _given_groups(tie, tree.nodes)
     of_node, names = tree.groups(tie)
     return NodeGroups(of_node, [""] if tie == "shared" else names)
+
+
+def _given_groups(given: Any, names: Sequence[str]) -> NodeGroups:
+    """Return the groups of functions, from a list in their order or a mapping by their names."""
+    if isinstance(given, Mapping):
+        by_name = {str(name): group for name, group in given.items()}
+        lacking = next((name for name in names if name not in by_name), None)
+        if lacking is not None:
+            raise ParameterError(f"`tie` has no group of {lacking!r}; give one for every function.")
+        given = [by_name[name] for name in names]
+    if len(given) != len(names):
+        raise ParameterError(
+            f"`tie` has {len(given)} groups, but there are {len(names)} functions; give one for each."
+        )
+    groups, of_node = np.unique([str(group) for group in given], return_inverse=True)
+    return NodeGroups(of_node, groups.tolist() if len(groups) > 1 else [""])
 
 
 def paper_gamma(features: FeatureMatrix) -> float:

@@ -102,7 +102,8 @@ class MaxMarginClassifier(KernelClassifier):
             None, default=None
         The prior covariance R between labels; None is the identity.  "learn" learns one, a number
         learns one of that many columns, ``B B^T``; both need ``hyperparameters="learn"``.  A taxonomy
-        stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are matched by label name.  With a list of
+        stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are matched by label name.  The weights of
+        :meth:`LabelCovariance.weighted`, which sum to 1, minimize the objective too.  With a list of
         kernels, a list of the same length: scores covary by the sum of K_g R_g.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Prior weights of features, as the model scales them: Z is penalized by its distance from them.  With
@@ -219,7 +220,7 @@ class MaxMarginClassifier(KernelClassifier):
     status_ : {"converged", "settled", "iteration_limit", "stalled", "interrupted"}
         Why the fit ended; "settled" where weights removed by their size cost more than ``tol``.
     n_iter_ : int
-        Number of finished rounds.
+        Number of finished rounds; of fits, where weights of a covariance are learned.
     duality_gap_ : float
         The relative duality gap of the result: the minimum is at most this share of the objective below it.
     pruning_ : dict
