@@ -49,7 +49,7 @@ REFUSED = {
         (X, Y),
         "kernel is a list of 2, and label_covariance has 1",
     ),
-    "covariances of one kernel": ({"label_covariance": [2, None]}, (X, Y), "but kernel is not a list"),
+    "covariances of one kernel": ({"label_covariance": [2, None]}, (X, Y), "but kernel is none"),
     "a list that learns": (
         {"kernel": ["rbf", "linear"], "label_covariance": [2, None], "hyperparameters": "fixed"},
         (X, Y),

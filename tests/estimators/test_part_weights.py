@@ -7,6 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import labelweave as lw
 from labelweave import LabelCovariance
+from labelweave.estimators.max_margin.part_weights import lowest_point
 
 _RNG = np.random.default_rng(5)
 _X = _RNG.normal(size=(12, 4))
@@ -63,6 +64,7 @@ def _fit(**parameters):
 def test_fit_and_weights_reach_the_optimum_of_their_dual(solver):
     model = _fit(label_covariance=LabelCovariance.weighted(_PARTS), solver=solver)
     optimum, squares = _dual_optimum([(_LINEAR, R) for R in _MATRICES])
+    assert model.n_iter_ < 30
     assert model.converged_
     assert model.trace_[-1].primal == pytest.approx(optimum, rel=3e-6)
     assert model.trace_[-1].dual <= optimum * (1 + 1e-7)
@@ -122,6 +124,17 @@ def test_a_warm_start_and_more_rows_go_on(tmp_path):
     again = lw.load(tmp_path / "m.lw")
     np.testing.assert_array_equal(again.label_covariance_.weights, parts.label_covariance_.weights)
     assert "own" in str(again.label_covariance_)
+
+
+def test_the_lowest_point_of_planes_bounds_them():
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        planes = rng.normal(size=(5, 4)) * 10.0 ** rng.integers(-6, 7)
+        weights, bound = lowest_point(planes)
+        highest = (planes[:, 0] + planes[:, 1:] @ weights).max()
+        drawn = rng.dirichlet(np.ones(3), 2000)
+        assert bound <= highest <= bound + 1e-6 * np.abs(planes).max()
+        assert (planes[:, 0] + drawn @ planes[:, 1:].T).max(axis=1).min() >= bound
 
 
 def test_fits_of_single_labels_refuse_them():

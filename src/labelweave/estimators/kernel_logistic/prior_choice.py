@@ -87,7 +87,7 @@ def refuse_priors(model: Any) -> None:
     is_matrix = _is_list(given) and all(isinstance(row, list | tuple | np.ndarray) for row in given)
     if _is_list(given) and not is_matrix and not _is_list(model.kernel):
         raise ParameterError(
-            f"`label_covariance` is a list of {len(given)}, but `kernel` is not a list; give a kernel for each."
+            f"`label_covariance` is a list of {len(given)}, but `kernel` is none; give a kernel for each."
         )
     for one in given if _is_list(model.kernel) and _is_list(given) else [given]:
         _check_structure(model.tie, model.taxonomy, one)

@@ -373,9 +373,7 @@ class MaxMarginClassifier(KernelClassifier):
             )
         from labelweave.estimators.max_margin.part_weights import fit_with_weights
 
-        fitted, learned = fit_with_weights(task, covariances, dual)
-        self.label_covariance_ = learned if self._is_sum else learned[0]
-        return fitted
+        return fit_with_weights(task, covariances, dual)
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)
@@ -404,6 +402,8 @@ class MaxMarginClassifier(KernelClassifier):
             assert fitted.weights is not None, "columns of a factor have weights"
             self.scorer_ = factor.scorer(kernels[0], fitted.intercepts, fitted.weights)
         self.__dict__.pop("pruning_", None)
+        if fitted.covariances:
+            self.label_covariance_ = list(fitted.covariances) if self._is_sum else fitted.covariances[0]
         if fitted.kept is not None:
             self.pruning_ = fitted.kept[1]
 

@@ -133,6 +133,7 @@ class MarginFit:
     coefficients: B R_g of the rows, each of shape (n, L), one per kernel.
     dual: returns the dual variables, for a warm start; None where they are not kept.
     kept: sparse weights, and the cost of removing the others, by name.
+    covariances: one per kernel, where their weights were learned.
     """
 
     result: SolverResult
@@ -141,6 +142,7 @@ class MarginFit:
     weights: Array | None = None
     coefficients: tuple[RowsByLabels, ...] = ()
     kept: tuple[KeptWeights, dict[str, float]] | None = None
+    covariances: tuple[LabelCovariance, ...] = ()
 
     def scorer(self, features: FeatureMatrix, rows: Array, kernels: Sequence[Kernel | None]) -> Scorer:
         """Create the scorer of new rows; the fit was to these rows of the features."""

@@ -4,40 +4,39 @@ With ``R = sum_m w_m R_m`` the penalty is the least over all ways to share the w
 
     1/2 tr(Z^T Z R^-1)  =  min over Z = sum_m Z_m of  sum_m 1/(2 w_m) tr(Z_m^T Z_m R_m^-1),
 
-so the objective is convex in Z_m and w together.  Over weights that sum to 1 it is alternated: a fit at given
-weights has ``Z_m = w_m X^T B R_m``, and the best weights for these are proportional to
+so the objective is convex in Z_m and w together, and its minimum over Z is convex in w.  By the dual it is
 
-    |Z_m| = w_m sqrt(q_m),    q_m = tr(B^T K B R_m).
+    J(w) = max_V  <T, V> - 1/2 sum_m w_m q_m(V),    q_m(V) = tr(V^T K V R_m),    V in the box,
 
-The sum of weights bounds the penalty of the dual by its largest part, which certifies both at once:
-
-    max_V  <T, V> - 1/2 max_m q_m(V),      V in the box of the dual.
+so the V of any fit is a plane in w that lies below J throughout.  Fits and weights alternate: the planes of
+all fits so far have their least maximum over weights that sum to 1 by a linear program, and the next fit is
+halfway between there and the best weights met (Ben-Ameur and Neto 2007).  The least maximum is a lower bound
+of the objective over fits and weights together, and so certifies both.
 
 With several kernels a part is a pair of a kernel and a covariance, ``sum_gm w_gm K_g (x) R_gm``; covariances
-without learned weights add their ``q`` to all parts.  For kernels alone this is multiple kernel learning
-(Rakotomamonjy et al., "SimpleMKL", Journal of Machine Learning Research 9, 2008).
+without learned weights add their ``q`` to the constant.  For kernels alone this is multiple kernel learning
+(Sonnenburg et al., Journal of Machine Learning Research 7, 2006).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import linprog
 
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.fit import MarginFit, MarginTask
 from labelweave.features.gram import choose_gram
-from labelweave.foundation.array_types import Floats, RowsByLabels
+from labelweave.foundation.array_types import Array, Floats, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance import WeightedCovariance
-from labelweave.problems import MarginBox
 from labelweave.solvers import Solver, SolverResult, Status, TraceRecord
 from labelweave.solvers.frame import Certificate, Round, State
 
-_MOST_ROUNDS = 200
 _COARSEST = 0.1  # gap of the first fit
 _SHARE = 0.3  # of the last gap, at which the next fit ends
 _FINEST = 0.5  # of the tolerance: the rest is for the weights
@@ -45,11 +44,22 @@ _FINEST = 0.5  # of the tolerance: the rest is for the weights
 
 @dataclass(frozen=True, kw_only=True)
 class WeightsState(State):
-    """What the next fit begins from: weights of all parts, dual variables (n, L), and its tolerance."""
+    """What the next fit begins from.
+
+    weights, best (m,): of all parts, and the best ones met, whose objective is ``least``.
+    dual: variables (n, L).
+    tol: of the next fit.
+    planes (k, 1 + m): lower bounds of the objective, their constants and slopes.
+    """
 
     weights: Floats
+    best: Floats
     dual: RowsByLabels
     tol: float
+    planes: Array
+    least: float = np.inf
+
+    _varies: ClassVar[tuple[str, ...]] = ("planes",)
 
 
 class WeightedMargins:
@@ -57,102 +67,102 @@ class WeightedMargins:
 
     task: the rows to fit, with any weights.
     covariances: one per kernel; those of :class:`WeightedCovariance` are learned.
+    dual: variables (n, L) to begin with.
     """
 
     def __init__(
         self, task: MarginTask, covariances: Sequence[LabelCovariance], dual: RowsByLabels | None
     ) -> None:
-        self.task, self.covariances, self.start = task, list(covariances), dual
+        self.task, self.covariances, self.dual = task, list(covariances), dual
         self.box = task.box()
-        self.last: tuple[MarginFit, list[LabelCovariance]] | None = None
-        sources = [task.source, *(source for source, _ in task.further)]
+        self.last: MarginFit | None = None
         budget, constant = 1e6 * task.settings.memory_budget, float(task.data.intercept)
-        n_labels, workers = task.data.labels.n_labels, Workers(task.settings.n_threads)
-        explicit = [task.explicit, *(None for _ in task.further)]
+        workers = Workers(task.settings.n_threads)
+        sources = [(task.source, task.explicit), *((source, None) for source, _ in task.further)]
         self.grams = [
-            choose_gram(source, features, n_labels, budget, workers, constant=constant)
-            for source, features in zip(sources, explicit, strict=True)
+            choose_gram(source, features, task.data.labels.n_labels, budget, workers, constant=constant)
+            for source, features in sources
         ]
+        learned = [one for one in self.covariances if isinstance(one, WeightedCovariance)]
+        weights = np.concatenate([one.weights for one in learned])
+        self.first_weights: Floats = weights / weights.sum()
+        self._cuts = np.cumsum([len(one.parts) for one in learned])[:-1]
 
-    def first_weights(self) -> Floats:
-        found = np.concatenate(
-            [one.weights for one in self.covariances if isinstance(one, WeightedCovariance)]
-        )
-        return np.asarray(found / found.sum())
-
-    def at(self, weights: Floats) -> list[LabelCovariance]:
-        """Return the covariances with some weights of all their parts."""
-        found, done = list(self.covariances), 0
-        for number, one in enumerate(found):
-            if isinstance(one, WeightedCovariance):
-                found[number] = one.reweighted(weights[done : done + len(one.parts)])
-                done += len(one.parts)
-        return found
-
-    def fit(self, state: WeightsState) -> tuple[MarginFit, TraceRecord, Floats]:
-        """Fit at given weights; also return the objectives of both, and ``q`` of every part."""
-        covariances, task = self.at(state.weights), self.task
+    def fit(self, state: WeightsState) -> tuple[MarginFit, RowsByLabels]:
+        """Fit at given weights; also return its dual variables, within bounds that rounding may exceed."""
+        parts = iter(np.split(state.weights, self._cuts))
+        covariances = [
+            one.reweighted(next(parts)) if isinstance(one, WeightedCovariance) else one
+            for one in self.covariances
+        ]
         plain = [one.fixed if isinstance(one, WeightedCovariance) else one for one in covariances]
-        settings = replace(task.settings, tol=state.tol, on_check=_never_stops)
-        sources = (source for source, _ in task.further)
-        task = replace(
-            task, data=replace(task.data, covariance=plain[0]), settings=settings, journal=Journal(),
-            further=tuple(zip(sources, plain[1:], strict=True)),
-        )  # fmt: skip
-        fitted = task.solve(state.dual)
-        self.last = fitted, covariances
-        dual = dual_of(fitted, self.box)
-        squares, fixed = self._squares(dual)
-        bound = float(np.vdot(self.box.targets, dual)) - (fixed + squares.max()) / 2
-        return fitted, TraceRecord.of(fitted.result.trace[-1].primal, bound), squares
+        settings = replace(self.task.settings, tol=state.tol, on_check=_never_stops)
+        further = tuple((source, one) for (source, _), one in zip(self.task.further, plain[1:], strict=True))
+        data = replace(self.task.data, covariance=plain[0])
+        task = replace(self.task, data=data, settings=settings, journal=Journal(), further=further)
+        self.last = replace(task.solve(state.dual), covariances=tuple(covariances))
+        dual = self.last.dual()
+        assert dual is not None, "fits without dual variables are refused"
+        return self.last, np.clip(dual, self.box.lower, self.box.upper)
 
-    def _squares(self, dual: RowsByLabels) -> tuple[Floats, float]:
-        """Return q of the parts, and the sum of q of covariances without learned weights."""
-        squares, fixed = list[float](), 0.0
+    def plane(self, dual: RowsByLabels) -> Floats:
+        """Return the constant and the slopes of the lower bound of the objective at some variables."""
+        constant, slopes = float(np.vdot(self.box.targets, dual)), list[float]()
         for gram, covariance in zip(self.grams, self.covariances, strict=True):
             product = gram.product(dual)
             if isinstance(covariance, WeightedCovariance):
-                squares += [_square(product, part.matmul(dual)) for part in covariance.parts]
+                slopes += [-float(np.vdot(product, part.matmul(dual))) / 2 for part in covariance.parts]
             else:
-                fixed += _square(product, covariance.matmul(dual))
-        return np.array(squares), fixed
+                constant -= float(np.vdot(product, covariance.matmul(dual))) / 2
+        return np.array([constant, *slopes])
 
 
-def _square(product: RowsByLabels, coupled: RowsByLabels) -> float:
-    return max(0.0, float(np.vdot(product, coupled)))
-
-
-def dual_of(fitted: MarginFit, box: MarginBox) -> RowsByLabels:
-    """Return the dual variables of a fit, within bounds that rounding may exceed."""
-    dual = fitted.dual()
-    assert dual is not None, "fits without dual variables are refused"
-    return np.asarray(np.clip(dual, box.lower, box.upper))
+def lowest_point(planes: Array) -> tuple[Floats, float]:
+    """Find the weights, >= 0 and of sum 1, at which the largest of some planes is least, and its value."""
+    n_parts = planes.shape[1] - 1
+    scale = max(float(np.abs(planes).max()), np.finfo(float).tiny)
+    found = linprog(
+        np.append(np.zeros(n_parts), 1.0),
+        A_ub=np.column_stack([planes[:, 1:] / scale, np.full(len(planes), -1.0)]),
+        b_ub=-planes[:, 0] / scale,
+        A_eq=[np.append(np.ones(n_parts), 0.0)],
+        b_eq=[1.0],
+        bounds=[*[(0, None)] * n_parts, (None, None)],
+    )
+    weights = np.maximum(found.x[:-1], 0.0) if found.success else np.ones(n_parts)
+    weights /= weights.sum()
+    # the best combination of the planes bounds the objective, whatever the accuracy of the program
+    shares = np.maximum(-found.ineqlin.marginals, 0.0) if found.success else np.ones(len(planes))
+    plane = shares @ planes / shares.sum()
+    return weights, float(plane[0] + plane[1:].min())
 
 
 class PartWeights(Solver[WeightedMargins, WeightsState]):
-    """The alternation between fits and weights; its answer is the last fit with its covariances."""
+    """The alternation between fits and weights; its answer is the last fit."""
 
-    def __init__(self, tol: float, max_iter: int = _MOST_ROUNDS) -> None:
-        self.tol, self.max_iter = tol, max_iter
+    def __init__(self, tol: float, max_iter: int) -> None:
+        self.tol, self.max_iter, self._finest = tol, max_iter, _FINEST * tol
 
     def start(self, problem: WeightedMargins) -> WeightsState:
-        dual = np.zeros_like(problem.box.targets) if problem.start is None else problem.start
-        return WeightsState(weights=problem.first_weights(), dual=dual, tol=max(_COARSEST, self._finest))
-
-    @property
-    def _finest(self) -> float:
-        return _FINEST * self.tol
+        dual = np.zeros_like(problem.box.targets) if problem.dual is None else problem.dual
+        weights = problem.first_weights
+        planes, tol = np.empty((0, 1 + len(weights))), max(_COARSEST, self._finest)
+        return WeightsState(weights=weights, best=weights, dual=dual, tol=tol, planes=planes)
 
     def round(self, problem: WeightedMargins, state: WeightsState) -> Round[WeightsState]:
-        fitted, record, squares = problem.fit(state)
+        """Fit, and move the weights."""
+        fitted, dual = problem.fit(state)
+        planes = np.vstack([state.planes, problem.plane(dual)])
+        lowest, bound = lowest_point(planes)
+        record = TraceRecord.of(fitted.result.trace[-1].primal, bound)
         status = self._status(fitted.result.status, record, state.tol)
         now = replace(state, rounds=state.rounds + 1)
         if status is None:
-            lengths = state.weights * np.sqrt(squares)
-            weights = lengths / lengths.sum() if lengths.any() else state.weights
+            if record.primal < state.least:
+                now = replace(now, best=state.weights, least=record.primal)
             tol = float(np.clip(_SHARE * record.gap, self._finest, state.tol))
-            now = replace(now, weights=weights, dual=dual_of(fitted, problem.box), tol=tol)
-        return Round(now, record, status, problem.last)
+            now = replace(now, weights=(now.best + lowest) / 2, tol=tol, dual=dual, planes=planes)
+        return Round(now, record, status, fitted)
 
     def _status(self, of_fit: Status, record: TraceRecord, tol: float) -> Status | None:
         if of_fit is Status.INTERRUPTED:
@@ -165,25 +175,23 @@ class PartWeights(Solver[WeightedMargins, WeightsState]):
     def certify(self, problem: WeightedMargins, state: WeightsState, status: Status) -> Certificate:
         if status is Status.INTERRUPTED and problem.last is not None:
             return Certificate(None, status, problem.last)
-        _, record, _ = problem.fit(state)
-        return Certificate(record, status, problem.last)
+        found = self.round(problem, state)
+        return Certificate(found.record, status, found.answer)
 
 
 def fit_with_weights(
     task: MarginTask, covariances: Sequence[LabelCovariance], dual: RowsByLabels | None
-) -> tuple[MarginFit, list[LabelCovariance]]:
-    """Fit rows and weights; return the fit, with the certificate of both, and the covariances."""
+) -> MarginFit:
+    """Fit rows and weights; the fit has the certificate of both, and the covariances."""
 
-    def made(result: SolverResult, state: Any) -> tuple[MarginFit, list[LabelCovariance]]:
-        fitted, found = result.answer
-        return replace(fitted, result=replace(result, answer=fitted.result.answer)), found
+    def made(result: SolverResult, state: WeightsState) -> MarginFit:
+        fitted: MarginFit = result.answer
+        return replace(fitted, result=replace(result, answer=fitted.result.answer))
 
-    problem, solver = WeightedMargins(task, covariances, dual), PartWeights(task.settings.tol)
-    on_check = task.settings.on_check
-    found: tuple[MarginFit, list[LabelCovariance]] = task.journal.model(
-        "weights", solver, problem, None, on_check, made
-    )
-    return found
+    problem, settings = WeightedMargins(task, covariances, dual), task.settings
+    solver = PartWeights(settings.tol, settings.max_iter)
+    fit: MarginFit = task.journal.model("weights", solver, problem, None, settings.on_check, made)
+    return fit
 
 
 def _never_stops(record: Any, model: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +13,7 @@ import scipy.sparse as sp
 from labelweave.foundation.array_types import Array, LabelsByLabels, PerLabel
 from labelweave.foundation.arrays import RowPanels, Workers, namespace, numbers_of
 from labelweave.foundation.arrays.linear_algebra import is_numpy, like
-from labelweave.labels.covariance.base import (
-    IdentityCovariance,
-    LabelCovariance,
-    in_order_of,
-    refuse_other_size,
-)
+from labelweave.labels.covariance.base import LabelCovariance, in_order_of, refuse_other_size
 from labelweave.labels.covariance.constructors import KINDS
 from labelweave.labels.covariance.sources import check_amount, check_scale, check_writable
 from labelweave.labels.label_names import checked_names
@@ -320,7 +316,7 @@ def _checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
     return own
 
 
-_UNIT = 1e-9  # a mean variance this near 1 is left alone, so that a stored sum returns with the same bits
+_UNIT = 1e-9  # a mean variance this near 1 is kept, so that a sum from a file has the same bits
 
 
 @storable(
@@ -333,16 +329,11 @@ _UNIT = 1e-9  # a mean variance this near 1 is left alone, so that a stored sum 
     },
 )
 class WeightedCovariance(LabelCovariance):
-    """A sum ``R = sum_m w_m R_m`` of covariances of mean variance 1; see :meth:`LabelCovariance.weighted`.
+    """A sum ``R = sum_m w_m R_m``; see :meth:`LabelCovariance.weighted`.
 
-    Attributes
-    ----------
-    parts : tuple of LabelCovariance
-        The covariances R_m, each scaled to a mean variance of 1.
-    weights : ndarray of shape (m,)
-        Their weights w, shares of the mean variance of R.
-    part_names : list of str
-        Their names.
+    parts: the covariances R_m, each scaled to a mean variance of 1.
+    weights (m,): their weights w, so that the mean variance of R is their sum.
+    part_names: their names.
     """
 
     def __init__(
@@ -352,22 +343,19 @@ class WeightedCovariance(LabelCovariance):
         made = [one if isinstance(one, LabelCovariance) else self.dense(one) for one in parts]
         if not made:
             raise ValueError("A weighted covariance has no parts; give at least one.")
-        self.part_names = (
-            [str(number) for number in range(len(made))] if part_names is None else list(part_names)
-        )
         self.n_labels = made[0].n_labels
-        known = (one.label_names for one in made if one.label_names is not None)
-        self.label_names = (
-            next(known, None) if label_names is None else checked_names(label_names, self.n_labels)
-        )
         for one in made:
             refuse_other_size(self.n_labels, one)
-        named = zip(made, self.part_names, strict=True)
-        self.parts = tuple(_of_unit_variance(in_order_of(self.label_names, one), name) for one, name in named)
-        self.weights = _checked_weights(weights, self.part_names)
+        known = (one.label_names for one in made if one.label_names is not None)
+        names = next(known, None) if label_names is None else checked_names(label_names, self.n_labels)
+        self.label_names = names
+        self.part_names = list(map(str, range(len(made)) if part_names is None else part_names))
+        pairs = zip(made, self.part_names, strict=True)
+        self.parts = [_of_unit_variance(in_order_of(names, one), name) for one, name in pairs]
+        self.weights = _checked_weights(weights, len(made))
 
     def to_state(self) -> dict[str, Any]:
-        own = {"parts": list(self.parts), "weights": self.weights, "part_names": self.part_names}
+        own = {"parts": self.parts, "weights": self.weights, "part_names": self.part_names}
         return own if self.label_names is None else own | {"label_names": self.label_names.tolist()}
 
     @property
@@ -380,72 +368,67 @@ class WeightedCovariance(LabelCovariance):
         return any(part.ties_labels for part in self.parts)
 
     def diagonal(self) -> Array:
-        return np.asarray(self.weights @ [part.diagonal() for part in self.parts])
+        return self.fixed.diagonal()
 
     def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
         return self.fixed.matmul(vectors, workers)
 
     def columns(self, labels: Array) -> LabelCovariance:
-        """Return the covariance of some labels, whose parts may have other mean variances than 1."""
-        return self._with([part.columns(labels) for part in self.parts], self.weights)._named(
-            self._names_of(labels)
-        )
+        parts = [part.columns(labels) for part in self.parts]
+        means = np.array([np.mean(part.diagonal()) for part in parts])
+        if not (means > 0).all():
+            return self.fixed.columns(labels)
+        return WeightedCovariance(parts, self.weights * means, self.part_names, self._names_of(labels))
 
     def shrink(self, amount: float) -> WeightedCovariance:
-        check_amount(amount)
-        parts = [part.shrink(amount) for part in self.parts]
-        return self._with(parts, self.weights)._named(self.label_names)
+        return self._with([part.shrink(amount) for part in self.parts], self.weights)
 
     def scaled(self, scale: float) -> WeightedCovariance:
         check_scale(scale)
-        return self.reweighted(self.weights * float(scale))
-
-    def spectrum(self) -> tuple[Array, Array]:
-        return self.fixed.spectrum()
+        return self._with(self.parts, self.weights * float(scale))
 
     def reweighted(self, weights: Array) -> WeightedCovariance:
-        """Return the sum of the same parts with other weights."""
-        return self._with(self.parts, weights)._named(self.label_names)
+        """Return the sum of the same parts with other weights, which are not checked."""
+        return self._with(self.parts, weights)
 
-    def _with(self, parts: Sequence[LabelCovariance], weights: Array) -> WeightedCovariance:
-        made = WeightedCovariance.__new__(WeightedCovariance)
-        made.parts, made.weights, made.part_names = tuple(parts), weights, self.part_names
-        made.n_labels = made.parts[0].n_labels
+    def _with(self, parts: list[LabelCovariance], weights: Array) -> WeightedCovariance:
+        made = copy(self)
+        made.__dict__.pop("fixed", None)
+        made.parts, made.weights = parts, weights
         return made
 
     @cached_property
     def fixed(self) -> LabelCovariance:
         """The sum as one covariance, whose weights no model changes: of low rank if all parts are."""
-        if all(isinstance(part, IdentityCovariance | FactorCovariance) for part in self.parts):
-            pairs = [(part, w) for part, w in zip(self.parts, self.weights, strict=True) if w > 0]
-            factors = [part.factor * np.sqrt(w) for part, w in pairs if isinstance(part, FactorCovariance)]
-            own = sum(
-                w * (part.own_variance if isinstance(part, FactorCovariance) else 1.0) for part, w in pairs
-            )
-            stack = sp.hstack if any(map(sp.issparse, factors)) else np.hstack
-            factor = stack(factors) if factors else np.empty((self.n_labels, 0))
-            return FactorCovariance(factor, own)._named(self.label_names)
-        check_writable(self.n_labels, "A sum with a dense part")
-        total = sum(w * part.to_dense() for part, w in zip(self.parts, self.weights, strict=True))
-        return DenseCovariance.from_semidefinite(np.asarray(total), self.label_names)
+        pairs = list(zip(self.weights, self.parts, strict=True))
+        factors = [(w, part) for w, part in pairs if isinstance(part, FactorCovariance)]
+        if len(factors) < len(pairs):
+            check_writable(self.n_labels, "A sum with a dense part")
+            total = np.sum([w * part.to_dense() for w, part in pairs], axis=0)
+            return DenseCovariance.from_semidefinite(total, self.label_names)
+        stack = sp.hstack if any(sp.issparse(part.factor) for _, part in factors) else np.hstack
+        factor = stack([part.factor * np.sqrt(w) for w, part in factors])
+        own = np.sum([w * part.own_variance for w, part in factors], axis=0)
+        return FactorCovariance(factor, own)._named(self.label_names)
 
 
 def _of_unit_variance(part: LabelCovariance, name: str) -> LabelCovariance:
     mean = float(np.mean(part.diagonal()))
     if not mean > 0:
         raise ValueError(f"Part {name!r} of a weighted covariance has no variance; leave it out.")
-    return part if abs(mean - 1.0) <= _UNIT else part.scaled(1.0 / mean)
+    is_unit = abs(mean - 1.0) <= _UNIT and not part.is_diagonal
+    return part if is_unit else part.scaled(1.0 / mean)  # of the identity a factor, which can be stacked
 
 
-def _checked_weights(weights: Any, names: list[str]) -> Array:
+def _checked_weights(weights: Any, count: int) -> Array:
     if weights is None:
-        return np.full(len(names), 1.0 / len(names))
+        return np.full(count, 1.0 / count)
     found = numbers_of(weights, "The weights of a covariance").astype(np.float64)
-    is_sound = found.shape == (len(names),) and np.isfinite(found).all() and (found >= 0).all()
-    if not is_sound or not found.any():
+    is_sound = found.shape == (count,) and np.isfinite(found).all() and (found >= 0).all() and found.any()
+    if not is_sound:
         raise ValueError(
-            f"The weights of a covariance are {weights!r}; give one number >= 0 for each of {len(names)} "
-            "parts, not all 0."
+            f"The weights of a covariance are {weights!r}; give a number >= 0 for each of {count} parts, not "
+            "all 0."
         )
     return found
 
