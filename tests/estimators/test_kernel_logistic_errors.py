@@ -43,13 +43,17 @@ REFUSED = {
     ),
     "groups of other classes": ({"tie": [0, 1]}, (X, Y), "tie has 2 groups, but there are 3 functions"),
     "a class without a group": ({"tie": {"a": 0, "b": 1}}, (X, Y), "tie has no group of 'c'"),
-    "no kernel": ({"kernel": []}, (X, Y), "kernel is an empty list"),
+    "no kernel": ({"kernel": []}, (X, Y), "give one kernel or more"),
     "fewer covariances than kernels": (
         {"kernel": ["rbf", "linear"], "label_covariance": [2]},
         (X, Y),
-        "kernel is a list of 2, and label_covariance has 1",
+        "kernel is a list of 2, and label_covariance one of 1",
     ),
-    "covariances of one kernel": ({"label_covariance": [2, None]}, (X, Y), "but kernel is none"),
+    "covariances of one kernel": (
+        {"label_covariance": [2, None]},
+        (X, Y),
+        "A label covariance has shape (2,)",
+    ),
     "a list that learns": (
         {"kernel": ["rbf", "linear"], "label_covariance": [2, None], "hyperparameters": "fixed"},
         (X, Y),

@@ -14,7 +14,7 @@ from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import Moments
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
-from labelweave.labels import LabelCovariance, Taxonomy
+from labelweave.labels import Taxonomy
 from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.problems.hyperparameters.priors import (
@@ -32,6 +32,7 @@ Grouping: TypeAlias = Any  # a name of :data:`_GROUPINGS`, or the group of every
 
 TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
+_GROUPS = (list, tuple, Mapping)
 _FIRST_INTERCEPT_VARIANCE = 1.0
 _ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may have
 _TREE_TIES = ("level", "subtree")
@@ -46,10 +47,9 @@ def prior_family(
     Raises ValueError if two label structures are given, or one that does not match the labels.
     """
     classes = [node_name(name) for name in model.classes_[-n_labels:]]
-    structures = _structures(model.label_covariance, len(kernels), is_list=_is_list(model.kernel))
     families = [
         _family_of_kernel(model, kernel, given, classes, seed + place)
-        for place, (kernel, given) in enumerate(zip(kernels, structures, strict=True))
+        for place, (kernel, given) in enumerate(zip(kernels, _structures(model), strict=True))
     ]
     family = families[0] if len(families) == 1 else SummedPriors(families)
     if model._has_widths:
@@ -58,21 +58,18 @@ def prior_family(
     return LearnedIntercepts(family) if model.intercept_variance == "learn" else family
 
 
-def _structures(label_covariance: Any, n_kernels: int, *, is_list: bool) -> list[Any]:
-    """Return a label covariance for each kernel."""
-    if not is_list or label_covariance is None:
-        return [label_covariance] * n_kernels
-    count = len(label_covariance) if _is_list(label_covariance) else 1
-    if count != n_kernels:
+def _structures(model: Any) -> list[Any]:
+    """Return a label covariance for each kernel; raise if there are not as many."""
+    given, kernels = model.label_covariance, model.kernel
+    if not isinstance(kernels, list | tuple):
+        return [given]
+    found = [None] * len(kernels) if given is None else list(given) if isinstance(given, list | tuple) else []
+    if not kernels or len(found) != len(kernels):
         raise ParameterError(
-            f"`kernel` is a list of {n_kernels}, and `label_covariance` has {count}; give a list of one for "
-            "each kernel, or None."
+            f"`kernel` is a list of {len(kernels)}, and `label_covariance` one of {len(found)}; give one "
+            "kernel or more, and one covariance for each, or None."
         )
-    return list(label_covariance)
-
-
-def _is_list(given: Any) -> bool:
-    return isinstance(given, list | tuple)
+    return found
 
 
 def _of_intercepts(model: Any) -> float:
@@ -81,15 +78,7 @@ def _of_intercepts(model: Any) -> float:
 
 def refuse_priors(model: Any) -> None:
     """Raise for parameters of a classifier that define no prior, whatever the data are."""
-    given = model.label_covariance
-    if _is_list(model.kernel) and not model.kernel:
-        raise ParameterError("`kernel` is an empty list; give one kernel or several.")
-    is_matrix = _is_list(given) and all(isinstance(row, list | tuple | np.ndarray) for row in given)
-    if _is_list(given) and not is_matrix and not _is_list(model.kernel):
-        raise ParameterError(
-            f"`label_covariance` is a list of {len(given)}, but `kernel` is none; give a kernel for each."
-        )
-    for one in given if _is_list(model.kernel) and _is_list(given) else [given]:
+    for one in _structures(model):
         _check_structure(model.tie, model.taxonomy, one)
     model._refuse_unlearned()
 
@@ -106,7 +95,9 @@ def _check_structure(tie: Any, taxonomy: Any, label_covariance: Any) -> None:
             f"`tie={tie!r}` is invalid with a `label_covariance` of learned weights, whose parts share one "
             "kernel; use `tie='shared'`, or a list of kernels with a part each."
         )
-    in_tree = next((part for part in _pair_of_ties(tie) if _is_one_of(part, _TREE_TIES)), None)
+    in_tree = next(
+        (part for part in _pair_of_ties(tie) if isinstance(part, str) and part in _TREE_TIES), None
+    )
     if in_tree is not None and taxonomy is None:
         raise ParameterError(
             f"`tie={in_tree!r}` needs a `taxonomy`; pass one, or use `tie='shared'`, 'scale' or 'class'."
@@ -116,27 +107,25 @@ def _check_structure(tie: Any, taxonomy: Any, label_covariance: Any) -> None:
 def _family_of_kernel(
     model: Any, kernel: Kernel | None, given: Any, names: list[str], seed: int
 ) -> PriorFamily:
-    scale = float(model.scale) / (len(model.kernel) if _is_list(model.kernel) else 1)
-    if is_learned(given):
+    scale = float(model.scale) / (len(model.kernel) if isinstance(model.kernel, list | tuple) else 1)
+    if is_learned(given) and not isinstance(given, list | tuple):
         return _coupling(model, kernel, _first_coupling(given, len(names), scale, seed), names)
-    if is_identity(given):
-        is_tree = model.taxonomy_ is not None and given is None
-        membership, (scales, shapes) = _of_tree(model, names) if is_tree else _of_classes(model, names)
-        return TiedPriors(kernel, membership, scales, shapes, scale, _of_intercepts(model))
-    covariance = read_covariance(given, len(names), names)
-    covariance.check_variances(names)
-    if isinstance(model.tie, str) and model.tie == "shared":
-        return GivenCovariance(kernel, covariance, scale, _of_intercepts(model))
-    scales, shapes = (_flat_groups(tie, names, None) for tie in _pair_of_ties(model.tie))
-    return TiedPriors(kernel, _symmetric_root(covariance), scales, shapes, scale, _of_intercepts(model))
-
-
-def _symmetric_root(covariance: LabelCovariance) -> Any:
-    """Return the function of each label, as columns whose outer products sum to R."""
-    if not covariance.ties_labels:
-        return sp.diags_array(np.sqrt(covariance.diagonal()))
-    values, vectors = covariance.spectrum()
-    return (vectors * np.sqrt(values)) @ vectors.T
+    membership: Any = sp.eye_array(len(names), format="csr")
+    if is_identity(given) and model.taxonomy_ is not None and given is None:
+        tree = model.taxonomy_.restricted(names)
+        tree = tree.pruned(keep=names) if tree.is_tree else tree
+        membership = tree.membership(names)
+        scales, shapes = (_tree_groups(tie, tree) for tie in _pair_of_ties(model.tie))
+    else:
+        scales, shapes = (_flat_groups(tie, names, model.taxonomy_) for tie in _pair_of_ties(model.tie))
+    if not is_identity(given):
+        covariance = read_covariance(given, len(names), names)
+        covariance.check_variances(names)
+        if isinstance(model.tie, str) and model.tie == "shared":
+            return GivenCovariance(kernel, covariance, scale, _of_intercepts(model))
+        values, vectors = covariance.spectrum()
+        membership = (vectors * np.sqrt(values)) @ vectors.T  # the symmetric root: a function per label
+    return TiedPriors(kernel, membership, scales, shapes, scale, _of_intercepts(model))
 
 
 def _first_coupling(given: Any, labels: int, scale: float, seed: int) -> Array:
@@ -157,47 +146,22 @@ def _coupling(model: Any, kernel: Kernel | None, start: Array, names: list[str])
     return LearnedCoupling(kernel, start, names, _of_intercepts(model), shapes)
 
 
-def _of_classes(model: Any, names: list[str]) -> tuple[Any, list[NodeGroups]]:
-    groups = [_flat_groups(tie, names, model.taxonomy_) for tie in _pair_of_ties(model.tie)]
-    return sp.eye_array(len(names), format="csr"), groups
-
-
-def _of_tree(model: Any, names: list[str]) -> tuple[Any, list[NodeGroups]]:
-    tree = model.taxonomy_.restricted(names)
-    tree = tree.pruned(keep=names) if tree.is_tree else tree
-    return tree.membership(names), [_tree_groups(tie, tree) for tie in _pair_of_ties(model.tie)]
-
-
 def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
     """Return the groupings of scales and of shapes."""
-    if isinstance(tie, str):
-        pair = ("class", "shared") if tie == "scale" else (tie, tie)
-    else:
-        is_pair = _is_list(tie) and len(tie) == 2 and any(_is_grouping(part) for part in tie)
-        pair = tuple(tie) if is_pair else (tie, tie)
-    if not all(map(_is_grouping, pair)):
+    if isinstance(tie, str | Mapping):
+        return ("class", "shared") if tie == "scale" else (tie, tie)
+    if len(tie) == 2 and all(isinstance(part, _GROUPS) or part in _GROUPINGS for part in tie):
+        return tie[0], tie[1]
+    if any(isinstance(group, str) and group in TIES for group in tie):
         raise ParameterError(
             f"`tie={tie!r}` is invalid; use one of {', '.join(map(repr, TIES))}, the group of each class, "
             f"or a pair of {', '.join(map(repr, _GROUPINGS))} and groups, for scales and shapes."
         )
-    return pair
-
-
-def _is_one_of(tie: Grouping, names: Sequence[str]) -> bool:
-    return isinstance(tie, str) and tie in names
-
-
-def _is_grouping(tie: Any) -> bool:
-    return _is_one_of(tie, _GROUPINGS) or _is_given(tie)
-
-
-def _is_given(tie: Any) -> bool:
-    """Whether a tie lists groups; the names of ties are no groups."""
-    return isinstance(tie, Mapping) or (_is_list(tie) and not any(_is_one_of(group, TIES) for group in tie))
+    return tie, tie
 
 
 def _flat_groups(tie: Grouping, names: list[str], tree: Taxonomy | None) -> NodeGroups:
-    if _is_given(tie):
+    if isinstance(tie, _GROUPS):
         return _given_groups(tie, names)
     if tie == "shared":
         return NodeGroups.of_everything(len(names))
@@ -207,7 +171,7 @@ def _flat_groups(tie: Grouping, names: list[str], tree: Taxonomy | None) -> Node
 
 
 def _tree_groups(tie: Grouping, tree: Taxonomy) -> NodeGroups:
-    if _is_given(tie):
+    if isinstance(tie, _GROUPS):
         return _given_groups(tie, tree.nodes)
     of_node, names = tree.groups(tie)
     return NodeGroups(of_node, [""] if tie == "shared" else names)

@@ -13,16 +13,16 @@ all fits so far have their least maximum over weights that sum to 1 by a linear 
 halfway between there and the best weights met (Ben-Ameur and Neto 2007).  The least maximum is a lower bound
 of the objective over fits and weights together, and so certifies both.
 
-With several kernels a part is a pair of a kernel and a covariance, ``sum_gm w_gm K_g (x) R_gm``; covariances
-without learned weights add their ``q`` to the constant.  For kernels alone this is multiple kernel learning
-(Sonnenburg et al., Journal of Machine Learning Research 7, 2006).
+With several kernels a part is a pair of a kernel and a covariance, ``sum_gm w_gm K_g (x) R_gm``, and weights
+sum to 1 over all of them.  For kernels alone this is multiple kernel learning (Sonnenburg et al., Journal of
+Machine Learning Research 7, 2006).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import linprog
@@ -66,55 +66,46 @@ class WeightedMargins:
     """The max-margin problem as a function of the weights.
 
     task: the rows to fit, with any weights.
-    covariances: one per kernel; those of :class:`WeightedCovariance` are learned.
+    covariances: one per kernel; one that is no :class:`WeightedCovariance` is a part of its own.
     dual: variables (n, L) to begin with.
     """
 
     def __init__(
         self, task: MarginTask, covariances: Sequence[LabelCovariance], dual: RowsByLabels | None
     ) -> None:
-        self.task, self.covariances, self.dual = task, list(covariances), dual
-        self.box = task.box()
+        self.task, self.dual, self.box = task, dual, task.box()
         self.last: MarginFit | None = None
-        budget, constant = 1e6 * task.settings.memory_budget, float(task.data.intercept)
-        workers = Workers(task.settings.n_threads)
-        sources = [(task.source, task.explicit), *((source, None) for source, _ in task.further)]
-        self.grams = [
-            choose_gram(source, features, task.data.labels.n_labels, budget, workers, constant=constant)
-            for source, features in sources
+        self.covariances = [
+            one if isinstance(one, WeightedCovariance) else WeightedCovariance([one]) for one in covariances
         ]
-        learned = [one for one in self.covariances if isinstance(one, WeightedCovariance)]
-        weights = np.concatenate([one.weights for one in learned])
-        self.first_weights: Floats = weights / weights.sum()
-        self._cuts = np.cumsum([len(one.parts) for one in learned])[:-1]
+        self.weights = np.concatenate([one.weights for one in self.covariances])
+        self._cuts = np.cumsum([len(one.parts) for one in self.covariances])[:-1]
+        budget, constant = 1e6 * task.settings.memory_budget, float(task.data.intercept)
+        workers, n_labels = Workers(task.settings.n_threads), task.data.labels.n_labels
+        self.grams = [choose_gram(task.source, task.explicit, n_labels, budget, workers, constant=constant)]
+        for source, _ in task.further:
+            self.grams.append(choose_gram(source, None, n_labels, budget, workers, constant=constant))
 
     def fit(self, state: WeightsState) -> tuple[MarginFit, RowsByLabels]:
         """Fit at given weights; also return its dual variables, within bounds that rounding may exceed."""
-        parts = iter(np.split(state.weights, self._cuts))
-        covariances = [
-            one.reweighted(next(parts)) if isinstance(one, WeightedCovariance) else one
-            for one in self.covariances
-        ]
-        plain = [one.fixed if isinstance(one, WeightedCovariance) else one for one in covariances]
-        settings = replace(self.task.settings, tol=state.tol, on_check=_never_stops)
-        further = tuple((source, one) for (source, _), one in zip(self.task.further, plain[1:], strict=True))
-        data = replace(self.task.data, covariance=plain[0])
+        weights = np.split(state.weights, self._cuts)
+        found = tuple(one.reweighted(own) for one, own in zip(self.covariances, weights, strict=True))
+        settings = replace(self.task.settings, tol=state.tol, on_check=lambda *_: False)
+        further = tuple((pair[0], one.fixed) for pair, one in zip(self.task.further, found[1:], strict=True))
+        data = replace(self.task.data, covariance=found[0].fixed)
         task = replace(self.task, data=data, settings=settings, journal=Journal(), further=further)
-        self.last = replace(task.solve(state.dual), covariances=tuple(covariances))
+        self.last = replace(task.solve(state.dual), covariances=found)
         dual = self.last.dual()
         assert dual is not None, "fits without dual variables are refused"
         return self.last, np.clip(dual, self.box.lower, self.box.upper)
 
     def plane(self, dual: RowsByLabels) -> Floats:
         """Return the constant and the slopes of the lower bound of the objective at some variables."""
-        constant, slopes = float(np.vdot(self.box.targets, dual)), list[float]()
+        found = [float(np.vdot(self.box.targets, dual))]
         for gram, covariance in zip(self.grams, self.covariances, strict=True):
             product = gram.product(dual)
-            if isinstance(covariance, WeightedCovariance):
-                slopes += [-float(np.vdot(product, part.matmul(dual))) / 2 for part in covariance.parts]
-            else:
-                constant -= float(np.vdot(product, covariance.matmul(dual))) / 2
-        return np.array([constant, *slopes])
+            found += [-float(np.vdot(product, part.matmul(dual))) / 2 for part in covariance.parts]
+        return np.array(found)
 
 
 def lowest_point(planes: Array) -> tuple[Floats, float]:
@@ -129,12 +120,10 @@ def lowest_point(planes: Array) -> tuple[Floats, float]:
         b_eq=[1.0],
         bounds=[*[(0, None)] * n_parts, (None, None)],
     )
-    weights = np.maximum(found.x[:-1], 0.0) if found.success else np.ones(n_parts)
-    weights /= weights.sum()
-    # the best combination of the planes bounds the objective, whatever the accuracy of the program
-    shares = np.maximum(-found.ineqlin.marginals, 0.0) if found.success else np.ones(len(planes))
+    weights, shares = np.maximum(found.x[:-1], 0.0), np.maximum(-found.ineqlin.marginals, 0.0)
+    # the best mean of the planes bounds the objective, whatever the accuracy of the program
     plane = shares @ planes / shares.sum()
-    return weights, float(plane[0] + plane[1:].min())
+    return weights / weights.sum(), float(plane[0] + plane[1:].min())
 
 
 class PartWeights(Solver[WeightedMargins, WeightsState]):
@@ -145,12 +134,11 @@ class PartWeights(Solver[WeightedMargins, WeightsState]):
 
     def start(self, problem: WeightedMargins) -> WeightsState:
         dual = np.zeros_like(problem.box.targets) if problem.dual is None else problem.dual
-        weights = problem.first_weights
+        weights = problem.weights / problem.weights.sum()
         planes, tol = np.empty((0, 1 + len(weights))), max(_COARSEST, self._finest)
         return WeightsState(weights=weights, best=weights, dual=dual, tol=tol, planes=planes)
 
     def round(self, problem: WeightedMargins, state: WeightsState) -> Round[WeightsState]:
-        """Fit, and move the weights."""
         fitted, dual = problem.fit(state)
         planes = np.vstack([state.planes, problem.plane(dual)])
         lowest, bound = lowest_point(planes)
@@ -183,16 +171,11 @@ def fit_with_weights(
     task: MarginTask, covariances: Sequence[LabelCovariance], dual: RowsByLabels | None
 ) -> MarginFit:
     """Fit rows and weights; the fit has the certificate of both, and the covariances."""
-
-    def made(result: SolverResult, state: WeightsState) -> MarginFit:
-        fitted: MarginFit = result.answer
-        return replace(fitted, result=replace(result, answer=fitted.result.answer))
-
     problem, settings = WeightedMargins(task, covariances, dual), task.settings
     solver = PartWeights(settings.tol, settings.max_iter)
+
+    def made(result: SolverResult, state: WeightsState) -> MarginFit:
+        return replace(result.answer, result=replace(result, answer=None))
+
     fit: MarginFit = task.journal.model("weights", solver, problem, None, settings.on_check, made)
     return fit
-
-
-def _never_stops(record: Any, model: Any) -> bool:
-    return False

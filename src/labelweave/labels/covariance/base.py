@@ -290,9 +290,8 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
     def _combined(self, other: LabelCovariance, combine: Callable[[Array, Array], Array]) -> LabelCovariance:
         if not isinstance(other, LabelCovariance):
             return NotImplemented
-        refuse_other_size(self.n_labels, other)
+        other = in_order_of(self.label_names, self.n_labels, other)
         check_writable(self.n_labels, "A combined covariance")
-        other = in_order_of(self.label_names, other)
         made = self.dense(combine(self.to_dense(), other.to_dense()))
         return made._named(other.label_names if self.label_names is None else self.label_names)
 
@@ -356,22 +355,19 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return None if self.label_names is None else self.label_names[labels]
 
 
-def refuse_other_size(n_labels: int, other: LabelCovariance) -> None:
+def in_order_of(names: Array | None, n_labels: int, other: LabelCovariance) -> LabelCovariance:
+    """Put named labels into the order of other names; ValueError if these, or their number, are others."""
     if other.n_labels != n_labels:
         raise ValueError(
             f"One covariance is over {n_labels} labels, one over {other.n_labels}; they must agree."
         )
-
-
-def in_order_of(names: Array | None, covariance: LabelCovariance) -> LabelCovariance:
-    """Put named labels into the order of other names; ValueError if these are not the same."""
-    own = covariance.label_names
-    if names is None or own is None or names.tolist() == own.tolist():
-        return covariance
-    if set(names.tolist()) != set(own.tolist()):
+    theirs = other.label_names
+    if names is None or theirs is None or names.tolist() == theirs.tolist():
+        return other
+    if set(names.tolist()) != set(theirs.tolist()):
         raise ValueError("The covariances are over labels of other names; they must agree.")
-    places = {name: place for place, name in enumerate(own.tolist())}
-    return covariance.columns(np.array([places[name] for name in names.tolist()]))
+    places = {name: place for place, name in enumerate(theirs.tolist())}
+    return other.columns(np.array([places[name] for name in names.tolist()]))
 
 
 @storable("IdentityCovariance", {"n_labels": count("L", 1, MOST_LABELS), "label_names": Optional(Names("L"))})

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from labelweave.foundation.array_types import Array, LabelsByLabels, PerLabel
 from labelweave.foundation.arrays import RowPanels, Workers, namespace, numbers_of
 from labelweave.foundation.arrays.linear_algebra import is_numpy, like
-from labelweave.labels.covariance.base import LabelCovariance, in_order_of, refuse_other_size
+from labelweave.labels.covariance.base import LabelCovariance, in_order_of
 from labelweave.labels.covariance.constructors import KINDS
 from labelweave.labels.covariance.sources import check_amount, check_scale, check_writable
 from labelweave.labels.label_names import checked_names
@@ -343,15 +343,14 @@ class WeightedCovariance(LabelCovariance):
         made = [one if isinstance(one, LabelCovariance) else self.dense(one) for one in parts]
         if not made:
             raise ValueError("A weighted covariance has no parts; give at least one.")
-        self.n_labels = made[0].n_labels
-        for one in made:
-            refuse_other_size(self.n_labels, one)
+        self.n_labels = size = made[0].n_labels
         known = (one.label_names for one in made if one.label_names is not None)
-        names = next(known, None) if label_names is None else checked_names(label_names, self.n_labels)
-        self.label_names = names
+        self.label_names = names = checked_names(
+            next(known, None) if label_names is None else label_names, size
+        )
         self.part_names = list(map(str, range(len(made)) if part_names is None else part_names))
         pairs = zip(made, self.part_names, strict=True)
-        self.parts = [_of_unit_variance(in_order_of(names, one), name) for one, name in pairs]
+        self.parts = [_of_unit_variance(in_order_of(names, size, one), name) for one, name in pairs]
         self.weights = _checked_weights(weights, len(made))
 
     def to_state(self) -> dict[str, Any]:
@@ -381,20 +380,18 @@ class WeightedCovariance(LabelCovariance):
         return WeightedCovariance(parts, self.weights * means, self.part_names, self._names_of(labels))
 
     def shrink(self, amount: float) -> WeightedCovariance:
-        return self._with([part.shrink(amount) for part in self.parts], self.weights)
+        parts = [part.shrink(amount) for part in self.parts]
+        return WeightedCovariance(parts, self.weights, self.part_names, self.label_names)
 
     def scaled(self, scale: float) -> WeightedCovariance:
         check_scale(scale)
-        return self._with(self.parts, self.weights * float(scale))
+        return self.reweighted(self.weights * float(scale))
 
     def reweighted(self, weights: Array) -> WeightedCovariance:
         """Return the sum of the same parts with other weights, which are not checked."""
-        return self._with(self.parts, weights)
-
-    def _with(self, parts: list[LabelCovariance], weights: Array) -> WeightedCovariance:
         made = copy(self)
         made.__dict__.pop("fixed", None)
-        made.parts, made.weights = parts, weights
+        made.weights = weights
         return made
 
     @cached_property

@@ -136,20 +136,16 @@ class GivenCovariance(PriorFamily):
     def __post_init__(self) -> None:
         given, self.parts, names, weights = self.covariance, [self.covariance], [""], np.ones(1)
         if isinstance(given, WeightedCovariance):
-            self.parts, names, weights = list(given.parts), given.part_names, given.weights
+            self.parts, names, weights = given.parts, given.part_names, given.weights
         self.log_scales = slice(len(names))
         scales = np.log(self.start_scale * np.maximum(weights, _LEAST_WEIGHT))
-        labels = [_named("scale", name) for name in names]
-        self._lay_out(
-            [*labels, *shape_names(self.kernel)], np.concatenate([scales, shape_start(self.kernel)])
-        )
+        names = [*(_named("scale", name) for name in names), *shape_names(self.kernel)]
+        self._lay_out(names, np.append(scales, shape_start(self.kernel)))
 
     def prior(self, theta: Array) -> ScorePrior:
         given, scales = self.covariance, np.exp(theta[self.log_scales])
-        if isinstance(given, WeightedCovariance):
-            scaled = given.reweighted(scales).fixed
-        else:
-            scaled = given.scaled(float(scales[0]))
+        is_sum = isinstance(given, WeightedCovariance)
+        scaled = cast(Any, given).reweighted(scales).fixed if is_sum else given.scaled(float(scales[0]))
         kernel = shaped(self.kernel, theta[self.log_scales.stop :])
         return ScorePrior((PriorTerm(kernel, scaled),), self.intercept_variance)
 
@@ -172,12 +168,9 @@ class NodeGroups:
 
 
 class LearnedCoupling(PriorFamily):
-    """``sum_p K_k(p) ⊗ b_p b_p^T`` with a learned B, from its start of shape (L, r).
+    """``sum_p K_k(p) ⊗ b_p b_p^T`` with a learned B, from its start (L, r): ``K ⊗ B B^T`` with one shape.
 
-    With one kernel shape this is ``K ⊗ B B^T``; with one per factor p the semiparametric latent factor model
-    of Teh et al. (2005).
-
-    shapes: which factors share a kernel shape; None for all.
+    shapes: which factors share a kernel shape, none in the semiparametric latent factor model; None for all.
     """
 
     learns_covariance = True
@@ -341,18 +334,6 @@ class SummedPriors(PriorFamily):
 
     def retreated(self, theta: Array) -> Floats:
         return np.concatenate([family.retreated(own) for family, own in self._split(theta)])
-
-    def coarser(self) -> SummedPriors | None:
-        coarse = [family.coarser() for family in self.families]
-        if not any(coarse):
-            return None
-        return SummedPriors([new or old for new, old in zip(coarse, self.families, strict=True)])
-
-    def from_coarser(self, theta: Array) -> Floats:
-        coarse = self.coarser()
-        assert coarse is not None, "there is a coarser family"
-        pairs = zip(self.families, coarse._split(theta), strict=True)
-        return np.concatenate([own if one is old else one.from_coarser(own) for one, (old, own) in pairs])
 
     def values(self, theta: Array) -> dict[str, float]:
         found = [value for family, own in self._split(theta) for value in family.values(own).values()]
