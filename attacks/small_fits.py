@@ -25,7 +25,7 @@ CHECKPOINTED: dict[str, Any] = {
     "margins, coordinates": lw.MaxMarginClassifier(solver="coordinate_ascent"),
     "margins, coupled": lw.MaxMarginClassifier(solver="coordinate_ascent", label_covariance=_TIES),
     "margins, weighted": lw.MaxMarginClassifier(
-        solver="coordinate_ascent", label_covariance=lw.LabelCovariance.weighted([np.eye(N_LABELS), _TIES])
+        label_covariance=lw.LabelCovariance.weighted([np.eye(N_LABELS), _TIES])
     ),
     "margins, rbf": lw.MaxMarginClassifier(kernel="rbf", solver="alternating_directions"),
     "margins, rbf blocks": lw.MaxMarginClassifier(kernel="rbf", solver="block_ascent"),

@@ -90,7 +90,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         The kernel between rows; its continuous parameters are learned, starting from the given ones.  "ard"
         is the RBF kernel with one width per feature, learned with a log-normal prior around a common width.
         With "precomputed", X is the kernel of all training rows in fit, of new and training rows elsewhere.
-        A list of kernels is a sum of priors, each with its own hyper-parameters and label covariance.
+        A list of kernels is a sum of priors, each with its own hyper-parameters and label covariance, which
+        begin with equal parts of the variance ``scale``.
     gamma : None, {"scale", "auto"} or float, default=None
         Initial width of the RBF, polynomial and Laplacian kernels.  None is 1 / (2 sum of the features'
         variances) (section 6.2); "scale" and "auto" are those of scikit-learn.

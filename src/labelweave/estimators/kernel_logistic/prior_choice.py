@@ -34,6 +34,7 @@ TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
 _GROUPS = (list, tuple, Mapping)
 _FIRST_INTERCEPT_VARIANCE = 1.0
+_ROWS_OF_MEAN = 1000
 _ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may have
 _TREE_TIES = ("level", "subtree")
 
@@ -47,15 +48,25 @@ def prior_family(
     Raises ValueError if two label structures are given, or one that does not match the labels.
     """
     classes = [node_name(name) for name in model.classes_[-n_labels:]]
+    shares = _shares(kernels, features)
     families = [
-        _family_of_kernel(model, kernel, given, classes, seed + place)
-        for place, (kernel, given) in enumerate(zip(kernels, _structures(model), strict=True))
+        _family_of_kernel(model, kernel, given, classes, share * float(model.scale), seed + place)
+        for place, (kernel, given, share) in enumerate(zip(kernels, _structures(model), shares, strict=True))
     ]
     family = families[0] if len(families) == 1 else SummedPriors(families)
     if model._has_widths:
         names = range(features.shape[1]) if features.names is None else features.names
         family = FeatureWidths(family, list(map(str, names)))
     return LearnedIntercepts(family) if model.intercept_variance == "learn" else family
+
+
+def _shares(kernels: Sequence[Kernel | None], features: FeatureMatrix) -> list[float]:
+    """Return factors by which several kernels have equal parts of a mean variance of 1."""
+    if len(kernels) == 1:
+        return [1.0]
+    some = features.to_local(np.arange(min(len(features), _ROWS_OF_MEAN)))
+    means = [float(np.mean(kernel.diagonal(some))) for kernel in kernels if kernel is not None]
+    return [1.0 / (len(means) * mean) if mean > 0 else 1.0 for mean in means]
 
 
 def _structures(model: Any) -> list[Any]:
@@ -105,9 +116,8 @@ def _check_structure(tie: Any, taxonomy: Any, label_covariance: Any) -> None:
 
 
 def _family_of_kernel(
-    model: Any, kernel: Kernel | None, given: Any, names: list[str], seed: int
+    model: Any, kernel: Kernel | None, given: Any, names: list[str], scale: float, seed: int
 ) -> PriorFamily:
-    scale = float(model.scale) / (len(model.kernel) if isinstance(model.kernel, list | tuple) else 1)
     if is_learned(given) and not isinstance(given, list | tuple):
         return _coupling(model, kernel, _first_coupling(given, len(names), scale, seed), names)
     membership: Any = sp.eye_array(len(names), format="csr")

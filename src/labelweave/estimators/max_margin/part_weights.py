@@ -39,6 +39,7 @@ from labelweave.solvers.frame import Certificate, Round, State
 
 _COARSEST = 0.1  # gap of the first fit
 _SHARE = 0.3  # of the last gap, at which the next fit ends
+_PRECISE = 1e-10  # the least tolerance of the linear program
 _FINEST = 0.5  # of the tolerance: the rest is for the weights
 
 
@@ -119,6 +120,7 @@ def lowest_point(planes: Array) -> tuple[Floats, float]:
         A_eq=[np.append(np.ones(n_parts), 0.0)],
         b_eq=[1.0],
         bounds=[*[(0, None)] * n_parts, (None, None)],
+        options=dict.fromkeys(("primal_feasibility_tolerance", "dual_feasibility_tolerance"), _PRECISE),
     )
     weights, shares = np.maximum(found.x[:-1], 0.0), np.maximum(-found.ineqlin.marginals, 0.0)
     # the best mean of the planes bounds the objective, whatever the accuracy of the program
@@ -149,7 +151,10 @@ class PartWeights(Solver[WeightedMargins, WeightsState]):
             if record.primal < state.least:
                 now = replace(now, best=state.weights, least=record.primal)
             tol = float(np.clip(_SHARE * record.gap, self._finest, state.tol))
-            now = replace(now, weights=(now.best + lowest) / 2, tol=tol, dual=dual, planes=planes)
+            weights = (now.best + lowest) / 2
+            if state.tol <= self._finest and np.allclose(weights, state.weights, rtol=0, atol=_PRECISE):
+                status = Status.STALLED
+            now = replace(now, weights=weights, tol=tol, dual=dual, planes=planes)
         return Round(now, record, status, fitted)
 
     def _status(self, of_fit: Status, record: TraceRecord, tol: float) -> Status | None:

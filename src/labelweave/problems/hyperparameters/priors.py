@@ -336,8 +336,9 @@ class SummedPriors(PriorFamily):
         return np.concatenate([family.retreated(own) for family, own in self._split(theta)])
 
     def values(self, theta: Array) -> dict[str, float]:
-        found = [value for family, own in self._split(theta) for value in family.values(own).values()]
-        return dict(zip(self.names, found, strict=True))
+        parts = enumerate(self._split(theta))
+        values = [(f"[{place}]", family.values(own)) for place, (family, own) in parts]
+        return {name + place: value for place, found in values for name, value in found.items()}
 
 
 class _Extended(PriorFamily):
