@@ -78,7 +78,7 @@ def _methods(name: str, sources: dict[str, Any], Y: Any) -> dict[str, dict[str, 
 
 def _measure(name: str, method: str, seed: int) -> dict[str, Any]:
     X, Y, X_test, Y_test, sources = _drawn(name, seed)
-    kind, _, plain = method.rpartition("logistic: ")
+    _, kind, plain = method.rpartition("logistic: ")
     given = _methods(name, sources, Y)[plain]
     if name == "enron" and not kind:
         C = _chosen_penalty(X, Y, given, seed)

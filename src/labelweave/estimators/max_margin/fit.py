@@ -38,6 +38,7 @@ from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.labels import LabelCovariance
+from labelweave.labels.covariance import WeightedCovariance
 from labelweave.problems import (
     BlockMargins,
     KeptWeights,
@@ -76,11 +77,15 @@ _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products l
 
 @dataclass(frozen=True)
 class DualVariables:
-    """The dual variables (n, L) of a fit, signed and in float64, for a warm start."""
+    """The dual variables (n, L) of a fit, signed and in float64, for a warm start.
+
+    weights: those learned of the parts of each kernel's covariance.
+    """
 
     variables: Array
     C: float
     form: TargetForm
+    weights: tuple[Array, ...] = ()
 
     def spread(self, kept: Array, n_rows: int) -> DualVariables:
         variables = np.zeros((n_rows, self.variables.shape[1]))
@@ -142,7 +147,7 @@ class MarginFit:
     weights: Array | None = None
     coefficients: tuple[RowsByLabels, ...] = ()
     kept: tuple[KeptWeights, dict[str, float]] | None = None
-    covariances: tuple[LabelCovariance, ...] = ()
+    covariances: tuple[WeightedCovariance, ...] = ()
 
     def scorer(self, features: FeatureMatrix, rows: Array, kernels: Sequence[Kernel | None]) -> Scorer:
         """Create the scorer of new rows; the fit was to these rows of the features."""

@@ -68,18 +68,21 @@ class WeightedMargins:
 
     task: the rows to fit, with any weights.
     covariances: one per kernel; one that is no :class:`WeightedCovariance` is a part of its own.
-    dual: variables (n, L) to begin with.
+    dual, weights: variables (n, L), and weights of the parts of each, to begin with.
     """
 
     def __init__(
-        self, task: MarginTask, covariances: Sequence[LabelCovariance], dual: RowsByLabels | None
-    ) -> None:
+        self, task: MarginTask, covariances: Sequence[LabelCovariance], dual: RowsByLabels | None,
+        weights: Sequence[Floats],
+    ) -> None:  # fmt: skip
         self.task, self.dual, self.box = task, dual, task.box()
         self.last: MarginFit | None = None
         self.covariances = [
             one if isinstance(one, WeightedCovariance) else WeightedCovariance([one]) for one in covariances
         ]
-        self.weights = np.concatenate([one.weights for one in self.covariances])
+        own = [one.weights for one in self.covariances]
+        is_apt = dual is not None and list(map(len, own)) == list(map(len, weights))
+        self.weights = np.concatenate(weights if is_apt else own)
         self._cuts = np.cumsum([len(one.parts) for one in self.covariances])[:-1]
         budget, constant = 1e6 * task.settings.memory_budget, float(task.data.intercept)
         workers, n_labels = Workers(task.settings.n_threads), task.data.labels.n_labels
@@ -137,7 +140,8 @@ class PartWeights(Solver[WeightedMargins, WeightsState]):
     def start(self, problem: WeightedMargins) -> WeightsState:
         dual = np.zeros_like(problem.box.targets) if problem.dual is None else problem.dual
         weights = problem.weights / problem.weights.sum()
-        planes, tol = np.empty((0, 1 + len(weights))), max(_COARSEST, self._finest)
+        planes = np.empty((0, 1 + len(weights)))
+        tol = self._finest if problem.dual is not None else max(_COARSEST, self._finest)
         return WeightsState(weights=weights, best=weights, dual=dual, tol=tol, planes=planes)
 
     def round(self, problem: WeightedMargins, state: WeightsState) -> Round[WeightsState]:
@@ -145,25 +149,17 @@ class PartWeights(Solver[WeightedMargins, WeightsState]):
         planes = np.vstack([state.planes, problem.plane(dual)])
         lowest, bound = lowest_point(planes)
         record = TraceRecord.of(fitted.result.trace[-1].primal, bound)
-        status = self._status(fitted.result.status, record, state.tol)
         now = replace(state, rounds=state.rounds + 1)
-        if status is None:
-            if record.primal < state.least:
-                now = replace(now, best=state.weights, least=record.primal)
-            tol = float(np.clip(_SHARE * record.gap, self._finest, state.tol))
-            weights = (now.best + lowest) / 2
-            if state.tol <= self._finest and np.allclose(weights, state.weights, rtol=0, atol=_PRECISE):
-                status = Status.STALLED
-            now = replace(now, weights=weights, tol=tol, dual=dual, planes=planes)
-        return Round(now, record, status, fitted)
-
-    def _status(self, of_fit: Status, record: TraceRecord, tol: float) -> Status | None:
-        if of_fit is Status.INTERRUPTED:
-            return of_fit
-        if record.gap <= self.tol:
-            return Status.CONVERGED
-        has_failed = of_fit is not Status.CONVERGED and tol <= self._finest
-        return of_fit if has_failed else None
+        of_fit = fitted.result.status
+        if of_fit is Status.INTERRUPTED or record.gap <= self.tol:
+            return Round(now, record, Status.CONVERGED if record.gap <= self.tol else of_fit, fitted)
+        if record.primal < state.least:
+            now = replace(now, best=state.weights, least=record.primal)
+        weights = (now.best + lowest) / 2
+        if state.tol <= self._finest and np.allclose(weights, state.weights, rtol=0, atol=_PRECISE):
+            return Round(now, record, Status.STALLED if of_fit is Status.CONVERGED else of_fit, fitted)
+        tol = float(np.clip(_SHARE * record.gap, self._finest, state.tol))
+        return Round(replace(now, weights=weights, tol=tol, dual=dual, planes=planes), record, None, fitted)
 
     def certify(self, problem: WeightedMargins, state: WeightsState, status: Status) -> Certificate:
         if status is Status.INTERRUPTED and problem.last is not None:
@@ -173,10 +169,11 @@ class PartWeights(Solver[WeightedMargins, WeightsState]):
 
 
 def fit_with_weights(
-    task: MarginTask, covariances: Sequence[LabelCovariance], dual: RowsByLabels | None
-) -> MarginFit:
+    task: MarginTask, covariances: Sequence[LabelCovariance], dual: RowsByLabels | None,
+    weights: Sequence[Floats],
+) -> MarginFit:  # fmt: skip
     """Fit rows and weights; the fit has the certificate of both, and the covariances."""
-    problem, settings = WeightedMargins(task, covariances, dual), task.settings
+    problem, settings = WeightedMargins(task, covariances, dual, weights), task.settings
     solver = PartWeights(settings.tol, settings.max_iter)
 
     def made(result: SolverResult, state: WeightsState) -> MarginFit:
