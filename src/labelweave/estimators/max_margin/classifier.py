@@ -304,10 +304,8 @@ class MaxMarginClassifier(KernelClassifier):
         entries = rows.entries if labels.doubts is None else sure_weights(labels, rows.entries)
         if factors is not None:
             entries = entries_by_sign(labels, factors, entries)
-        weights, start = (
-            weights_of_entries(row_weights, entries),
-            before and [before.variables, before.C, *before.weights],
-        )
+        weights = weights_of_entries(row_weights, entries)
+        start = before and [before.variables, before.C, *before.weights]
         y = [labels.positives, labels.observed]
         journal = self._open_journal(X=rows.features.data, y=y, weights=weights, start=start)
         learned = None
@@ -339,15 +337,14 @@ class MaxMarginClassifier(KernelClassifier):
         # a resumed search finds other hyper-parameters, and needs no such fit
         ended = learned is not None and was_interrupted()
         with journal.going_on():
-            result = self._solve(data, progress, Journal() if ended else journal, dual, before)
+            result = self._solve(data, progress, Journal() if ended else journal, dual)
         self._keep_result(result)
         self._close_journal(journal, is_done=not ended and result.status is not Status.INTERRUPTED)
         progress.close()
 
     def _solve(
-        self, data: MarginData, progress: FitProgress, journal: Journal, dual: Array | None,
-        before: DualVariables | None,
-    ) -> SolverResult:  # fmt: skip
+        self, data: MarginData, progress: FitProgress, journal: Journal, dual: Array | None
+    ) -> SolverResult:
         features, settings = data.features, self._settings(progress, journal)
         source, explicit, *others = self._read_kernels(features, settings.seed)
         factor = kernel_factor(self, source, explicit, features, settings) if self.kernel_rank else None
@@ -361,16 +358,14 @@ class MaxMarginClassifier(KernelClassifier):
         task = MarginTask(data, source, explicit, settings, journal, further)
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows, factor)
-        fitted = self._solve_task(task, covariances, dual, before)
+        fitted = self._solve_task(task, covariances, dual)
         self._keep_scores(fitted, features, rows, factor)
         dual = fitted.dual() if self.warm_start or self._seen is not None else None
         weights = tuple(one.weights for one in fitted.covariances)
         self._end = None if dual is None else DualVariables(dual, self.C_, self._form, weights)
         return fitted.result
 
-    def _solve_task(
-        self, task: MarginTask, covariances: list[LabelCovariance], dual: Any, before: DualVariables | None
-    ) -> MarginFit:
+    def _solve_task(self, task: MarginTask, covariances: list[LabelCovariance], dual: Any) -> MarginFit:
         if not any(isinstance(covariance, WeightedCovariance) for covariance in covariances):
             return task.solve(dual)
         if self.prune != "off":
@@ -380,7 +375,7 @@ class MaxMarginClassifier(KernelClassifier):
             )
         from labelweave.estimators.max_margin.part_weights import fit_with_weights
 
-        return fit_with_weights(task, covariances, dual, before.weights if before else ())
+        return fit_with_weights(task, covariances, dual, self._end.weights if self._end else ())
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)
