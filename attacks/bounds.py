@@ -34,8 +34,8 @@ from labelweave import inference, noise, splits
 from labelweave.features import ForestKernel
 from labelweave.foundation import loops as compiled
 from labelweave.foundation.loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
-from labelweave.inference.map import map_inference
 from labelweave.labels.covariance import LabelCovariance
+from labelweave.postprocessing.map import map_inference
 
 _PROCESSES = 2  # nearly all the time is compiling
 
@@ -78,8 +78,8 @@ def missing_labels(world: World) -> None:
     for share, precision in ((0.3, "float64"), (0.3, "float32"), (0.8, "float64")):
         Y = np.where(random.random(world.Y.shape) < share, world.Y, np.nan)
         Y[:2] = world.Y[:2]
-        for loss in ("squared", "logistic", "squared_hinge"):
-            model = lw.LowRankClassifier(2, loss, precision=precision, max_iter=3)
+        for loss in ("squared_error", "log_loss", "squared_hinge"):
+            model = lw.LowRankClassifier(2, loss, dtype=precision, max_iter=3)
             model.fit(sp.csr_array(world.X), Y).predict(world.X)
         lw.LabelGraphClassifier(graph=[(0, 1), (1, 2)], max_iter=5, tol=0.1).fit(world.X, Y)
 

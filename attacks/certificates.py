@@ -152,7 +152,7 @@ def low_rank_ridge(draw: Draw) -> Fit:
     features = draw.features(kernel, gamma)
     penalty = float(np.square(features).sum()) * draw.power(-10, 1)
     model = lw.LowRankClassifier(
-        rank, penalty="ridge", regularization=penalty, kernel=kernel, gamma=gamma, precision=precision
+        rank, penalty="ridge", alpha=penalty, kernel=kernel, gamma=gamma, dtype=precision
     ).fit(draw.X, draw.Y, draw.weights)  # fmt: skip
     roots = np.sqrt(draw.weights)[:, None]
     wide = np.vstack([roots * features, np.sqrt(penalty) * np.eye(features.shape[1])])
@@ -174,21 +174,21 @@ def low_rank_ridge(draw: Draw) -> Fit:
 
 
 def low_rank(draw: Draw) -> Fit:
-    Y, loss = draw.with_gaps(), str(draw.random.choice(["squared", "logistic", "squared_hinge"]))
+    Y, loss = draw.with_gaps(), str(draw.random.choice(["squared_error", "log_loss", "squared_hinge"]))
     model = lw.LowRankClassifier(
-        int(draw.random.integers(1, 6)), loss=loss, regularization=draw.power(-3, 2), tol=draw.tol,
+        int(draw.random.integers(1, 6)), loss=loss, alpha=draw.power(-3, 2), tol=draw.tol,
         max_iter=300,
     ).fit(draw.X, Y, draw.weights)  # fmt: skip
     features = draw.features("linear", 0.0)
     Z = cp.Variable((features.shape[1], draw.n_labels))
     scores, signs = features @ Z, np.nan_to_num(2 * Y - 1)
     entries = {
-        "squared": cp.square(scores - (signs > 0)) / 2,
-        "logistic": cp.logistic(-cp.multiply(signs, scores)),
+        "squared_error": cp.square(scores - (signs > 0)) / 2,
+        "log_loss": cp.logistic(-cp.multiply(signs, scores)),
         "squared_hinge": cp.square(cp.pos(1 - cp.multiply(signs, scores))) / 2,
     }[loss]
     total = cp.sum(cp.multiply(draw.weights[:, None] * np.abs(signs), entries))
-    return Fit(model, model.objective_, _least([Z], total + model.regularization_ * cp.normNuc(Z)))
+    return Fit(model, model.objective_, _least([Z], total + model.alpha_ * cp.normNuc(Z)))
 
 
 def label_graph(draw: Draw) -> Fit:
@@ -199,7 +199,7 @@ def label_graph(draw: Draw) -> Fit:
     loss = str(random.choice(["hamming", "subset", "f1"]))
     costs = 10.0 ** random.uniform(-0.5, 0.5, (2, L)) if loss == "hamming" else np.ones((2, L))
     model = lw.LabelGraphClassifier(
-        graph=edges or "none", regularization=penalty, tol=draw.tol, loss=loss,
+        graph=edges or "none", alpha=penalty, tol=draw.tol, loss=loss,
         false_negative_cost=costs[1], false_positive_cost=costs[0],
     ).fit(draw.X, Y, draw.weights)  # fmt: skip
     features, shares = draw.features("linear", 0.0), draw.weights / draw.weights.sum()
@@ -225,7 +225,7 @@ def learned_graph(draw: Draw) -> Fit:
         max_rounds=int(random.integers(1, 4)), cliques_per_round=int(random.integers(1, 3)),
         graph_tol=float(random.choice([0.0, 0.05])),
     )  # fmt: skip
-    model = lw.LabelGraphClassifier(growth, regularization=penalty, tol=draw.tol, solver=solver)
+    model = lw.LabelGraphClassifier(growth, alpha=penalty, tol=draw.tol, solver=solver)
     model.fit(draw.X, Y, draw.weights)
     edges = list(itertools.combinations(range(L), 2))
     features, shares = draw.features("linear", 0.0), draw.weights / draw.weights.sum()
@@ -257,7 +257,7 @@ def soft_targets(draw: Draw) -> Fit:
     q = np.where(seen, (P - rates[1]) / (1.0 - sum(rates)), 0.0)
     weights = draw.weights[:, None] * seen
     sure, signs = weights * np.abs(2 * q - 1), np.where(q > 0.5, 1.0, -1.0)
-    kind = str(random.choice(["max-margin", "kernel-logistic", "squared", "logistic"]))
+    kind = str(random.choice(["max-margin", "kernel-logistic", "squared_error", "log_loss"]))
     features = draw.features("rbf" if kind == "kernel-logistic" else "linear", 0.5)
     V = cp.Variable((features.shape[1], draw.n_labels))
     scores = features @ V
@@ -276,16 +276,16 @@ def soft_targets(draw: Draw) -> Fit:
         loss = 2 * C * cp.sum(cp.multiply(sure, cp.pos(1 - cp.multiply(signs, scores))))
         return Fit(model, float(objective), _least([V], cp.sum_squares(V) / 2 + loss))
     model = lw.LowRankClassifier(
-        int(random.integers(1, 6)), loss=kind, regularization=draw.power(-3, 2), tol=draw.tol, max_iter=300,
+        int(random.integers(1, 6)), loss=kind, alpha=draw.power(-3, 2), tol=draw.tol, max_iter=300,
         flip_rates=rates,
     ).fit(draw.X, labels, draw.weights)  # fmt: skip
     loss = cp.sum(cp.multiply(weights, cp.square(scores) - cp.multiply(2 * q, scores) + q)) / 2
-    if kind == "logistic":  # beyond 0 and 1 with weights
+    if kind == "log_loss":  # beyond 0 and 1 with weights
         inside = (q >= 0) & (q <= 1)
         hard = cp.sum(cp.multiply(sure * ~inside, cp.logistic(-cp.multiply(signs, scores))))
         inner = cp.logistic(scores) - cp.multiply(q * inside, scores)
         loss = hard + cp.sum(cp.multiply(weights * inside, inner))
-    return Fit(model, model.objective_, _least([V], loss + model.regularization_ * cp.normNuc(V)))
+    return Fit(model, model.objective_, _least([V], loss + model.alpha_ * cp.normNuc(V)))
 
 
 def _states(labelings: np.ndarray, edges: list[tuple[int, int]]) -> np.ndarray:

@@ -338,7 +338,7 @@ ESTIMATORS = {
         {"text": ("words", None)},
         X=_get("frame"),
     ),
-    "BinaryRelevance": Estimator(lw.BinaryRelevance, {"tol": 0.1}, {"loss": ("squared", "logistic")}),
+    "BinaryRelevance": Estimator(lw.BinaryRelevance, {"tol": 0.1}, {"loss": ("squared_error", "log_loss")}),
 }
 _PROBABLE = lw.CalibratedLabelClassifier(_LINEAR, cv=2)
 _WRAPPERS = {
@@ -429,7 +429,7 @@ def _as_features(world: ContractWorld, vectorizer: Any) -> Any:
 
 
 ANSWERS: dict[str, Callable[[ContractWorld, Any], Any]] = {
-    "AutoLabelClassifier.with_metric": lambda world, found: found.predict(world.X),
+    "AutoLabelClassifier.optimize_for": lambda world, found: found.predict(world.X),
     "LabelMean": lambda world, found: found.weights(),
     "LabelText": lambda world, found: found.covariance().to_dense(),
     "LabelText.mean": lambda world, found: found.scores(world.X),
@@ -493,7 +493,7 @@ _IN_HIERARCHY: dict[str, Values] = {"Y_true": _named_targets, "probabilities": _
 _FROM = "display.{}Display.from_{}".format
 ARGUMENTS: dict[str, dict[str, Values | None]] = {
     # estimators
-    "AutoLabelClassifier.with_metric": {"metric": _of("micro_f1", "hamming_loss")},
+    "AutoLabelClassifier.optimize_for": {"metric": _of("micro_f1", "hamming_loss")},
     "KernelLogisticClassifier.fit": {"entry_weight": None},
     "KernelLogisticClassifier.predict_or_reject": {"fraction": _of(0.2)},
     "LabelGraphClassifier.predict_map": {"X": _rows, "known": lambda world: [None, world.Y]},
@@ -704,7 +704,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "kernel": _of(kernels.RBFKernel(0.5), kernels.LinearKernel()),
         "X": lambda world: [None, world.X, sp.csr_array(world.X)],
     },
-    "extending.check_loss": {"loss": _of(ENTRY_LOSSES["logistic"]())},
+    "extending.check_loss": {"loss": _of(ENTRY_LOSSES["log_loss"]())},
     "extending.check_solver": {"solver": _of(Fista())},
     "kernels.ARDKernel": {"gamma": _of(1.0, 0.5)},
     "kernels.CallableKernel": {"function": _of(lambda left, right: np.asarray(left) @ np.asarray(right).T)},

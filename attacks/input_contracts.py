@@ -143,7 +143,7 @@ def changed(value: Any) -> dict[str, Any]:
             with_it = numbers.copy()
             with_it.flat[0] = number
             found |= {f"{name} within": with_it, f"only {name}": np.full(value.shape, number)}
-        found |= {"squared": numbers * 1e200, "as complex": numbers + 0j, "zeros": numbers * 0}
+        found |= {"squared_error": numbers * 1e200, "as complex": numbers + 0j, "zeros": numbers * 0}
         if value.ndim == 2:
             found |= {
                 name: sp.csr_array(numbers).asformat(name)

@@ -50,7 +50,7 @@ from dask import array as da
 _RANK = {"rank": 4, "tol": 1e-5, "max_iter": 20, "random_state": 0}
 _C, _TOL = 0.02, 5e-2
 _KERNEL = {"gamma": 0.01, "kernel_rank": 40, "hyperparameters": "fixed"}
-_GRAPH = {"graph": "chow-liu", "regularization": 0.5, "tol": _TOL}
+_GRAPH = {"graph": "chow-liu", "alpha": 0.5, "tol": _TOL}
 _TREE = {"leaf_size": 4, "branching": 2}
 _MEMBERS = {"members": ["linear", "forest"]}
 _KERNEL_MARGINS = {"kernel": "rbf", "gamma": 0.01, "kernel_rank": 40}

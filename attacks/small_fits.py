@@ -43,24 +43,22 @@ CHECKPOINTED: dict[str, Any] = {
         kernel_rank=30, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
     "low rank": lw.LowRankClassifier(3),
-    "low rank, logistic": lw.LowRankClassifier(3, loss="logistic", kernel="rbf"),
+    "low rank, logistic": lw.LowRankClassifier(3, loss="log_loss", kernel="rbf"),
     "low rank, learned": lw.LowRankClassifier(
         3, penalty="ridge", kernel="rbf", hyperparameters=lw.HyperparameterSearch(max_learning_iter=6)
     ),
     "low rank, path": lw.LowRankClassifier(lw.RankSearch([2, 4], 3, cv=3)),
     "tree": lw.LabelTreeClassifier(leaf_size=2, branching=2),
-    "graph, learned": lw.LabelGraphClassifier(lw.GraphGrowth(max_rounds=3), regularization=0.05),
-    "graph, given": lw.LabelGraphClassifier(graph="full", regularization=0.05, tol=0.02),
-    "graph, proximal": lw.LabelGraphClassifier(
-        graph="chow-liu", solver="proximal", regularization=0.05, max_iter=200
-    ),
+    "graph, learned": lw.LabelGraphClassifier(lw.GraphGrowth(max_rounds=3), alpha=0.05),
+    "graph, given": lw.LabelGraphClassifier(graph="full", alpha=0.05, tol=0.02),
+    "graph, proximal": lw.LabelGraphClassifier(graph="chow-liu", solver="proximal", alpha=0.05, max_iter=200),
     "graph, scores": lw.LabelGraphClassifier(graph="chow-liu", kernel="rbf", inputs="scores", tol=0.02),
 }
 """Every solver of the estimators that take a checkpoint."""
 
 OTHERS: dict[str, Any] = {
     "ridge of labels": lw.BinaryRelevance(),
-    "LIBLINEAR of labels": lw.BinaryRelevance("logistic"),
+    "LIBLINEAR of labels": lw.BinaryRelevance("log_loss"),
     "tuned": lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), cv=3),
     "calibrated": lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(kernel="rbf"), cv=3),
     "conformal": lw.ConformalLabelClassifier(lw.LowRankClassifier(3), validation_fraction=0.6),
@@ -111,20 +109,20 @@ SETTINGS: dict[str, Any] = {
         lw.KernelLogisticClassifier(hyperparameters=lw.HyperparameterSearch(max_learning_iter=6)), "macro_f1"
     ),
     "logistic, classes": lw.KernelLogisticClassifier(hyperparameters="fixed", taxonomy=_TREE),
-    "low rank, linear logistic": lw.LowRankClassifier(3, loss="logistic"),
+    "low rank, linear logistic": lw.LowRankClassifier(3, loss="log_loss"),
     "low rank, ridge": lw.LowRankClassifier(3, penalty="ridge"),
-    "low rank, bound": lw.LowRankClassifier(3, regularization=2.0, penalty="trace_bound"),
+    "low rank, bound": lw.LowRankClassifier(3, alpha=2.0, penalty="trace_bound"),
     "low rank, pivots": lw.LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
     "low rank, path of kernels": lw.LowRankClassifier(
-        lw.RankSearch([2, 3], [1.0, 0.1], cv=2), kernel="rbf", loss="logistic"
+        lw.RankSearch([2, 3], [1.0, 0.1], cv=2), kernel="rbf", loss="log_loss"
     ),
     "low rank, exact path": lw.LowRankClassifier(lw.RankSearch([2, 4], 3, cv=3), penalty="ridge"),
     "squared hinge of labels": lw.BinaryRelevance("squared_hinge"),
     "tree of one node": lw.LabelTreeClassifier(),
-    "graph, label sets": lw.LabelGraphClassifier("full", loss="f1", regularization=0.01, tol=0.02),
-    "graph, none": lw.LabelGraphClassifier("none", regularization=0.05, tol=0.02),
+    "graph, label sets": lw.LabelGraphClassifier("full", loss="f1", alpha=0.01, tol=0.02),
+    "graph, none": lw.LabelGraphClassifier("none", alpha=0.05, tol=0.02),
     "graph, measured": lw.LabelGraphClassifier(
-        lw.GraphGrowth(max_rounds=2, early_stopping=True, refit=True), regularization=0.05, tol=0.02
+        lw.GraphGrowth(max_rounds=2, early_stopping=True, refit=True), alpha=0.05, tol=0.02
     ),
 }
 """Other settings of these estimators."""

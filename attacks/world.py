@@ -37,7 +37,7 @@ class World:
             "KernelLogistic": lw.KernelLogisticClassifier(hyperparameters="fixed", tol=0.1),
             "LowRank": lw.LowRankClassifier(2, **quick),
             "LowRank ridge": lw.LowRankClassifier(2, penalty="ridge", kernel="rbf", **quick),
-            "LowRank cv": grouped(lw.LowRankClassifier, ranks=[2], regularizations=[1.0], cv=2, **quick),
+            "LowRank cv": grouped(lw.LowRankClassifier, ranks=[2], alphas=[1.0], cv=2, **quick),
             "LabelGraph": grouped(lw.LabelGraphClassifier, max_rounds=1, tol=0.1, **quick),
             "LabelTree": lw.LabelTreeClassifier(leaf_size=2, branching=2, tol=0.1),
             "BinaryRelevance": lw.BinaryRelevance(tol=0.1),

@@ -74,7 +74,7 @@ def all_measures(model: AutoLabelClassifier, X: Any, truth: Any) -> dict[str, fl
     """Measure a fitted model, with the label sets that suit each measure."""
     found = rank_measures(truth, model.predict_proba(X))
     for measure, metric in _DECIDED.items():
-        predicted = np.asarray(dense(model.with_metric(metric).predict(X)))
+        predicted = np.asarray(dense(model.optimize_for(metric).predict(X)))
         found[measure] = set_measures(truth, predicted)[measure]
     return found
 

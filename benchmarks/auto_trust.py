@@ -71,7 +71,7 @@ def draw_of_sources(seed: int) -> Iterator[tuple[str, float, float, float]]:
     model.fit(X[is_train], LabelMatrix(Y[is_train]), groups=sources[is_train])
     groups, truth = np.unique(sources[~is_train], return_inverse=True)[1], LabelMatrix(Y[~is_train])
     for metric in ("micro_f1", "macro_f1", "example_f1", "subset_accuracy"):
-        chosen = model.with_metric(metric)
+        chosen = model.optimize_for(metric)
         sets = np.asarray(chosen.predict(X[~is_train]).toarray())
         value, error = value_of_sets(truth, sets, metric, None, groups)
         yield metric, value - chosen.oof_score_, chosen.oof_standard_error_, error

@@ -49,7 +49,7 @@ FITS = {
     "yeast, low rank, logistic": (_MULAN.format("yeast"), "LowRankClassifier(0.4, loss='logistic')"),
     "scene, label graph, all pairs": (
         _MULAN.format("scene"),
-        "LabelGraphClassifier(graph='full', regularization=0.05)",
+        "LabelGraphClassifier(graph='full', alpha=0.05)",
     ),
     "emotions, label graph, learned": (
         _MULAN.format("emotions"),

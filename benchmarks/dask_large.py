@@ -42,7 +42,7 @@ def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[s
     if given.problem == "logistic":
         made: Any = KernelLogisticClassifier(kernel_rank=given.kernel_rank, hyperparameters="fixed")
     else:
-        made = LowRankClassifier(250, max_iter=5, tol=0.0, precision="float32", n_jobs=2)
+        made = LowRankClassifier(250, max_iter=5, tol=0.0, dtype="float32", n_jobs=2)
     pids, begin = [os.getpid(), *client.run(os.getpid).values()], time.perf_counter()
     with Watched(pids) as watched, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a number of rounds is asked for, not convergence

@@ -23,7 +23,7 @@ from benchmarks.frame import RESULTS, command, save, timed
 from benchmarks.problems import read_parts
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import make_text_like
-from labelweave.inference import choose_thresholds
+from labelweave.postprocessing import choose_thresholds
 
 _LABELS = 100
 _ONE_VS_REST = OneVsRestClassifier(LinearSVC(random_state=0))

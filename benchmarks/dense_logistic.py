@@ -81,7 +81,7 @@ def _low_rank(**parameters: Any) -> Callable[[Any, Any], Callable[[Any], Any]]:
     def fit(X: Any, Y: Any) -> Callable[[Any], Any]:
         from labelweave import LowRankClassifier
 
-        model = LowRankClassifier(loss="logistic", n_jobs=1, **parameters).fit(X, Y)
+        model = LowRankClassifier(loss="log_loss", n_jobs=1, **parameters).fit(X, Y)
         return lambda rows: 1 / (1 + np.exp(-(rows @ model.coef_.T + model.intercept_)))
 
     return fit

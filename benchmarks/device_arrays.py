@@ -94,7 +94,7 @@ class Problem:
 
     def low_rank(self, make: Make) -> tuple[Any, int, float]:
         table = EntryTable(sp.csr_array(self.Y), False, np.ones(len(self.Y)), np.ones(_LABELS), 1.0)
-        entries = DenseEntries(ENTRY_LOSSES["logistic"](), table, self.workers)
+        entries = DenseEntries(ENTRY_LOSSES["log_loss"](), table, self.workers)
         own = DenseMap(make(self.wide), self.workers)
         problem = LowRankFactors(entries, own, "trace_norm", 1.0, make(self.start), self.workers)
         result, state = AlternatingMinimization(1e-9, 5, 30, 10).solve(problem)

@@ -27,8 +27,8 @@ from benchmarks.frame import RESULTS, command, flag, timed, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.problems import DEFAULT_DATA
 from labelweave.datasets import LabeledData, read_hierarchical_arff
-from labelweave.inference import enforce_hierarchy
 from labelweave.metrics import average_precision_score
+from labelweave.postprocessing import enforce_hierarchy
 
 _STATED = {"cellcycle_FUN": 0.255, "derisi_FUN": 0.195, "cellcycle_GO": 0.413, "derisi_GO": 0.370}
 _ROOTS = {"root", "GO0003674", "GO0005575", "GO0008150"}

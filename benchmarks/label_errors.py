@@ -35,9 +35,9 @@ from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.programs import PEERS_PYTHON
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import load_debtags
-from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
+from labelweave.postprocessing import calibrate_labels
 
 Array = npt.NDArray[Any]
 

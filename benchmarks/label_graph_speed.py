@@ -110,7 +110,7 @@ def _measure_rounds(folder: Path) -> list[Run]:
         X, Y = read_rows(name, folder)
         for per_round, size in ((1, 2), (2, 2), (3, 2), (1, 3)):
             growth = GraphGrowth(cliques_per_round=per_round, clique_size=size, graph_tol=0.0)
-            model, seconds = _fit(StandardScaler().fit_transform(X), Y, graph=growth, regularization=0.3)
+            model, seconds = _fit(StandardScaler().fit_transform(X), Y, graph=growth, alpha=0.3)
             graph, asked = model.label_graph_, {"set": name, "per_round": per_round, "size": size}
             found = {"objective": model.objective_, "gap": model.duality_gap_, "seconds": seconds}
             counts = {"rounds": len(model.graph_trace_) - 1, "cliques": graph.n_cliques, "width": graph.width}

@@ -11,7 +11,7 @@ mean         labels independent, around how near a row's words are to a label's
 both         both, as the class does it without parameters
 taxonomy     both, with the facets of the tags as a taxonomy beside the texts (Debian tags)
 margins      both, around ``MaxMarginClassifier`` in place of the logistic model
-low rank     both, around ``LowRankClassifier(50, "logistic", 0.3)``
+low rank     both, around ``LowRankClassifier(50, "log_loss", 0.3)``
 rank alone   the same low-rank model with independent labels and no mean
 shuffled     both, with the names of labels dealt out anew at random: what words that mean nothing do
 
@@ -94,7 +94,7 @@ def _models(problem: _Problem, seed: int) -> dict[str, Any]:
     words: dict[str, Any] = {"feature_names": problem.features}
     dealt = dict(zip(problem.labels, np.random.default_rng(seed).permutation(problem.labels), strict=True))
     embedded = lw.LabelText(list(dealt.values())).embeddings
-    low_rank = lw.LowRankClassifier(50, "logistic", 0.3, tol=1e-3)
+    low_rank = lw.LowRankClassifier(50, "log_loss", 0.3, tol=1e-3)
     made = {
         "identity": lw.LabelTextClassifier(mean=0.0, covariance="none", **words),
         "covariance": lw.LabelTextClassifier(mean=0.0, **words),

@@ -33,8 +33,8 @@ from benchmarks.problems import read_parts
 from benchmarks.wordnet import read_nouns
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
 from labelweave.datasets import LabeledData, make_text_like
-from labelweave.inference import favour_rare_labels
 from labelweave.metrics import precision_at_k, propensities, propensity_scored_precision_at_k
+from labelweave.postprocessing import favour_rare_labels
 
 _BUDGETS = (4, 16, 64, None)
 _REPEATS = 3

@@ -31,7 +31,7 @@ def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
         if word == "tree":
             return LabelTreeClassifier(**settings, n_jobs=problem.threads)
         if word == "low-rank":
-            return LowRankClassifier(**settings | other, precision="float32", n_jobs=1)
+            return LowRankClassifier(**settings | other, dtype="float32", n_jobs=1)
         return MaxMarginClassifier(**{"prune": "certified", "tol": 1e-2} | settings, n_jobs=problem.threads)
 
     with warnings.catch_warnings():

@@ -61,7 +61,7 @@ def _measure_logistic(
 
     labels = [problem.codes == number for number in classes]
     signs = np.where(np.column_stack(labels), 1, -1).astype(np.int8)
-    loss = EntrywiseLoss("logistic", signs, np.ones((len(signs), 1)), is_separate=True)
+    loss = EntrywiseLoss("log_loss", signs, np.ones((len(signs), 1)), is_separate=True)
     gram, making = _timed_matrix(problem, arguments, workers)
     own = _OwnRuns(gram, Prior(arguments.scale, 0.0), loss, workers)
     peers = []

@@ -27,7 +27,7 @@ MOST_FITS = 10  # of folds and lambdas together
 LAMBDAS = [(10.0, 1.0), (30.0, 3.0), (10.0, 3.0, 1.0), (30.0, 10.0, 3.0, 1.0), (100.0, 30.0, 10.0, 3.0)]
 CANDIDATES: dict[str, Any] = {"no search": LowRankClassifier()} | {
     f"{', '.join(f'{value:g}' for value in values)}; {cv} folds": LowRankClassifier(
-        RankSearch(regularizations=values, cv=cv)
+        RankSearch(alphas=values, cv=cv)
     )
     for cv in (2, 3, 4)
     for values in LAMBDAS
@@ -39,7 +39,7 @@ def measured(model: Any, train: tuple[Any, Any], rest: tuple[Any, Any]) -> dict[
     _, seconds = timed(model.fit, *train)
     predicted = model.predict(rest[0])
     found = {f"{kind}-F1": metrics.f1_score(rest[1], predicted, average=kind) for kind in ("micro", "macro")}
-    return {**found, "seconds": seconds, "lambda": model.regularization_}
+    return {**found, "seconds": seconds, "lambda": model.alpha_}
 
 
 def of_folds(X: Any, Y: Any) -> dict[str, dict[str, float]]:

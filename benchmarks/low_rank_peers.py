@@ -34,7 +34,7 @@ _PLACES = (1, 3, 5)
 def _own(penalty: str, share: float, strength: float) -> Program:
     kind, rank = penalty.replace("_", " "), "L" if share == 1 else f"{share:g} L"
     title = f"LowRankClassifier, {kind}, rank {rank}, lambda {strength:g}"
-    variant = f"low-rank,rank={share:g},regularization={strength:g},penalty={penalty}"
+    variant = f"low-rank,rank={share:g},alpha={strength:g},penalty={penalty}"
     return ranking(title, "benchmarks.labelweave_ranking", variant)
 
 

@@ -138,7 +138,7 @@ def _entries(shape: Shape, workers: Workers) -> Any:
     places = np.arange(0, columns.size + 1, each)
     parts = signs, np.minimum(columns, shape.labels - 1).ravel(), places
     observed = sp.csr_array(parts, shape=(shape.rows, shape.labels))
-    return SampledEntries.from_signs(ENTRY_LOSSES["logistic"](), observed, ones, 1.0, workers)
+    return SampledEntries.from_signs(ENTRY_LOSSES["log_loss"](), observed, ones, 1.0, workers)
 
 
 def _measure(name: str, panel: Panel, repeats: int) -> dict[str, Any]:

@@ -31,8 +31,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from benchmarks import frame
 from benchmarks.programs import Program, run_program
-from labelweave.inference.map import MapInference
 from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.postprocessing.map import MapInference
 
 _COUPLINGS = (0.1, 0.3, 1.0, 3.0)
 _GRAPHS: dict[str, tuple[str, int, int, tuple[float, ...]]] = {

@@ -30,9 +30,9 @@ from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import load_debtags
-from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
+from labelweave.postprocessing import calibrate_labels
 
 _KINDS = ("clean", "flipped", "hidden", "flipped back", "soft", "rates", "true rates")
 _DRAWS = 5

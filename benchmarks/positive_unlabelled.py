@@ -47,12 +47,12 @@ def _margin(C: float, rates: Any) -> Any:
 
 
 def _low_rank(penalty: float, rates: Any) -> Any:
-    return LowRankClassifier(100, regularization=penalty, flip_rates=rates)
+    return LowRankClassifier(100, alpha=penalty, flip_rates=rates)
 
 
 def _negative(weight: float) -> Callable[[float, Any], Any]:
     def make(penalty: float, rates: Any) -> Any:
-        return LowRankClassifier(100, regularization=penalty, class_weight={0: weight})
+        return LowRankClassifier(100, alpha=penalty, class_weight={0: weight})
 
     return make
 

@@ -46,7 +46,7 @@ def _models() -> dict[str, dict[str, Any]]:
     texts: dict[str, Any] = {
         "MaxMargin": margin,
         "MaxMargin, pruned": lw.MaxMarginClassifier(tol=0.1, prune="certified"),
-        "BinaryRelevance": lw.BinaryRelevance("logistic"),
+        "BinaryRelevance": lw.BinaryRelevance("log_loss"),
         "LowRank, 50": lw.LowRankClassifier(50, max_iter=3),
         "PLST, 50": PLST(50),
         "WSABIE, 50": WSABIE(50, n_epochs=1),
@@ -59,7 +59,7 @@ def _models() -> dict[str, dict[str, Any]]:
     dense: dict[str, Any] = {
         "MaxMargin": margin,
         "KernelLogistic, linear": lw.KernelLogisticClassifier("linear", gamma=1.0, tol=0.1),
-        "BinaryRelevance": lw.BinaryRelevance("logistic"),
+        "BinaryRelevance": lw.BinaryRelevance("log_loss"),
         "LowRank, 10": lw.LowRankClassifier(10, max_iter=3),
         "LabelGraph": lw.LabelGraphClassifier(graph="chow-liu", tol=0.5, max_iter=5),
         "LabelTree": lw.LabelTreeClassifier(),

@@ -57,7 +57,7 @@ def _seconds_per_round(X: Any, Y: Any) -> float:
 
     from labelweave import MaxMarginClassifier
 
-    model = MaxMarginClassifier(tol=1e-12, max_iter=_ROUNDS, precision="float32", n_jobs=1)
+    model = MaxMarginClassifier(tol=1e-12, max_iter=_ROUNDS, dtype="float32", n_jobs=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, Y)

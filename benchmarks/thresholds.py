@@ -34,7 +34,7 @@ from benchmarks.machine import describe_machine
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import read_mulan
-from labelweave.inference import choose_thresholds
+from labelweave.postprocessing import choose_thresholds
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 
 _SETS = ("emotions", "birds", "yeast", "enron", "bibtex")

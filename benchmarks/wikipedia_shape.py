@@ -33,7 +33,7 @@ _TEST_ROWS = 5_000
     rank=250,
     rounds=5,
     penalty=flag("trace_norm", choices=["trace_norm", "ridge"]),
-    regularization=1.0,
+    alpha=1.0,
     n_jobs=flag(2, "threads"),
     out=flag(help="a JSON file; default results/wikipedia_shape[_share].json", type=Path),
 )
@@ -42,8 +42,8 @@ def main(arguments: Any) -> None:
     data = make_text_like(n + _TEST_ROWS, _FEATURES, _LABELS, **sizes, random_state=0)
     names = ("rank", "penalty", "regularization", "n_jobs")
     settings = {name: getattr(arguments, name) for name in names}
-    model = LowRankClassifier(**settings, max_iter=arguments.rounds, precision="float32", tol=0.0)
-    few = LowRankClassifier(10, max_iter=arguments.rounds, precision="float32")
+    model = LowRankClassifier(**settings, max_iter=arguments.rounds, dtype="float32", tol=0.0)
+    few = LowRankClassifier(10, max_iter=arguments.rounds, dtype="float32")
     found = settings | large_fit(model, data.X[:n], data.Y[:n], few)
     (labels, _), seconds = timed(model.predict_top, data.X[n:], 5, clock=time.perf_counter)
     found["seconds_to_predict_5000_rows"] = seconds

@@ -49,7 +49,7 @@ def _models() -> dict[str, Any]:
     return {
         "a linear model a tag": BinaryRelevance(),
         "rank 0.2, ridge penalty": LowRankClassifier(share, penalty="ridge", tol=1e-3),
-        "rank 0.2, trace norm": LowRankClassifier(share, regularization=2.0, tol=1e-3),
+        "rank 0.2, trace norm": LowRankClassifier(share, alpha=2.0, tol=1e-3),
     }
 
 

@@ -39,7 +39,7 @@ def main(pictures: list[str]) -> None:
     print(f"{'graph':10s}{'pairs':>6s}{'Hamming loss':>14s}{'all right':>11s}{'proven optimal':>16s}")
     for graph in ("none", "chow-liu", "full", "learn"):
         how = GraphGrowth(max_rounds=8) if graph == "learn" else graph
-        model = LabelGraphClassifier(how, regularization=3e-3, tol=0.02).fit(X, Y)
+        model = LabelGraphClassifier(how, alpha=3e-3, tol=0.02).fit(X, Y)
         found = model.predict_map(X_test)
         loss = metrics.hamming_loss(Y_test, found.labels)
         right = metrics.subset_accuracy(Y_test, found.labels)

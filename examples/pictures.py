@@ -173,7 +173,7 @@ def learned_graph(X: Any, Y: LabelMatrix) -> LabelGraphClassifier:
     growth = GraphGrowth(
         cliques_per_round=max(1, Y.n_labels // 40), max_rounds=8, graph_tol=0.0, validation_fraction=0.2
     )
-    return LabelGraphClassifier(growth, regularization=0.01, tol=0.2).fit(X, Y)
+    return LabelGraphClassifier(growth, alpha=0.01, tol=0.2).fit(X, Y)
 
 
 def label_correlations(Y: LabelMatrix) -> Any:

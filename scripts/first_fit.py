@@ -39,7 +39,7 @@ FITS = {
     "kernel logistic, labels": ("KernelLogisticClassifier()", "labels"),
     "low rank": ("LowRankClassifier(2)", "labels"),
     "low rank, missing labels": ("LowRankClassifier(2)", "missing"),
-    "low rank, logistic, sparse rows": ("LowRankClassifier(2, 'logistic')", "sparse"),
+    "low rank, logistic, sparse rows": ("LowRankClassifier(2, 'log_loss')", "sparse"),
     "low rank, chosen": ("LowRankClassifier(RankSearch())", "labels"),
     "label graph, learned": ("LabelGraphClassifier()", "labels"),
     "label graph, all pairs, wide": (

@@ -214,14 +214,14 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
     tree_prior = LabelCovariance.from_taxonomy(tree, LABELS)
     factor_prior = LabelCovariance.from_signatures(np.array([[0, 1, 1, 0], [1, 0, 1, 0]]))
     held, powers = {"validation_fraction": 0.3}, {"kernel": PolynomialKernel(2, 1.0)}
-    learn, power = {"regularization": 0.05, "tol": 1e-3}, PolynomialKernel(2, 1.0, 1.0)
+    learn, power = {"alpha": 0.05, "tol": 1e-3}, PolynomialKernel(2, 1.0, 1.0)
     cliques = [("red", "blue"), ("blue", "green", LABELS[3])]
     return {
         "margin_linear": (margin(), "X", Y),
         "margin_missing": (margin(C=0.3, fit_intercept=False), "X", missing),
         "margin_costs": (margin(false_negative_cost=[1, 2, 3, 4], false_positive_cost=0.5), "X", Y),
-        "margin_float32": (margin(precision="float32", solver="coordinate_ascent"), "float32", Y),
-        "margin_float64": (margin(precision="float64", tol=1e-8), "X", Y),
+        "margin_float32": (margin(dtype="float32", solver="coordinate_ascent"), "float32", Y),
+        "margin_float64": (margin(dtype="float64", tol=1e-8), "X", Y),
         "margin_sparse": (margin(), "sparse", sparse),
         "margin_label_matrix": (margin(), "sparse", LabelMatrix.from_any(missing)),
         "margin_frames": (margin(), "frame", _labels(Y)),
@@ -249,7 +249,7 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "margin_kernel_sum": (margin(kernel=LinearKernel() + power), "X", Y),
         "margin_kernel_product": (margin(kernel=0.5 * LinearKernel() * power), "sparse", Y),
         "low_rank_squared": (LowRank(2), "X", Y),
-        "low_rank_logistic": (LowRank(2, "logistic", 0.1), "X", missing),
+        "low_rank_logistic": (LowRank(2, "log_loss", 0.1), "X", missing),
         "low_rank_squared_hinge": (LowRank(0.5, "squared_hinge", 0.1, penalty="ridge"), "sparse", sparse),
         "low_rank_ridge": (LowRank(2, penalty="ridge", fit_intercept=False), "X", Y),
         "low_rank_false_positive_cost": (LowRank(2, class_weight={0: 0.5}, fit_intercept=2.0), "X", Y),
@@ -259,7 +259,7 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "low_rank_threshold": (Tuned(LowRank(2), "macro_f1", **held), "X", Y),
         "low_rank_precomputed": (LowRank(2, kernel="precomputed"), "gram", Y),
         "low_rank_polynomial": (LowRank(2, **powers), "X", Y),
-        "low_rank_float32": (LowRank(2, "logistic", precision="float32"), "X", Y),
+        "low_rank_float32": (LowRank(2, "log_loss", dtype="float32"), "X", Y),
         "graph_learned": (graph(GraphGrowth(max_rounds=3), **learn), "X", Y),
         "graph_learned_larger_cliques": (
             graph(GraphGrowth(max_rounds=3, clique_size=3, cliques_per_round=2), **learn),
@@ -285,7 +285,7 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "graph_proximal": (graph("chow-liu", 0.5, solver="proximal"), "X", Y),
         "graph_multiclass": (graph("full", 0.05), "X", classes),
         "binary_relevance": (BinaryRelevance(), "X", missing),
-        "binary_relevance_logistic": (BinaryRelevance("logistic"), "sparse", Y),
+        "binary_relevance_logistic": (BinaryRelevance("log_loss"), "sparse", Y),
     }
 
 
@@ -312,12 +312,12 @@ def _other_cases() -> dict[str, tuple[Any, str, Any]]:
             "margin_laplacian": (margin(kernel="laplacian", gamma="auto"), "near", Y),
             "margin_kernel_object": (margin(kernel=several), "near", Y),
             "low_rank_rbf": (LowRank(2, **rbf), "X", missing),
-            "low_rank_nystrom": (LowRank(2, "logistic", 0.1, **rbf, kernel_rank=8), "near", Y),
+            "low_rank_nystrom": (LowRank(2, "log_loss", 0.1, **rbf, kernel_rank=8), "near", Y),
             "low_rank_learned": (LowRank(2, **rbf, **learned, penalty="ridge"), "near", Y),
             "low_rank_cv": (LowRank(RankSearch((1, 2), [0.1, 1.0], cv=3)), "X", Y),
             "low_rank_cv_rbf": (LowRank(RankSearch((0.5, 1.0), 2, **chosen), **rbf), "X", missing),
             "binary_relevance_squared_hinge": (BinaryRelevance("squared_hinge"), "near", Y),
-            "graph_real_rows": (LabelGraphClassifier(regularization=0.05), "near", Y),
+            "graph_real_rows": (LabelGraphClassifier(alpha=0.05), "near", Y),
             "graph_message_passing": (
                 LabelGraphClassifier("full", 0.05, inference="message_passing"), "near", Y),
         }

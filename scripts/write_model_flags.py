@@ -18,7 +18,7 @@ from labelweave.estimators.parameters import COUNT, NON_NEGATIVE
 
 PLACE = Path(__file__).parents[1] / "src" / "labelweave" / "app" / "cli" / "model_flags.json"
 _FLAGS = {"n_jobs": "jobs", "random_state": "seed", "fit_intercept": "no_intercept"}
-_LISTS = ("ranks", "regularizations", "members", "tie", "flip_rates", "class_weight")
+_LISTS = ("ranks", "alphas", "members", "tie", "flip_rates", "class_weight")
 _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "warm_start": None,  # of any model: a process has no earlier fit
     "verbose": None,  # the command shows progress in any case

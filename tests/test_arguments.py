@@ -9,7 +9,7 @@ import pytest
 from labelweave import CliqueGraph, LabelCovariance, metrics
 from labelweave.app.cli.messages import in_flags
 from labelweave.foundation.arguments import ArgumentError, ParameterError, checked
-from labelweave.inference.map import MapInference
+from labelweave.postprocessing.map import MapInference
 
 
 @checked

@@ -17,9 +17,9 @@ from labelweave.estimators.low_rank.fit import columns_for_rank
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
-from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
+from labelweave.postprocessing import choose_thresholds
 
 _MARGIN = 1.0  # by how much a positive label is to score above a negative one
 _MAX_NORM = 3.0  # of a feature's and of a label's vector, the paper's C; for rows of about unit length

@@ -47,7 +47,7 @@ _METHODS: dict[str, dict[str, Any]] = {
     "rbf, all rows": {"learning_rows": None},
     "linear": {"kernel": "linear"},
     "rbf + linear": {"kernel": RBFKernel(0.5) + ScaledKernel(LinearKernel(), 1.0)},
-    "polynomial": {"kernel": PolynomialKernel(2)},
+    "poly": {"kernel": PolynomialKernel(2)},
     "rbf, a scale a label": {"tie": "scale"},
     "linear, a scale a label": _SCALED,
     "rbf, coupled labels": {"label_covariance": 0.5},

@@ -32,8 +32,8 @@ from benchmarks.frame import RESULTS, command, flag, mean_and_error, several, ti
 from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import HyperparameterSearch, KernelLogisticClassifier
-from labelweave.inference import best_parent, least_expected_loss
 from labelweave.metrics import class_summary
+from labelweave.postprocessing import best_parent, least_expected_loss
 
 _METHODS: dict[str, dict[str, Any]] = {
     "F1": {"tie": "shared"},

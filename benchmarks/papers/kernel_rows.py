@@ -29,7 +29,7 @@ _KINDS = ("kernel's space", "rows of K")
 
 def _model(X: Any, rank: int, kind: str, regularization: float) -> Any:
     gamma = 1.0 / X.shape[1]
-    model = LowRankClassifier(rank, regularization=regularization, penalty="ridge", threshold=0.0)
+    model = LowRankClassifier(rank, alpha=regularization, penalty="ridge", threshold=0.0)
     if kind == "kernel's space":
         return model.set_params(kernel="rbf", gamma=gamma)
     return make_pipeline(FunctionTransformer(rbf_kernel, kw_args={"Y": X, "gamma": gamma}), model)

@@ -113,9 +113,9 @@ def read(name: str, *, has_unit_rows: bool = True) -> tuple[Any, Any, Any, Any]:
 def _maker(case: Case, arguments: argparse.Namespace) -> tuple[Maker, tuple[float, ...]]:
     """Give what makes a model of a case from a regularisation, and the grid of these."""
     method, rank, n_jobs, grid = case["method"], case["rank"], arguments.n_jobs, tuple(arguments.grid)
-    settings = {"precision": "float32", "n_jobs": n_jobs, "tol": 3e-4}
+    settings = {"dtype": "float32", "n_jobs": n_jobs, "tol": 3e-4}
     if method == "binary relevance":
-        return lambda strength: lw.BinaryRelevance("squared", regularization=strength), grid
+        return lambda strength: lw.BinaryRelevance("squared_error", alpha=strength), grid
     if method == "max margin":
         return lambda strength: lw.MaxMarginClassifier(1.0 / strength, n_jobs=n_jobs), grid
     if method == "kernel logistic":
@@ -124,7 +124,7 @@ def _maker(case: Case, arguments: argparse.Namespace) -> tuple[Maker, tuple[floa
         )
         return lambda strength: model, (1.0,)  # it learns its penalty
     if method == "cplst":
-        return lambda strength: CPLST(rank, regularization=strength), grid
+        return lambda strength: CPLST(rank, alpha=strength), grid
     if method == "wsabie":
         return lambda rate: WSABIE(rank, learning_rate=rate), (0.01, 0.03, 0.1)
     loss, _, penalty = method.partition(", ")

@@ -31,9 +31,9 @@ Run = dict[str, Any]
 
 def _model(method: str, penalty: float) -> Any:
     if method == "binary relevance":
-        return BinaryRelevance("squared", regularization=penalty)
+        return BinaryRelevance("squared_error", alpha=penalty)
     kind = "trace_norm" if method == "trace norm" else "ridge"
-    return LowRankClassifier(0.4, "squared", penalty, penalty=kind, precision="float32", tol=3e-4)
+    return LowRankClassifier(0.4, "squared_error", penalty, penalty=kind, dtype="float32", tol=3e-4)
 
 
 def table(runs: list[Run]) -> str:

@@ -94,7 +94,7 @@ def _nearest(found: Any, vectors: Any) -> dict[str, Any]:
 
 def _model(table: Any, prior: Any, gamma: float, penalty: float, regression: bool, couple: bool) -> Any:
     kernel: dict[str, Any] = {"kernel": "rbf", "gamma": gamma}
-    squared = LowRankClassifier(1.0, regularization=penalty, penalty="ridge", **kernel)
+    squared = LowRankClassifier(1.0, alpha=penalty, penalty="ridge", **kernel)
     estimator = KernelRidge(alpha=penalty, **kernel) if regression else squared
     return ZeroShotClassifier(estimator, table, class_prior=prior, couple_attributes=couple, seen_penalty=0.0)
 

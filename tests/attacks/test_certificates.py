@@ -24,7 +24,7 @@ def test_false_claims_are_found():
 def test_the_gap_is_relative_to_objectives_below_one_too():
     X = np.random.default_rng(0).normal(size=(60, 8))
     Y = (X[:, :3] > 0).astype(int)
-    model = LabelGraphClassifier(graph="full", regularization=1e-5, tol=1e-2, max_iter=3000).fit(X, Y)
+    model = LabelGraphClassifier(graph="full", alpha=1e-5, tol=1e-2, max_iter=3000).fit(X, Y)
     last = model.trace_[-1]
     assert last.primal < 1e-2
     assert model.converged_

@@ -101,7 +101,7 @@ def test_edited_states_are_refused(fitted, edit):
 
 def test_another_metric_needs_no_fit(data, fitted, tmp_path):
     X, Y, X_test, _ = data
-    other = fitted.with_metric("hamming_loss")
+    other = fitted.optimize_for("hamming_loss")
     assert clone(other).metric == "hamming_loss"
     assert fitted.metric == "micro_f1"
     assert_array_equal(other.predict_proba(X_test), fitted.predict_proba(X_test))
@@ -109,17 +109,17 @@ def test_another_metric_needs_no_fit(data, fitted, tmp_path):
     assert_array_equal(other.thresholds_, refitted.thresholds_)
     assert other.oof_score_ == refitted.oof_score_
     with pytest.raises(ValueError, match="metric='auc' is not known"):
-        fitted.with_metric("auc")
+        fitted.optimize_for("auc")
     fitted.save(tmp_path / "model.lw")
     again = lw.load(tmp_path / "model.lw")
     assert (again.members_, again.plan_) == (fitted.members_, fitted.plan_)
     with pytest.raises(ValueError, match="keeps no left-out scores"):
-        again.with_metric("macro_f1")
+        again.optimize_for("macro_f1")
 
 
 def test_the_most_probable_known_set_is_predicted(data, fitted, tmp_path):
     _, Y, X_test, Y_test = data
-    model = fitted.with_metric("subset_accuracy")
+    model = fitted.optimize_for("subset_accuracy")
     assert not hasattr(model, "thresholds_")
     found = model.predict(X_test)
     known = {tuple(row) for row in Y}
@@ -155,7 +155,7 @@ def test_the_left_out_accuracy_of_classes_that_are_probabilities_is_expected(dat
 
 
 def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
-    model = fitted.with_metric("jaccard")
+    model = fitted.optimize_for("jaccard")
     assert hasattr(model, "known_sets_") != hasattr(model, "thresholds_")
     left_out, values = fitted._left_out, []
     for metric in ("example_f1", "subset_accuracy"):

@@ -28,8 +28,8 @@ from labelweave.decisions.automatic.members import (
 from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer, ForestScorer
 from labelweave.features import FeatureMatrix, RBFKernel
-from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
+from labelweave.postprocessing import calibrate_labels
 
 PENALTIES = np.logspace(-3, 2, 11)
 NAMES = ("linear", "max-margin", "rbf", "forest", "rbf+forest")

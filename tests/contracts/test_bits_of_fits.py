@@ -57,7 +57,7 @@ def test_threads_of_linear_algebra_change_no_bit(name):
         MaxMarginClassifier(max_iter=2),
         MaxMarginClassifier(kernel="rbf", max_iter=2),
         LowRankClassifier(20, max_iter=2),
-        LowRankClassifier(20, kernel="polynomial", max_iter=2),
+        LowRankClassifier(20, kernel="poly", max_iter=2),
     ],
     ids=str,
 )

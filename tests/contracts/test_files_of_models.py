@@ -41,7 +41,7 @@ def margins(**parameters):
 
 def graph(*given, **parameters):
     kind = given[0] if given else parameters.pop("graph", lw.GraphGrowth(max_rounds=2))
-    return lw.LabelGraphClassifier(kind, **{"regularization": 0.05, "tol": 0.05} | parameters)
+    return lw.LabelGraphClassifier(kind, **{"alpha": 0.05, "tol": 0.05} | parameters)
 
 
 def kept():
@@ -70,7 +70,7 @@ CASES = kept() | {
         f"margins, {kernel}, {type(rows).__name__}": (
             lw.MaxMarginClassifier(kernel=kernel, label_covariance=TIES), rows, GAPS,
         )
-        for kernel in ("polynomial", "cosine", RBFKernel(0.2) + LinearKernel() * 0.5)
+        for kernel in ("poly", "cosine", RBFKernel(0.2) + LinearKernel() * 0.5)
         for rows in (X, sp.csr_array(X))
     },
     "margins, sparse matrix": (lw.MaxMarginClassifier(kernel="precomputed"), sp.csr_array(GRAM), GAPS),
@@ -79,7 +79,7 @@ CASES = kept() | {
     "margins, weights of classes": (margins(class_weight={"a": 2.0}), ROWS, CLASSES),
     "margins, weights of labels": (margins(class_weight=[{1: 2.0}, {}, {0: 1.0}, {}]), X, Y),
     "margins, balanced": (margins(class_weight="balanced"), X, Y),
-    "low rank, bound": (lw.LowRankClassifier(3, regularization=2.0, penalty="trace_bound"), X, GAPS),
+    "low rank, bound": (lw.LowRankClassifier(3, alpha=2.0, penalty="trace_bound"), X, GAPS),
     "zero_shot of vectors": (lw.ZeroShotClassifier(None, WORDS, cv=2), X, FOUR),
     "zero_shot of vectors, coupled": (
         lw.ZeroShotClassifier(None, WORDS, couple_attributes=True, cv=2), X, FOUR
@@ -87,7 +87,7 @@ CASES = kept() | {
     "low rank, tree": (lw.LowRankClassifier(3, label_covariance=TREE), X, NAMED),
     **{
         f"low rank, {kernel}, {rank}, {precision}": (
-            lw.LowRankClassifier(3, kernel=kernel, kernel_rank=rank, precision=precision),
+            lw.LowRankClassifier(3, kernel=kernel, kernel_rank=rank, dtype=precision),
             GRAM if kernel == "precomputed" else X,
             GAPS,
         )

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from labelweave import features as kernels
-from labelweave.extending import check_kernel
 from labelweave.features import (
     ARDKernel,
     CallableKernel,
@@ -19,6 +18,7 @@ from labelweave.features import (
     RBFKernel,
 )
 from labelweave.model_files import load_object, save_object
+from labelweave.testing import check_kernel
 
 
 def _shared_signs(rows, columns):
@@ -33,7 +33,7 @@ KINDS = {
     "rbf, narrow": lambda: RBFKernel(gamma=50),
     "ard": lambda: ARDKernel(gamma=0.4),
     "laplacian": lambda: LaplacianKernel(gamma=np.float64(0.3)),
-    "polynomial": lambda: PolynomialKernel(degree=3, gamma=0.5, coef0=1.5),
+    "poly": lambda: PolynomialKernel(degree=3, gamma=0.5, coef0=1.5),
     "polynomial, line": lambda: PolynomialKernel(degree=1, gamma=0.5, coef0=0),
     "polynomial, homogeneous": lambda: PolynomialKernel(degree=np.int64(6), gamma=0.5, coef0=0.0),
     "constant": lambda: ConstantKernel(2.5),

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.covariance import shrunk_covariance
 
-from labelweave.extending import check_covariance
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.model_files import load_object, save_object
+from labelweave.testing import check_covariance
 
 _FACTOR = np.array([[1.0, 0], [0.5, -1], [0, 0], [2, 1], [0, -0.3], [1, 0]])
 _NAMES = ["ant", "bee", "cat", "dog", "elk", "fox"]

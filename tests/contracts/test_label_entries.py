@@ -47,7 +47,7 @@ def _factors(shape, *, is_sparse):
 
 
 def _quadratic(loss, signs, row_weights, negative_weight):
-    assert loss == "squared"
+    assert loss == "squared_error"
     positives = sp.csr_array((signs > 0).astype(np.int8))
     return label_entries.QuadraticEntries.from_pattern(positives, row_weights, negative_weight, Workers(1))
 
@@ -55,7 +55,7 @@ def _quadratic(loss, signs, row_weights, negative_weight):
 FORMS = {"dense": _dense, "streamed": _streamed, "sampled": _sampled, "quadratic": _quadratic}
 WEIGHTED = {"dense, weighted": (_dense, False), "sampled, weighted": (_sampled, True)}
 CASES = [(form, loss) for form in ("dense", "streamed", "sampled", *WEIGHTED) for loss in ENTRY_LOSSES]
-CASES.append(("quadratic", "squared"))
+CASES.append(("quadratic", "squared_error"))
 WITHOUT_WEIGHT = (-np.ones((1, 1), np.int8), np.zeros(1), 1.0, np.ones((1, RANK)), np.ones((1, RANK)))
 
 
@@ -198,7 +198,7 @@ def test_float32_quadratic_entries(negative):
     signs = np.where(random.random((40, 9)) < 0.2, 1, -1).astype(np.int8)
     image, fixed = random.normal(size=(40, RANK)), random.normal(size=(9, RANK))
     wide, single = (
-        _quadratic("squared", signs, np.ones(40, dtype), negative).at(
+        _quadratic("squared_error", signs, np.ones(40, dtype), negative).at(
             image.astype(dtype), fixed.astype(dtype)
         )
         for dtype in (np.float64, np.float32)
@@ -244,7 +244,7 @@ def test_all_forms_of_one_loss_agree():
     signs = random.choice([-1, 1], (12, 7)).astype(np.int8)
     weights, image = random.uniform(0, 2, 12), random.normal(size=(12, RANK))
     fixed = random.normal(size=(7, RANK))
-    points = [form("squared", signs, weights, 0.7).at(image, fixed) for form in FORMS.values()]
+    points = [form("squared_error", signs, weights, 0.7).at(image, fixed) for form in FORMS.values()]
     for point in points[1:]:
         assert np.allclose(point.values, points[0].values)
         assert np.allclose(point.gradients, points[0].gradients)
@@ -258,19 +258,19 @@ def test_the_cheapest_form_is_chosen():
     def kind(labels, loss):
         return type(RowsLoss(labels, ones, loss).entries(workers))
 
-    assert kind(LabelMatrix(positives), "squared") is label_entries.QuadraticEntries
-    assert kind(LabelMatrix(positives), "logistic") is label_entries.DenseEntries
-    assert kind(LabelMatrix(positives, few), "squared") is label_entries.SampledEntries
+    assert kind(LabelMatrix(positives), "squared_error") is label_entries.QuadraticEntries
+    assert kind(LabelMatrix(positives), "log_loss") is label_entries.DenseEntries
+    assert kind(LabelMatrix(positives, few), "squared_error") is label_entries.SampledEntries
     assert kind(LabelMatrix(positives, many), "squared_hinge") is label_entries.DenseEntries
 
 
 def test_curvature_is_uniform_where_all_entries_of_a_row_weigh_the_same():
     signs, even, uneven = np.where(np.eye(4, 3) > 0, 1, -1), np.ones(4), np.array([1.0, 1.0, 2.0, 1.0])
-    assert _quadratic("squared", signs, even, 1.0).has_uniform_curvature
-    assert _quadratic("squared", signs, even, 1.0).transposed.has_uniform_curvature
-    assert _quadratic("squared", signs, uneven, 1.0).has_uniform_curvature
-    assert not _quadratic("squared", signs, uneven, 1.0).transposed.has_uniform_curvature
-    assert not _quadratic("squared", signs, even, 0.5).has_uniform_curvature
+    assert _quadratic("squared_error", signs, even, 1.0).has_uniform_curvature
+    assert _quadratic("squared_error", signs, even, 1.0).transposed.has_uniform_curvature
+    assert _quadratic("squared_error", signs, uneven, 1.0).has_uniform_curvature
+    assert not _quadratic("squared_error", signs, uneven, 1.0).transposed.has_uniform_curvature
+    assert not _quadratic("squared_error", signs, even, 0.5).has_uniform_curvature
 
 
 @pytest.mark.parametrize("negative_weight", [0.0, 0.3, 1.0])
@@ -278,7 +278,7 @@ def test_the_form_without_a_table_agrees_for_every_background(negative_weight):
     random = np.random.default_rng(0)
     signs, weights = random.choice([-1, 1], (7, 5)), random.uniform(0.5, 2.0, 7)
     image, fixed = random.normal(size=(7, RANK)), random.normal(size=(5, RANK))
-    forms = [form("squared", signs, weights, negative_weight) for form in (_quadratic, _dense)]
+    forms = [form("squared_error", signs, weights, negative_weight) for form in (_quadratic, _dense)]
     quick, slow = (form.at(image, fixed) for form in forms)
     np.testing.assert_allclose(quick.values, slow.values)
     np.testing.assert_allclose(forms[0].values(image, fixed), slow.values)

@@ -338,7 +338,10 @@ def test_covariances_go_by_the_names_of_labels(name):
 
 def is_smooth(name):
     """Say of kinds whether targets between 0 and 1 are losses of both values, and not of the likelier one."""
-    return name.startswith("logistic") or EVERY[name].get_params().get("loss") in ("squared", "logistic")
+    return name.startswith("log_loss") or EVERY[name].get_params().get("loss") in (
+        "squared_error",
+        "log_loss",
+    )
 
 
 @kinds(

@@ -65,7 +65,7 @@ def _problem(name, scale, loss="softmax"):
         made = SoftmaxLoss(rng.integers(0, C, N), C, _weights())
     else:
         signs = rng.integers(-1, 2, (N, C)).astype(np.int8)
-        made = EntrywiseLoss("logistic", signs, _weights(), is_separate=loss == "separate")
+        made = EntrywiseLoss("log_loss", signs, _weights(), is_separate=loss == "separate")
     return KernelLikelihood(_gram(COVARIANCES[name], scale, is_separate=loss == "separate"), made, 0, 0)
 
 
@@ -115,7 +115,7 @@ def test_any_right_hand_side_is_solved(solver, name, size, scale):
 
 
 @pytest.mark.parametrize(("solver", "name"), PAIRS)
-@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+@pytest.mark.parametrize("loss", ["softmax", "log_loss"])
 def test_tight_directions_are_those_of_newton(solver, name, loss):
     system, point = _system(_problem(name, 1.0, loss), 1.0)
     direction, along = SOLVERS[solver].direction(system, point, np.full(FITS, 1e-9), 2000)
@@ -137,7 +137,7 @@ def test_loose_directions_descend(solver, name, size, scale):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("loss", ["logistic", "separate"])
+@pytest.mark.parametrize("loss", ["log_loss", "separate"])
 def test_logistic_labels_are_solved_alike_tied_and_separate(solver, loss):
     system, point = _system(_problem("scaled", 1.0, loss), 1.0)
     right = point.residual

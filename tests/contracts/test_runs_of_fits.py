@@ -233,7 +233,7 @@ def test_a_warm_start_with_another_penalty_reaches_its_optimum(name):
     X, Y = data(name)
     found = fit(name, X, Y, warm_start=True, **exact(name))
     own = found.get_params()
-    changed = {one: 1.3 * own[one] for one in ("C", "scale", "regularization") if one in own}
+    changed = {one: 1.3 * own[one] for one in ("C", "scale", "alpha") if one in own}
     cold = fit(name, X, Y, **exact(name) | changed)
     fitted(found.set_params(**changed), X, Y)
     if name.startswith("graph"):  # where labels are missing there are many optima: none worse is found
@@ -348,7 +348,7 @@ def test_parameters_that_make_no_sense_are_refused_with_rows_that_come_later(nam
     ("name", "odd", "message"),
     [
         ("margins, coordinates", {"label_covariance": "learn"}, "label_covariance='learn' is learned"),
-        ("low rank", {"hyperparameters": "learn", "loss": "logistic"}, "hyperparameters='learn' is for"),
+        ("low rank", {"hyperparameters": "learn", "loss": "log_loss"}, "hyperparameters='learn' is for"),
     ],
 )
 def test_parameters_that_exclude_each_other_are_refused_with_them(name, odd, message):

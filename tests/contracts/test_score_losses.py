@@ -64,24 +64,28 @@ def _signs():
 
 
 def _logistic():
-    loss = EntrywiseLoss("logistic", _signs(), _weights(), is_separate=False)
+    loss = EntrywiseLoss("log_loss", _signs(), _weights(), is_separate=False)
     return loss, lambda fit: newton_twins.LogisticTwin(_signs(), _weights()[:, fit])
 
 
 def _separate():
-    loss = EntrywiseLoss("logistic", _signs(), _weights(), is_separate=True)
+    loss = EntrywiseLoss("log_loss", _signs(), _weights(), is_separate=True)
     return loss, lambda group: newton_twins.LogisticTwin(_signs()[:, [group % C]], _weights()[:, group // C])
 
 
 def _squared():
     loss = EntrywiseLoss(
-        "squared", _signs(), _weights(), is_separate=False, entry_weights=np.where(_signs() < 0, 0.3, 1.0)
+        "squared_error",
+        _signs(),
+        _weights(),
+        is_separate=False,
+        entry_weights=np.where(_signs() < 0, 0.3, 1.0),
     )
     return loss, lambda fit: newton_twins.SquaredTwin(_signs(), _weights()[:, fit], 0.3)
 
 
 def _separate_squared():
-    loss = EntrywiseLoss("squared", _signs(), _weights(), is_separate=True)
+    loss = EntrywiseLoss("squared_error", _signs(), _weights(), is_separate=True)
     return loss, lambda group: newton_twins.SquaredTwin(_signs()[:, [group % C]], _weights()[:, group // C])
 
 
@@ -93,7 +97,7 @@ def _squared_hinge():
 def _weighted():
     """Entries with weights of their own: unobserved where these are 0."""
     factors = np.random.default_rng(6).integers(0, 3, (N, C)).astype(float)
-    loss = EntrywiseLoss("logistic", _signs(), _weights(), is_separate=False, entry_weights=factors)
+    loss = EntrywiseLoss("log_loss", _signs(), _weights(), is_separate=False, entry_weights=factors)
     return loss, lambda fit: _Weighted(newton_twins.LogisticTwin(_signs(), _weights()[:, fit]), factors)
 
 
@@ -116,15 +120,15 @@ LOSSES = {
     "softmax": _softmax,
     "partial": _partial,
     "shares": _shares,
-    "logistic": _logistic,
+    "log_loss": _logistic,
     "separate": _separate,
-    "squared": _squared,
+    "squared_error": _squared,
     "separate squared": _separate_squared,
     "squared hinge": _squared_hinge,
     "weighted": _weighted,
 }
 # the slopes of others grow without bound
-LIPSCHITZ = ["softmax", "partial", "shares", "logistic", "separate"]
+LIPSCHITZ = ["softmax", "partial", "shares", "log_loss", "separate"]
 
 
 @pytest.fixture(params=LOSSES)

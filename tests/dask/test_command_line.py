@@ -133,7 +133,7 @@ def test_flags_of_decisions_do_what_they_do_in_memory(run, tmp_path, flags):
 def test_a_graph_from_a_file_joins_labels_by_name(run, tmp_path):
     whole().to_parquet("all.parquet")
     (tmp_path / "edges.csv").write_text("genre_0,genre_1\n")
-    flags = ["--model", "label-graph", "--graph", "edges.csv", "--regularization", 1, *FLAGS]
+    flags = ["--model", "label-graph", "--graph", "edges.csv", "--alpha", 1, *FLAGS]
     run("fit", "rows", "--dask", "local:2", *flags, "-o", "cluster.lw")
     run("fit", "all.parquet", *flags, "--scaling", "none", "-q", "-o", "memory.lw")
     there, here = (lw.load(path) for path in ("cluster.lw", "memory.lw"))

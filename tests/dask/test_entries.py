@@ -25,12 +25,12 @@ KNOWN = RANDOM.normal(size=(ENDS[-1], 2)), RANDOM.normal(size=(N_LABELS, 2))
 WEIGHTS = RANDOM.choice([0.0, 0.5, 2.0], ENDS[-1])
 FACTORS = RANDOM.normal(size=(WIDTH, RANK)), RANDOM.normal(size=(N_LABELS, RANK))
 KINDS = {
-    "quadratic": {"loss": "squared"},
-    "background": {"loss": "squared", "negative_weight": 0.3},
-    "dense": {"loss": "logistic"},
+    "quadratic": {"loss": "squared_error"},
+    "background": {"loss": "squared_error", "negative_weight": 0.3},
+    "dense": {"loss": "log_loss"},
     "sampled": {"loss": "squared_hinge", "observed": 0.3},
-    "weighted": {"loss": "squared", "observed": 0.8, "factors": EntryWeights(*OF_SIGN, OF_ENTRY)},
-    "shifted": {"loss": "squared", "known": KNOWN},
+    "weighted": {"loss": "squared_error", "observed": 0.8, "factors": EntryWeights(*OF_SIGN, OF_ENTRY)},
+    "shifted": {"loss": "squared_error", "known": KNOWN},
 }
 
 

@@ -159,11 +159,11 @@ def test_tables_beyond_the_memory_budget_are_refused(client):
         KernelLogisticClassifier().fit(chunks(X), chunks(classes))
 
 
-@pytest.mark.parametrize("settings", [{"kernel_rank": 30}, {"kernel_rank": 30, "loss": "logistic"}])
+@pytest.mark.parametrize("settings", [{"kernel_rank": 30}, {"kernel_rank": 30, "loss": "log_loss"}])
 @pytest.mark.filterwarnings("ignore:The iteration limit")
 def test_kernels_of_low_rank_models(client, settings):
     X, Y, _ = table()
-    settings = {"rank": 3, "kernel": "rbf", "regularization": 1.0, "tol": 1e-12, "max_iter": 300, **settings}
+    settings = {"rank": 3, "kernel": "rbf", "alpha": 1.0, "tol": 1e-12, "max_iter": 300, **settings}
     model = LowRankClassifier(**settings).fit(chunks(X), chunks(Y))
     whole = lw.LowRankClassifier(**settings).fit(X, Y)
     assert model.objective_ == pytest.approx(whole.objective_, rel=1e-7)

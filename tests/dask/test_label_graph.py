@@ -20,7 +20,7 @@ MISSING[[5, 50]] = np.nan
 chunks = partial(partitioned.chunks, sizes=(40, 20, 30))
 
 
-GIVEN = {"tol": 1e-2, "regularization": 0.2}
+GIVEN = {"tol": 1e-2, "alpha": 0.2}
 CASES = {
     "learned": ({"graph": GraphGrowth(max_rounds=2), **GIVEN}, Y),
     "measured": (

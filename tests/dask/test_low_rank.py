@@ -31,10 +31,10 @@ def with_holes(Y):
     [
         ({}, False),
         ({}, True),
-        ({"loss": "logistic", "max_iter": 3}, True),
+        ({"loss": "log_loss", "max_iter": 3}, True),
         ({"penalty": "ridge"}, False),
         ({"penalty": "ridge", "rank": 1, "class_weight": "balanced"}, False),
-        ({"class_weight": {0: 0.5}, "precision": "float32", "fit_intercept": False}, False),
+        ({"class_weight": {0: 0.5}, "dtype": "float32", "fit_intercept": False}, False),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The iteration limit")

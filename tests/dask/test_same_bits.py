@@ -39,7 +39,7 @@ MODELS = {
     "max margin": (lw.MaxMarginClassifier, {"kernel": "rbf", "kernel_rank": 30}),
     "label graph": (
         lw.LabelGraphClassifier,
-        {"regularization": 1.0, "tol": 0.1, "graph": lw.GraphGrowth(max_rounds=1)},
+        {"alpha": 1.0, "tol": 0.1, "graph": lw.GraphGrowth(max_rounds=1)},
     ),
     "label tree": (lw.LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
 }
@@ -102,7 +102,7 @@ def test_columns_of_frames_give_the_same_bits(clusters):
 KILLED = {
     "kernel logistic": (NewtonConjugateGradient, "round", 2, {}),
     "low rank": (AlternatingMinimization, "round", 3, {}),
-    "label graph": (BlockFrankWolfe, "one_pass", 7, {"tol": 1e-2, "regularization": 0.2}),
+    "label graph": (BlockFrankWolfe, "one_pass", 7, {"tol": 1e-2, "alpha": 0.2}),
     "label tree": (PrunedAscent, "round", 1, {}),
 }
 """The solver, its method and the round before which the client is killed, and settings of more rounds."""

@@ -13,9 +13,14 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 import labelweave as lw
-from labelweave.inference import SigmoidCalibration, adaptive_scores, calibrate_classes, class_probabilities
 from labelweave.metrics.known_labels import TruthWarning
 from labelweave.model_files import ModelFileError
+from labelweave.postprocessing import (
+    SigmoidCalibration,
+    adaptive_scores,
+    calibrate_classes,
+    class_probabilities,
+)
 
 NAMES = np.array(["ash", "birch", "cedar", "elm"])
 INNER = {
@@ -23,7 +28,7 @@ INNER = {
     "forest": RandomForestClassifier(20, random_state=0),
     "scores": LinearSVC(),
     "margin": lw.MaxMarginClassifier(),
-    "logistic": lw.KernelLogisticClassifier("linear", hyperparameters="fixed"),
+    "log_loss": lw.KernelLogisticClassifier("linear", hyperparameters="fixed"),
 }
 
 
@@ -123,7 +128,7 @@ def test_sets_are_large_where_the_model_is_unsure(rows):
 
 
 @pytest.mark.parametrize("method", ["auto", "sigmoid", "isotonic"])
-@pytest.mark.parametrize("name", ["forest", "scores", "logistic"])
+@pytest.mark.parametrize("name", ["forest", "scores", "log_loss"])
 def test_probabilities_of_classes(method, name, rows):
     X, y, X_test, y_test = rows
     model = lw.CalibratedLabelClassifier(INNER[name], method, cv=5).fit(X, y)

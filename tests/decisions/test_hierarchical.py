@@ -12,8 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 import labelweave as lw
 from labelweave import BinaryRelevance, HierarchicalClassifier, MaxMarginClassifier, Taxonomy
 from labelweave.decisions.layers import shown_labels
-from labelweave.inference import term_lists
 from labelweave.labels import LabelMatrix
+from labelweave.postprocessing import term_lists
 from reference.random_graphs import random_taxonomy, taxonomies
 
 
@@ -155,7 +155,7 @@ def test_models_of_rows_that_have_what_is_above_and_sets_of_least_loss_obey(sett
         assert _violations(_GRAPH, model.decision_function(X)) == 0
         np.testing.assert_array_equal(model.decision_function(X), model.predict_proba(X) - 0.5)
     if settings_.get("decision") == "h_loss":
-        expected = lw.inference.h_loss_sets(model.predict_proba(X), _GRAPH, y.columns)
+        expected = lw.postprocessing.h_loss_sets(model.predict_proba(X), _GRAPH, y.columns)
         np.testing.assert_array_equal(model.predict(X), expected)
     model.save(tmp_path / "model.lw")
     np.testing.assert_array_equal(lw.load(tmp_path / "model.lw").predict(X), model.predict(X))

@@ -51,8 +51,8 @@ KINDS = {
     "logistic of a kernel": lw.KernelLogisticClassifier(hyperparameters="fixed"),
     "margins": lw.MaxMarginClassifier(),
     "margins, thresholds": lw.MaxMarginClassifier(threshold=-0.1),
-    "low rank": lw.LowRankClassifier(4, regularization=3.0),
-    "low rank, logistic": lw.LowRankClassifier(4, "logistic", penalty="ridge"),
+    "low rank": lw.LowRankClassifier(4, alpha=3.0),
+    "low rank, logistic": lw.LowRankClassifier(4, "log_loss", penalty="ridge"),
     "low rank of a kernel": lw.LowRankClassifier(4, "squared_hinge", kernel="rbf"),
 }
 
@@ -164,7 +164,7 @@ def test_a_taxonomy_is_tried_beside_the_texts():
         model.text_, model.taxonomy_
     )
     np.testing.assert_allclose(mixed.diagonal(), 1.0)
-    low = _model(lw.LowRankClassifier(3, loss="logistic")).fit(X, pd.DataFrame(Y, columns=NAMES))
+    low = _model(lw.LowRankClassifier(3, loss="log_loss")).fit(X, pd.DataFrame(Y, columns=NAMES))
     assert low.prior_.mean > 0.0
     assert low.estimator_.label_mean_ is not None
 

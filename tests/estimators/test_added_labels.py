@@ -22,7 +22,7 @@ OLD = np.arange(3)
 MODELS = {
     "margins": lambda **more: lw.MaxMarginClassifier(tol=1e-7, **more),
     "margins of a kernel": lambda **more: lw.MaxMarginClassifier(kernel="rbf", tol=1e-7, **more),
-    "logistic": lambda **more: lw.KernelLogisticClassifier(
+    "log_loss": lambda **more: lw.KernelLogisticClassifier(
         "linear", hyperparameters="fixed", tol=1e-9, **more
     ),
     "logistic of a kernel": lambda **more: lw.KernelLogisticClassifier(
@@ -30,7 +30,7 @@ MODELS = {
     ),
     "low rank": lambda **more: lw.LowRankClassifier(2, threshold=0.0, tol=1e-10, max_iter=1000, **more),
     "low rank of a kernel": lambda **more: lw.LowRankClassifier(
-        3, "logistic", kernel="rbf", penalty="ridge", tol=1e-10, max_iter=1000, **more
+        3, "log_loss", kernel="rbf", penalty="ridge", tol=1e-10, max_iter=1000, **more
     ),
 }
 

@@ -19,8 +19,8 @@ from labelweave import BinaryRelevance, LabelMatrix
 from labelweave.estimators.binary_relevance import fit
 
 VALUES = {
-    "squared": lambda signs, scores: 0.5 * (scores - (signs > 0)) ** 2,
-    "logistic": lambda signs, scores: np.logaddexp(0, -signs * scores),
+    "squared_error": lambda signs, scores: 0.5 * (scores - (signs > 0)) ** 2,
+    "log_loss": lambda signs, scores: np.logaddexp(0, -signs * scores),
     "squared_hinge": lambda signs, scores: 0.5 * np.maximum(0, 1 - signs * scores) ** 2,
 }
 LOSSES = list(VALUES)
@@ -32,13 +32,13 @@ def _data(n=50, d=6, n_labels=4, share=0.6, seed=0):
 
 
 def _fit(loss, X, Y, **parameters):
-    return BinaryRelevance(loss, regularization=PENALTY, tol=1e-10, **parameters).fit(X, Y)
+    return BinaryRelevance(loss, alpha=PENALTY, tol=1e-10, **parameters).fit(X, Y)
 
 
 def _theirs(loss):
-    if loss == "squared":
+    if loss == "squared_error":
         return Ridge(PENALTY, fit_intercept=False)
-    if loss == "logistic":
+    if loss == "log_loss":
         return LogisticRegression(C=1 / PENALTY, fit_intercept=False, tol=1e-10, max_iter=1000)
     return LinearSVC(C=0.5 / PENALTY, fit_intercept=False, tol=1e-10, dual=False)
 
@@ -73,7 +73,7 @@ def test_the_objective_is_at_its_minimum(loss, seed, share, fit_intercept):
     X, Y = _data(12, 3, 2, share, seed)
     Y[0] = 1.0
     weights = np.random.default_rng(seed).uniform(0, 2, 12)
-    model = BinaryRelevance(loss, regularization=PENALTY, tol=1e-10, fit_intercept=fit_intercept)
+    model = BinaryRelevance(loss, alpha=PENALTY, tol=1e-10, fit_intercept=fit_intercept)
     model.fit(X, LabelMatrix.from_any(Y), sample_weight=weights)
     wide = np.c_[X, np.full(12, float(fit_intercept))]
     for label in range(2):
@@ -129,9 +129,9 @@ def test_wide_indices_are_taken(loss):
 @pytest.mark.parametrize("share", [1.0, 0.6])
 def test_large_data_are_solved_iteratively(share, monkeypatch):
     X, Y = _data(share=share)
-    expected = _fit("squared", X, Y)
+    expected = _fit("squared_error", X, Y)
     monkeypatch.setattr(fit, "_LARGEST_GRAM", 1)
-    np.testing.assert_allclose(_fit("squared", sp.csr_array(X), Y).coef_, expected.coef_, atol=1e-7)
+    np.testing.assert_allclose(_fit("squared_error", sp.csr_array(X), Y).coef_, expected.coef_, atol=1e-7)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -139,7 +139,7 @@ def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, t
     X, Y = draw_labels(n_labels=6, missing=0.2)  # labels observed in other rows are fitted one by one
     whole = BinaryRelevance(loss).fit(X, Y)
     assert (whole.status_, whole.labels_fitted_) == ("converged", 6)
-    name = "make_ridge" if loss == "squared" else "_fit_label"
+    name = "make_ridge" if loss == "squared_error" else "_fit_label"
     original, calls = getattr(fit, name), itertools.count(1)
 
     def interrupted(*arguments, **options):
@@ -174,7 +174,7 @@ def test_binary_relevance_in_threads_keeps_what_is_done(monkeypatch):
         return original(*arguments)
 
     monkeypatch.setattr(fit, "_fit_label", interrupted)
-    model = BinaryRelevance("logistic", n_jobs=2)
+    model = BinaryRelevance("log_loss", n_jobs=2)
     with pytest.raises(KeyboardInterrupt, match="interrupted after"):
         model.fit(X, Y)
     assert 10 <= model.labels_fitted_ < 40

@@ -59,9 +59,7 @@ def test_like_logistic_regression(class_weight):
     theirs = LogisticRegression(
         C=2.0, solver="liblinear", intercept_scaling=1.0, class_weight=class_weight, tol=1e-10
     ).fit(X, pair)
-    ours = lw.BinaryRelevance("logistic", regularization=0.5, class_weight=class_weight, tol=1e-10).fit(
-        X, pair
-    )
+    ours = lw.BinaryRelevance("log_loss", alpha=0.5, class_weight=class_weight, tol=1e-10).fit(X, pair)
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
     kernel = lw.KernelLogisticClassifier(
         "linear",

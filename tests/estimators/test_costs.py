@@ -16,9 +16,9 @@ from labelweave.estimators.label_tree.fit import TreeSettings
 from labelweave.estimators.max_margin import fit
 from labelweave.features.gram import choose
 from labelweave.foundation import costs
-from labelweave.inference.map import MapInference
-from labelweave.inference.map.plan import component_orders, expected_seconds
 from labelweave.labels import CliqueGraph
+from labelweave.postprocessing.map import MapInference
+from labelweave.postprocessing.map.plan import component_orders, expected_seconds
 from labelweave.problems import make_gram_margins
 
 

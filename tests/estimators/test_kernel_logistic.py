@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, PredefinedSplit, StratifiedKFold
 
 from labelweave import HyperparameterSearch, KernelLogisticClassifier, LabelCovariance, Taxonomy
 from labelweave.features import LinearKernel, RBFKernel
-from labelweave.inference import best_parent, least_expected_loss, most_probable, rejected
+from labelweave.postprocessing import best_parent, least_expected_loss, most_probable, rejected
 
 TREE = {"x": ["a", "b"], "y": ["c", "d"]}
 

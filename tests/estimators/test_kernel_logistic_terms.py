@@ -79,7 +79,7 @@ MODELS = {
     "factors of two kernels": {"kernel": ["rbf", "linear"], "label_covariance": [1, 2]},
     "scales of labels": {"label_covariance": SHARED, "tie": "scale"},
     "shapes of labels": {"label_covariance": SHARED, "tie": ("shared", [0, 0, 1, 1])},
-    "kernels": {"kernel": ["rbf", LinearKernel(), "polynomial"], "tie": "scale"},
+    "kernels": {"kernel": ["rbf", LinearKernel(), "poly"], "tie": "scale"},
     "low rank": {"kernel": ["rbf", "laplacian"], "label_covariance": [2, None], "kernel_rank": 20},
 }
 

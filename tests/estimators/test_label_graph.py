@@ -32,7 +32,7 @@ def model(graph="learn", **parameters):
     if isinstance(graph, str) and graph == "learn":
         own = signature(GraphGrowth).parameters
         graph = GraphGrowth(**{"max_rounds": 3} | {k: parameters.pop(k) for k in own if k in parameters})
-    return grouped(LabelGraphClassifier, graph, **({"regularization": 0.05, "tol": 0.02} | parameters))
+    return grouped(LabelGraphClassifier, graph, **({"alpha": 0.05, "tol": 0.02} | parameters))
 
 
 @pytest.mark.parametrize("inference", ["auto", "exact", "message_passing"])
@@ -100,14 +100,14 @@ def test_classes_are_the_labels_of_a_graph():
 def test_the_usual_penalty_goes_with_the_scale_of_the_features():
     X, Y = rows()
     weights = np.random.default_rng(4).random(len(X))
-    fitted = model("full", regularization="auto").fit(X, Y, weights)
+    fitted = model("full", alpha="auto").fit(X, Y, weights)
     norms = (X**2).sum(axis=1) + 1  # the constant feature
-    assert fitted.regularization_ == pytest.approx(1e-3 * np.average(norms, weights=weights))
-    assert model("full").fit(X, Y).regularization_ == 0.05
-    free = {"regularization": "auto", "fit_intercept": False, "tol": 1e-4, "max_iter": 5000}
+    assert fitted.alpha_ == pytest.approx(1e-3 * np.average(norms, weights=weights))
+    assert model("full").fit(X, Y).alpha_ == 0.05
+    free = {"alpha": "auto", "fit_intercept": False, "tol": 1e-4, "max_iter": 5000}
     small, large = (model("full", **free).fit(scale * X, Y) for scale in (1.0, 64.0))
     np.testing.assert_array_equal(small.predict(X), large.predict(64 * X))
-    assert model("none", regularization="auto", fit_intercept=False).fit(0 * X, Y).regularization_ == 1e-3
+    assert model("none", alpha="auto", fit_intercept=False).fit(0 * X, Y).alpha_ == 1e-3
 
 
 def test_weights_count_like_repetitions():
@@ -278,7 +278,7 @@ def test_graphs_that_are_too_wide_for_exact_inference():
         exact_width=2,
     )
     refused(r"width 1, above exact_width=0", graph="chow-liu", inference="exact", exact_width=0)
-    grown = {"inference": "exact", "exact_width": 1, "graph_tol": 0.0, "regularization": 1e-3, "tol": 0.05}
+    grown = {"inference": "exact", "exact_width": 1, "graph_tol": 0.0, "alpha": 1e-3, "tol": 0.05}
     refused(r"has width 2, above exact_width=1; raise .*, lower max_rounds or cliques_per_round, or", **grown)
 
 
@@ -337,7 +337,7 @@ def of_two_rounds(**parameters):
 
 def test_a_warm_start_goes_on_growing_and_with_another_penalty():
     X, Y = with_gaps()
-    fitted = of_two_rounds(warm_start=True, graph_tol=0.0, regularization=0.01).fit(X, Y)
+    fitted = of_two_rounds(warm_start=True, graph_tol=0.0, alpha=0.01).fit(X, Y)
     assert fitted.label_graph_.n_cliques == 2
     first = fitted.label_graph_.cliques
     fitted.set_params(graph__max_rounds=3).fit(X, Y)
@@ -345,8 +345,8 @@ def test_a_warm_start_goes_on_growing_and_with_another_penalty():
     assert fitted.label_graph_.n_cliques == 3
     Y = np.nan_to_num(Y)
     given = of_two_rounds(warm_start=True, graph="full", tol=1e-3).fit(X, Y)
-    warm = given.set_params(regularization=0.06).fit(X, Y)
-    cold = of_two_rounds(graph="full", tol=1e-3, regularization=0.06).fit(X, Y)
+    warm = given.set_params(alpha=0.06).fit(X, Y)
+    cold = of_two_rounds(graph="full", tol=1e-3, alpha=0.06).fit(X, Y)
     assert warm.objective_ == pytest.approx(cold.objective_, rel=3e-3)
 
 

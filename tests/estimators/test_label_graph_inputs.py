@@ -27,7 +27,7 @@ def rows(n_rows=80, seed=0):
 
 
 def model(**parameters):
-    return LabelGraphClassifier(**({"graph": "chow-liu", "regularization": 1e-3, "tol": 0.02} | parameters))
+    return LabelGraphClassifier(**({"graph": "chow-liu", "alpha": 1e-3, "tol": 0.02} | parameters))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -72,7 +72,7 @@ def test_the_penalty_is_that_of_the_least_left_out_error():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["features", "scores"])
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "cosine", 2.0 * RBFKernel(0.5)])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "cosine", 2.0 * RBFKernel(0.5)])
 def test_kernels_of_every_kind(kernel, inputs, tmp_path):
     X, Y = rows()
     fitted = model(kernel=kernel, inputs=inputs).fit(X, Y)
@@ -131,7 +131,7 @@ def test_rows_of_weight_0_do_not_choose_the_width(inputs):
 
 def test_fewer_pivots_are_an_approximation():
     X, Y = rows()
-    few = model(kernel="rbf", n_components=5).fit(X, Y)
+    few = model(kernel="rbf", kernel_rank=5).fit(X, Y)
     assert few.coef_.shape == (4, 5)
     assert few.inputs_.pivot_rows.shape == (5, 3)
 
@@ -148,7 +148,7 @@ def test_a_learned_width_beats_a_bad_one(inputs):
 @pytest.mark.parametrize("kernel", ["cosine", "precomputed", RBFKernel(0.3)])
 def test_no_width_to_learn(kernel):
     X, Y = rows()
-    with pytest.raises(ValueError, match=r"gamma='learn' is for the kernels 'rbf', 'polynomial'"):
+    with pytest.raises(ValueError, match=r"gamma='learn' is for the kernels 'rbf', 'poly'"):
         model(kernel=kernel, gamma="learn").fit(X, Y)
 
 
@@ -157,7 +157,7 @@ def test_no_width_to_learn(kernel):
 def test_thresholds_are_taken_off_the_scores(graph, threshold, tmp_path):
     X, Y = rows()
     graph = GraphGrowth(max_rounds=2) if graph == "learn" else graph
-    settings = {"graph": graph, "regularization": 0.05}
+    settings = {"graph": graph, "alpha": 0.05}
     fitted, auto = model(threshold=threshold, **settings).fit(X, Y), model(**settings).fit(X, Y)
     np.testing.assert_array_equal(fitted.coef_, auto.coef_)
     scores = fitted.decision_function(X)
@@ -173,7 +173,7 @@ def test_a_threshold_for_f1_finds_rare_labels():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     Y = (X @ rng.normal(size=(4, 4)) + 2 * rng.normal(size=(400, 4)) > 3.2).astype(int)
-    plain = model(regularization=0.02)
+    plain = model(alpha=0.02)
     tuned = TunedThresholdClassifier(plain, "macro_f1", validation_fraction=0.3)
     plain, tuned = (one.fit(X[:250], Y[:250]).predict(X[250:]) for one in (plain, tuned))
     assert f1_score(Y[250:], tuned, average="macro") > f1_score(Y[250:], plain, average="macro")

@@ -22,7 +22,7 @@ from labelweave.problems.structured_margin import growth
 
 
 def model(**parameters):
-    return grouped(LabelGraphClassifier, **({"regularization": 0.01, "tol": 0.02} | parameters))
+    return grouped(LabelGraphClassifier, **({"alpha": 0.01, "tol": 0.02} | parameters))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def chosen(fitted):
 
 def test_true_edges_are_found_and_help(toy):
     X, Y, X_test, Y_test, edges = toy
-    fitted = model(regularization=1e-3, max_rounds=4).fit(X, Y)
+    fitted = model(alpha=1e-3, max_rounds=4).fit(X, Y)
     assert sorted(fitted.label_graph_.edges) == sorted(edges)
     assert chosen(fitted) == list(fitted.label_graph_.cliques)
     alone = LabelGraphClassifier("none", tol=0.02).fit(X, Y)
@@ -53,7 +53,7 @@ def test_the_graph_ends_where_rounds_change_little_or_nothing_violates(toy):
     X, Y, *_ = toy
     little = model(graph_tol=0.2).fit(X, Y)
     assert little.graph_reason_ == "two rounds changed the objective by little"
-    done = model(regularization=0.5, graph_tol=0.0).fit(X, Y)
+    done = model(alpha=0.5, graph_tol=0.0).fit(X, Y)
     assert done.graph_reason_ == "no cliques outside the graph violate the optimum"
     few = model(max_rounds=9, graph_tol=0.0).fit(X, Y[:, :3])
     assert few.graph_reason_ == "all candidate cliques are in the graph"
@@ -64,7 +64,7 @@ def test_several_cliques_a_round_and_larger_cliques(toy):
     X, Y, *_ = toy
     fitted = model(cliques_per_round=3, max_rounds=2).fit(X, Y)
     assert [len(record.cliques) for record in fitted.graph_trace_] == [0, 3, 3]
-    triples = model(clique_size=3, max_rounds=8, graph_tol=0.0, regularization=1e-3).fit(X[:, :3], Y[:, :3])
+    triples = model(clique_size=3, max_rounds=8, graph_tol=0.0, alpha=1e-3).fit(X[:, :3], Y[:, :3])
     graph = triples.label_graph_
     assert graph.signs[graph.cliques.index((0, 1, 2))] == 0
     assert len(triples.clique_coef_) == sum(2 ** len(clique) for clique in graph.cliques) > 8
@@ -85,9 +85,9 @@ def exclusive_or(n_rows=150):
 @pytest.mark.parametrize("options", [{"clique_size": 3}, {"candidates": [(0, 4), (0, 1, 2), (1, 2, 3)]}])
 def test_a_triple_is_found_where_no_pair_violates(options):
     X, Y = exclusive_or()
-    fitted = model(regularization=0.1, graph_tol=0.0, tol=1e-3, **options).fit(X, Y)
+    fitted = model(alpha=0.1, graph_tol=0.0, tol=1e-3, **options).fit(X, Y)
     given = LabelGraphClassifier([(0, 1, 2)], 0.1, tol=1e-3).fit(X, Y)
-    pairs = model(regularization=0.1, graph_tol=0.0, tol=1e-3).fit(X, Y)
+    pairs = model(alpha=0.1, graph_tol=0.0, tol=1e-3).fit(X, Y)
     assert chosen(fitted)[0] == (0, 1, 2)
     assert set(chosen(fitted)) <= set(options.get("candidates", chosen(fitted)))
     assert fitted.objective_ < 1.001 * given.objective_ < 0.9 * pairs.objective_
@@ -97,7 +97,7 @@ def test_a_triple_is_found_where_no_pair_violates(options):
 def test_cliques_that_were_not_scored_are_told(monkeypatch):
     X, Y = exclusive_or()
     monkeypatch.setattr(growth, "_MOST_CANDIDATES", 19)
-    fitted = model(regularization=0.1, clique_size=3, max_rounds=2).fit(X, Y)
+    fitted = model(alpha=0.1, clique_size=3, max_rounds=2).fit(X, Y)
     assert np.isnan(fitted.relaxation_gap_)
     assert fitted.graph_reason_.endswith(
         "; of cliques above pairs only those grown from chosen ones were scored"
@@ -107,7 +107,7 @@ def test_cliques_that_were_not_scored_are_told(monkeypatch):
 def test_candidates_are_named_kept_and_refused(tmp_path):
     X, Y = exclusive_or()
     Y = pd.DataFrame(Y, columns=list("abcde"))
-    fitted = model(candidates=[("a", "b", "c"), ("d", "e")], regularization=0.1).fit(X, Y)
+    fitted = model(candidates=[("a", "b", "c"), ("d", "e")], alpha=0.1).fit(X, Y)
     assert set(fitted.label_graph_.cliques) <= {(0, 1, 2), (3, 4)}
     fitted.save(tmp_path / "m.lw")
     again = clone(labelweave.load(tmp_path / "m.lw")).fit(X, Y)
@@ -185,10 +185,10 @@ def test_pairs_whose_weights_say_nothing_have_no_sign():
 
 def test_a_refit_is_the_fit_of_the_learned_graph():
     data, _ = make_clique_toy(200)
-    parameters = {"regularization": 0.01, "max_rounds": 3, "random_state": 1}
+    parameters = {"alpha": 0.01, "max_rounds": 3, "random_state": 1}
     learned = grouped(LabelGraphClassifier, **parameters).fit(data.X, data.Y)
     refitted = grouped(LabelGraphClassifier, refit=True, **parameters).fit(data.X, data.Y)
-    given = LabelGraphClassifier(learned.label_graph_, regularization=0.01, random_state=1)
+    given = LabelGraphClassifier(learned.label_graph_, alpha=0.01, random_state=1)
     given.fit(data.X, data.Y)
     assert refitted.label_graph_.cliques == learned.label_graph_.cliques
     np.testing.assert_array_equal(refitted.clique_coef_, given.clique_coef_)
@@ -211,7 +211,7 @@ def tied_rows(n_rows=80):
 
 
 def proximal(graph="learn", **parameters):
-    options = {"regularization": 0.05, "tol": 0.005, "solver": "proximal"} | parameters
+    options = {"alpha": 0.05, "tol": 0.005, "solver": "proximal"} | parameters
     if isinstance(graph, str) and graph == "learn":
         own = signature(GraphGrowth).parameters
         graph = GraphGrowth(
@@ -267,22 +267,22 @@ def test_it_goes_with_the_other_parameters(parameters, tmp_path):
 
 def test_it_finds_the_tied_labels_first():
     data, edges = make_clique_toy(500)
-    fitted = proximal(regularization=1e-3, max_rounds=4, graph_tol=0.0).fit(data.X, data.Y)
+    fitted = proximal(alpha=1e-3, max_rounds=4, graph_tol=0.0).fit(data.X, data.Y)
     assert sorted(fitted.label_graph_.edges) == sorted(edges)
 
 
 def test_a_large_penalty_ends_at_weights_of_nearly_zero():
     X, Y = tied_rows()
-    fitted = proximal("chow-liu", regularization=1e4).fit(X, Y)
+    fitted = proximal("chow-liu", alpha=1e4).fit(X, Y)
     assert fitted.converged_
     assert fitted.objective_ <= 5  # one a label
 
 
-@pytest.mark.parametrize("regularization", [1e-18, 1e-25])
-def test_an_objective_at_the_level_of_rounding_is_said(regularization):
+@pytest.mark.parametrize("alpha", [1e-18, 1e-25])
+def test_an_objective_at_the_level_of_rounding_is_said(alpha):
     X, Y = np.array([[1.0], [-1.0]] * 3), np.array([[1], [0]] * 3)
     with pytest.warns(ConvergenceWarning, match="at the level of rounding"):
-        fitted = LabelGraphClassifier(graph="none", regularization=regularization).fit(X, Y)
+        fitted = LabelGraphClassifier(graph="none", alpha=alpha).fit(X, Y)
     assert fitted.status_ == "stalled"
     assert fitted.n_iter_ < 20
 

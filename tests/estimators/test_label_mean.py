@@ -57,7 +57,7 @@ def test_single_precision_gaps_are_true_too(problem):
     X, Y, R, mean = problem
     best = _hinge_optimum(X, Y, R, mean)[0]
     model = lw.MaxMarginClassifier(
-        _C, label_covariance=R, label_mean=mean, solver="coordinate_ascent", precision="float32", tol=1e-4
+        _C, label_covariance=R, label_mean=mean, solver="coordinate_ascent", dtype="float32", tol=1e-4
     ).fit(X, Y)
     last = model.trace_[-1]
     assert last.dual <= best * (1 + 1e-7) <= last.primal * (1 + 2e-7)
@@ -170,7 +170,7 @@ def test_a_mean_is_matched_by_name_and_keeps_its_parts():
 
 
 @pytest.mark.parametrize("missing", [True, False])
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
 def test_low_rank_of_full_rank_has_the_optimum_around_the_mean(problem, loss, missing):
     X, Y, R, mean = problem
     Y = Y if missing else np.nan_to_num(Y)
@@ -183,7 +183,7 @@ def test_low_rank_of_full_rank_has_the_optimum_around_the_mean(problem, loss, mi
     def objective(flat):
         Z = flat.reshape(3, 5)
         scores = X @ Z.T + known
-        if loss == "squared":
+        if loss == "squared_error":
             away = np.where(signs != 0, scores - (signs > 0), 0.0)
             value, slope = np.square(away).sum() / 2, away
         else:
@@ -199,7 +199,7 @@ def test_low_rank_of_full_rank_has_the_optimum_around_the_mean(problem, loss, mi
     np.testing.assert_allclose(model.decision_function(X) + lowest, scores, atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss", "squared_hinge"])
 def test_the_gap_around_a_mean_is_true(problem, loss):
     X, Y, _, mean = problem
     loose = lw.LowRankClassifier(3, loss, 0.5, label_mean=mean, tol=1e-2).fit(X, Y)
@@ -228,7 +228,7 @@ def test_low_rank_learns_and_chooses_around_a_mean(problem):
     itself = (mean.scores(X) > 0).astype(float)  # labels that the mean knows leave little to learn
     strong = lw.LabelMean(10 * mean.label_factors, mean.feature_factors, 10 * mean.intercepts)
     best = lw.LowRankClassifier(
-        lw.RankSearch([1, 3], [1e9], cv=3, scoring="micro_f1"), loss="logistic", label_mean=strong
+        lw.RankSearch([1, 3], [1e9], cv=3, scoring="micro_f1"), loss="log_loss", label_mean=strong
     )
     assert best.fit(X, itself).best_score_ == 1.0
     held = lw.TunedThresholdClassifier(lw.LowRankClassifier(3, **known)).fit(X, Y)

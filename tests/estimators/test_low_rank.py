@@ -13,7 +13,7 @@ from labelweave import LabelMatrix, LowRankClassifier, RankSearch
 from labelweave.estimators.low_rank.fit import columns_for_rank, largest_rank
 from watching import Count
 
-LOSSES = ["squared", "logistic", "squared_hinge"]
+LOSSES = ["squared_error", "log_loss", "squared_hinge"]
 KERNELS = ["linear", "rbf", "precomputed"]
 
 
@@ -49,11 +49,11 @@ def test_what_is_no_rank_is_refused(problem, rank):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_without_regularization_a_singular_problem_has_a_finite_answer(problem, kernel, penalty, loss):
+def test_without_alpha_a_singular_problem_has_a_finite_answer(problem, kernel, penalty, loss):
     X, Y = problem
     X = np.c_[X, X[:, 0], np.zeros(60)]
     given = X @ X.T if kernel == "precomputed" else X
-    parameters = {"regularization": 0, "loss": loss, "penalty": penalty, "kernel": kernel, "max_iter": 20}
+    parameters = {"alpha": 0, "loss": loss, "penalty": penalty, "kernel": kernel, "max_iter": 20}
     model = LowRankClassifier(3, **parameters).fit(given, _hide(Y))
     assert np.isfinite(model.decision_function(given)).all()
     assert np.isfinite(model.objective_)
@@ -70,7 +70,7 @@ def test_the_trace_norm_has_one_solution_on_any_scale(problem, scale, is_kernel)
     fits = []
     for size in (1.0, scale):
         rows = size**2 * (X @ X.T) if is_kernel else size * X
-        fits.append(model.set_params(regularization=0.3 * size).fit(rows, _hide(Y)).objective_)
+        fits.append(model.set_params(alpha=0.3 * size).fit(rows, _hide(Y)).objective_)
     assert fits[1] == pytest.approx(fits[0], rel=1e-3)
 
 
@@ -101,7 +101,7 @@ def test_float32_is_close_to_float64(problem):
     X, Y = problem
     for loss in LOSSES:
         wide, single = (
-            LowRankClassifier(3, loss, precision=precision, tol=1e-6, max_iter=500).fit(X, _hide(Y))
+            LowRankClassifier(3, loss, dtype=precision, tol=1e-6, max_iter=500).fit(X, _hide(Y))
             for precision in ("float64", "float32")
         )
         assert single.feature_factors_.dtype == single.label_factors_.dtype == np.float32
@@ -112,7 +112,7 @@ def test_float32_is_close_to_float64(problem):
 def test_thresholds_are_where_predictions_change(problem, loss):
     X, Y = problem
     usual = LowRankClassifier(3, loss).fit(X, Y)
-    assert (usual.thresholds_ == (0.5 if loss == "squared" else 0.0)).all()
+    assert (usual.thresholds_ == (0.5 if loss == "squared_error" else 0.0)).all()
     raw = usual.decision_function(X) + usual.thresholds_
     high = LowRankClassifier(3, loss, threshold=0.9).fit(X, Y)
     np.testing.assert_array_equal(high.predict(X), raw > 0.9)
@@ -130,7 +130,7 @@ def test_absent_may_mean_unknown():
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1, 0.97])
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
 def test_one_cost_of_all_labels_is_that_of_each(loss, missing):
     """The first keeps the loss in its sparse form, the second weighs every entry."""
     X, Y = draw_labels(n=200, d=8, n_labels=6, missing=missing)
@@ -163,7 +163,7 @@ def test_a_fit_to_the_last_digit_ends(problem):
         ({"rank": 1}, "settled"),  # binds
         ({"rank": 5, "tol": 1e-2}, "converged"),
         ({"rank": 1, "penalty": "ridge"}, "converged"),  # solved exactly
-        ({"rank": 2, "penalty": "ridge", "loss": "logistic"}, "settled"),  # no bound
+        ({"rank": 2, "penalty": "ridge", "loss": "log_loss"}, "settled"),  # no bound
     ],
 )
 def test_only_a_certified_objective_has_converged(settings, status):
@@ -188,7 +188,7 @@ def test_entries_whose_squares_overflow_are_refused(problem, precision, scale, p
     X, Y = problem
     for given in (scale * X, sp.csr_array(scale * X)):
         with pytest.raises(ValueError, match=r"features up to 1e\+40|may overflow float32"):
-            LowRankClassifier(precision=precision, penalty=penalty).fit(given, Y)
+            LowRankClassifier(dtype=precision, penalty=penalty).fit(given, Y)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -196,29 +196,29 @@ def test_entries_whose_squares_overflow_are_refused(problem, precision, scale, p
     ("scaling", "words"), [(1e200, "fit_intercept.* a float in the range"), (1e20, "may overflow float32")]
 )
 def test_a_constant_feature_whose_square_overflows_is_refused(problem, kernel, scaling, words):
-    model = LowRankClassifier(kernel=kernel, precision="float32", fit_intercept=scaling)
+    model = LowRankClassifier(kernel=kernel, dtype="float32", fit_intercept=scaling)
     with pytest.raises(ValueError, match=words):
         model.fit(*problem)
 
 
 def test_what_float32_cannot_hold_is_refused(problem):
     X, Y = problem
-    model = LowRankClassifier(precision="float32", penalty="ridge", fit_intercept=False)
+    model = LowRankClassifier(dtype="float32", penalty="ridge", fit_intercept=False)
     with pytest.raises(ValueError, match=r"whose squares float32 takes for 0"):
         model.set_params(penalty="trace_norm").fit(1e-30 * X, Y)
     uneven = X * np.where(np.arange(8) == 0, 1e-41, 1e-36)
     with pytest.raises(ValueError, match=r"weights up to \S+ in size, more than float32 can hold"):
-        model.set_params(penalty="ridge", regularization=1e-82).fit(uneven, Y)
+        model.set_params(penalty="ridge", alpha=1e-82).fit(uneven, Y)
 
 
 def test_a_gap_that_rounding_hides_is_not_stated():
     random = np.random.default_rng(0)
     X = 1e3 * random.normal(size=(60, 80))
     Y = (X[:, :3] > 0).astype(int)
-    exact = LowRankClassifier(3, regularization=0.0).fit(X, Y)
+    exact = LowRankClassifier(3, alpha=0.0).fit(X, Y)
     assert exact.objective_ >= 0
     with pytest.warns(ConvergenceWarning):
-        separated = LowRankClassifier(3, "logistic", regularization=0.0).fit(X, Y)
+        separated = LowRankClassifier(3, "log_loss", alpha=0.0).fit(X, Y)
     assert separated.objective_ < 1e-100
     for model in (exact, separated):
         assert not model.duality_gap_ < 0
@@ -253,7 +253,7 @@ def test_no_product_of_factors_has_a_larger_rank():
 
 FITS = {
     "trace norm": {"rank": 3},
-    "logistic": {"rank": 3, "loss": "logistic"},
+    "log_loss": {"rank": 3, "loss": "log_loss"},
     "kernel": {"rank": 3, "kernel": "rbf"},
     "low-rank kernel": {"rank": 3, "kernel": "rbf", "kernel_rank": 20, "loss": "squared_hinge"},
 }
@@ -266,21 +266,21 @@ def _drawn(n=90, d=8, labels=6):
 def test_a_warm_start_finds_columns_that_a_stronger_penalty_had_no_room_for():
     X, Y = _drawn()
     options = {"rank": 6, "tol": 1e-8, "max_iter": 2000}
-    model = LowRankClassifier(**options, regularization=20.0, warm_start=True).fit(X, Y)
+    model = LowRankClassifier(**options, alpha=20.0, warm_start=True).fit(X, Y)
     sizes = np.linalg.norm(model.label_factors_, axis=0)
     assert (sizes < 1e-3 * sizes.max()).any()
-    model.set_params(regularization=0.1).fit(X, Y)
-    alone = LowRankClassifier(**options, regularization=0.1).fit(X, Y)
+    model.set_params(alpha=0.1).fit(X, Y)
+    alone = LowRankClassifier(**options, alpha=0.1).fit(X, Y)
     assert model.objective_ == pytest.approx(alone.objective_, rel=1e-4)
     # other shapes start afresh
     other = LowRankClassifier(**options).fit(X[:, :5], Y[:, :4])
-    model.set_params(regularization=1.0).fit(X[:, :5], Y[:, :4])
+    model.set_params(alpha=1.0).fit(X[:, :5], Y[:, :4])
     assert model.objective_ == pytest.approx(other.objective_, rel=1e-4)
 
 
 def test_more_rows_cost_less_than_a_fit_to_all():
     X, Y = _drawn(400, 30, 20)
-    options = {"rank": 8, "loss": "logistic", "tol": 1e-5, "max_iter": 500}
+    options = {"rank": 8, "loss": "log_loss", "tol": 1e-5, "max_iter": 500}
     model = LowRankClassifier(**options).partial_fit(X[:380], Y[:380])
     model.partial_fit(X[380:], Y[380:])
     alone = LowRankClassifier(**options).fit(X, Y)
@@ -293,7 +293,7 @@ def test_classes_may_come_later():
     X, _ = _drawn()
     classes = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
     order = np.argsort(classes)
-    model = LowRankClassifier(5, regularization=0.1)
+    model = LowRankClassifier(5, alpha=0.1)
     model.partial_fit(X[order[:10]], classes[order[:10]], classes=["a", "b"])
     assert set(model.predict(X)) <= {"a", "b"}
     model.partial_fit(X[order[10:]], classes[order[10:]])

@@ -8,7 +8,7 @@ from labelweave import LowRankClassifier, RankSearch, load
 from labelweave.foundation.arguments import ParameterError
 from reference import trace_norm_twin
 
-LOSSES = ["squared", "logistic", "squared_hinge"]
+LOSSES = ["squared_error", "log_loss", "squared_hinge"]
 
 
 def _problem(missing=0.3, seed=0):
@@ -21,7 +21,7 @@ def _problem(missing=0.3, seed=0):
 
 def _fitted(X, Y, bound, **options):
     options = {"tol": 1e-5, "max_iter": 2000, "penalty": "trace_bound"} | options
-    return LowRankClassifier(5, regularization=bound, **options).fit(X, Y)
+    return LowRankClassifier(5, alpha=bound, **options).fit(X, Y)
 
 
 def _weights(model):
@@ -55,10 +55,10 @@ def test_it_is_the_best_product_within_the_bound(missing, loss, bound):
 def test_the_multiplier_makes_the_penalised_form_the_same():
     X, Y = _problem()
     model = _fitted(X, Y, 1.5, tol=1e-6)
-    same = LowRankClassifier(5, regularization=model.regularization_, tol=1e-9, max_iter=5000).fit(X, Y)
+    same = LowRankClassifier(5, alpha=model.alpha_, tol=1e-9, max_iter=5000).fit(X, Y)
     assert _trace_norm(_weights(same)) == pytest.approx(1.5, rel=1e-3)
     np.testing.assert_allclose(_weights(model), _weights(same), atol=0.01)
-    assert model.hyperparameters_["regularization"] == model.regularization_
+    assert model.hyperparameters_["alpha"] == model.alpha_
 
 
 def test_a_bound_that_does_not_bind_gives_the_least_squares():
@@ -68,7 +68,7 @@ def test_a_bound_that_does_not_bind_gives_the_least_squares():
     model = _fitted(X, Y, 10 * _trace_norm(free))
     np.testing.assert_allclose(_weights(model), free, atol=1e-3)
     assert model.converged_
-    assert model.regularization_ < 1e-2
+    assert model.alpha_ < 1e-2
 
 
 @pytest.mark.parametrize("form", ["kernel", "sparse", "covariance"])
@@ -105,7 +105,7 @@ def test_a_fit_goes_on_from_the_last_one_and_from_its_file(tmp_path):
     assert again.penalty == "trace_bound"
 
 
-@pytest.mark.parametrize("options", [{"rank": RankSearch([2], [1.0])}, {"regularization": 0.0}])
+@pytest.mark.parametrize("options", [{"rank": RankSearch([2], [1.0])}, {"alpha": 0.0}])
 def test_what_has_no_bound_is_refused(options):
     X, Y = _problem()
     model = LowRankClassifier(penalty="trace_bound").set_params(**options)

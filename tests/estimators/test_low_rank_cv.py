@@ -23,18 +23,18 @@ from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from watching import Count
 
 FOLDS = KFold(3, shuffle=True, random_state=1)
-SMALL = {"ranks": [1, 2, 4], "regularizations": [10.0, 1.0, 0.1], "cv": FOLDS}
+SMALL = {"ranks": [1, 2, 4], "alphas": [10.0, 1.0, 0.1], "cv": FOLDS}
 TIGHT = {"path_tol": 1e-10, "tol": 1e-10, "max_iter": 500}
 
 
 _drawn = partial(draw_labels, d=6, n_labels=7, rank=2, noise=0.3, above=0.5, missing=0.0)
 
 
-def _fold_scores(score, X, Y, rank, regularization, **choice):
+def _fold_scores(score, X, Y, rank, alpha, **choice):
     """Score folds one by one, with models fitted on their own."""
     found = []
     for train, test in FOLDS.split(X):
-        model = LowRankClassifier(rank, regularization=regularization, tol=1e-10, max_iter=500, **choice)
+        model = LowRankClassifier(rank, alpha=alpha, tol=1e-10, max_iter=500, **choice)
         found.append(score(model.fit(X[train], Y[train]), X[test], Y[test]))
     return np.array(found)
 
@@ -49,9 +49,9 @@ def _micro_f1(model, X, Y):
     return f1_score(Y, model.predict(X))
 
 
-def _column(model, rank, regularization):
+def _column(model, rank, alpha):
     table = model.cv_results_
-    row = np.flatnonzero((table["rank"] == rank) & (table["regularization"] == regularization))[0]
+    row = np.flatnonzero((table["rank"] == rank) & (table["alpha"] == alpha))[0]
     return np.array([table[f"split{fold}_test_score"][row] for fold in range(3)])
 
 
@@ -74,9 +74,9 @@ def test_scores_are_those_of_fits_alone(scoring, missing):
     score = SCORES.get(scoring, _minus_loss)
     asked = score if scoring == "callable" else scoring
     model = grouped(LowRankClassifier, **{**SMALL, "ranks": [6]}, **TIGHT, scoring=asked).fit(X, Y)
-    for regularization in (1.0, 10.0):
-        expected = _fold_scores(score, X, Y, 6, regularization)
-        np.testing.assert_allclose(_column(model, 6, regularization), expected, atol=1e-3)
+    for alpha in (1.0, 10.0):
+        expected = _fold_scores(score, X, Y, 6, alpha)
+        np.testing.assert_allclose(_column(model, 6, alpha), expected, atol=1e-3)
 
 
 @pytest.mark.filterwarnings("error:X does not have valid feature names")
@@ -112,14 +112,14 @@ def test_exact_ridge_paths_score_every_rank(kernel):
     choice = {"penalty": "ridge", "kernel": kernel, "gamma": 0.2}
     model = grouped(LowRankClassifier, **SMALL, **choice, scoring="loss").fit(X, Y)
     for rank in SMALL["ranks"]:
-        for regularization in SMALL["regularizations"]:
-            expected = _fold_scores(_minus_loss, X, Y, rank, regularization, **choice)
-            np.testing.assert_allclose(_column(model, rank, regularization), expected, rtol=1e-6)
+        for alpha in SMALL["alphas"]:
+            expected = _fold_scores(_minus_loss, X, Y, rank, alpha, **choice)
+            np.testing.assert_allclose(_column(model, rank, alpha), expected, rtol=1e-6)
     assert (model.cv_results_["rounds"] == 3).all()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
 def test_other_losses(loss):
     X, Y = _drawn()
     model = grouped(LowRankClassifier, **{**SMALL, "ranks": [6]}, **TIGHT, loss=loss, scoring="loss").fit(
@@ -158,16 +158,14 @@ def test_the_best_pair_is_fitted_to_all_rows():
     model = grouped(LowRankClassifier, **SMALL, **TIGHT).fit(X, Y)
     table = pd.DataFrame(model.cv_results_)
     best = table.loc[table["mean_test_score"].idxmax()]
-    assert (model.best_rank_, model.best_regularization_) == (best["rank"], best["regularization"])
+    assert (model.best_rank_, model.best_alpha_) == (best["rank"], best["alpha"])
     assert model.best_score_ == best["mean_test_score"]
     assert model.n_splits_ == 3
     splits = table[[f"split{fold}_test_score" for fold in range(3)]].to_numpy()
     np.testing.assert_allclose(table["mean_test_score"], splits.mean(axis=1))
     np.testing.assert_allclose(table["std_test_score"], splits.std(axis=1))
-    assert (model.rank_, model.regularization_) == (model.best_rank_, model.best_regularization_)
-    alone = LowRankClassifier(
-        model.best_rank_, regularization=model.best_regularization_, tol=1e-10, max_iter=500
-    ).fit(X, Y)
+    assert (model.rank_, model.alpha_) == (model.best_rank_, model.best_alpha_)
+    alone = LowRankClassifier(model.best_rank_, alpha=model.best_alpha_, tol=1e-10, max_iter=500).fit(X, Y)
     assert model.objective_ <= alone.objective_ * (1 + 1e-6)
     assert isinstance(model, LowRankClassifier)
 
@@ -183,22 +181,22 @@ def test_one_standard_error_takes_a_simpler_model():
     near = table[table["mean_test_score"] >= least]
     assert simple.best_rank_ == near["rank"].min()
     same = near[near["rank"] == simple.best_rank_]
-    assert simple.best_regularization_ == same["regularization"].max()
+    assert simple.best_alpha_ == same["alpha"].max()
 
 
 @pytest.mark.parametrize(
-    "choice", [{}, {"loss": "logistic"}, {"kernel": "rbf"}, {"label_covariance": 50.0 * (np.eye(7) + 0.5)}]
+    "choice", [{}, {"loss": "log_loss"}, {"kernel": "rbf"}, {"label_covariance": 50.0 * (np.eye(7) + 0.5)}]
 )
 def test_the_strongest_penalty_of_the_trace_norm_just_leaves_nothing(choice):
     X, Y = _drawn()
-    model = grouped(LowRankClassifier, ranks=[6], regularizations=3, cv=FOLDS, **choice).fit(X, Y)
-    strongest = model.cv_results_["regularization"].max()
-    ratio = model.cv_results_["regularization"][0] / model.cv_results_["regularization"][-1]
+    model = grouped(LowRankClassifier, ranks=[6], alphas=3, cv=FOLDS, **choice).fit(X, Y)
+    strongest = model.cv_results_["alpha"].max()
+    ratio = model.cv_results_["alpha"][0] / model.cv_results_["alpha"][-1]
     assert ratio == pytest.approx(1e4)
     LowRank = LowRankClassifier(6, tol=1e-12, max_iter=300, **choice)
     sizes = []
     for factor in (2.0, 0.3):  # the grid is found from the rows of one fold, scaled up
-        fitted = LowRank.set_params(regularization=factor * strongest).fit(X, Y)
+        fitted = LowRank.set_params(alpha=factor * strongest).fit(X, Y)
         sizes.append(np.abs(fitted.decision_function(X) + fitted.thresholds_).max())
     assert sizes[0] < 1e-3 < sizes[1]
 
@@ -215,11 +213,9 @@ def test_a_kernel_is_learned_first_whatever_the_penalty():
     model = grouped(LowRankClassifier, **SMALL, **choice).fit(X, Y)
     assert model.learning_status_ == "converged"
     assert model.kernel_.gamma == pytest.approx(model.hyperparameters_["gamma"])
-    assert model.hyperparameters_["regularization"] == model.best_regularization_
-    ridge = grouped(LowRankClassifier, ranks=[7], regularizations=3, cv=3, penalty="ridge", **choice).fit(
-        X, Y
-    )
-    assert len(ridge.cv_results_["regularization"]) == 4  # the one that was learned too
+    assert model.hyperparameters_["alpha"] == model.best_alpha_
+    ridge = grouped(LowRankClassifier, ranks=[7], alphas=3, cv=3, penalty="ridge", **choice).fit(X, Y)
+    assert len(ridge.cv_results_["alpha"]) == 4  # the one that was learned too
 
 
 def test_rows_and_folds_without_observed_entries_count_nowhere():
@@ -240,7 +236,7 @@ def test_weights_count_in_fits_and_scores():
     whole = [(np.setdiff1d(np.arange(len(X)), folds[0][1]), folds[0][1])]
     position = np.cumsum(kept) - 1
     part = [(position[folds[0][0]], position[folds[0][1]])]
-    choice = {"ranks": [4], "regularizations": [1.0], "scoring": "loss", **TIGHT}
+    choice = {"ranks": [4], "alphas": [1.0], "scoring": "loss", **TIGHT}
     weighted = grouped(LowRankClassifier, cv=whole, **choice).fit(X, Y, sample_weight=weights)
     fewer = grouped(LowRankClassifier, cv=part, **choice).fit(X[kept], Y[kept])
     assert weighted.best_score_ == pytest.approx(fewer.best_score_, rel=1e-4)
@@ -292,9 +288,9 @@ ERRORS = {
     "a share above 1": ({"ranks": [1.5]}, r"ranks has 1.5"),
     "truth": ({"ranks": [True]}, r"ranks has True"),
     "no ranks": ({"ranks": []}, "ranks is empty"),
-    "a negative lambda": ({"regularizations": [1.0, -2.0]}, "regularizations has -2.0"),
-    "not a number": ({"regularizations": [np.nan]}, "regularizations has nan"),
-    "no lambdas": ({"regularizations": []}, "regularizations is empty"),
+    "a negative lambda": ({"alphas": [1.0, -2.0]}, "regularizations has -2.0"),
+    "not a number": ({"alphas": [np.nan]}, "regularizations has nan"),
+    "no lambdas": ({"alphas": []}, "regularizations is empty"),
     "a scoring of words": ({"scoring": lambda *_: "good"}, "scoring gave 'good'"),
     "a scoring without numbers": ({"scoring": lambda *_: np.nan}, "No held-out row can be scored"),
 }

@@ -33,7 +33,7 @@ def test_exact_fits_are_those_of_alternating_minimisation(kernel, rank, request)
     if kernel == "precomputed":
         X = X @ X.T
     weights = np.random.default_rng(1).uniform(0.0, 2.0, len(X))
-    model = LowRankClassifier(rank, penalty="ridge", regularization=0.3, **choice, tol=1e-13, max_iter=2000)
+    model = LowRankClassifier(rank, penalty="ridge", alpha=0.3, **choice, tol=1e-13, max_iter=2000)
     exact = model.fit(X, Y, sample_weight=weights)
     assert exact.n_iter_ == 1
     scores, objective = exact.decision_function(X), exact.objective_
@@ -60,7 +60,7 @@ def test_missing_labels_and_weights_of_negatives_are_left_to_the_iteration():
     assert LowRankClassifier(5, penalty="ridge", class_weight={0: 0.5}).fit(X, Y).n_iter_ > 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        assert LowRankClassifier(5, penalty="ridge", regularization=0.0).fit(X, Y).n_iter_ > 1
+        assert LowRankClassifier(5, penalty="ridge", alpha=0.0).fit(X, Y).n_iter_ > 1
 
 
 def _held_out_loss(model, X, Y):
@@ -78,17 +78,17 @@ def test_learned_parameters_are_a_minimum_of_the_held_out_squared_loss():
         X, Y
     )
     found = model.hyperparameters_
-    assert set(found) == {"regularization", "gamma"}
+    assert set(found) == {"alpha", "gamma"}
     assert model.learning_status_ == "converged"
-    assert model.regularization_ == found["regularization"]
+    assert model.alpha_ == found["alpha"]
     assert model.kernel_.gamma == pytest.approx(found["gamma"])
     fixed = LowRankClassifier(5, penalty="ridge", kernel=RBFKernel(found["gamma"]))
-    best = _held_out_loss(fixed.set_params(regularization=found["regularization"]), X, Y)
+    best = _held_out_loss(fixed.set_params(alpha=found["alpha"]), X, Y)
     assert best == pytest.approx(model.cross_validation_loss_, rel=1e-9)
     for factor in (0.5, 2.0):
         other = LowRankClassifier(5, penalty="ridge", kernel=RBFKernel(factor * found["gamma"]))
-        assert _held_out_loss(other.set_params(regularization=found["regularization"]), X, Y) > best
-        fixed.set_params(regularization=factor * found["regularization"])
+        assert _held_out_loss(other.set_params(alpha=found["alpha"]), X, Y) > best
+        fixed.set_params(alpha=factor * found["alpha"])
         assert _held_out_loss(fixed, X, Y) > best
 
 
@@ -99,9 +99,9 @@ def test_kernels_without_parameters_learn_lambda(kernel, is_sparse):
     rows = X @ X.T if kernel == "precomputed" else X
     rows = sp.csr_array(rows) if is_sparse else rows
     model = LowRankClassifier(5, penalty="ridge", kernel=kernel, hyperparameters="learn").fit(rows, Y)
-    assert list(model.hyperparameters_) == ["regularization"]
+    assert list(model.hyperparameters_) == ["alpha"]
     dense = LowRankClassifier(5, penalty="ridge", hyperparameters="learn").fit(X, Y)
-    assert model.regularization_ == pytest.approx(dense.regularization_, rel=1e-5)
+    assert model.alpha_ == pytest.approx(dense.alpha_, rel=1e-5)
 
 
 def test_learns_from_observed_entries_only():
@@ -122,7 +122,7 @@ def test_the_loss_of_corrected_targets_is_the_same_with_and_without_weights_of_e
     closed = LowRankClassifier(5, **choice).fit(X, Y)
     general = LowRankClassifier(5, **choice).fit(X, Y, entry_weight=np.ones(Y.shape))
     assert closed.cross_validation_loss_ == pytest.approx(general.cross_validation_loss_, rel=1e-3)
-    assert closed.regularization_ == pytest.approx(general.regularization_, rel=0.05)
+    assert closed.alpha_ == pytest.approx(general.alpha_, rel=0.05)
 
 
 def test_some_rows_a_limit_and_nothing_to_learn():
@@ -134,19 +134,19 @@ def test_some_rows_a_limit_and_nothing_to_learn():
     one = LowRankClassifier(5, **choice).fit(X, Y, sample_weight=np.eye(len(X))[0])
     assert one.learning_status_ == "fixed"
     assert np.isnan(one.cross_validation_loss_)
-    fixed = LowRankClassifier(5, kernel="rbf", gamma=0.3, regularization=2.0).fit(X, Y)
-    assert fixed.hyperparameters_ == pytest.approx({"regularization": 2.0, "gamma": 0.3})
+    fixed = LowRankClassifier(5, kernel="rbf", gamma=0.3, alpha=2.0).fit(X, Y)
+    assert fixed.hyperparameters_ == pytest.approx({"alpha": 2.0, "gamma": 0.3})
 
 
-@pytest.mark.parametrize("choice", [{}, {"loss": "logistic", "penalty": "ridge"}])
+@pytest.mark.parametrize("choice", [{}, {"loss": "log_loss", "penalty": "ridge"}])
 def test_learning_needs_the_squared_loss_and_the_ridge_penalty(choice):
     X, Y = _drawn()
-    with pytest.raises(ValueError, match="loss='squared' with penalty='ridge'"):
+    with pytest.raises(ValueError, match="loss='squared_error' with penalty='ridge'"):
         LowRankClassifier(5, hyperparameters="learn", **choice).fit(X, Y)
 
 
 TIGHT = {"tol": 1e-11, "max_iter": 5000}
-LOSSES = ["squared", "logistic", "squared_hinge"]
+LOSSES = ["squared_error", "log_loss", "squared_hinge"]
 
 
 def _linear(n=80, d=6, labels=6):
@@ -191,7 +191,7 @@ def test_the_ridge_penalty_at_full_rank_is_a_model_of_coupled_labels(loss, kerne
 
     best = minimize(objective, np.zeros(root.shape[1] * 4), jac=True, options={"maxiter": 5000, "gtol": 1e-9})
     model = LowRankClassifier(
-        4, loss, penalty="ridge", regularization=0.5, kernel=kernel, gamma=0.4, label_covariance=R, **TIGHT
+        4, loss, penalty="ridge", alpha=0.5, kernel=kernel, gamma=0.4, label_covariance=R, **TIGHT
     ).fit(X, Y)
     assert model.objective_ == pytest.approx(best.fun, rel=1e-5)
     scores = root @ best.x.reshape(-1, 4)
@@ -224,7 +224,7 @@ def test_features_of_labels_score_labels_without_rows():
     R = LabelCovariance.low_rank(np.hstack([U, np.ones((30, 1))]), 1e-3)  # the ones carry the intercept
     right = []
     for given in (None, R):
-        model = LowRankClassifier(3, regularization=0.5, label_covariance=given, max_iter=500).fit(X, hidden)
+        model = LowRankClassifier(3, alpha=0.5, label_covariance=given, max_iter=500).fit(X, hidden)
         right.append((model.predict(X)[:, 25:] == Y[:, 25:]).mean())
     assert right[1] > max(0.85, right[0] + 0.1)
 

@@ -22,7 +22,7 @@ SCORES = IMAGE @ FACTOR.T
 
 
 def _settings(threshold=0.5):
-    return ScoreSettings("squared", 1.0, threshold, Workers())
+    return ScoreSettings("squared_error", 1.0, threshold, Workers())
 
 
 def test_scores_are_those_of_the_metrics_in_blocks_of_any_size(monkeypatch):

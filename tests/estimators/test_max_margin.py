@@ -305,7 +305,7 @@ def test_single_precision_is_not_used_beyond_its_range(shape):
     X, Y = _rows(*shape, 2, scale=1e20)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # no other warning, as of overflow
-        model = lw.MaxMarginClassifier(precision="float32").fit(X, Y)
+        model = lw.MaxMarginClassifier(dtype="float32").fit(X, Y)
     assert _objective(model, X, Y, 1.0) <= 2 * Y.size
 
 

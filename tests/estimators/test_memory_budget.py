@@ -22,7 +22,7 @@ from labelweave import MaxMarginClassifier, set_config
 random = np.random.default_rng(0)
 X = random.normal(size=({rows}, 10))
 Y = (np.sin(X @ random.normal(size=(10, {labels}))) > 0.2).astype(int)
-options = dict(kernel="rbf", tol=1e-3, precision="float32", n_jobs=2)
+options = dict(kernel="rbf", tol=1e-3, dtype="float32", n_jobs=2)
 MaxMarginClassifier(**options).fit(X[:100], Y[:100])  # everything is loaded
 rest = {{}}
 if {budget}:

@@ -108,7 +108,7 @@ def test_what_needs_a_tree_says_so(settings, words):
         lambda given: lw.KernelLogisticClassifier(label_covariance=given, hyperparameters="fixed", tol=1e-8),
         lambda given: lw.LowRankClassifier(3, label_covariance=given, random_state=0, tol=1e-9, max_iter=200),
     ],
-    ids=["max-margin", "logistic", "low rank"],
+    ids=["max-margin", "log_loss", "low rank"],
 )
 def test_ancestor_kernels_and_the_same_matrices_give_the_same_models(make, normalized):
     names = ["dog", "wolf", "cat", "pet"]

@@ -56,7 +56,7 @@ def test_progress_tells_fits_from_learning_and_rounds():
     states, lines = [], GapLines()
     data = make_text_like(60, 40, 5, labels_per_row=1.5, words_per_row=8)
     lines.show = lambda: states.append(lines.state)
-    choice = {"ranks": [1, 2], "regularizations": [1.0, 2.0], "cv": 3, "max_iter": 20}
+    choice = {"ranks": [1, 2], "alphas": [1.0, 2.0], "cv": 3, "max_iter": 20}
     grouped(
         LowRankClassifier, **choice, kernel="rbf", hyperparameters="learn", max_learning_iter=2
     ).set_callbacks(lines).fit(data.X, data.Y)

@@ -51,7 +51,7 @@ def _likelier(P):
     [
         LowRankClassifier(N_LABELS, penalty="ridge", tol=1e-12),
         LowRankClassifier(N_LABELS, tol=1e-12, max_iter=400),
-        LowRankClassifier(N_LABELS, "logistic", tol=1e-12, max_iter=400),
+        LowRankClassifier(N_LABELS, "log_loss", tol=1e-12, max_iter=400),
     ],
 )
 def test_smooth_losses_are_those_of_both_values(model, missing):
@@ -69,7 +69,7 @@ def test_smooth_losses_are_those_of_both_values(model, missing):
     "model",
     [
         MaxMarginClassifier(prune="certified"),
-        LowRankClassifier(N_LABELS, "squared_hinge", start="random"),
+        LowRankClassifier(N_LABELS, "squared_hinge", init="random"),
         LabelGraphClassifier(graph="chow-liu"),
     ],
 )
@@ -166,7 +166,7 @@ def test_losses_below_zero_are_minimised_and_certified(missing):
     X, P = _problem(missing=missing)
     X = np.hstack([X, np.eye(N_ROWS)])  # which fits every target
     labels = np.where(np.isnan(P), np.nan, P > 0.5)
-    model = LowRankClassifier(N_LABELS, regularization=0.01, tol=1e-10, max_iter=999, flip_rates=(0.3, 0.2))
+    model = LowRankClassifier(N_LABELS, alpha=0.01, tol=1e-10, max_iter=999, flip_rates=(0.3, 0.2))
     model.fit(X, labels)
     assert model.objective_ < 0
     assert abs(model.duality_gap_) < 1e-3
@@ -176,7 +176,7 @@ def test_exact_and_alternating_fits_of_losses_below_zero_agree():
     X, P = _problem(missing=0.0)
     X, labels = np.hstack([X, np.eye(N_ROWS)]), (P > 0.5).astype(int)
     model = LowRankClassifier(
-        N_LABELS, penalty="ridge", regularization=0.01, tol=1e-12, max_iter=999, flip_rates=(0.3, 0.2)
+        N_LABELS, penalty="ridge", alpha=0.01, tol=1e-12, max_iter=999, flip_rates=(0.3, 0.2)
     )
     exact = model.fit(X, labels).objective_
     assert exact < 0

@@ -77,7 +77,7 @@ def test_a_related_label_speaks_for_it():
     for model in (
         lw.MaxMarginClassifier(label_covariance=related),
         lw.KernelLogisticClassifier("linear", label_covariance=related, hyperparameters="fixed"),
-        lw.LowRankClassifier(4, label_covariance=related, loss="logistic"),
+        lw.LowRankClassifier(4, label_covariance=related, loss="log_loss"),
         lw.TunedThresholdClassifier(lw.MaxMarginClassifier(label_covariance=related)),
     ):
         fitted = model.fit(X, Y)  # without a warning, as there is something to go by
@@ -92,7 +92,7 @@ def test_a_mean_speaks_for_it():
         lw.MaxMarginClassifier(label_mean=mean),
         lw.KernelLogisticClassifier(label_mean=mean, hyperparameters="fixed"),
         lw.LowRankClassifier(3, label_mean=mean, threshold=0.0),
-        lw.LowRankClassifier(3, "logistic", kernel="rbf", label_mean=mean, threshold=0.0),
+        lw.LowRankClassifier(3, "log_loss", kernel="rbf", label_mean=mean, threshold=0.0),
     ):
         scores = model.fit(X, Y).decision_function(X)
         np.testing.assert_allclose(scores[:, 3], X[:, 0], atol=1e-9)

@@ -30,7 +30,7 @@ def of_unseen(seen=N_SEEN, unseen=N_UNSEEN):
 
 
 def _low_rank(penalty):
-    return LowRankClassifier(1.0, regularization=penalty, penalty="ridge", tol=1e-12, max_iter=2000)
+    return LowRankClassifier(1.0, alpha=penalty, penalty="ridge", tol=1e-12, max_iter=2000)
 
 
 @pytest.mark.parametrize("couple", [False, True])

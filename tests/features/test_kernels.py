@@ -426,7 +426,7 @@ def test_kernels_from_their_names():
     assert make_kernel("laplacian").gamma == "scale"
     assert repr(make_kernel("linear", 0.5)) == "LinearKernel()"
     assert repr(make_kernel("cosine")) == "CosineKernel()"
-    for name in ("poly", "polynomial"):
+    for name in ("poly", "poly"):
         assert make_kernel(name, "auto").get_params() == {"gamma": "auto", "degree": 3, "coef0": 1.0}
     kernel = RBFKernel()
     assert make_kernel(kernel) is kernel
@@ -435,7 +435,7 @@ def test_kernels_from_their_names():
 
 @pytest.mark.parametrize("unknown", ["sigmoid", "", 5, None, RBFKernel])
 def test_unknown_kernels_are_refused(unknown):
-    listed = "'rbf', 'polynomial', 'poly', 'laplacian', 'cosine', 'linear'"
+    listed = "'rbf', 'poly', 'poly', 'laplacian', 'cosine', 'linear'"
     with pytest.raises(ValueError, match=f"is unknown; pass one of {listed}, a kernel object"):
         make_kernel(unknown)
 

@@ -32,7 +32,7 @@ from labelweave.problems.hyperparameters.search import SearchSettings, learn
 from reference.cross_validation_twin import FAMILIES, TIGHT, Problem, family, slope_along
 
 pytestmark = pytest.mark.usefixtures("workers")
-KINDS = pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "logistic"])
+KINDS = pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "log_loss"])
 # at large scales rounding ends the fits at gaps of about 1e-18, and the gradient's error is about the root
 NEARLY_TIGHT = replace(TIGHT, tol=1e-16)
 
@@ -116,7 +116,7 @@ def test_large_kernels_do_not_spoil_value_and_gradient(is_softmax, workers):
 KERNELS = {
     "linear": LinearKernel(),
     "cosine": CosineKernel(),
-    "polynomial": PolynomialKernel(degree=2, gamma=0.4, coef0=0.5),
+    "poly": PolynomialKernel(degree=2, gamma=0.4, coef0=0.5),
     "laplacian": LaplacianKernel(gamma=0.2),
     "sum": 0.5 * RBFKernel(gamma=0.4) + LinearKernel(),
     "product": RBFKernel(gamma=0.1) * (LinearKernel() + 2.0),
@@ -342,7 +342,7 @@ def test_parts_count_by_their_weights(workers):
 ACTIVE = np.array([3, 0, 11, 7, 15])
 OF_LOW_RANK = {
     "rbf": RBFKernel(0.3),
-    "polynomial": PolynomialKernel(2, 0.4, 0.5),
+    "poly": PolynomialKernel(2, 0.4, 0.5),
     "sum": 0.5 * RBFKernel(0.4) + LinearKernel(),
 }
 
@@ -378,7 +378,7 @@ def test_the_matrix_is_nystroms_with_the_true_diagonal(kernel, workers):
     )
 
 
-@pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "logistic"])
+@pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "log_loss"])
 @pytest.mark.parametrize("name", ["shared", "class", "level", "loadings"])
 @pytest.mark.parametrize("kernel", OF_LOW_RANK)
 def test_the_gradient_is_that_of_the_value(kernel, name, is_softmax, workers):

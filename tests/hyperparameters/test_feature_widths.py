@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 from labelweave import HyperparameterSearch, KernelLogisticClassifier, LowRankClassifier
-from labelweave.extending import check_kernel
 from labelweave.features import ARDKernel, FeatureMatrix, RBFKernel
 from labelweave.model_files import load_object, save_object
 from labelweave.problems.hyperparameters.cross_validation import MeanCriterion
 from labelweave.problems.hyperparameters.priors import FeatureWidths, LearnedIntercepts
+from labelweave.testing import check_kernel
 from reference.cross_validation_twin import FAMILIES, Problem, family, slope_along
 
 pytestmark = pytest.mark.usefixtures("workers")
@@ -66,7 +66,7 @@ def test_weights_that_make_no_kernel_are_refused(weights):
         ARDKernel(0.3, weights).block(rows, columns)
 
 
-@pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "logistic"])
+@pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "log_loss"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_gradient_of_the_criterion(name, is_softmax, workers):
     problem = Problem.drawn(is_softmax=is_softmax, n=14)

@@ -42,7 +42,9 @@ class Rows:
         def make_loss(weights):
             separate = not priors.ties_labels
             factors = np.where(self.signs < 0, self.negative_weight, 1.0)
-            return EntrywiseLoss("squared", self.signs, weights, is_separate=separate, entry_weights=factors)
+            return EntrywiseLoss(
+                "squared_error", self.signs, weights, is_separate=separate, entry_weights=factors
+            )
 
         def stored(kernel):
             return StoredGram.from_source(KernelSource(kernel, features), 0.0, np.float64, workers)
@@ -61,7 +63,7 @@ class Rows:
         data = ridge_cross_validation.FoldedRidge(features, targets, self.weights, self.held_out, make_gram)
         return ridge_cross_validation.RidgeCrossValidation(priors, data, workers)
 
-    def slow_value(self, kernel, regularization):
+    def slow_value(self, kernel, alpha):
         """Ridge regression of every label on every fold, in closed form."""
         features = FeatureMatrix(self.X)
         K = kernel.block(features, features) + CONSTANT**2
@@ -72,14 +74,14 @@ class Rows:
             held = self.fold == fold
             for label in range(L):
                 w = np.where(held, 0.0, weights[:, label])
-                dual = np.linalg.solve(w[:, None] * K + regularization * np.eye(N), w * targets[:, label])
+                dual = np.linalg.solve(w[:, None] * K + alpha * np.eye(N), w * targets[:, label])
                 miss = (K @ dual - targets[:, label])[held]
                 total += 0.5 * np.sum(weights[held, label] * miss**2)
         return total / self.weights.sum()
 
 
-def ridge(kernel, regularization, *, ties_labels=False):
-    return ridge_cross_validation.RidgePriors(kernel, regularization, CONSTANT, L, ties_labels=ties_labels)
+def ridge(kernel, alpha, *, ties_labels=False):
+    return ridge_cross_validation.RidgePriors(kernel, alpha, CONSTANT, L, ties_labels=ties_labels)
 
 
 @pytest.mark.parametrize("negative_weight", [1.0, 0.2])
@@ -91,24 +93,24 @@ def test_value_is_half_the_held_out_squared_distance(missing, negative_weight):
 
 
 @pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("regularization", [1e-4, 1e-2, 1.0, 1e2, 1e4])
+@pytest.mark.parametrize("alpha", [1e-4, 1e-2, 1.0, 1e2, 1e4])
 @pytest.mark.parametrize("gamma", [1e-4, 1e-2, 1.0, 1e2])
-def test_gradient_over_scales(gamma, regularization, missing):
+def test_gradient_over_scales(gamma, alpha, missing):
     """Conjugate gradients lose digits where lambda is far below the kernel, so solves are exact here."""
-    rows, priors = Rows(missing=missing), ridge(RBFKernel(gamma), regularization, ties_labels=not missing)
+    rows, priors = Rows(missing=missing), ridge(RBFKernel(gamma), alpha, ties_labels=not missing)
     criterion = rows.criterion(priors, EXACT) if missing else rows.closed_form(priors)
     for direction in np.eye(2):
         expected = slope_along(criterion, priors.start, direction)
         assert criterion(priors.start).gradient @ direction == pytest.approx(expected, rel=1e-5, abs=1e-8)
 
 
-@pytest.mark.parametrize("regularization", [1e-2, 1.0, 1e4])
+@pytest.mark.parametrize("alpha", [1e-2, 1.0, 1e4])
 @pytest.mark.parametrize("gamma", [1e-4, 0.3, 1e2])
-def test_the_closed_form_gives_the_same(gamma, regularization):
-    rows, priors = Rows(missing=False), ridge(RBFKernel(gamma), regularization)
+def test_the_closed_form_gives_the_same(gamma, alpha):
+    rows, priors = Rows(missing=False), ridge(RBFKernel(gamma), alpha)
     closed = rows.closed_form(priors)(priors.start)
     assert closed.converged
-    assert closed.value == pytest.approx(rows.slow_value(RBFKernel(gamma), regularization), rel=1e-9)
+    assert closed.value == pytest.approx(rows.slow_value(RBFKernel(gamma), alpha), rel=1e-9)
     found = rows.criterion(priors, EXACT)(priors.start)
     np.testing.assert_allclose(closed.gradient, found.gradient, rtol=1e-6, atol=1e-9)
 
@@ -122,9 +124,9 @@ def test_no_factor_is_a_failed_evaluation():
 
 
 @pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("regularization", [1e-3, 1.0, 1e3])
-def test_linear_kernel_of_sparse_rows_without_its_matrix(regularization, missing):
-    rows, priors = Rows(missing=missing, features=40), ridge(LinearKernel(), regularization)
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3])
+def test_linear_kernel_of_sparse_rows_without_its_matrix(alpha, missing):
+    rows, priors = Rows(missing=missing, features=40), ridge(LinearKernel(), alpha)
     rows.X[:, 3:] *= np.random.default_rng(1).random((N, 37)) < 0.1
     dense = rows.criterion(priors, TIGHT)(priors.start)
     rows.X = sp.csr_array(rows.X)
@@ -157,8 +159,8 @@ def test_given_kernel_matrix():
 
 def test_names_values_and_a_retreat():
     priors = ridge(RBFKernel(0.4), 2.0)
-    assert priors.values(priors.start) == pytest.approx({"regularization": 2.0, "gamma": 0.4})
-    assert priors.values(priors.retreated(priors.start))["regularization"] == pytest.approx(20.0)
+    assert priors.values(priors.start) == pytest.approx({"alpha": 2.0, "gamma": 0.4})
+    assert priors.values(priors.retreated(priors.start))["alpha"] == pytest.approx(20.0)
     assert priors.coarser() is None
     assert priors.kernel_at(priors.start).gamma == pytest.approx(0.4)
     assert ridge(None, 1.0).kernel_at(np.zeros(1)) is None

@@ -172,7 +172,7 @@ def test_probabilities_come_back(table):
     np.testing.assert_array_equal(labels.select_labels(columns).to_dense(), table[:, columns])
     hard = np.where(np.isnan(table) | (table == 0.5), np.nan, table > 0.5)
     np.testing.assert_array_equal(labels.most_likely().to_dense(), hard)
-    assert (labels.doubts is None) == (not (np.nan_to_num(table) % 1).any())
+    assert (labels.flip_probabilities is None) == (not (np.nan_to_num(table) % 1).any())
     graded = labels.to_soft_signs()
     np.testing.assert_allclose(graded, np.nan_to_num(2 * table - 1), atol=1e-8)
     assert ((graded == 0) == np.isnan(table)).all()
@@ -205,12 +205,12 @@ def test_a_table_of_shares_as_labels_says_how_probabilities_are_given():
 
 def test_doubts_are_checked():
     with pytest.raises(ValueError, match=r"0\.5 at most"):
-        LabelMatrix(np.eye(2), doubts=sp.csr_array([[0.6, 0.0], [0.0, 0.0]]))
+        LabelMatrix(np.eye(2), flip_probabilities=sp.csr_array([[0.6, 0.0], [0.0, 0.0]]))
     with pytest.raises(ValueError, match="shape"):
-        LabelMatrix(np.eye(2), doubts=sp.csr_array((3, 2)))
+        LabelMatrix(np.eye(2), flip_probabilities=sp.csr_array((3, 2)))
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2,), (3, 2), ()])
 def test_doubts_of_another_shape_are_refused(shape):
     with pytest.raises(ValueError, match=r"doubts has shape .* but the positives have shape \(2, 3\)"):
-        LabelMatrix(sp.csr_array(np.eye(2, 3, dtype=np.int8)), doubts=np.zeros(shape))
+        LabelMatrix(sp.csr_array(np.eye(2, 3, dtype=np.int8)), flip_probabilities=np.zeros(shape))

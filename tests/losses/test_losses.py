@@ -79,7 +79,7 @@ def test_extreme_scores_give_finite_numbers(name, dtype, size):
 
 def test_only_the_squared_loss_is_quadratic(name):
     loss = ENTRY_LOSSES[name]()
-    assert loss.is_quadratic == (name == "squared")
+    assert loss.is_quadratic == (name == "squared_error")
     # a score at the threshold is as far from one label as from the other
     at = np.array([loss.threshold] * 2)
     one, other = loss.value(SIGNS, at)
@@ -105,8 +105,8 @@ def test_separate_labels_are_the_columns_of_tied_ones():
     rng = np.random.default_rng(0)
     signs = rng.integers(-1, 2, (7, 4)).astype(np.int8)
     weights, scores = rng.uniform(0, 2, (7, 3)), 3 * rng.normal(size=(7, 3, 4))
-    tied = EntrywiseLoss("logistic", signs, weights, is_separate=False)
-    separate = EntrywiseLoss("logistic", signs, weights, is_separate=True)
+    tied = EntrywiseLoss("log_loss", signs, weights, is_separate=False)
+    separate = EntrywiseLoss("log_loss", signs, weights, is_separate=True)
     assert tied.shape == (7, 3, 4)
     assert separate.shape == (7, 12, 1)
     rows = slice(0, 7)
@@ -119,7 +119,7 @@ def test_separate_labels_are_the_columns_of_tied_ones():
 
 def test_unobserved_entries_count_for_nothing():
     signs = np.array([[1, 0], [0, -1]], dtype=np.int8)
-    loss = EntrywiseLoss("logistic", signs, np.ones((2, 1)), is_separate=False)
+    loss = EntrywiseLoss("log_loss", signs, np.ones((2, 1)), is_separate=False)
     scores = np.array([[0.0, 1e6], [-1e6, 0.0]])[:, None, :]
     found = loss.evaluate(scores, slice(0, 2), np.array([0]))
     assert np.isclose(found.values[0], 2 * np.log(2))

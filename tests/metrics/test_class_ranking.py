@@ -8,8 +8,8 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import accuracy_score, label_ranking_average_precision_score
 
 from labelweave import metrics
-from labelweave.inference import most_probable, rejected
 from labelweave.labels import class_probabilities
+from labelweave.postprocessing import most_probable, rejected
 
 NAMES = ["ant", "bee", "cow", "dog"]
 

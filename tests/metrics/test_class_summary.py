@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from labelweave import metrics
-from labelweave.inference import least_expected_loss, most_probable
 from labelweave.labels import Taxonomy
+from labelweave.postprocessing import least_expected_loss, most_probable
 
 CLASSES = np.array(["poodle", "boxer", "cat", "oak", "elm"])
 TREE = Taxonomy.from_nested({"animal": {"dog": ["poodle", "boxer"], "cat": None}, "plant": ["oak", "elm"]})

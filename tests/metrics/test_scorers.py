@@ -65,7 +65,7 @@ def tables():
 
 @pytest.fixture(scope="module")
 def fitted(tables):
-    return LowRankClassifier(rank=3, loss="logistic").fit(*tables)
+    return LowRankClassifier(rank=3, loss="log_loss").fit(*tables)
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,7 @@ def test_a_fold_in_which_a_label_is_unobserved_does_not_make_a_search_nan(name, 
     Y = Y.copy()
     Y[:30, 1] = np.nan  # the first fold holds no entry of the label out
     scorer = metrics.get_scorer(name, **PARAMETERS.get(name, {}))
-    model, grid = LowRankClassifier(loss="logistic"), {"rank": [1, 2]}
+    model, grid = LowRankClassifier(loss="log_loss"), {"rank": [1, 2]}
     if name in OF_PROBABILITIES:
         model, grid = KernelLogisticClassifier(kernel="linear"), {"scale": [0.1, 1.0]}
     search = GridSearchCV(model, grid, scoring=scorer, cv=KFold(3), refit=False).fit(X, Y)
@@ -262,7 +262,7 @@ def test_pipelines_forests_and_wrappers_are_scored(n_labels, tables):
     for model in (
         make_pipeline(StandardScaler(), MaxMarginClassifier()),
         make_pipeline(StandardScaler(), forest),
-        TunedThresholdClassifier(LowRankClassifier(loss="logistic"), cv=IterativeStratifiedKFold(2)),
+        TunedThresholdClassifier(LowRankClassifier(loss="log_loss"), cv=IterativeStratifiedKFold(2)),
     ):
         names = ["micro_f1", "average_auc", "label_ranking_average_precision"]
         scoring = {name: metrics.get_scorer(name) for name in names}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from labelweave import metrics
-from labelweave.inference import calibrate_labels, choose_thresholds
-from labelweave.inference.labeled_scores import read_labeled_scores
-from labelweave.inference.thresholds.objective import count_sets
 from labelweave.labels import LabelMatrix
+from labelweave.postprocessing import calibrate_labels, choose_thresholds
+from labelweave.postprocessing.labeled_scores import read_labeled_scores
+from labelweave.postprocessing.thresholds.objective import count_sets
 
 
 def _case(seed=0, rows=30):

@@ -34,7 +34,7 @@ def _weights(model):
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 def test_at_full_rank_it_is_ridge_regression(kind, penalty, container):
     X, Y = _data()
-    model = kind(rank=50, regularization=penalty).fit(container(X), Y)
+    model = kind(rank=50, alpha=penalty).fit(container(X), Y)
     theirs = Ridge(penalty).fit(X, Y)
     assert model.rank_ == 5
     np.testing.assert_allclose(_weights(model), theirs.coef_.T, atol=1e-10)
@@ -64,19 +64,19 @@ def test_cplst_is_the_best_model_of_its_rank(penalty):
         Z = flat[:8].reshape(4, 2) @ flat[8:].reshape(2, 3)
         return np.sum((centred - wide @ Z) ** 2) + penalty * np.sum(Z**2)
 
-    model = CPLST(rank=2, regularization=penalty).fit(X, Y)
+    model = CPLST(rank=2, alpha=penalty).fit(X, Y)
     found = objective(np.r_[model.feature_factors_.ravel(), model.label_factors_.T.ravel()])
     random = np.random.default_rng(0)
     others = [minimize(objective, random.normal(size=14)).fun for _ in range(5)]
     np.testing.assert_allclose(found, min(others), rtol=1e-6)
-    worse = PLST(rank=2, regularization=penalty).fit(X, Y)
+    worse = PLST(rank=2, alpha=penalty).fit(X, Y)
     assert objective(np.r_[worse.feature_factors_.ravel(), worse.label_factors_.T.ravel()]) >= found
 
 
 @pytest.mark.parametrize(("rank", "columns"), [(1, 1), (3, 3), (0.4, 2)])
 def test_plst_codes_are_principal_components_of_the_labels(rank, columns):
     X, Y = _data()
-    model = PLST(rank=rank, regularization=0.1).fit(X, Y)
+    model = PLST(rank=rank, alpha=0.1).fit(X, Y)
     directions = np.linalg.svd(Y - Y.mean(axis=0))[2][:columns].T
     span = directions @ directions.T
     np.testing.assert_allclose(model.label_factors_ @ model.label_factors_.T, span, atol=1e-10)
@@ -86,10 +86,10 @@ def test_plst_codes_are_principal_components_of_the_labels(rank, columns):
 @BOTH
 def test_large_sparse_data_give_the_same_model(kind, monkeypatch):
     X, Y = _data(n=60, n_labels=20)
-    expected = kind(rank=3, regularization=0.2).fit(X, Y)
+    expected = kind(rank=3, alpha=0.2).fit(X, Y)
     monkeypatch.setattr(label_space, "_LARGEST_TABLE", 1)
     monkeypatch.setattr(sp.csr_array, "toarray", None)  # nothing sparse is written out
-    model = kind(rank=3, regularization=0.2).fit(sp.csr_array(X), sp.csr_array(Y))
+    model = kind(rank=3, alpha=0.2).fit(sp.csr_array(X), sp.csr_array(Y))
     assert isinstance(label_space._centered_ridge(label_space._Centered(X), 1.0), fit.IterativeRidge)
     np.testing.assert_allclose(_weights(model), _weights(expected), atol=1e-7)
     np.testing.assert_allclose(model.intercept_, expected.intercept_, atol=1e-7)

@@ -24,7 +24,7 @@ def test_the_sparse_form_of_the_squared_loss_is_the_dense_one(negative_weight, s
     rng, table = _targets()
     labels = LabelMatrix._of_targets(sp.csr_array(scale * table), None, None)
     weights = rng.random(9)
-    quadratic = RowsLoss(labels, weights, "squared", negative_weight).entries(Workers(1))
+    quadratic = RowsLoss(labels, weights, "squared_error", negative_weight).entries(Workers(1))
     signs = labels.to_soft_signs()
     every = EntryTable(sp.csr_array(signs), True, weights, np.ones(5), negative_weight)
     dense = DenseEntries(GradedEntryLoss(SquaredEntryLoss()), every, Workers(1))
@@ -62,5 +62,5 @@ def test_doubts_of_hinges_are_weights(entries):
     factors = None if entries is None else EntryWeights(ones, ones, given)
     kept, _, weighed = read_doubts(labels, SquaredHingeEntryLoss(), factors)
     expected = np.abs(2 * table - 1) * (1.0 if entries is None else own)
-    assert kept.doubts is None
+    assert kept.flip_probabilities is None
     np.testing.assert_allclose(weighed.of_table(table > 0.5), expected, atol=1e-12)

@@ -20,7 +20,7 @@ from reference import trace_norm_twin
 from reference.entry_twins import EntriesTwin
 
 N, D, L = 25, 8, 6
-LOSSES = ["squared", "logistic", "squared_hinge"]
+LOSSES = ["squared_error", "log_loss", "squared_hinge"]
 MAPS = ["dense", "sparse", "kernel"]
 
 
@@ -31,7 +31,16 @@ def _data(missing=0.0):
 
 
 def _pair(
-    X, Y, *, kind="dense", loss="squared", penalty="trace_norm", lam=0.5, rank=3, dtype=np.float64, root=None
+    X,
+    Y,
+    *,
+    kind="dense",
+    loss="squared_error",
+    penalty="trace_norm",
+    lam=0.5,
+    rank=3,
+    dtype=np.float64,
+    root=None,
 ):
     workers, random = Workers(1), np.random.default_rng(1)
     if kind == "dense":
@@ -269,7 +278,7 @@ def test_the_labels_half_step_of_full_squared_labels_is_exact_in_one_iteration(i
     """H in closed form: (A^T D A + lambda)^-1 A^T D Y, transposed, with A = X W and weights D."""
     X, Y = _data()
     weights = np.arange(N) / N if is_weighted else np.ones(N)
-    entries = RowsLoss(LabelMatrix.from_any(Y), weights, "squared").entries(Workers(1))
+    entries = RowsLoss(LabelMatrix.from_any(Y), weights, "squared_error").entries(Workers(1))
     start = np.random.default_rng(1).normal(size=(L, 3))
     pair = _Pair(entries, DenseMap(X, Workers(1)), "trace_norm", 0.5, start, Workers(1))
     pair.improve("improve_features", TrustRegionNewton(1e-3, 1, 100))
@@ -285,7 +294,7 @@ def _in_a_file(state):
 
 
 @pytest.mark.parametrize("kind", MAPS)
-@pytest.mark.parametrize(("loss", "missing"), [("squared", 0.0), ("logistic", 0.0), ("logistic", 0.6)])
+@pytest.mark.parametrize(("loss", "missing"), [("squared_error", 0.0), ("log_loss", 0.0), ("log_loss", 0.6)])
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_run_stopped_at_every_check_goes_on_with_the_same_bits(kind, loss, missing, penalty, dtype):
@@ -486,7 +495,7 @@ def test_steps_in_single_precision_end_where_double_ones_do(loss, penalty, monke
 
 def test_gradients_that_are_not_kept_are_the_same():
     X, Y = _data()
-    pair = _started(_pair(X, Y, loss="logistic"))
+    pair = _started(_pair(X, Y, loss="log_loss"))
     entries = pair.entries
     few = DenseEntries(entries.loss, entries.table, Workers(), 0.0)
     kept, anew = (each.gradient_operator(pair.image, pair.label_factor) for each in (entries, few))

@@ -44,7 +44,7 @@ def _dense_score(problem, clique):
     expected = chances @ states[labelings[:, list(clique)] @ power]
     moments = states[problem.targets[:, list(clique)].astype(int) @ power] - expected
     data = problem.data
-    product = (data.arrays.weights[:, None] * data.products.data).T @ moments / problem.regularization
+    product = (data.arrays.weights[:, None] * data.products.data).T @ moments / problem.alpha
     return (product**2).sum()
 
 
@@ -81,9 +81,9 @@ def test_cliques_grow_by_joined_labels():
     assert (0, 1, 2, 3) in grown_cliques([(0, 1, 2), (2, 3)], 4)
 
 
-def _growing(data, per_round=1, size=2, n_labels=5, regularization=0.05):
+def _growing(data, per_round=1, size=2, n_labels=5, alpha=0.05):
     def pose(graph, penalty):
-        return structured(data, graph.cliques, regularization, penalty).problem
+        return structured(data, graph.cliques, alpha, penalty).problem
 
     return GrowingMargin(n_labels, pose, per_round, size)
 
@@ -115,7 +115,7 @@ def test_several_cliques_a_round_reach_the_optimum_over_all_sets(per_round):
     sets = list(itertools.combinations(range(len(pairs)), per_round))
     of_pairs = [[number for number, own in enumerate(sets) if pair in own] for pair in range(len(pairs))]
     best = StructuredTwin(X, Y, pairs, 0.1, rounds=of_pairs).optimum()
-    growing = _growing(margin_data(X, Y), per_round, n_labels=n_labels, regularization=0.1)
+    growing = _growing(margin_data(X, Y), per_round, n_labels=n_labels, alpha=0.1)
     rough, fine = BlockFrankWolfe(1e-2, 3000, 0), BlockFrankWolfe(1e-4, 3000, 0)
     result, state = CliqueGeneration(rough, fine, 50, 0.0).solve(growing)
     end = result.trace[-1]

@@ -151,14 +151,14 @@ def _latent_objective(problem):
     """Both maxima by enumeration."""
     data, n_labels = problem.data.arrays, problem.data.n_labels
     targets = np.where(data.observed == 1, data.targets, np.nan)
-    twin = StructuredTwin(problem.data.products.data, targets, problem.graph.cliques, problem.regularization)
+    twin = StructuredTwin(problem.data.products.data, targets, problem.graph.cliques, problem.alpha)
     w = _one_hot_weights(problem)
     scores = (problem.data.products.data @ w) @ twin.statistics.T
     fits = ((twin.labelings[None] == problem.targets[:, None]) | (data.observed == 0)[:, None]).all(axis=2)
     worst = (scores + twin.cost).max(axis=1)
     best = np.where(fits, scores, -np.inf).max(axis=1)
     assert n_labels == 5
-    return 0.5 * problem.regularization * (w**2).sum() + (worst - best).mean()
+    return 0.5 * problem.alpha * (w**2).sum() + (worst - best).mean()
 
 
 @pytest.mark.slow

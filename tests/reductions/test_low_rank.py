@@ -49,62 +49,62 @@ def test_without_a_penalty_it_is_the_closed_form_of_claim_1(rank, is_deficient, 
     U, S, V = np.linalg.svd(M, full_matrices=False)
     exact = right.T @ (((U[:, :rank] * S[:rank]) @ V[:rank]) / sizes[:, None])
     given = sp.csr_array(X) if is_sparse else X
-    model = _fit(given, Y, rank=rank, regularization=0.0, penalty=penalty, fit_intercept=False)
+    model = _fit(given, Y, rank=rank, alpha=0.0, penalty=penalty, fit_intercept=False)
     _close(_weights(model), exact)
     assert model.objective_ == pytest.approx(0.5 * ((X @ exact - Y) ** 2).sum(), rel=1e-8)
 
 
-@pytest.mark.parametrize("regularization", [0.1, 10.0])
+@pytest.mark.parametrize("alpha", [0.1, 10.0])
 @pytest.mark.parametrize("rank", [5, 9])
-def test_at_full_rank_the_ridge_penalty_is_ridge_regression(regularization, rank):
+def test_at_full_rank_the_ridge_penalty_is_ridge_regression(alpha, rank):
     X, Y = _data()
     weights = np.random.default_rng(1).uniform(0.2, 2, len(X))
     model = _fit(
-        X, Y, rank=rank, regularization=regularization, penalty="ridge", fit_intercept=False,
+        X, Y, rank=rank, alpha=alpha, penalty="ridge", fit_intercept=False,
         sample_weight=weights,
     )  # fmt: skip
     assert model.rank_ == 5
-    peer = Ridge(alpha=regularization, fit_intercept=False).fit(X, Y, sample_weight=weights)
+    peer = Ridge(alpha=alpha, fit_intercept=False).fit(X, Y, sample_weight=weights)
     _close(_weights(model), peer.coef_.T)
 
 
-@pytest.mark.parametrize("regularization", [0.1, 3.0])
+@pytest.mark.parametrize("alpha", [0.1, 3.0])
 @pytest.mark.parametrize(
     "negative_weight", [1.0, 0.999999]
 )  # the second one goes by alternating minimisation
-def test_at_full_rank_with_a_kernel_it_is_kernel_ridge_regression(regularization, negative_weight):
+def test_at_full_rank_with_a_kernel_it_is_kernel_ridge_regression(alpha, negative_weight):
     X, Y = _data()
     model = _fit(
-        X, Y, rank=5, regularization=regularization, penalty="ridge", kernel="rbf", gamma=0.2,
+        X, Y, rank=5, alpha=alpha, penalty="ridge", kernel="rbf", gamma=0.2,
         class_weight={0: negative_weight},
     )  # fmt: skip
     K = rbf_kernel(X, gamma=0.2) + 1
-    peer = KernelRidge(alpha=regularization, kernel="precomputed").fit(K, Y)
+    peer = KernelRidge(alpha=alpha, kernel="precomputed").fit(K, Y)
     _close(model.decision_function(X) + 0.5, K @ peer.dual_coef_, rtol=1e-3)
 
 
-@pytest.mark.parametrize("regularization", [0.1, 3.0])
-def test_at_full_rank_the_logistic_loss_is_one_logistic_regression_a_label(regularization):
+@pytest.mark.parametrize("alpha", [0.1, 3.0])
+def test_at_full_rank_the_logistic_loss_is_one_logistic_regression_a_label(alpha):
     X, Y = _data()
-    model = _fit(X, Y, rank=5, loss="logistic", penalty="ridge", regularization=regularization)
+    model = _fit(X, Y, rank=5, loss="log_loss", penalty="ridge", alpha=alpha)
     wide = np.c_[X, np.ones(len(X))]
     for label in range(5):
-        peer = LogisticRegression(C=1 / regularization, fit_intercept=False, tol=1e-10, max_iter=10_000)
+        peer = LogisticRegression(C=1 / alpha, fit_intercept=False, tol=1e-10, max_iter=10_000)
         exact = peer.fit(wide, Y[:, label]).coef_[0]
         found = np.r_[_weights(model)[:, label], model.intercept_[label]]
         _close(found, exact, rtol=1e-3)
 
 
-@pytest.mark.parametrize("regularization", [0.2, 1.0, 4.0])
-def test_orthogonal_features_make_the_trace_norm_soft_thresholding(regularization):
+@pytest.mark.parametrize("alpha", [0.2, 1.0, 4.0])
+def test_orthogonal_features_make_the_trace_norm_soft_thresholding(alpha):
     _, Y = _data()
     X = np.linalg.qr(np.random.default_rng(3).normal(size=(40, 7)))[0]
-    model = _fit(X, Y, rank=5, regularization=regularization, fit_intercept=False)
-    _close(_weights(model), soft_thresholded(X.T @ Y, regularization), rtol=1e-3)
+    model = _fit(X, Y, rank=5, alpha=alpha, fit_intercept=False)
+    _close(_weights(model), soft_thresholded(X.T @ Y, alpha), rtol=1e-3)
     assert model.duality_gap_ < 1e-4
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss", "squared_hinge"])
 def test_missing_entries_are_entries_that_do_not_count(loss):
     """Rows with one label missing are equal to rows of weight 0 for that label alone."""
     X, Y = _data(n_labels=1)
@@ -147,7 +147,7 @@ def test_rows_of_the_kernel_matrix_as_features_are_the_kernel_remark_of_the_pape
     """Section 3: f(x; Z) = Z^T k(x), the penalty on Z itself; that of the kernel's space is another one."""
     X, Y = _data()
     rows = FunctionTransformer(rbf_kernel, kw_args={"Y": X, "gamma": 0.1})
-    options = {"rank": 5, "regularization": 0.5, "penalty": penalty, "fit_intercept": False}
+    options = {"rank": 5, "alpha": 0.5, "penalty": penalty, "fit_intercept": False}
     pipeline = make_pipeline(rows, LowRankClassifier(**options, tol=1e-12, max_iter=20_000)).fit(X, Y)
     K, found = rbf_kernel(X, X, gamma=0.1), _weights(pipeline[-1])
 
@@ -158,7 +158,7 @@ def test_rows_of_the_kernel_matrix_as_features_are_the_kernel_remark_of_the_pape
     if penalty == "ridge":
         best = objective(np.linalg.solve(K @ K + 0.5 * np.eye(len(K)), K @ Y))
     else:
-        best = trace_norm_twin.minimise(K, "squared", 2 * Y.astype(int) - 1, np.ones(Y.shape), 0.5)[1]
+        best = trace_norm_twin.minimise(K, "squared_error", 2 * Y.astype(int) - 1, np.ones(Y.shape), 0.5)[1]
     assert pipeline[-1].objective_ == pytest.approx(objective(found), rel=1e-8)
     assert objective(found) == pytest.approx(best, rel=1e-5)
     in_its_space = _fit(X, Y, kernel="rbf", gamma=0.1, **options)

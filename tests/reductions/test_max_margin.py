@@ -197,7 +197,7 @@ def test_a_taxonomy_is_its_dense_covariance(precision, monkeypatch):
 def test_features_of_any_scale_and_empty_rows(scale, precision):
     X, Y = _data(40, 30, 3)
     X[::2] = 0
-    model = _fit(X * scale, Y, 1e-3, precision=precision, C=0.1 if scale <= 1 else 1e-6)
+    model = _fit(X * scale, Y, 1e-3, dtype=precision, C=0.1 if scale <= 1 else 1e-6)
     assert model.duality_gap_ <= 1e-3
 
 
@@ -212,7 +212,7 @@ def test_degenerate_data(case, C):
         "constant": (np.ones((20, 1)), np.ones_like(Y)),
         "repeated": (np.repeat(X, 5, 0), np.repeat(Y, 5, 0)),
     }.get(case, (X, Y))
-    assert _fit(X, Y, 1e-3, C=C, precision="float64").duality_gap_ <= 1e-3
+    assert _fit(X, Y, 1e-3, C=C, dtype="float64").duality_gap_ <= 1e-3
 
 
 def test_an_intercept_does_not_hold_up_the_fit():
@@ -220,5 +220,5 @@ def test_an_intercept_does_not_hold_up_the_fit():
     X = 0.05 * (random.normal(size=(1500, 10)) > 1)  # many free rows in few dimensions
     score = X @ random.normal(size=10) + 0.02 * random.normal(size=1500)
     Y = (score > np.quantile(score, 0.9)).astype(int)[:, None]
-    model = MaxMarginClassifier(C=8.0, max_iter=1000, precision="float64").fit(X, Y)
+    model = MaxMarginClassifier(C=8.0, max_iter=1000, dtype="float64").fit(X, Y)
     assert model.converged_

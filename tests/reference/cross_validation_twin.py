@@ -108,7 +108,7 @@ class Problem:
         def make_loss(weights):
             if self.is_softmax:
                 return SoftmaxLoss(self.codes, len(CLASSES), weights)
-            return EntrywiseLoss("logistic", self.signs, weights, is_separate=not ties)
+            return EntrywiseLoss("log_loss", self.signs, weights, is_separate=not ties)
 
         def make_gram(kernel):
             source = PrecomputedSource(matrix) if kernel is None else KernelSource(kernel, features)

@@ -15,7 +15,7 @@ def squared_hinge(sign, score):
     return 0.5 * max(0.0, 1 - sign * score) ** 2
 
 
-LOSSES = {"squared": squared, "logistic": logistic, "squared_hinge": squared_hinge}
+LOSSES = {"squared_error": squared, "log_loss": logistic, "squared_hinge": squared_hinge}
 
 
 class EntriesTwin:
@@ -35,17 +35,17 @@ class EntriesTwin:
     def gradients(self, image, fixed):
         """D of equation 9."""
         signs, scores = self.signs, image @ fixed.T
-        if self.loss == "squared":
+        if self.loss == "squared_error":
             return self.weights * (scores - (signs > 0))
-        if self.loss == "logistic":
+        if self.loss == "log_loss":
             return self.weights * -signs / (1 + np.exp(signs * scores))
         return self.weights * -signs * np.maximum(0, 1 - signs * scores)
 
     def curvatures(self, image, fixed):
         signs, scores = self.signs, image @ fixed.T
-        if self.loss == "squared":
+        if self.loss == "squared_error":
             return self.weights * np.ones_like(scores)
-        if self.loss == "logistic":
+        if self.loss == "log_loss":
             share = 1 / (1 + np.exp(-scores))
             return self.weights * share * (1 - share)
         return self.weights * (signs * scores < 1)
@@ -58,9 +58,9 @@ class EntriesTwin:
             if weight == 0:
                 continue
             gradient = share * gradients[place] / weight
-            if self.loss == "squared":
+            if self.loss == "squared_error":
                 best = gradient + max(sign, 0)
-            elif self.loss == "logistic":
+            elif self.loss == "log_loss":
                 share_of = np.clip(-sign * gradient, 1e-300, 1 - 1e-16)
                 best = -sign * np.log(share_of / (1 - share_of))
             else:

@@ -30,10 +30,10 @@ def margin_data(X, Y, weights=None, costs=None, entries=1.0, loss="hamming"):
     return StructuredRows(FeatureMatrix(X), LabelMatrix.from_any(Y), weights, costs, loss)
 
 
-def structured(data, cliques, regularization=0.05, penalty=None, capacity=16, inference=None):
+def structured(data, cliques, alpha=0.05, penalty=None, capacity=16, inference=None):
     graph = CliqueGraph(data.n_labels, cliques)
     penalty = RidgePenalty(graph.n_cliques) if penalty is None else penalty
-    problem = StructuredMargin(data, graph, penalty, regularization, inference or {}, Workers(1))
+    problem = StructuredMargin(data, graph, penalty, alpha, inference or {}, Workers(1))
     problem.capacity = capacity
     return AtPoint(problem)
 

@@ -13,10 +13,8 @@ class StructuredTwin:
     loss: of two label sets (m,), in the place of costs; unobserved labels are left out.
     """
 
-    def __init__(
-        self, X, Y, cliques, regularization, costs=None, weights=None, rounds=None, entries=1.0, loss=None
-    ):
-        self.X, self.regularization, self.rounds = X, regularization, rounds
+    def __init__(self, X, Y, cliques, alpha, costs=None, weights=None, rounds=None, entries=1.0, loss=None):
+        self.X, self.alpha, self.rounds = X, alpha, rounds
         self.observed, self.Y = ~np.isnan(Y), np.nan_to_num(Y).astype(int)
         n, n_labels = Y.shape
         self.weights = np.ones(n) / n if weights is None else np.asarray(weights, float) / np.sum(weights)
@@ -47,7 +45,7 @@ class StructuredTwin:
 
     def z(self, alpha):
         moments = self.true - alpha @ self.statistics
-        return (self.weights[:, None] * self.X).T @ moments / self.regularization
+        return (self.weights[:, None] * self.X).T @ moments / self.alpha
 
     def group_squares(self, z):
         squares = (z**2).sum(axis=0)
@@ -58,7 +56,7 @@ class StructuredTwin:
         squares = self.group_squares(z)
         clique = squares.sum() if self.rounds is None else squares.max(initial=0.0)
         nodes = (z[:, self.is_node] ** 2).sum()
-        return self.weights @ (alpha * self.cost).sum(axis=1) - 0.5 * self.regularization * (nodes + clique)
+        return self.weights @ (alpha * self.cost).sum(axis=1) - 0.5 * self.alpha * (nodes + clique)
 
     def loss(self, w):
         scores = self.X @ w
@@ -69,7 +67,7 @@ class StructuredTwin:
         squares = self.group_squares(w)
         clique = squares.sum() if self.rounds is None else np.sqrt(squares).sum() ** 2
         nodes = (w[:, self.is_node] ** 2).sum()
-        return 0.5 * self.regularization * (nodes + clique) + self.loss(w)
+        return 0.5 * self.alpha * (nodes + clique) + self.loss(w)
 
     def optimum(self):
         """The largest dual value, by sequential quadratic programming.
@@ -94,11 +92,11 @@ class StructuredTwin:
     def _square(self, v, which):
         z = self.z(v[:-1].reshape(len(self.X), -1))[:, which]
         gradient = -2.0 * (self.weights[:, None] * self.X) @ z @ self.statistics[:, which].T
-        return (z**2).sum(), gradient.ravel() / self.regularization
+        return (z**2).sum(), gradient.ravel() / self.alpha
 
     def _value(self, v):
         square, gradient = self._square(v, self.smooth)
-        costs, half = (self.weights[:, None] * self.cost).ravel(), 0.5 * self.regularization
+        costs, half = (self.weights[:, None] * self.cost).ravel(), 0.5 * self.alpha
         tail = half if self.rounds is not None else 0.0
         return half * square + tail * v[-1] - costs @ v[:-1], np.append(half * gradient - costs, tail)
 

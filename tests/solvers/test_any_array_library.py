@@ -95,7 +95,7 @@ def test_newtons_method_for_one_class_a_row(covariance):
     _near(state.scores, at.scores)
 
 
-@pytest.mark.parametrize("name", ["logistic", "squared", "squared_hinge"])
+@pytest.mark.parametrize("name", ["log_loss", "squared_error", "squared_hinge"])
 @pytest.mark.parametrize("is_separate", [False, True])
 def test_newtons_method_for_many_labels(name, is_separate):
     signs = (2 * Y - 1).astype(np.int8)
@@ -139,7 +139,7 @@ def test_the_left_out_error_of_ridge_regression():
     np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 @pytest.mark.parametrize("by", ["features", "kernel"])
 def test_half_steps_of_low_rank_learning(loss, penalty, by):
@@ -153,7 +153,7 @@ def test_half_steps_of_low_rank_learning(loss, penalty, by):
 
     (expected, at), (found, state) = map(fit, LIBRARIES)
     assert found.n_iter == expected.n_iter
-    is_single = loss == "logistic"  # its steps are solved for in single precision, whose sums differ
+    is_single = loss == "log_loss"  # its steps are solved for in single precision, whose sums differ
     assert found.trace[-1].primal == pytest.approx(
         expected.trace[-1].primal, rel=1e-8 if is_single else 1e-10
     )

@@ -105,7 +105,7 @@ def test_single_precision_that_was_asked_for_goes_on_where_automatic_precision_h
     options = {"tol": 1e-3, "max_iter": 300}
     automatic = MaxMarginClassifier(**options).fit(X, y > 0)
     with pytest.warns(ConvergenceWarning):
-        single = MaxMarginClassifier(precision="float32", **options).fit(X, y > 0)
+        single = MaxMarginClassifier(dtype="float32", **options).fit(X, y > 0)
     assert automatic.converged_
     assert single.status_ == "iteration_limit"
 

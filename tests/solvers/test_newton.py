@@ -76,11 +76,11 @@ def _loss(loss, weights):
     return (
         _softmax(weights)
         if loss == "softmax"
-        else EntrywiseLoss("logistic", SIGNS, weights, is_separate=False)
+        else EntrywiseLoss("log_loss", SIGNS, weights, is_separate=False)
     )
 
 
-@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+@pytest.mark.parametrize("loss", ["softmax", "log_loss"])
 @pytest.mark.parametrize("name", COVARIANCES)
 @pytest.mark.parametrize("directions", DIRECTIONS)
 def test_optima_are_those_of_the_twin(loss, name, directions):
@@ -112,7 +112,7 @@ def test_softmax_is_scikit_learns_on_a_factor_of_the_kernel_matrix(scale):
 
 def test_separate_labels_are_scikit_learns_binary_models():
     signs = np.where(RNG.random((N, 2)) < 0.5, 1, -1).astype(np.int8)
-    loss = EntrywiseLoss("logistic", signs, np.ones((N, 1)), is_separate=True)
+    loss = EntrywiseLoss("log_loss", signs, np.ones((N, 1)), is_separate=True)
     problem = _problem(loss, _kernel(), LabelCovariance.identity(2), 0.0, is_separate=True)
     _, state = NewtonConjugateGradient(1e-12, 50).solve(problem)
     factor = np.linalg.cholesky(_kernel() + 1e-10 * np.eye(N))
@@ -124,7 +124,7 @@ def test_separate_labels_are_scikit_learns_binary_models():
 
 
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 1e3])
-@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])
 def test_other_entry_losses_are_scikit_learns_models(loss, scale):
     signs = np.where(RNG.random((N, 2)) < 0.5, 1, -1).astype(np.int8)
     factor = np.linalg.cholesky(scale * (_kernel() + 1e-6 * np.eye(N)))
@@ -134,7 +134,7 @@ def test_other_entry_losses_are_scikit_learns_models(loss, scale):
     result, state = NewtonConjugateGradient(1e-13, 100).solve(problem)
     assert result.converged
     for label in range(2):
-        if loss == "squared":
+        if loss == "squared_error":
             peer = Ridge(1.0, fit_intercept=False).fit(factor, signs[:, label] > 0)
             scores = peer.predict(factor)
         else:

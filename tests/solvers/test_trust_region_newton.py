@@ -49,7 +49,7 @@ def _solved(step, factor, solver=TIGHT):
 @pytest.mark.parametrize("penalty", [0.03, 1.0, 30.0])
 def test_one_label_is_logistic_regression(scale, penalty):
     X, y = _problem(scale)
-    found = _solved(*_step(X, y[:, None], np.ones((1, 1)), "logistic", penalty * scale**2))
+    found = _solved(*_step(X, y[:, None], np.ones((1, 1)), "log_loss", penalty * scale**2))
     peer = LogisticRegression(C=1 / (penalty * scale**2), fit_intercept=False, tol=1e-12, max_iter=10_000)
     assert np.allclose(scale * found.factor[:, 0], scale * peer.fit(X, y).coef_[0], rtol=1e-4, atol=1e-6)
 
@@ -62,7 +62,7 @@ def test_one_label_is_a_squared_hinge_machine(penalty):
     assert np.allclose(found.factor[:, 0], peer.fit(X, y).coef_[0], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
 @pytest.mark.parametrize("is_transposed", [False, True])
 def test_many_labels_reach_the_optimum_of_scipy(loss, is_transposed):
     random = np.random.default_rng(3)
@@ -84,7 +84,7 @@ def test_many_labels_reach_the_optimum_of_scipy(loss, is_transposed):
     assert found.gradient_share <= 1e-8
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
 @pytest.mark.parametrize("is_transposed", [False, True])
 @pytest.mark.parametrize("start", [0.0, 1.0, 30.0])
 def test_every_step_lowers_every_block(loss, is_transposed, start):
@@ -118,17 +118,17 @@ def test_a_rejected_step_shrinks_the_region_until_one_is_taken():
 
 def test_a_factor_at_its_optimum_stays():
     X, y = _problem()
-    step, factor = _step(X, y[:, None], np.ones((1, 1)), "logistic", 1.0)
+    step, factor = _step(X, y[:, None], np.ones((1, 1)), "log_loss", 1.0)
     once = _solved(step, factor)
     again = trust_region_newton.TrustRegionNewton(0.9, 5, 10).minimise(step, once.factor, once.image)
     assert again.value <= once.value * (1 + 1e-12)
     # nothing to learn at all
-    still = _solved(*_step(X, np.zeros_like(y[:, None]), np.ones((1, 1)), "logistic", 1.0))
+    still = _solved(*_step(X, np.zeros_like(y[:, None]), np.ones((1, 1)), "log_loss", 1.0))
     assert still.n_steps == 0
     assert not still.factor.any()
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
 def test_float32_comes_close(loss):
     X, y = _problem()
     step, factor = _step(X, y[:, None], np.ones((1, 1)), loss, 1.0)

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     assert_type(labelweave.kernels.RBFKernel(0.1), RBFKernel)
 
     # every constructor and fit has types
-    assert_type(LowRankClassifier(rank=0.4, loss="logistic").fit(X, X), LowRankClassifier)
+    assert_type(LowRankClassifier(rank=0.4, loss="log_loss").fit(X, X), LowRankClassifier)
     assert_type(LowRankClassifier(RankSearch([1, 2], cv=3)).fit(X, X), LowRankClassifier)
     graph = LabelGraphClassifier(GraphGrowth(early_stopping=True)).fit(X, X)
     assert_type(graph, LabelGraphClassifier)
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     calibrated = CalibratedLabelClassifier(graph, cv=3).fit(X, X)
     assert_type(calibrated.predict_proba(X), Array)
     assert_type(ConformalLabelClassifier(graph, level=0.2).fit(X, X), ConformalLabelClassifier)
-    assert_type(BinaryRelevance("logistic").fit(X, X).decision_function(X), Array)
+    assert_type(BinaryRelevance("log_loss").fit(X, X).decision_function(X), Array)
     LabelCovariance.from_labels(X).shrink(0.1)
 
     MaxMarginClassifier(C="much")  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ class Question(Sized):
 
     graph: CliqueGraph
     penalty: CliquePenalty
-    regularization: float
+    alpha: float
     inference: dict[str, Any]
 
 
@@ -138,7 +138,7 @@ class HeldMargin(Held):
         return cls(StructuredRows.part(features, MarginRows(*map(np.array, arrays)), loss))
 
     def stated(self, asked: Question) -> WorkerMargin:
-        given = asked.graph, asked.penalty, asked.regularization, asked.inference
+        given = asked.graph, asked.penalty, asked.alpha, asked.inference
         return WorkerMargin(self.rows, *given, Workers())
 
 
@@ -222,7 +222,7 @@ class PartitionedMargin(StructuredMargin):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        asked = Question(self.graph, self.penalty, self.regularization, self.inference)
+        asked = Question(self.graph, self.penalty, self.alpha, self.inference)
         self._asked = Kept.of(self.data.parts.client, [asked])
         self._is_slow = seconds_a_row(self.graph, self.inference)[0] > _SLOW
 

@@ -118,7 +118,7 @@ def _common(model: MaxMarginClassifier, data: ReadData, settings: MarginSettings
         upper=2.0 * float(model.C),
         margins=margins if roots is None else margins / roots,
         intercept=bool(model.fit_intercept),
-        dtype=choose_precision(model.precision, model.tol, largest) if single else np.float64,
+        dtype=choose_precision(model.dtype, model.tol, largest) if single else np.float64,
         seed=settings.seed,
         tol=float(model.tol),
         max_iter=int(model.max_iter),

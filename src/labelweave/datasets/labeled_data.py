@@ -114,7 +114,7 @@ def refuse_missing(data: LabeledData) -> None:
 
 def refuse_doubts(data: LabeledData) -> None:
     """Raise ValueError for labels that are probabilities, which only tables can hold."""
-    if data.Y.doubts is not None:
+    if data.Y.flip_probabilities is not None:
         raise ValueError(
             "The data have labels that are probabilities, which this format cannot hold; write their "
             "likelier values, Y.most_likely()."

@@ -16,7 +16,10 @@ from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
-from labelweave.inference import (
+from labelweave.labels import LabelMatrix
+from labelweave.model_files import storable
+from labelweave.model_files.schema import Field, Made
+from labelweave.postprocessing import (
     IsotonicCalibration,
     LabelCalibration,
     SigmoidCalibration,
@@ -27,9 +30,6 @@ from labelweave.inference import (
     expected_f1_sizes,
     scores_above_top_k,
 )
-from labelweave.labels import LabelMatrix
-from labelweave.model_files import storable
-from labelweave.model_files.schema import Field, Made
 
 _LEAST_PROBABILITY = 1e-3  # a forest, for example, returns 0 where no tree votes for a label
 _LEAST_OF_CLASSES = 1e-2  # of all other classes together, where one is certain

@@ -16,14 +16,14 @@ from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
-from labelweave.inference import adaptive_scores, control_mistakes
-from labelweave.inference.conformal import check_control
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import UNOBSERVED, class_codes, observed_rows, one_column, read_values
 from labelweave.metrics._inputs import read_weights
 from labelweave.metrics.known_labels import Unknown, known_targets
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Number, Optional, count
+from labelweave.postprocessing import adaptive_scores, control_mistakes
+from labelweave.postprocessing.conformal import check_control
 
 
 @storable("ConformalLabelClassifier")
@@ -31,7 +31,7 @@ class ConformalLabelClassifier(DecisionClassifier):
     """Conformal prediction sets of labels or classes, around any classifier.
 
     A clone is fitted to a part of the rows.  The others, the calibration rows, choose one threshold for all
-    labels (:func:`labelweave.inference.control_mistakes`).  The guarantee needs calibration rows held out of
+    labels (:func:`labelweave.postprocessing.control_mistakes`).  The guarantee needs calibration rows held out of
     the fit, so no model is fitted to all rows; it holds for future rows that are exchangeable with the
     calibration rows, whatever the model.
 
@@ -43,7 +43,7 @@ class ConformalLabelClassifier(DecisionClassifier):
 
     With one of three or more classes per row, ``predict`` returns sets of classes, as 0 and 1 in one column
     per class in the order of ``classes_``, which miss the class with a probability of at most ``level``.
-    They are adaptive (APS of Romano, Sesia and Candes 2020, :func:`labelweave.inference.adaptive_scores`):
+    They are adaptive (APS of Romano, Sesia and Candes 2020, :func:`labelweave.postprocessing.adaptive_scores`):
     large where the model is uncertain, and never empty.  For ``response_method`` and ``random_state`` see
     :class:`TunedThresholdClassifier`.
 

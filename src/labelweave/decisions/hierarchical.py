@@ -19,10 +19,10 @@ from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
-from labelweave.inference.hierarchy import LabelOrder
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import Field, Made
+from labelweave.postprocessing.hierarchy import LabelOrder
 
 
 @storable("HierarchicalClassifier")
@@ -44,7 +44,7 @@ class HierarchicalClassifier(DecisionClassifier):
     enforce : {"max", "projection", "none"}, default="max"
         How to make scores consistent: each label gets the highest score of itself and its descendants, or
         scores become the nearest consistent ones in least squares
-        (:func:`labelweave.inference.enforce_hierarchy`). Predictions follow in the same way from scores
+        (:func:`labelweave.postprocessing.enforce_hierarchy`). Predictions follow in the same way from scores
         minus thresholds.  "none" leaves both unchanged.
     incomplete : bool, default=False
         Whether rows may lack labels that they should have: descendants of the most specific classes of a row
@@ -55,7 +55,7 @@ class HierarchicalClassifier(DecisionClassifier):
         estimators with missing labels and probabilities.  Label sets are those of more than 1/2.
     decision : {"threshold", "h_loss", "stepwise"}, default="threshold"
         How to choose label sets: by the estimator's own decisions; by the least expected loss of first errors
-        (:func:`labelweave.inference.h_loss_sets`), from probabilities; or from the roots down while a label
+        (:func:`labelweave.postprocessing.h_loss_sets`), from probabilities; or from the roots down while a label
         has more than ``confidence`` times the probability of its parents.
     confidence : float, default=0.5
         Threshold of "stepwise", between 0 and 1.

@@ -454,5 +454,9 @@ def with_unobserved(labels: LabelMatrix, names: Array) -> LabelMatrix:
     if observed is None:
         observed = sp.csr_array(np.ones((n_rows, n_labels), np.int8))
     positives, known = (sp.hstack([table, rest], format="csr") for table in (labels.positives, abs(observed)))
-    doubts = None if labels.doubts is None else sp.hstack([labels.doubts, rest], format="csr")
+    doubts = (
+        None
+        if labels.flip_probabilities is None
+        else sp.hstack([labels.flip_probabilities, rest], format="csr")
+    )
     return LabelMatrix(positives, known, names, doubts)

@@ -80,7 +80,7 @@ class TextPrior(StoredParameters):
         if loss in ("hinge", "squared_hinge"):
             level = float(np.clip(_MARGIN * self.level, -1.0, 1.0))
             return scores.mean(text, _MARGIN * self.mean, level)
-        if loss == "squared":  # slope of a share by log-odds at the level
+        if loss == "squared_error":  # slope of a share by log-odds at the level
             share = float(expit(self.level))
             return scores.mean(text, share * (1.0 - share) * self.mean, share)
         return scores.mean(text, self.mean, self.level)

@@ -15,10 +15,10 @@ from labelweave.estimators.parameters import RandomState
 from labelweave.estimators.progress import where_rows_are
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
-from labelweave.inference import choose_top_k, scores_above_top_k
-from labelweave.inference.thresholds.objective import ObjectiveName, read_objective
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Number, Numbers, Optional, count
+from labelweave.postprocessing import choose_top_k, scores_above_top_k
+from labelweave.postprocessing.thresholds.objective import ObjectiveName, read_objective
 
 _AIMS = {"precision": "at precision {:g} with as many true positives as possible",
          "recall": "at recall {:g} with as few predictions as possible"}  # fmt: skip

@@ -168,7 +168,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         "status_": TEXT,
         "converged_": Optional(FLAG),
         **dict.fromkeys(("n_iter_", "rank_"), Optional(count())),
-        **dict.fromkeys(("duality_gap_", "objective_", "regularization_"), Optional(MEASURED)),
+        **dict.fromkeys(("duality_gap_", "objective_", "alpha_"), Optional(MEASURED)),
     }
     """What model files have of fitted attributes; subclasses add theirs."""
 

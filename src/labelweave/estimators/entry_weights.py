@@ -226,12 +226,16 @@ def corrected_like(estimator: Any, labels: LabelMatrix) -> LabelMatrix:
 
 def sure_weights(labels: LabelMatrix, entries: Any) -> RowsByLabels | sp.coo_array | None:
     """Multiply the weights of entries, 1 where not stored, by ``|2 q - 1|`` of their targets."""
-    if labels.doubts is None:
+    if labels.flip_probabilities is None:
         return entries
-    table = 1.0 - 2.0 * labels.doubts.toarray() if entries is not None and not sp.issparse(entries) else None
+    table = (
+        1.0 - 2.0 * labels.flip_probabilities.toarray()
+        if entries is not None and not sp.issparse(entries)
+        else None
+    )
     if table is not None:
         return np.asarray(entries * table)
-    less = sp.csr_array(-2.0 * labels.doubts)  # weights minus 1, so that what is not stored is 0
+    less = sp.csr_array(-2.0 * labels.flip_probabilities)  # weights minus 1, so that what is not stored is 0
     if entries is not None:
         own = sp.csr_array(entries)
         own.sum_duplicates()

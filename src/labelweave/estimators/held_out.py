@@ -13,10 +13,10 @@ from sklearn.model_selection import KFold
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.foundation.costs import warn_caller
-from labelweave.inference import ThresholdChoice, choose_thresholds
-from labelweave.inference.labeled_scores import read_labeled_scores
-from labelweave.inference.thresholds.objective import ObjectiveName, count_sets
 from labelweave.labels import LabelMatrix
+from labelweave.postprocessing import ThresholdChoice, choose_thresholds
+from labelweave.postprocessing.labeled_scores import read_labeled_scores
+from labelweave.postprocessing.thresholds.objective import ObjectiveName, count_sets
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 from labelweave.splits.splitters import read_splits
 

@@ -33,7 +33,7 @@ COUNT = Interval(Integral, 1, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 
-_KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
+_KERNELS = {"linear", "rbf", "poly", "laplacian", "cosine", "precomputed"}
 
 LEARNED_COVARIANCE = [StrOptions({"learn"}), COUNT]  # of labels: a square factor, or one of so many columns
 ARD = "ard"  # the kernel with one width per feature

@@ -242,7 +242,9 @@ def _widened_labels(labels: LabelMatrix, columns: Array, width: int, names: Any)
     """Place the columns of labels among more, with the new ones unobserved."""
     is_whole = labels.observed is None and labels.n_labels == width
     seen = None if is_whole else _widened(labels.observed_pattern(), columns, width)
-    doubts = None if labels.doubts is None else _widened(labels.doubts, columns, width)
+    doubts = (
+        None if labels.flip_probabilities is None else _widened(labels.flip_probabilities, columns, width)
+    )
     return LabelMatrix(_widened(labels.positives, columns, width), seen, names, doubts)
 
 

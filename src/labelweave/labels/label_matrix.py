@@ -81,7 +81,9 @@ class LabelMatrix:
         self.positives = _pattern(positives)
         self.observed = None if observed is None else signed_pattern(self.positives, _pattern(observed))
         self.names = checked_names(names, self.positives.shape[1])
-        self.doubts = None if doubts is None else checked_doubts(doubts, self.positives, self.observed)
+        self.flip_probabilities = (
+            None if doubts is None else checked_doubts(doubts, self.positives, self.observed)
+        )
 
     @classmethod
     def from_any(cls, Y: Any, names: Sequence[str] | Array | None = None) -> LabelMatrix:
@@ -109,7 +111,7 @@ class LabelMatrix:
             If an entry is something else, naming its row and label.
         """
         if isinstance(Y, cls):
-            return Y if names is None else cls(Y.positives, Y.observed, names, Y.doubts)
+            return Y if names is None else cls(Y.positives, Y.observed, names, Y.flip_probabilities)
         refuse_lazy(Y, "Y")
         if sp.issparse(Y):
             return cls(_checked_sparse(Y), None, names)
@@ -210,8 +212,11 @@ class LabelMatrix:
         seen, doubts = None, None
         if any(part.observed is not None for part in parts):
             seen = sp.vstack([part.observed_pattern() for part in parts], format="csr")
-        if any(part.doubts is not None for part in parts):
-            none = (sp.csr_array(part.shape) if part.doubts is None else part.doubts for part in parts)
+        if any(part.flip_probabilities is not None for part in parts):
+            none = (
+                sp.csr_array(part.shape) if part.flip_probabilities is None else part.flip_probabilities
+                for part in parts
+            )
             doubts = sp.vstack(list(none), format="csr")
         positives = sp.vstack([part.positives for part in parts], format="csr")
         return cls(positives, seen, parts[0].names, doubts)
@@ -239,7 +244,11 @@ class LabelMatrix:
         list
             The arrays; ``observed`` is None if everything was observed.
         """
-        return [self.positives, self.observed, *([] if self.doubts is None else [self.doubts])]
+        return [
+            self.positives,
+            self.observed,
+            *([] if self.flip_probabilities is None else [self.flip_probabilities]),
+        ]
 
     def observed_pattern(self) -> sp.csr_array:
         """Return the pattern of observed entries, even if all are observed; see :meth:`parts`."""
@@ -256,7 +265,9 @@ class LabelMatrix:
     def __repr__(self) -> str:
         n, n_labels = self.shape
         seen = "all observed" if self.observed is None else f"{self.observed.nnz} observed"
-        doubtful = "" if self.doubts is None else f", {self.doubts.nnz} by probability"
+        doubtful = (
+            "" if self.flip_probabilities is None else f", {self.flip_probabilities.nnz} by probability"
+        )
         return f"LabelMatrix({n} rows, {n_labels} labels, {self.positives.nnz} positive, {seen}{doubtful})"
 
     def __getitem__(self, rows: Any) -> LabelMatrix:
@@ -265,7 +276,9 @@ class LabelMatrix:
             rows = rows[0]  # scikit-learn indexes rows this way
         if not isinstance(rows, slice):
             rows = row_index(rows)
-        observed, doubts = (None if table is None else table[rows] for table in (self.observed, self.doubts))
+        observed, doubts = (
+            None if table is None else table[rows] for table in (self.observed, self.flip_probabilities)
+        )
         return LabelMatrix(self.positives[rows], observed, self.names, doubts)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -304,7 +317,7 @@ class LabelMatrix:
             raise ValueError(f"The mask has shape {mask.shape} but the labels have shape {self.shape}.")
         if self.observed is not None:
             mask = mask.multiply(_pattern(self.observed))
-        doubts = None if self.doubts is None else self.doubts.multiply(mask)
+        doubts = None if self.flip_probabilities is None else self.flip_probabilities.multiply(mask)
         return LabelMatrix(self.positives.multiply(mask), mask, self.names, doubts)
 
     def without_labels(self, labels: Any) -> LabelMatrix:
@@ -328,15 +341,17 @@ class LabelMatrix:
             The same rows with only these labels.
         """
         labels = label_places(labels, self.n_labels)
-        observed, doubts = (None if one is None else one[:, labels] for one in (self.observed, self.doubts))
+        observed, doubts = (
+            None if one is None else one[:, labels] for one in (self.observed, self.flip_probabilities)
+        )
         names = None if self.names is None else self.names[labels]
         return LabelMatrix(self.positives[:, labels], observed, names, doubts)
 
     def most_likely(self) -> LabelMatrix:
         """Replace probabilities by the more likely values, unobserved at 0.5; see :meth:`masked`."""
-        if self.doubts is None:
+        if self.flip_probabilities is None:
             return self
-        is_even = sp.csr_array(self.doubts == 0.5)
+        is_even = sp.csr_array(self.flip_probabilities == 0.5)
         labels = LabelMatrix(self.positives, self.observed, self.names)
         if not is_even.nnz:
             return labels
@@ -348,7 +363,11 @@ class LabelMatrix:
 
         For counts: entries that are not stored, and unobserved ones, count 0.
         """
-        return self.positives if self.doubts is None else expected_positives(self.positives, self.doubts)
+        return (
+            self.positives
+            if self.flip_probabilities is None
+            else expected_positives(self.positives, self.flip_probabilities)
+        )
 
     def positive_counts(self) -> npt.NDArray[np.int64]:
         """Count the positive rows per label.
@@ -384,7 +403,7 @@ class LabelMatrix:
         An entry with q = 0.5 has the smallest number that a loss distinguishes from 0.
         """
         signs = self.to_signs()
-        return signs if self.doubts is None else graded(signs, self.doubts.toarray())
+        return signs if self.flip_probabilities is None else graded(signs, self.flip_probabilities.toarray())
 
     def to_dense(self) -> npt.NDArray[np.float64]:
         """Return dense targets, 1, 0 or q, and NaN if unobserved, as float64; see :meth:`to_signs`."""

@@ -216,7 +216,7 @@ def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy 
 
     labels (n, C): at most one label per row, or those on one path of the taxonomy; the deepest counts.
     """
-    if labels.doubts is not None:
+    if labels.flip_probabilities is not None:
         return ClassProbabilities.of_labels(labels, words).likeliest()
     counts = np.diff(labels.positives.indptr)
     several = np.flatnonzero(counts > 1)

@@ -93,13 +93,13 @@ class LowRankFactors:
         entries: LabelEntries,
         factor_map: FactorMap,
         penalty: Penalty,
-        regularization: float,
+        alpha: float,
         first: Array,
         workers: Workers,
         label_map: FactorMap | None = None,
     ) -> None:
         self.entries, self.map, self.workers = entries, factor_map, workers
-        self.penalty, self.regularization = penalty, regularization
+        self.penalty, self.alpha = penalty, alpha
         self.first, self.dtype = first, np.dtype(np.float64 if is_double(first) else np.float32)
         self.ties_labels = label_map is not None
         self.label_map = label_map or FactorMap(entries.shape[1])
@@ -141,7 +141,7 @@ class LowRankFactors:
         dead = lengths <= _DEAD * lengths.max(initial=0.0)
         if not dead.any():
             return pair
-        if self.penalty == "trace_norm" and self.gradient_length(pair) <= (1 + _DEAD) * self.regularization:
+        if self.penalty == "trace_norm" and self.gradient_length(pair) <= (1 + _DEAD) * self.alpha:
             return pair  # no other column would lower the objective
         features = pair.features.copy()
         image = features if self.sees_features else pair.image.copy()
@@ -153,7 +153,7 @@ class LowRankFactors:
     def improve_features(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
         pair = self._suited_labels(pair)
         blocks: Blocks = "columns" if self.entries.has_uniform_curvature else "whole"
-        step = FactorStep(self.entries, self.map, pair.labels, self.regularization, blocks, self.workers)
+        step = FactorStep(self.entries, self.map, pair.labels, self.alpha, blocks, self.workers)
         found = solver.minimise(step, pair.features, pair.image)
         improved = pair._replace(features=found.factor, image=found.image)
         if self.penalty == "ridge" and not namespace(pair.features).any(pair.features):
@@ -180,7 +180,7 @@ class LowRankFactors:
     def improve_labels(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
         pair = self._suited_features(pair)
         entries, blocks = self.entries.transposed, self.label_blocks
-        step = FactorStep(entries, self.label_map, pair.image, self.regularization, blocks, self.workers)
+        step = FactorStep(entries, self.label_map, pair.image, self.alpha, blocks, self.workers)
         found = solver.minimise(step, self.label_factor(pair), pair.labels)
         return self._with_labels(pair.features, pair.image, found.factor), found
 
@@ -195,8 +195,8 @@ class LowRankFactors:
         loss = max(self.entries.least, float(self.entries.values(pair.image, pair.labels).sum()))
         features, labels = self._feature_gram(pair), self._label_gram(pair)
         if self.penalty == "trace_norm":
-            return loss, 0.5 * self.regularization * float(np.trace(features) + np.trace(labels))
-        return loss, 0.5 * self.regularization * float((features * labels).sum())
+            return loss, 0.5 * self.alpha * float(np.trace(features) + np.trace(labels))
+        return loss, 0.5 * self.alpha * float((features * labels).sum())
 
     def lower_bound(self, pair: FactorPair, most: float = np.inf) -> float:
         """Bound the objective of factors of any rank from below, by the dual value; trace norm only.
@@ -207,11 +207,11 @@ class LowRankFactors:
             return -np.inf
         gradients = self.entries.gradient_operator(pair.image, pair.labels)
         length = self.gradient_length(pair)
-        share = 1.0 if length <= self.regularization else self.regularization / length
+        share = 1.0 if length <= self.alpha else self.alpha / length
         penalised = -gradients.conjugate(share)
         if most == np.inf:
             return penalised
-        return max(penalised - self.regularization * most, -gradients.conjugate(1.0) - length * most)
+        return max(penalised - self.alpha * most, -gradients.conjugate(1.0) - length * most)
 
     def within(self, pair: FactorPair, most: float) -> FactorPair:
         """Scale a pair to a trace norm, unless it has a smaller one and no larger loss.
@@ -219,7 +219,7 @@ class LowRankFactors:
         The best product of another trace norm, scaled like this, is optimal here up to second order.
         """
         loss, penalty = self.loss_and_penalty(pair)
-        size = penalty / self.regularization
+        size = penalty / self.alpha
         if size == 0:
             return pair
         scale = np.sqrt(most / size) * np.eye(self.first.shape[1])
@@ -450,7 +450,7 @@ class RowsLoss:
         weights, negative = np.asarray(self.weights, self.dtype), self.negative_weight
         lists_all = labels.observed is not None
         signs: Any = labels.observed if lists_all else labels.positives
-        if labels.doubts is not None:
+        if labels.flip_probabilities is not None:
             labels, loss, factors = read_doubts(labels, loss, factors)
             signs = listed_signs(labels)
         if not lists_all:

@@ -97,11 +97,11 @@ class RidgeSizes:
             return self.rows
         return self.features if self.by_features else min(self.rows, self.features)
 
-    def suit(self, regularization: float, rank: int, budget_bytes: float, *, is_kept: bool) -> bool:
+    def suit(self, alpha: float, rank: int, budget_bytes: float, *, is_kept: bool) -> bool:
         """Whether the exact solution is possible, and no slower than alternating minimization."""
         side, n_labels = float(self.side), float(self.labels)
         held = (1 + is_kept) * side**2 + _COPIES * n_labels * (self.rows + side + n_labels)
-        if not regularization > _LEAST_SHARE * self.trace or 8 * held > budget_bytes:
+        if not alpha > _LEAST_SHARE * self.trace or 8 * held > budget_bytes:
             return False
         exact = side**3 / 6 + side**2 * n_labels + side * n_labels**2 + _EIGEN_WORK * n_labels**3
         others = _ITERATIONS * rank * (self._product() + self.rows * float(rank))
@@ -206,32 +206,32 @@ class ReducedRankRidge:
         made.expand = lambda coefficients: np.asarray(table.T @ coefficients)
         return made
 
-    def fit(self, regularization: float, rank: int, dtype: npt.DTypeLike = np.float64) -> RidgeFactors:
+    def fit(self, alpha: float, rank: int, dtype: npt.DTypeLike = np.float64) -> RidgeFactors:
         """Solve, for factors that will be rounded to a type."""
-        if self._solved is None or self._solved[0] != regularization:
-            self._solved = (regularization, *self._solve(regularization))
+        if self._solved is None or self._solved[0] != alpha:
+            self._solved = (alpha, *self._solve(alpha))
         _, solution, values, vectors = self._solved
         labels = contiguous(vectors[:, :rank])
         factor = self.workers.matmul(solution, labels)
         features = self.expand(factor)
         objective = 0.5 * (self.squares - float(values[:rank].sum()))
-        rounding = self._rounding(regularization, factor, features, float(np.finfo(dtype).eps))
+        rounding = self._rounding(alpha, factor, features, float(np.finfo(dtype).eps))
         objective = 0.0 if -rounding <= objective < 0 else objective
         return RidgeFactors(features, labels, objective, rounding)
 
-    def _rounding(self, regularization: float, factor: Array, features: Array, share: float) -> float:
+    def _rounding(self, alpha: float, factor: Array, features: Array, share: float) -> float:
         """Bound the effect of rounding on the objective, see the module; ``share`` is that of the weights."""
         eps, trace = _ROUNDING * float(np.finfo(np.float64).eps), self.trace
         length = trace * inner_product(factor, factor)
-        moved = length * (regularization if self.by_rows else 1.0) * (1.0 + eps * trace / regularization)
+        moved = length * (alpha if self.by_rows else 1.0) * (1.0 + eps * trace / alpha)
         stored = trace * length if self.has_row_coefficients else trace * inner_product(features, features)
         return eps * (self.squares + moved) + share**2 * stored
 
-    def _solve(self, regularization: float) -> tuple[Array, Array, Array]:
+    def _solve(self, alpha: float) -> tuple[Array, Array, Array]:
         """Return Z* or A*, and the eigenvalues and eigenvectors of M in descending order."""
         matrix = copied(self.normal) if self.is_kept else self.normal
-        solution = shifted_factor(matrix, regularization, self.workers).solve(self.right)
-        other = self.right - regularization * solution if self.by_rows else solution
+        solution = shifted_factor(matrix, alpha, self.workers).solve(self.right)
+        other = self.right - alpha * solution if self.by_rows else solution
         values, vectors = eigh(self.workers.inner(self.right, other))  # eigh reads one triangle
         return solution, np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 

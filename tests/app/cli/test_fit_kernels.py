@@ -16,7 +16,7 @@ from labelweave.labels import LabelMatrix
 
 @pytest.mark.parametrize("format", ["mulan", "xmc", "svmlight"])
 def test_predictions_from_a_file_are_those_of_the_model_in_process(run, matrix_files, format):
-    path, flags = matrix_files[format], "--kernel polynomial --gamma auto --degree 2 --coef0 0.5 --C 2"
+    path, flags = matrix_files[format], "--kernel poly --gamma auto --degree 2 --coef0 0.5 --C 2"
     run(f"fit {path} --model max-margin {flags} --out m.lw -q")
     data = read_any(path)
     words = {"kernel": PolynomialKernel(2, "auto", 0.5)}
@@ -30,7 +30,7 @@ def test_predictions_from_a_file_are_those_of_the_model_in_process(run, matrix_f
 
 
 def test_the_summary_says_kernel_and_support(run, fit_table):
-    lines = fit_table("--kernel polynomial --gamma 0.5").err.splitlines()
+    lines = fit_table("--kernel poly --gamma 0.5").err.splitlines()
     kernel = "kernel    PolynomialKernel(coef0=1, degree=3, gamma=0.5), "
     assert any(line.startswith(kernel) and line.endswith(" support rows") for line in lines)
     assert re.search(r"gamma=\d", fit_table("--kernel rbf").err)  # "scale" is a number now

@@ -13,15 +13,13 @@ from labelweave.app.cli import fitting
 from labelweave.datasets import read_any
 from labelweave.metrics import hamming_loss
 
-GRAPH = "--model label-graph --out m.lw --regularization 0.05 --tol 0.05"
+GRAPH = "--model label-graph --out m.lw --alpha 0.05 --tol 0.05"
 EDGES = "source,target\nl0,l3\nl1,l2\nl0,l1,l4\n"
 
 
 def _twin(graph="learn", **parameters):
     data = read_any("d.arff")
-    return LabelGraphClassifier(graph, **({"regularization": 0.05, "tol": 0.05} | parameters)).fit(
-        data.X, data.Y
-    )
+    return LabelGraphClassifier(graph, **({"alpha": 0.05, "tol": 0.05} | parameters)).fit(data.X, data.Y)
 
 
 @pytest.fixture
@@ -43,7 +41,7 @@ def test_the_summary_says_who_is_tied_to_whom(run, matrix_files):
     assert done.out == ""
     model, lines = loaded(), done.err.splitlines()
     assert any(line.startswith(f"fit       {model.n_iter_} passes in ") for line in lines)
-    assert f"penalty   regularization {model.regularization_:.3g}" in lines
+    assert f"penalty   alpha {model.alpha_:.3g}" in lines
     assert "graph     learned, 2 of 10 pairs, width " in done.err
     graph, words = model.label_graph_, {1: "together", -1: "apart", 0: "by row"}
     for clique, weight, sign in zip(graph.cliques, graph.weights, graph.signs, strict=True):

@@ -30,7 +30,7 @@ def test_the_summary(run, matrix_files):
     ridge = run(f"fit d.txt {LOW_RANK} --penalty ridge --tune-threshold macro_f1").err
     assert "rank      5 (requested 100; no product of factors has more)" in ridge
     assert " at most, to factors of this rank" in ridge
-    logistic = run(f"fit d.txt {LOW_RANK} --penalty ridge --loss logistic").err
+    logistic = run(f"fit d.txt {LOW_RANK} --penalty ridge --loss log_loss").err
     assert "gap       no bound with the penalty ridge" in logistic
     assert "one threshold per label, from " in ridge
 
@@ -110,21 +110,21 @@ def test_inspect_of_a_kernel_that_is_not_at_hand(run, rows, tmp_path):
 
 @pytest.mark.slow
 def test_what_was_chosen_is_said(run, matrix_files):
-    choice = ["--ranks", "1,3", "--regularizations", "0.1,1", "--cv", 3, "--scoring", "loss"]
+    choice = ["--ranks", "1,3", "--alphas", "0.1,1", "--cv", 3, "--scoring", "loss"]
     done = run(f"fit d.txt {LOW_RANK}", *choice)
     model = labelweave.load("m.lw")
-    chosen = f"rank {model.best_rank_}, regularization {model.best_regularization_:.4g}, the best of 4 pairs"
+    chosen = f"rank {model.best_rank_}, alpha {model.best_alpha_:.4g}, the best of 4 pairs"
     assert f"rank      {model.best_rank_} (chosen by cross-validation)" in done.err.splitlines()
     assert f"chosen    {chosen} on 3 folds: mean loss" in done.err
     assert f"chosen      {chosen} on 3 folds: mean" in run("inspect m.lw").out
     facts = run("inspect m.lw --json").json["choice"]
     assert facts["rank"] == model.best_rank_
     assert facts["status"] == "complete"
-    assert [(pair["rank"], pair["regularization"]) for pair in facts["pairs"]] == [
+    assert [(pair["rank"], pair["alpha"]) for pair in facts["pairs"]] == [
         (3, 1.0), (1, 1.0), (3, 0.1), (1, 0.1)
     ]  # fmt: skip
     assert facts["score"] == max(pair["mean_test_score"] for pair in facts["pairs"])
-    run(f"fit d.txt {LOW_RANK} --ranks 1,3 --regularizations 10 --scoring loss --rule one_standard_error -q")
+    run(f"fit d.txt {LOW_RANK} --ranks 1,3 --alphas 10 --scoring loss --rule one_standard_error -q")
     assert "within a standard error of the best of 20" in " ".join(run("inspect m.lw").out.split())
     assert "precision@1" in run("evaluate m.lw d.txt --json").json
 
@@ -139,7 +139,7 @@ def _interrupt_at(monkeypatch, state):
 
 def test_an_interrupt_saves_the_best_pair_so_far(run, matrix_files, monkeypatch):
     _interrupt_at(monkeypatch, "fit 3 of at most 12 to folds")
-    words = ["--ranks", "1,3", "--regularizations", "0.1,1", "--cv", 3]
+    words = ["--ranks", "1,3", "--alphas", "0.1,1", "--cv", 3]
     done = run(f"fit d.txt {LOW_RANK}", *words, code=130)
     assert "labelweave: The cross-validation was interrupted after 3 of 12" in done.err
     assert "Traceback" not in done.err

@@ -47,7 +47,7 @@ def test_what_has_no_model_so_far_ends_without_a_file(
 
 def test_labels_that_were_fitted_are_kept(run, matrix_files, monkeypatch):
     _interrupt(monkeypatch, binary_relevance, "_fit_label", 4)
-    done = run("fit d.arff --out m.lw --model binary-relevance --loss logistic", code=130)
+    done = run("fit d.arff --out m.lw --model binary-relevance --loss log_loss", code=130)
     assert done.err.splitlines()[-1] == (
         "labelweave: The fit was interrupted after 3 of 5 labels; the weights of the others are 0. The model "
         "so far is saved in m.lw."

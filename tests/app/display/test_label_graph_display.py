@@ -115,9 +115,7 @@ def test_of_a_model():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))
     Y = (X @ rng.normal(size=(3, 4)) > 0).astype(int)
-    model = LabelGraphClassifier(
-        GraphGrowth(max_rounds=3, validation_fraction=0.2), regularization=0.05, tol=0.05
-    )
+    model = LabelGraphClassifier(GraphGrowth(max_rounds=3, validation_fraction=0.2), alpha=0.05, tol=0.05)
     pipeline = make_pipeline(StandardScaler(), model).fit(X, Y)
     display = LabelGraphDisplay.from_estimator(pipeline, max_cliques=2)
     assert len(display.lines_) == min(2, pipeline[-1].label_graph_.n_cliques)

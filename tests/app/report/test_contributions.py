@@ -24,7 +24,7 @@ MODELS = {
     "max-margin": lw.MaxMarginClassifier(),
     "cosine": lw.MaxMarginClassifier(kernel="cosine"),
     "low rank": lw.LowRankClassifier(rank=3, threshold=0.4),
-    "low rank, single": lw.LowRankClassifier(rank=3, precision="float32"),
+    "low rank, single": lw.LowRankClassifier(rank=3, dtype="float32"),
     "least squares": lw.BinaryRelevance(),
     "in a wrapper": lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), "macro_f1"),
     "thresholds twice": lw.TunedThresholdClassifier(lw.LowRankClassifier(rank=3, threshold=0.4), "macro_f1"),

@@ -128,7 +128,7 @@ def test_balanced_classes_have_a_bar_each(report):
         lw.KernelLogisticClassifier(kernel="linear", hyperparameters="fixed"),
         lw.KernelLogisticClassifier(kernel="cosine", hyperparameters="fixed"),
         lw.LowRankClassifier(rank=2),
-        lw.LowRankClassifier(rank=2, loss="logistic"),
+        lw.LowRankClassifier(rank=2, loss="log_loss"),
     ],
 )
 def test_contributions_of_linear_models(model, data):

@@ -91,7 +91,9 @@ def with_more_labels(Y: LabelMatrix, more: Sequence[str]) -> LabelMatrix:
     nothing = sp.csr_array((len(Y), len(added)), dtype=np.int8)
     observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else Y.observed
     positives, seen = (sp.hstack([part, nothing], format="csr") for part in (Y.positives, observed))
-    doubts = None if Y.doubts is None else sp.hstack([Y.doubts, nothing], format="csr")
+    doubts = (
+        None if Y.flip_probabilities is None else sp.hstack([Y.flip_probabilities, nothing], format="csr")
+    )
     return LabelMatrix(positives, seen, [*names, *added], doubts)
 
 
@@ -122,7 +124,9 @@ def merged(
         for part in (at, at[said == YES], at[said != UNKNOWN])
     )
     positives = Y.positives - Y.positives.multiply(told) + yes
-    doubts = None if Y.doubts is None else Y.doubts - Y.doubts.multiply(told)
+    doubts = (
+        None if Y.flip_probabilities is None else Y.flip_probabilities - Y.flip_probabilities.multiply(told)
+    )
     if Y.observed is None and (said != UNKNOWN).all():
         return LabelMatrix(positives, None, Y.names, doubts)
     observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else abs(Y.observed)

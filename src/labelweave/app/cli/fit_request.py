@@ -27,9 +27,9 @@ _OWNERS = {  # flags of label structures, and the parameter that a model must ha
     _TEXTS: "label_mean",
 }
 _NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that need a value of another flag
-    "gamma": {"kernel": ("rbf", "polynomial", "laplacian")},
+    "gamma": {"kernel": ("rbf", "poly", "laplacian")},
 }
-_OF_PARTS = {"kernel": "polynomial", "hyperparameters": "learn", "graph": "learn"}
+_OF_PARTS = {"kernel": "poly", "hyperparameters": "learn", "graph": "learn"}
 _OF_KERNEL_MATRICES = ("max-margin", "low-rank")  # models where kernel_rank implies one
 _CHOICES = tuple(  # flags that choose a model by cross-validation
     flag for flag, owners in model_table().flags.items() if any(one.is_choice for one in owners.values())
@@ -39,7 +39,7 @@ _EXCLUSIONS: tuple[Exclusion, ...] = (
     (("dask",), ("data_taxonomy", "class_paths", _TEXTS, "answers", "label_names", "no_header", "dry_run",
       "groups", "encoder"),
      "{1} is for data in memory, and cannot be combined with --dask."),
-    (("dask",), _CHOICES, "--dask takes one --rank and --regularization, not a choice of several."),
+    (("dask",), _CHOICES, "--dask takes one --rank and --alpha, not a choice of several."),
     (("class_paths",), ("many_labels",), "{} has one class per row, which {} excludes."),
     (("one_class", "class_paths"), ("label_separator",),
      "{1} lists several labels per row, but {0} needs one class."),
@@ -49,7 +49,7 @@ _EXCLUSIONS: tuple[Exclusion, ...] = (
     ((_TEXTS,), (*_COVARIANCES, "class_paths", "shrink", "tie", "label_covariance"), _BOTH_DESCRIBE),
     ((_TEXTS,), tuple(DECISIONS),
      "{} cannot be combined with {}, which has no rows for labels that DATA lacks; use --threshold."),
-    ((_TEXTS,), _CHOICES, "{} needs one --rank and --regularization, not a choice of several."),
+    ((_TEXTS,), _CHOICES, "{} needs one --rank and --alpha, not a choice of several."),
     *(((one,), (several,), "{} and {} set the same parameter; use one of them.")
       for one, several in LISTED.items()),
     (("threshold",), DECIDING, "{} and {} both set thresholds; use one of them."),
@@ -227,8 +227,7 @@ def _why_not_together(request: FitRequest) -> Iterator[str]:
     if request.chooses_rank and set(LISTED) <= set(request.given):
         choosing = next(flag for flag in _CHOICES if flag in request.given)
         yield (
-            f"--rank and --regularization leave nothing to choose for {flag_of(choosing)}; use --ranks or "
-            "--regularizations."
+            f"--rank and --alpha leave nothing to choose for {flag_of(choosing)}; use --ranks or --alphas."
         )
     several = [name for name in DECIDING if name in request.decisions]
     if request.flags.dask is not None and "checkpoint" in request.given and several:

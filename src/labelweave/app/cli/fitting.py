@@ -101,7 +101,7 @@ def prepared(request: FitRequest) -> Prepared:
         hint(request.why_this_model)
     request = relations.with_obedience(request, targets)
     relations.hint_at_classes(targets, request)
-    if (doubts := rows.Y.doubts) is not None:
+    if (doubts := rows.Y.flip_probabilities) is not None:
         hint(f"{doubts.nnz} entries of the label columns are neither 0 nor 1, and are read as probabilities.")
     if targets.are_classes and len(targets.names) > 2 and "tune_threshold" in request.decisions:
         raise click.UsageError(

@@ -106,7 +106,7 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
     if is_tree and request.one_class is None and (why := _why_no_class(rows)):
         hint(f"{why}; every class is a label with a logistic loss, and the hierarchy is their prior.")
         return Targets(rows, rows.Y, rows.Y.words)
-    if rows.Y.doubts is not None:
+    if rows.Y.flip_probabilities is not None:
         return Targets(rows, ClassProbabilities.of_labels(rows.Y, rows.Y.words), rows.Y.words)
     classes = rows.classes if is_tree else classes_of_labels(rows.Y, rows.Y.words, None)
     names = sorted({name for name in classes if name is not None})

@@ -35,7 +35,7 @@ PARTS = {  # parameters that take an object, and its class, whose parameters are
     "rank": "labelweave.estimators:RankSearch",
     "graph": "labelweave.estimators:GraphGrowth",
 }
-LISTED = {"rank": "ranks", "regularization": "regularizations"}  # a single value, and a list to choose from
+LISTED = {"rank": "ranks", "alpha": "alphas"}  # a single value, and a list to choose from
 _SEE_OTHER = re.compile(r"\b(?:as in|as of|see) [A-Z]")
 _MOST_PREFIXED = 3  # largest number of models named in the help of a flag
 _SIGNS = 2

@@ -24,8 +24,8 @@ from labelweave.decisions.layers import (
 )
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.foundation.array_types import Array, PerRow
-from labelweave.inference import rejected
-from labelweave.inference.hierarchy import Terms, chosen_terms
+from labelweave.postprocessing import rejected
+from labelweave.postprocessing.hierarchy import Terms, chosen_terms
 
 
 class Answers(NamedTuple):

@@ -41,7 +41,7 @@ class PredictionPathDisplay(Display):
     See Also
     --------
     TaxonomyDisplay : The errors of many rows at every node.
-    labelweave.inference.term_lists : The same as text, of many rows.
+    labelweave.postprocessing.term_lists : The same as text, of many rows.
 
     Examples
     --------

@@ -89,7 +89,7 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
         **(factor_lines or {}),
         "threshold": facts.threshold if facts.factors is None else own,
         "graph": facts.graph and facts.graph.summary,
-        "penalty": facts.graph and f"regularization {facts.graph.regularization:.3g}",
+        "penalty": facts.graph and f"alpha {facts.graph.alpha:.3g}",
         "chosen": facts.choice and facts.choice.summary,
         **({} if facts.learning is None else _learning_lines(facts.learning, facts.prior is not None)),
         **(_combination_lines(facts.combination) if facts.combination else _end_lines(facts)),

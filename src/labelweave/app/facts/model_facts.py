@@ -36,7 +36,7 @@ from labelweave.labels import CliqueGraph, Taxonomy
 
 _THIN = 1e-3  # of the longest column; the trace norm removes shorter ones in rounds of small decreases
 _MOSTLY = 0.5  # of the labels of rows
-_CHOICE_COLUMNS = ("rank", "regularization", "mean_test_score", "std_test_score")
+_CHOICE_COLUMNS = ("rank", "alpha", "mean_test_score", "std_test_score")
 _COLUMNS = (*KINDS, "labels", "label_separator", "id")
 Plain = dict[str, Any]
 _UNTOLD = ("changed", "steps", "thresholds", "advice")  # not in JSON, which has all parameters
@@ -334,14 +334,14 @@ def _choice(model: Any) -> Section:
     score = -model.best_score_ if search.scoring == "loss" else model.best_score_
     return Section(
         rank=model.best_rank_,
-        regularization=model.best_regularization_,
+        alpha=model.best_alpha_,
         score=model.best_score_,
         scoring=search.scoring,
         rule=search.rule,
         folds=model.n_splits_,
         status=model.search_status_,
         pairs=[dict(zip(_CHOICE_COLUMNS, row, strict=True)) for row in zip(*table, strict=True)],
-        summary=f"rank {model.best_rank_}, regularization {model.best_regularization_:.4g}, {how} "
+        summary=f"rank {model.best_rank_}, alpha {model.best_alpha_:.4g}, {how} "
         f"{len(table[0])} pairs on {model.n_splits_} folds: mean {search.scoring} {score:.4g}{ending}",
     )
 
@@ -375,7 +375,7 @@ def _graph(model: Any) -> Section:
     return Section(
         summary=f"{kind}, {size}, width {graph.width}{reason}",
         reason=model.graph_reason_ or None,
-        regularization=model.regularization_,
+        alpha=model.alpha_,
         width=graph.width,
         components=len([part for part in graph.components if len(part) > 1]),
         cliques=clique_facts(graph, range(graph.n_cliques)),

@@ -216,8 +216,8 @@ def _label_notes(truth: LabelMatrix, n_labels: int) -> list[str]:
     if truth.has_missing:
         share = 1 - truth.observed_counts().sum() / (len(truth) * truth.n_labels)
         notes.append(f"{share:.1%} of the entries of the label table are missing and are not counted.")
-    if truth.doubts is not None:
-        share = truth.doubts.nnz / (len(truth) * truth.n_labels)
+    if truth.flip_probabilities is not None:
+        share = truth.flip_probabilities.nnz / (len(truth) * truth.n_labels)
         notes.append(
             f"{share:.1%} of the entries of the label table are probabilities: label sets are counted by "
             "them, rankings use the more likely labels."

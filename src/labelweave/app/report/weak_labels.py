@@ -13,8 +13,8 @@ from labelweave.app.report.label_numbers import LabelNumbers, LabelStructure, co
 from labelweave.app.report.measured import Measured
 from labelweave.app.report.reported_rows import SEARCHED, Outcomes, ReportedRows
 from labelweave.foundation.array_types import Array
-from labelweave.inference import choose_thresholds
 from labelweave.metrics import f1_score
+from labelweave.postprocessing import choose_thresholds
 
 _MOST = 6
 _FEW_ROWS = 10

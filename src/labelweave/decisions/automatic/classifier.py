@@ -53,10 +53,10 @@ from labelweave.foundation.array_types import Array, Floats, PerLabel
 from labelweave.foundation.config import interrupts_later
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.foundation.sklearn_compat import StrOptions
-from labelweave.inference import SigmoidCalibration
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Numbers, Optional, Record, count
+from labelweave.postprocessing import SigmoidCalibration
 
 _METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
 Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
@@ -380,7 +380,7 @@ class AutoLabelClassifier(LabelClassifier):
         )
         self._choose_thresholds()
 
-    def with_metric(self, metric: str) -> Self:
+    def optimize_for(self, metric: str) -> Self:
         """Return the same model with label sets that are best for another metric, without a fit.
 
         Parameters

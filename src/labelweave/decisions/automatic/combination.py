@@ -30,7 +30,7 @@ from labelweave.decisions.automatic.label_sets import KnownSets, choose_known_se
 from labelweave.decisions.automatic.table import TrainingTable
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
-from labelweave.inference import SigmoidCalibration
+from labelweave.postprocessing import SigmoidCalibration
 
 _NEGLIGIBLE = 1e-3
 _STEPS = 50

@@ -140,7 +140,7 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
     labels, is_ours = table.labels, isinstance(fresh, LabelPredictions)
     targets: Any = labels.most_likely().to_dense()
     targets = targets if np.isnan(targets).any() else targets.astype(np.int64)
-    if labels.doubts is not None and is_ours:
+    if labels.flip_probabilities is not None and is_ours:
         targets = labels
     elif targets.shape[1] == 1 and not (is_ours and not hasattr(fresh, "predict_proba")):
         targets = targets[:, 0]  # others keep a column, where a single class is no error

@@ -19,8 +19,8 @@ from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import panels
 from labelweave.foundation.costs import warn_caller
-from labelweave.inference import SigmoidCalibration, calibrate_labels
 from labelweave.labels import LabelMatrix
+from labelweave.postprocessing import SigmoidCalibration, calibrate_labels
 from labelweave.splits.splitters import folds_of, splits_by
 
 _LOOKED_AT, _COMPARED = 200, 1000  # rows to find duplicates of, and rows to compare values with

@@ -40,9 +40,9 @@ class BinaryRelevance(LabelClassifier):
 
     Parameters
     ----------
-    loss : {"squared", "logistic", "squared_hinge"}, default="squared"
+    loss : {"squared_error", "log_loss", "squared_hinge"}, default="squared_error"
         ``1/2 (y - s)^2`` with y 1 and 0; ``log(1 + exp(-y s))`` or ``1/2 max(0, 1 - y s)^2`` with y 1 and -1.
-    regularization : float, default=1.0
+    alpha : float, default=1.0
         The penalty, above 0.
     fit_intercept : bool, default=True
         Whether to add a constant feature 1, whose weight is penalized like others.
@@ -77,7 +77,7 @@ class BinaryRelevance(LabelClassifier):
         The most Newton steps that a label took; 1 for the squared loss.
     converged_ : bool
         Whether the objectives of all labels are certified: solved in closed form or, with the other losses,
-        with a gradient within ``tol``, whose square over 2 ``regularization`` bounds the suboptimality.
+        with a gradient within ``tol``, whose square over 2 ``alpha`` bounds the suboptimality.
     status_ : {"converged", "iteration_limit", "interrupted"}
         Why the fit ended.
     labels_fitted_ : int
@@ -89,7 +89,7 @@ class BinaryRelevance(LabelClassifier):
     >>> from labelweave import BinaryRelevance
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> Y = np.array([[0, 1], [0, 1], [1, np.nan], [1, 0]])
-    >>> BinaryRelevance("logistic", regularization=0.1).fit(X, Y).predict([[0.2], [2.9]])
+    >>> BinaryRelevance("log_loss", alpha=0.1).fit(X, Y).predict([[0.2], [2.9]])
     array([[0, 1],
            [1, 0]])
     """
@@ -99,12 +99,12 @@ class BinaryRelevance(LabelClassifier):
     _stored: ClassVar[dict[str, Field]] = {"labels_fitted_": count(), "threshold_": Number()}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
-        "loss": [StrOptions({"squared", "logistic", "squared_hinge"})],
-        "regularization": [POSITIVE],
+        "loss": [StrOptions({"squared_error", "log_loss", "squared_hinge"})],
+        "alpha": [POSITIVE],
     }
 
     def __init__(
-        self, loss: str = "squared", *, regularization: float = 1.0, fit_intercept: bool = True,
+        self, loss: str = "squared_error", *, alpha: float = 1.0, fit_intercept: bool = True,
         class_weight: ClassWeight = None, tol: float = 1e-4, max_iter: int = 1000, n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:  # fmt: skip
@@ -117,7 +117,7 @@ class BinaryRelevance(LabelClassifier):
         n_labels = labels.n_labels
         intercepts = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
         self.scorer_ = LinearScorer.of_labels(intercepts, fits.weights[:, :d])
-        self.threshold_ = 0.5 if self.loss == "squared" else 0.0
+        self.threshold_ = 0.5 if self.loss == "squared_error" else 0.0
         self.trace_, self.n_iter_, self.labels_fitted_ = [], fits.n_iter, fits.labels_fitted
         self.converged_ = fits.converged and fits.labels_fitted == n_labels
         progress.close()
@@ -135,8 +135,8 @@ class BinaryRelevance(LabelClassifier):
             entries = None if entries is None else entries[kept]
         features = features.with_constant(1.0) if self.fit_intercept else features
         weights, by_sign = self._weighted_by_class(labels, weights)
-        problem = LinearProblem(features.data, labels, weights, float(self.regularization), by_sign, entries)
-        if self.loss == "squared":
+        problem = LinearProblem(features.data, labels, weights, float(self.alpha), by_sign, entries)
+        if self.loss == "squared_error":
             return fit_squared(problem)
         return fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)
 
@@ -151,7 +151,7 @@ class BinaryRelevance(LabelClassifier):
             self.status_ = "iteration_limit"
             warn_of_end(
                 "Some labels did not reach the tolerance; raise `max_iter`, scale the features, "
-                "or raise `regularization`."
+                "or raise `alpha`."
             )
         else:
             self.status_ = "converged"

@@ -131,7 +131,9 @@ def fit_liblinear(
     model, n_labels = _model(loss, problem.penalty, tol, max_iter), problem.labels.n_labels
     weights, steps = np.zeros((n_labels, problem.data.shape[1])), np.full(n_labels, -1)
     data = narrow_csr(problem.data) if sp.issparse(problem.data) else problem.data
-    doubts = None if problem.labels.doubts is None else sp.csc_array(problem.labels.doubts)
+    doubts = (
+        None if problem.labels.flip_probabilities is None else sp.csc_array(problem.labels.flip_probabilities)
+    )
 
     def one(label: int, rows: Any, is_positive: Array) -> None:
         entries = data[rows], problem.weights_of(label, rows, is_positive), is_positive
@@ -156,7 +158,7 @@ def fit_liblinear(
 
 def _model(loss: str, penalty: float, tol: float, max_iter: int) -> Any:
     shared = {"fit_intercept": False, "tol": tol, "max_iter": max_iter}
-    if loss == "logistic":
+    if loss == "log_loss":
         return LogisticRegression(C=1.0 / penalty, solver="liblinear", **shared)
     return LinearSVC(C=0.5 / penalty, loss="squared_hinge", dual=False, **shared)  # no factor 1/2 in its loss
 

@@ -85,7 +85,7 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     Parameters
     ----------
-    kernel : {"rbf", "ard", "linear", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel, \
+    kernel : {"rbf", "ard", "linear", "poly", "laplacian", "cosine", "precomputed"}, Kernel, \
             callable or list of them, default="rbf"
         The kernel between rows; its continuous parameters are learned, starting from the given ones.  "ard"
         is the RBF kernel with one width per feature, learned with a log-normal prior around a common width.
@@ -133,9 +133,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     hyperparameters : {"learn", "fixed"} or HyperparameterSearch, default="learn"
         Whether to learn or keep scales and kernel parameters, and how to learn them.
-    loss : {"logistic"} or EntryLoss, default="logistic"
+    loss : {"log_loss"} or EntryLoss, default="log_loss"
         The loss of a label, or of two untied classes: logistic, or a custom loss
-        (:mod:`labelweave.extending`), such as that of a probit model.  Probabilities are proportional to
+        (:mod:`labelweave.testing`), such as that of a probit model.  Probabilities are proportional to
         ``exp(-loss)``, and :meth:`decision_function` returns their log-odds.
     decision : {"most_probable", "least_expected_loss", "best_parent"}, default="most_probable"
         How ``predict`` chooses one class per row: the most probable, the one of least expected taxonomic
@@ -247,7 +247,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         "intercept_variance": [StrOptions({"learn"}), NON_NEGATIVE],
         "taxonomy": "no_validation",
         "tie": [StrOptions(set(TIES)), tuple, list, dict],
-        "loss": [StrOptions({"logistic"}), EntryLoss],
+        "loss": [StrOptions({"log_loss"}), EntryLoss],
         "decision": [StrOptions(_DECISIONS)],
         "threshold": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "solver": [StrOptions(set(_SOLVERS))],
@@ -260,7 +260,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         label_covariance: LearnableCovariance = None, label_mean: MeanLike = None,
         tie: Any = "shared", class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] | HyperparameterSearch = "learn",
-        loss: str | EntryLoss = "logistic", decision: str = "most_probable", threshold: str | float = "auto",
+        loss: str | EntryLoss = "log_loss", decision: str = "most_probable", threshold: str | float = "auto",
         kernel_rank: int | None = None, warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         solver: str = "auto", n_jobs: int | None = None,

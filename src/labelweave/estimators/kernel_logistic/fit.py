@@ -81,7 +81,7 @@ class LikelihoodData:
     allowed: Array = field(default_factory=lambda: np.empty((0, 0), bool))
     is_precomputed: bool = False
     entry_weights: RowsByLabels | None = None
-    entry_loss: str | EntryLoss = "logistic"
+    entry_loss: str | EntryLoss = "log_loss"
     known: RowsByLabels | None = None
     shares: RowsByLabels | None = None
     given_weights: PerRow | None = None
@@ -119,7 +119,7 @@ class LikelihoodData:
         )
 
     def with_loss(self, loss: str | EntryLoss) -> LikelihoodData:
-        if self.signs is None and loss != "logistic":
+        if self.signs is None and loss != "log_loss":
             raise ValueError(
                 f"loss={loss!r} is for labels, but y has one class per row, whose loss is the softmax; "
                 "leave loss out, or pass the classes as a table with one column each."

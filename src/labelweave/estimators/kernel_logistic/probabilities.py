@@ -27,10 +27,10 @@ from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram import FactorGram
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
-from labelweave.inference import best_parent, least_expected_loss, rejected
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers
+from labelweave.postprocessing import best_parent, least_expected_loss, rejected
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.hyperparameters.search import LearnedParameters
 from labelweave.problems.losses import EntryLoss

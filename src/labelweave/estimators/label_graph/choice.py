@@ -11,9 +11,9 @@ from labelweave.estimators.label_graph.fit import LARGEST_CANDIDATE, GraphData
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import panels
 from labelweave.foundation.costs import warn_of_memory, warn_of_time
-from labelweave.inference.map.plan import component_orders, expected_seconds
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
+from labelweave.postprocessing.map.plan import component_orders, expected_seconds
 from labelweave.solvers.clique_generation import Cliques
 
 GRAPHS = ("learn", "chow-liu", "full", "none")
@@ -109,7 +109,7 @@ def seconds_a_row(graph: CliqueGraph, inference: dict[str, Any]) -> tuple[float,
     return seconds, max(len(part.labels) for part in orders)
 
 
-def usual_regularization(data: GraphData) -> float:
+def usual_alpha(data: GraphData) -> float:
     """Return a thousandth of the rows' mean squared norm; a thousandth without features or weights."""
     total = float(data.weights.sum())
     mean = float(data.weights @ data.features.squared_norms()) / total if total > 0 else 0.0

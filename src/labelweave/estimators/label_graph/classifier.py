@@ -23,7 +23,7 @@ from labelweave.estimators.label_graph.choice import (
     choose_candidates,
     choose_graph,
     graph_with_strengths,
-    usual_regularization,
+    usual_alpha,
     warn_of_wide_graph,
 )
 from labelweave.estimators.label_graph.fit import (
@@ -70,7 +70,7 @@ _ENDINGS = {
     Status.INTERRUPTED: "The fit was interrupted; the model is the one it had reached.",
     Status.STALLED: (
         "The objective is at the level of rounding, which hides how near its minimum it is; raise `tol` or "
-        "`regularization`, or scale the features down."
+        "`alpha`, or scale the features down."
     ),
 }
 
@@ -96,18 +96,18 @@ class LabelGraphClassifier(LabelGraphModel):
         "chow-liu" is the tree of largest mutual information of the labels, "full" has all pairs, "none" no
         cliques, which makes labels independent.  Tuples hold two or more label names or numbers.  A
         CliqueGraph with label names is matched to named labels by name.
-    regularization : float or "auto", default="auto"
+    alpha : float or "auto", default="auto"
         lambda, the weight of the penalty; "auto" is a thousandth of the mean squared norm of rows with an
         observed label, including the constant feature.
     kernel : str, Kernel or callable, default="linear"
-        A Mercer kernel by name ("rbf", "polynomial", "laplacian", "cosine", "precomputed"), as an object or a
+        A Mercer kernel by name ("rbf", "poly", "laplacian", "cosine", "precomputed"), as an object or a
         function.  The inputs are then the rows of a pivoted Cholesky factor of its matrix (Nyström).
     gamma : {"scale", "auto", "learn"} or float, default="scale"
-        Width of "rbf", "polynomial" and "laplacian".  "learn" takes the multiple of "scale" whose kernel
+        Width of "rbf", "poly" and "laplacian".  "learn" takes the multiple of "scale" whose kernel
         ridge regression has the least out-of-fold squared error, a surrogate of the hinge.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
-    n_components : int or None, default=None
+    kernel_rank : int or None, default=None
         The number of pivots; None for as many as the kernel matrix has rank, at most 4,000.
     inputs : {"features", "scores"}, default="features"
         What the weights multiply: features, or out-of-fold scores of kernel ridge regressions of all labels,
@@ -169,7 +169,7 @@ class LabelGraphClassifier(LabelGraphModel):
         given graph.  With held-out rows these are the rounds on the other rows.
     graph_reason_ : str
         Why no more cliques were activated; empty for a given graph.
-    regularization_ : float
+    alpha_ : float
         lambda, chosen or given.
     scorer_ : CliqueScorer
         The scoring part of the model; it has the next five attributes.
@@ -234,7 +234,7 @@ class LabelGraphClassifier(LabelGraphModel):
     >>> from labelweave import GraphGrowth, LabelGraphClassifier
     >>> from labelweave.datasets import make_clique_toy
     >>> data, edges = make_clique_toy(500)
-    >>> model = LabelGraphClassifier(GraphGrowth(max_rounds=4), regularization=1e-3).fit(data.X, data.Y)
+    >>> model = LabelGraphClassifier(GraphGrowth(max_rounds=4), alpha=1e-3).fit(data.X, data.Y)
     >>> sorted(model.label_graph_.edges) == sorted(edges)
     True
     """
@@ -243,9 +243,9 @@ class LabelGraphClassifier(LabelGraphModel):
         **SHARED,
         "graph": "no_validation",
         "fit_intercept": SIZE_OF_INTERCEPT,
-        "regularization": [StrOptions({"auto"}), POSITIVE],
+        "alpha": [StrOptions({"auto"}), POSITIVE],
         "gamma": [StrOptions({"scale", "auto", "learn"}), POSITIVE],
-        "n_components": [COUNT, None],
+        "kernel_rank": [COUNT, None],
         "inputs": [StrOptions({"features", "scores"})],
         "loss": [StrOptions(set(SET_LOSSES))],
         "inference": [StrOptions({"auto", "exact", "message_passing"}), COUNT],
@@ -254,9 +254,9 @@ class LabelGraphClassifier(LabelGraphModel):
     }
 
     def __init__(
-        self, graph: Any = "learn", regularization: Literal["auto"] | float = "auto", *,
+        self, graph: Any = "learn", alpha: Literal["auto"] | float = "auto", *,
         kernel: KernelLike = "linear", gamma: str | float = "scale",
-        scaling: str = "none", n_components: int | None = None, inputs: str = "features",
+        scaling: str = "none", kernel_rank: int | None = None, inputs: str = "features",
         loss: str = "hamming",
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
@@ -288,7 +288,7 @@ class LabelGraphClassifier(LabelGraphModel):
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             kept = np.flatnonzero(weights)
             data = data.rows(kept)
-        is_plain = entries is None and labels.doubts is None
+        is_plain = entries is None and labels.flip_probabilities is None
         marked = data.weights if is_plain else [data.weights, data.costs]
         marks = {"y": data.labels.parts(), "sample_weight": marked}
         progress = self._progress(arguments)
@@ -303,7 +303,7 @@ class LabelGraphClassifier(LabelGraphModel):
             for name in ("false_negative_cost", "false_positive_cost")
         ]
         table = np.where(labels.to_signs() > 0, *costs)
-        if entries is None and labels.doubts is None:
+        if entries is None and labels.flip_probabilities is None:
             return labels, table
         entries = sure_weights(labels, entries)
         weights = weights_of_entries(np.ones(len(labels)), entries)
@@ -348,15 +348,13 @@ class LabelGraphClassifier(LabelGraphModel):
         return wide.with_constant(float(self.fit_intercept)) if self.fit_intercept else wide
 
     def _how(self, data: GraphData, seed: int, workers: Workers, journal: Journal) -> GraphFit:
-        self.regularization_ = (
-            usual_regularization(data) if self.regularization == "auto" else float(self.regularization)
-        )
+        self.alpha_ = usual_alpha(data) if self.alpha == "auto" else float(self.alpha)
         earlier = self._states if self.warm_start else {}
         inference, share = self._inference_options(), self._measured_share
         growth, n_labels = self._growth or USUAL_GROWTH, data.labels.n_labels
         candidates = choose_candidates(growth.candidates, n_labels, self._graph_names(n_labels))
         return GraphFit(
-            self, growth, self.regularization_, inference, share, seed, workers, candidates, journal, earlier
+            self, growth, self.alpha_, inference, share, seed, workers, candidates, journal, earlier
         )
 
     @property

@@ -182,7 +182,7 @@ class GraphFit:
 
     options: Any
     growth: GraphGrowth
-    regularization: float
+    alpha: float
     inference: dict[str, Any]
     share: float | None
     seed: int
@@ -225,7 +225,7 @@ class GraphFit:
         def state_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
             if is_smooth and isinstance(penalty, RoundPenalty):
                 penalty = RoundPenalty(penalty.rounds, _SMOOTHNESS / self.options.tol, penalty.members)
-            return pose(graph, penalty, self.regularization, self.inference, self.workers)
+            return pose(graph, penalty, self.alpha, self.inference, self.workers)
 
         return state_problem
 

@@ -21,12 +21,12 @@ from labelweave.features.kernels.distances import GammaKernel
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.inference.map import MapInference, MapResult
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_names import labels_of_columns
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Numbers, Optional, count
+from labelweave.postprocessing.map import MapInference, MapResult
 from labelweave.solvers.clique_generation import GraphRecord
 
 _NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states in memory at a time, 128 MB
@@ -158,7 +158,7 @@ class LabelGraphModel(KernelClassifier):
             source, _ = self._read_kernel(used, seed)
         of_scores = targets if self.inputs == "scores" else None
         values, places, table, constant, self.ridge_ = kernel_inputs(
-            source, self.n_components, of_scores, seed, workers
+            source, self.kernel_rank, of_scores, seed, workers
         )
         kernel = getattr(self, "kernel_", None)
         rows = None if kernel is None else features.rows(kept[places]).data
@@ -172,7 +172,7 @@ class LabelGraphModel(KernelClassifier):
         usual = make_kernel(self.kernel) if is_named else None
         if not isinstance(usual, GammaKernel):
             raise ParameterError(
-                f"`gamma='learn'` is for the kernels 'rbf', 'polynomial' and 'laplacian', and this one is "
+                f"`gamma='learn'` is for the kernels 'rbf', 'poly' and 'laplacian', and this one is "
                 f"{self.kernel!r}; leave `gamma` out."
             )
         return learned_width(usual.resolved(features), features, targets, seed, workers)

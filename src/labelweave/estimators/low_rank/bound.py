@@ -37,7 +37,7 @@ def fit_within_bound(
 ) -> tuple[FittedFactors, float]:
     """Fit rows within the bound ``settings.most``; also return the multiplier."""
     search = _Search(ready, settings, start)
-    largest = ready.largest_regularization()
+    largest = ready.largest_alpha()
     lowest = float(np.log(largest)) if 0 < largest < np.inf else 0.0
     search.known[lowest] = -settings.most  # all weights are 0
     for _ in range(_DECADES):
@@ -81,7 +81,7 @@ class _Search:
         return self.known[power]
 
     def fit(self, penalty: float) -> float:
-        settings = replace(self.settings, regularization=penalty)
+        settings = replace(self.settings, alpha=penalty)
         try:
             fitted = fit_factors(self.ready, settings, self.start, f"bound {self.fits}")
         except KeyboardInterrupt as interrupt:  # while a fit is certified

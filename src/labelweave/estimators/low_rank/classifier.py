@@ -68,7 +68,7 @@ _ROUNDING = 1e-9
 _OF_A_SEARCH: dict[str, Field] = {
     "n_splits_": Optional(count()),
     "best_rank_": Optional(count()),
-    "best_regularization_": Optional(MEASURED),
+    "best_alpha_": Optional(MEASURED),
     "best_score_": Optional(MEASURED),
     "cv_results_": Optional(Named(Numbers("v", "iuf", infinite=True, may_be_nan=True))),
     "search_status_": Optional(TEXT),
@@ -100,18 +100,18 @@ class LowRankClassifier(KernelClassifier):
         The rank k, a share of the number of labels (0 < rank <= 1.0), or a search, which chooses rank and
         lambda by cross-validation.  Ranks larger than the factors' product can have are reduced to the
         largest possible one, which changes no model; ``rank_`` has it.
-    loss : {"squared", "logistic", "squared_hinge"} or EntryLoss, default="squared"
+    loss : {"squared_error", "log_loss", "squared_hinge"} or EntryLoss, default="squared_error"
         The loss of an entry: half the squared distance to 1 or 0, logistic, half the squared hinge, or a
-        custom one (:mod:`labelweave.extending`).  Only the squared loss of fully observed labels takes time
+        custom one (:mod:`labelweave.testing`).  Only the squared loss of fully observed labels takes time
         in proportion to positive entries rather than all.
-    regularization : float, default=1.0
+    alpha : float, default=1.0
         lambda, the weight of the penalty.  With 0 the result is a least-norm one where features do not
         determine it; where they separate the labels a logistic loss has no minimum, and ``tol`` or
         ``max_iter`` ends the fit.  With "trace_bound" it is the upper bound of the trace norm of Z.
     penalty : {"trace_norm", "ridge", "trace_bound"}, default="trace_norm"
         What is penalized; for a kernel model, functions in the kernel's space.  "trace_bound" is the form of
-        section 4 of the paper: the least loss where the trace norm is at most ``regularization``.
-    kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
+        section 4 of the paper: the least loss where the trace norm is at most ``alpha``.
+    kernel : {"linear", "rbf", "poly", "laplacian", "cosine", "precomputed"}, Kernel or \
             callable, default="linear"
         The kernel between rows, as in :class:`MaxMarginClassifier`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -134,7 +134,7 @@ class LowRankClassifier(KernelClassifier):
         How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     hyperparameters : {"fixed", "learn"} or HyperparameterSearch, default="fixed"
         "learn" takes the kernel's parameters and lambda of the least cross-validated loss of kernel ridge
-        regression, by its gradient, whatever the rank.  Needs ``loss="squared"`` and ``penalty="ridge"``, or
+        regression, by its gradient, whatever the rank.  Needs ``loss="squared_error"`` and ``penalty="ridge"``, or
         a :class:`RankSearch`, which tries its lambdas at the learned kernel, and with this loss and
         penalty also the learned lambda, where others are found from the data.
     start : {"svd", "random"}, default="svd"
@@ -184,10 +184,10 @@ class LowRankClassifier(KernelClassifier):
         ``decision_function`` returns scores minus the lowest threshold.
     rank_ : int
         The number of columns of the factors.
-    regularization_ : float
+    alpha_ : float
         lambda, learned if requested; with "trace_bound" the multiplier of the bound.
     hyperparameters_ : dict of str to float
-        lambda ("regularization") and the kernel's continuous parameters by name.
+        lambda ("alpha") and the kernel's continuous parameters by name.
     cross_validation_loss_ : float
         The mean held-out loss per row that learning reached; NaN where nothing was learned.
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
@@ -218,10 +218,10 @@ class LowRankClassifier(KernelClassifier):
         lower objective.  With "ridge", where the solution is exact (squared loss, fully observed, at a size
         where this pays): the share by which others of this rank could, only rounding.  Otherwise NaN, also
         where the objective is at the level of rounding.
-    best_rank_, best_regularization_, best_score_ : int, float, float
+    best_rank_, best_alpha_, best_score_ : int, float, float
         With a :class:`RankSearch` the chosen rank and lambda, and their mean score over folds.
     cv_results_ : dict of str to ndarray of shape (pairs,)
-        Columns: "rank", "regularization", "mean_test_score", "std_test_score", "split0_test_score" and so on,
+        Columns: "rank", "alpha", "mean_test_score", "std_test_score", "split0_test_score" and so on,
         "seconds" and "rounds" of all folds together.  Scores are NaN where an interrupt came first, and the
         mean is NaN where fewer folds were scored than for other pairs.
     n_splits_ : int
@@ -237,7 +237,7 @@ class LowRankClassifier(KernelClassifier):
     >>> from labelweave import LowRankClassifier
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.4]])
     >>> Y = np.array([[0, 1], [1, 0], [1, np.nan]])
-    >>> model = LowRankClassifier(rank=2, regularization=0.01).fit(X, Y)
+    >>> model = LowRankClassifier(rank=2, alpha=0.01).fit(X, Y)
     >>> model.predict(X)
     array([[0, 1],
            [1, 0],
@@ -254,16 +254,16 @@ class LowRankClassifier(KernelClassifier):
         "hyperparameters": SEARCHED,
         "fit_intercept": SIZE_OF_INTERCEPT,
         "loss": [StrOptions(set(ENTRY_LOSSES)), EntryLoss],
-        "regularization": [NON_NEGATIVE],
+        "alpha": [NON_NEGATIVE],
         "penalty": [StrOptions({"trace_norm", "ridge", "trace_bound"})],
         "start": [StrOptions({"svd", "random"})],
         "tol": [NON_NEGATIVE],
-        "precision": [StrOptions({"float32", "float64"})],
+        "dtype": [StrOptions({"float32", "float64"})],
     }
 
     def __init__(
-        self, rank: float | RankSearch = 100, loss: str | EntryLoss = "squared",
-        regularization: float = 1.0, *,
+        self, rank: float | RankSearch = 100, loss: str | EntryLoss = "squared_error",
+        alpha: float = 1.0, *,
         penalty: Literal["trace_norm", "ridge", "trace_bound"] = "trace_norm",
         kernel: KernelLike = "linear", gamma: str | float = "scale", scaling: str = "none",
         fit_intercept: bool | float = True, label_covariance: CovarianceLike = None,
@@ -308,7 +308,7 @@ class LowRankClassifier(KernelClassifier):
             data, settings, start = self._choose(features, data, y, settings)
             if start is None and before is not None:
                 start = before.carried(data, self._form, settings)
-            self.rank_, self.regularization_ = settings.rank, settings.regularization
+            self.rank_, self.alpha_ = settings.rank, settings.alpha
             progress.keep = lambda model, fitted: model._keep_factors(fitted, features)
             fitted = self._fitted(ReadyRows(data, settings, is_kept=False), settings, start)
             self._keep(fitted, features)
@@ -321,16 +321,16 @@ class LowRankClassifier(KernelClassifier):
             return fit_factors(ready, settings, start)
         from labelweave.estimators.low_rank.bound import fit_within_bound
 
-        bounded = replace(settings, most=settings.regularization)
-        fitted, self.regularization_ = fit_within_bound(ready, bounded, start)
-        self.hyperparameters_["regularization"] = self.regularization_
+        bounded = replace(settings, most=settings.alpha)
+        fitted, self.alpha_ = fit_within_bound(ready, bounded, start)
+        self.hyperparameters_["alpha"] = self.alpha_
         return fitted
 
     def _refuse_together(self) -> None:
         search, ranks = self._search, self._ranks
-        if self.penalty == "trace_bound" and (ranks is not None or self.regularization == 0):
+        if self.penalty == "trace_bound" and (ranks is not None or self.alpha == 0):
             raise ParameterError(
-                "`penalty='trace_bound'` needs a positive `regularization`, the largest trace norm, and a "
+                "`penalty='trace_bound'` needs a positive `alpha`, the largest trace norm, and a "
                 "`rank` that is a number; a RankSearch takes `penalty='trace_norm'`, which has the same "
                 "solutions."
             )
@@ -338,11 +338,11 @@ class LowRankClassifier(KernelClassifier):
             raise ParameterError(
                 f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; give 1 here."
             )
-        if search is not None and ranks is None and (self.loss, self.penalty) != ("squared", "ridge"):
+        if search is not None and ranks is None and (self.loss, self.penalty) != ("squared_error", "ridge"):
             raise ParameterError(
-                "`hyperparameters='learn'` is for `loss='squared'` with `penalty='ridge'`, but they are "
+                "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`, but they are "
                 f"{self.loss!r} and {self.penalty!r}; use these, or a RankSearch, which tries "
-                "`regularizations` at a kernel so learned."
+                "`alphas` at a kernel so learned."
             )
 
     @property
@@ -360,7 +360,7 @@ class LowRankClassifier(KernelClassifier):
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
         if self._ranks is not None:
             return max(self._columns(rank, data) for rank in self._ranks._read_ranks()), 1.0
-        return self._columns(self.rank, data), float(self.regularization)
+        return self._columns(self.rank, data), float(self.alpha)
 
     def _choose(
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
@@ -368,7 +368,7 @@ class LowRankClassifier(KernelClassifier):
         data, learned = self._learn(features, data, settings)
         if self._ranks is None:
             return data, learned, None
-        found = RankChoice(self, self._ranks).chosen(features, data, y, settings, learned.regularization)
+        found = RankChoice(self, self._ranks).chosen(features, data, y, settings, learned.alpha)
         return data, *found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -407,7 +407,7 @@ class LowRankClassifier(KernelClassifier):
         """Combine weights of classes and entries; None where at most the negatives have a constant weight."""
         missed, false = (factors[None, :] for factors in by_sign or (np.ones(labels.n_labels),) * 2)
         is_one = (missed == 1).all() and (false == false[0, 0]).all()
-        if entries is None and is_one and (false[0, 0] == 1 or labels.doubts is None):
+        if entries is None and is_one and (false[0, 0] == 1 or labels.flip_probabilities is None):
             return None
         if sp.issparse(entries):
             entries = sp.csr_array(entries)
@@ -423,12 +423,12 @@ class LowRankClassifier(KernelClassifier):
         progress: FitProgress,
         journal: Journal,
     ) -> LowRankSettings:
-        rank, regularization = self._first_choice(data)
+        rank, alpha = self._first_choice(data)
         constant = float(self.fit_intercept)
         return LowRankSettings(
             rank=rank, loss=self.loss, penalty="ridge" if self.penalty == "ridge" else "trace_norm",
-            regularization=regularization, constant=constant, negative_weight=negative, start=self.start,
-            tol=self.tol, max_iter=self.max_iter, dtype=np.dtype(self.precision),
+            alpha=alpha, constant=constant, negative_weight=negative, start=self.start,
+            tol=self.tol, max_iter=self.max_iter, dtype=np.dtype(self.dtype),
             kernel_rank=self.kernel_rank, memory_budget=self._budget, workers=workers, seed=seed,
             on_round=progress, journal=journal,
         )  # fmt: skip
@@ -467,13 +467,13 @@ class LowRankClassifier(KernelClassifier):
         if (search := self._search) is not None:
             progress: Any = settings.on_round
             learning = RidgeSearch(search, settings, progress.on_search)
-            kernel, regularization, learned = learning.run(features, data, kernel, self._form.kind)
-            settings = replace(settings, regularization=regularization)
+            kernel, alpha, learned = learning.run(features, data, kernel, self._form.kind)
+            settings = replace(settings, alpha=alpha)
         if learned is not None and kernel is not None:
             self.kernel_ = kernel
             source, explicit = KernelSource(kernel, features), kernel.explicit_features(features)
             data = replace(data, explicit=explicit, source=source)
-        self.hyperparameters_ = {"regularization": settings.regularization}
+        self.hyperparameters_ = {"alpha": settings.alpha}
         if kernel is not None:
             shape = np.exp(kernel.log_parameters()).tolist()
             self.hyperparameters_ |= zip(kernel.parameter_names(), shape, strict=True)

@@ -67,7 +67,7 @@ class LowRankSettings:
     rank: int
     loss: str | EntryLoss
     penalty: Penalty
-    regularization: float
+    alpha: float
     constant: float
     negative_weight: float
     start: str
@@ -277,7 +277,7 @@ class ReadyRows:
         """The mean squared length of a row, including the constant feature."""
         return self._sizes.trace / max(1, self._sizes.rows)
 
-    def largest_regularization(self) -> float:
+    def largest_alpha(self) -> float:
         """Compute the least lambda at which the trace norm forces all weights to 0; infinity if not found."""
         width = self.data.labels.n_labels if self.label_map is None else self.label_map.shape[1]
         zero, workers = np.zeros((width, 1), self.settings.dtype), self.settings.workers
@@ -286,14 +286,14 @@ class ReadyRows:
 
     def is_exact(self, settings: LowRankSettings) -> bool:
         """Whether a fit is solved exactly: squared loss, ridge penalty, fully observed, and cheaper."""
-        if settings.loss != "squared" or settings.penalty != "ridge" or settings.negative_weight != 1:
+        if settings.loss != "squared_error" or settings.penalty != "ridge" or settings.negative_weight != 1:
             return False
         data = self.data
         if not (data.factors is None and data.covariance is None and data.known is None):
             return False
         budget = settings.memory_budget * 1e6
         return not self.data.labels.has_missing and self._sizes.suit(
-            settings.regularization, self.settings.rank, budget, is_kept=self.is_kept
+            settings.alpha, self.settings.rank, budget, is_kept=self.is_kept
         )
 
 
@@ -305,7 +305,7 @@ def fit_factors(
         return _fit_exactly(ready, settings)
     start = (start or Start(ready.first_factor(settings.rank))).at_rank(settings.rank)
     problem = LowRankFactors(
-        *ready.sides, settings.penalty, settings.regularization,
+        *ready.sides, settings.penalty, settings.alpha,
         start.labels.astype(settings.dtype), settings.workers, ready.label_map,
     )  # fmt: skip
     features, start = start.features, None
@@ -314,7 +314,7 @@ def fit_factors(
     def made(state: AlternatingState, status: Status) -> FittedFactors:
         pair, size = problem.settled(problem.refreshed(state.pair)), np.nan
         if settings.most < np.inf:
-            size = problem.loss_and_penalty(pair)[1] / settings.regularization
+            size = problem.loss_and_penalty(pair)[1] / settings.alpha
             pair = problem.within(pair, settings.most)
         end = Start(problem.label_factor(pair), pair.features if ready.triangle is None else None)
         bound = problem.lower_bound(pair, settings.most)
@@ -337,12 +337,12 @@ def fit_factors(
 
 def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     begin = time.perf_counter()
-    found = ready.ridge.fit(settings.regularization, settings.rank, settings.dtype)
+    found = ready.ridge.fit(settings.alpha, settings.rank, settings.dtype)
     largest = float(np.abs(found.features).max(initial=0.0))
     if not largest <= float(np.finfo(settings.dtype).max):
         raise ValueError(
             f"The fit has weights up to {largest:.1e} in size, more than {np.dtype(settings.dtype)} can "
-            "hold; bring X and regularization to usual sizes, or give precision='float64'."
+            "hold; bring X and regularization to usual sizes, or give dtype='float64'."
         )
     seconds = time.perf_counter() - begin
     record = TraceRecord(

@@ -130,7 +130,7 @@ class LowRankPath(Solver[PathFits, PathState]):
             state = replace(state, widest=None, last=None, best_factor=None, best=-np.inf)
         begin, stage = time.perf_counter(), f"fit {state.rounds} of the path"
         rank, settings = problem.ranks[j], problem.settings
-        settings = replace(settings, rank=rank, regularization=state.penalties[i])
+        settings = replace(settings, rank=rank, alpha=state.penalties[i])
         start = None if problem.ready.is_exact(settings) else problem.start(state, rank)
         fitted = fit_factors(problem.ready, settings, start, stage)
         if fitted.status is Status.INTERRUPTED:
@@ -162,7 +162,7 @@ def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None
     """
     length = 0.0
     if ready.settings.penalty == "trace_norm":
-        length = share * ready.largest_regularization()
+        length = share * ready.largest_alpha()
     if not (0 < length < np.inf):
         weight = float(ready.data.weights.mean()) or 1.0
         length = _STRONGEST_RIDGE * weight * (ready.mean_square or 1.0)

@@ -58,7 +58,7 @@ class RankSearch(ParameterGroup):
     ranks : array-like of int or float, default=(100,)
         The ranks to try, as numbers of columns (int) or shares of the number of labels (float, at most 1).
         Ranks larger than the factors' product can have are reduced to the largest possible one.
-    regularizations : int or array-like of float, default=(10.0, 1.0)
+    alphas : int or array-like of float, default=(10.0, 1.0)
         The values of lambda to try; or how many of them, to be chosen from the data over four decades.  The
         default has a strong one and that of :class:`LowRankClassifier`, since weaker ones are slow.  The
         largest chosen one forces all scores to 0 (trace norm), or is a hundred times the mean squared length
@@ -85,15 +85,15 @@ class RankSearch(ParameterGroup):
     >>> X = rng.normal(size=(60, 5))
     >>> Y = (X @ rng.normal(size=(5, 2)) @ rng.normal(size=(2, 6)) > 0).astype(int)
     >>> model = LowRankClassifier(RankSearch([1, 2, 4], cv=3)).fit(X, Y)
-    >>> model.best_rank_, round(model.best_regularization_, 1)
+    >>> model.best_rank_, round(model.best_alpha_, 1)
     (4, 1.0)
     >>> list(model.cv_results_)[:3]
-    ['rank', 'regularization', 'mean_test_score']
+    ['rank', 'alpha', 'mean_test_score']
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "ranks": ["array-like"],
-        "regularizations": [COUNT, "array-like"],
+        "alphas": [COUNT, "array-like"],
         "cv": ["cv_object"],
         "scoring": [StrOptions(set(SCORINGS)), callable],
         "rule": [StrOptions(set(RULES))],
@@ -101,14 +101,14 @@ class RankSearch(ParameterGroup):
     }
 
     def __init__(
-        self, ranks: ArrayLike = (100,), regularizations: ArrayLike = (10.0, 1.0), *, cv: Any = 2,
+        self, ranks: ArrayLike = (100,), alphas: ArrayLike = (10.0, 1.0), *, cv: Any = 2,
         scoring: str | Callable[..., float] = "micro_f1", rule: str = "best", path_tol: float = 1e-2,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     def _refuse_together(self) -> None:
         self._read_ranks()
-        self._read_regularizations()
+        self._read_alphas()
 
     def _read_ranks(self) -> list[Any]:
         """Check the ranks: whole numbers from 1, or shares of the labels."""
@@ -126,26 +126,26 @@ class RankSearch(ParameterGroup):
             raise ParameterError("`ranks` is empty; give at least one rank.")
         return ranks
 
-    def _read_regularizations(self) -> list[float] | int:
+    def _read_alphas(self) -> list[float] | int:
         """Check lambdas: how many, or numbers from 0 on; return them in descending order."""
-        if isinstance(self.regularizations, Integral):
-            count = int(self.regularizations)
+        if isinstance(self.alphas, Integral):
+            count = int(self.alphas)
             if count > _MOST_LAMBDAS:
-                raise ParameterError(f"`regularizations` is {count}; at most {_MOST_LAMBDAS} are tried.")
+                raise ParameterError(f"`alphas` is {count}; at most {_MOST_LAMBDAS} are tried.")
             return count
-        values = numbers_of(self.regularizations, "`regularizations`").astype(np.float64).ravel()
+        values = numbers_of(self.alphas, "`alphas`").astype(np.float64).ravel()
         bad = values[~(np.isfinite(values) & (values >= 0))]
         if len(bad) or not len(values):
             what = f"has {bad[0]}" if len(bad) else "is empty"
             raise ParameterError(
-                f"`regularizations` {what}; give numbers from 0 on, or how many to find from the data."
+                f"`alphas` {what}; give numbers from 0 on, or how many to find from the data."
             )
         return sorted(set(values.tolist()), reverse=True)
 
     def to_state(self) -> dict[str, Any]:
         """Return the state that a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         state = super().to_state()
-        state["ranks"], state["regularizations"] = self._read_ranks(), self._read_regularizations()
+        state["ranks"], state["alphas"] = self._read_ranks(), self._read_alphas()
         state["cv"] = self.cv if isinstance(self.cv, Integral) else None
         return state | ({"scoring": "loss"} if callable(self.scoring) else {})
 
@@ -162,7 +162,7 @@ class RankChoice:
         cv = self.search.cv
         if not (cv is None or isinstance(cv, Integral)):
             return None
-        found = self.search._read_regularizations()
+        found = self.search._read_alphas()
         penalties = found + 1 if isinstance(found, int) else len(found)
         folds = _FOLDS if cv is None else int(cv)
         return folds * penalties * len(self.search._read_ranks())
@@ -175,8 +175,8 @@ class RankChoice:
         learned: the lambda that was learned with the kernel.
         """
         model, search = self.model, self.search
-        penalties, cv = search._read_regularizations(), reusable_splits(search.cv)
-        is_apt = learned != settings.regularization and (model.loss, model.penalty) == ("squared", "ridge")
+        penalties, cv = search._read_alphas(), reusable_splits(search.cv)
+        is_apt = learned != settings.alpha and (model.loss, model.penalty) == ("squared_error", "ridge")
         fits = PathFits(
             data,
             replace(settings, tol=search.path_tol),
@@ -197,11 +197,11 @@ class RankChoice:
         if is_interrupted:  # later results differ from those of a resumed path
             settings = replace(settings, journal=Journal())
         start = None  # of the fit to all rows; an exact one needs none
-        if path.best_factor is not None and (model.loss, model.penalty) != ("squared", "ridge"):
+        if path.best_factor is not None and (model.loss, model.penalty) != ("squared_error", "ridge"):
             first = data.first_factor(model.best_rank_, settings.start, settings.seed)
             start = Start(continued(path.best_factor, first, model.best_rank_))
-        settings = replace(settings, rank=model.best_rank_, regularization=model.best_regularization_)
-        model.hyperparameters_["regularization"] = model.best_regularization_
+        settings = replace(settings, rank=model.best_rank_, alpha=model.best_alpha_)
+        model.hyperparameters_["alpha"] = model.best_alpha_
         return settings, start
 
     def _folds(self, data: LowRankData, cv: Any, seed: int) -> Array:
@@ -276,11 +276,11 @@ class RankChoice:
         order = np.lexsort((-penalties[allowed], ranks[allowed]))
         i, j = np.argwhere(allowed)[order[0]]
         self.model.n_splits_ = path.scores.shape[0]
-        self.model.best_rank_, self.model.best_regularization_ = int(ranks[i, j]), float(penalties[i, j])
+        self.model.best_rank_, self.model.best_alpha_ = int(ranks[i, j]), float(penalties[i, j])
         self.model.best_score_ = float(mean[i, j])
         self.model.cv_results_ = {
             "rank": ranks.ravel(),
-            "regularization": penalties.ravel(),
+            "alpha": penalties.ravel(),
             "mean_test_score": mean.ravel(),
             "std_test_score": spread.ravel(),
             **{f"split{fold}_test_score": scores.ravel() for fold, scores in enumerate(path.scores)},

@@ -80,10 +80,10 @@ class RidgeSearch:
         settings, n_labels = self.settings, rows.labels.n_labels
         data, held_out = self._drawn(features, rows, kernel, kind)
         if data is None:
-            return kernel, settings.regularization, None
+            return kernel, settings.alpha, None
         assert data.signs is not None, "rows have labels"
         is_shared = data.entry_weights is None and bool(data.signs.all())
-        start = settings.regularization or 1.0
+        start = settings.alpha or 1.0
         family = RidgePriors(kernel, start, settings.constant, n_labels, ties_labels=is_shared)
         how = FitSettings(
             learning_iterations=self.search.max_learning_iter, memory_budget=settings.memory_budget,
@@ -92,7 +92,7 @@ class RidgeSearch:
         is_small = is_shared and len(held_out) <= _MOST_FACTORISED
         fit = LikelihoodFit(family, data, how, _ClosedForm(data, settings) if is_small else None)
         learned, theta, _ = fit.learn([LearningBlock(np.arange(len(held_out)), held_out)])
-        return family.kernel_at(theta), family.values(theta)["regularization"], learned
+        return family.kernel_at(theta), family.values(theta)["alpha"], learned
 
     def _drawn(
         self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, kind: str
@@ -112,7 +112,7 @@ class RidgeSearch:
         data = LikelihoodData(
             part, rows.weights[chosen], labels[chosen].to_soft_signs(), None, labels.n_labels,
             is_precomputed=kernel is None, entry_weights=self._entry_weights(rows.rows(chosen)),
-            entry_loss="squared", known=None if known is None else known[0] @ known[1].T,
+            entry_loss="squared_error", known=None if known is None else known[0] @ known[1].T,
         )  # fmt: skip
         return data, held_out
 

@@ -83,7 +83,7 @@ class MaxMarginClassifier(KernelClassifier):
     ----------
     C : float, default=1.0
         Weight of the losses, the paper's C; larger values fit the training data more closely.
-    kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel, callable or \
+    kernel : {"linear", "rbf", "poly", "laplacian", "cosine", "precomputed"}, Kernel, callable or \
             list of them, default="linear"
         The kernel between rows.  A :class:`~labelweave.features.Kernel` such as
         ``RBFKernel(0.5) + LinearKernel()`` has its own parameters; a callable gets two arrays of rows
@@ -155,7 +155,7 @@ class MaxMarginClassifier(KernelClassifier):
         rounds; "block_ascent" iterates over blocks of kernel rows; "working_set" is the paper's
         Algorithm 1.  All reach the same optimum.  "auto" is the first for sparse rows, ADMM for dense ones,
         and blocks, then ADMM if that is faster, for kernels.  A custom solver
-        (:mod:`labelweave.extending`) gets ``tol`` and ``max_iter`` from here, and its result is measured.
+        (:mod:`labelweave.testing`) gets ``tol`` and ``max_iter`` from here, and its result is measured.
     kernel_rank : int or None, default=None
         Columns of an incomplete Cholesky factor G, drawn among all rows, that approximates the kernel matrix:
         the fit is the linear one to the rows of G, and the model keeps this many rows.  The gap is that of
@@ -259,7 +259,7 @@ class MaxMarginClassifier(KernelClassifier):
         "kernel": [*SHARED["kernel"], list, tuple],
         "label_covariance": [*SHARED["label_covariance"], *LEARNED_COVARIANCE, list, tuple],
         "solver": [StrOptions(set(SOLVERS)), Solver],
-        "precision": [StrOptions({"auto", "float32", "float64"})],
+        "dtype": [StrOptions({"auto", "float32", "float64"})],
         "prune": [StrOptions({"off", "certified", "small"}), POSITIVE],
     }
 
@@ -301,7 +301,7 @@ class MaxMarginClassifier(KernelClassifier):
         labels = self._begin(rows)
         mean = self._mean(rows.features, labels.n_labels)
         row_weights, factors = self._weighted_by_class(labels, rows.weights)
-        entries = rows.entries if labels.doubts is None else sure_weights(labels, rows.entries)
+        entries = rows.entries if labels.flip_probabilities is None else sure_weights(labels, rows.entries)
         if factors is not None:
             entries = entries_by_sign(labels, factors, entries)
         weights = weights_of_entries(row_weights, entries)
@@ -384,7 +384,7 @@ class MaxMarginClassifier(KernelClassifier):
             solver="alternating_directions" if is_named else self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
-            precision=self.precision,
+            dtype=self.dtype,
             factorization=str(self.solver) if is_named else "auto",
             memory_budget=self._budget,
             n_threads=effective_n_jobs(self.n_jobs),

@@ -310,7 +310,7 @@ class MarginTask:
         return True
 
     def _precision(self, tol: float) -> Any:
-        return choose_precision(self.settings.precision, tol, self.data.upper.max(initial=0.0))
+        return choose_precision(self.settings.dtype, tol, self.data.upper.max(initial=0.0))
 
     def _fit_blocks(self, data: MarginData) -> MarginFit:
         settings = self.settings
@@ -402,7 +402,7 @@ class _GramTask:
         trace: of the solver that computed the starting dual variables.
         """
         settings, dtype = self.settings, self.first_precision()
-        coarse = dtype != np.float64 and settings.precision == "auto"
+        coarse = dtype != np.float64 and settings.dtype == "auto"
         solver = AlternatingDirections(settings.tol, settings.max_iter, hands_over=coarse)
         first = self.split(dtype, gram)
         begin = None if dual is None else solver.start_at(first, dual, trace)
@@ -451,8 +451,8 @@ class _GramTask:
     def first_precision(self) -> Any:
         settings, upper = self.settings, self.task.data.upper
         small = self.features.squared_norms().max(initial=0.0) < _LARGEST_SINGLE
-        if settings.precision != "auto" and small and upper.max(initial=0.0) < _LARGEST_SINGLE:
-            return np.dtype(settings.precision)
+        if settings.dtype != "auto" and small and upper.max(initial=0.0) < _LARGEST_SINGLE:
+            return np.dtype(settings.dtype)
         few = len(self.features) <= _FEW_ROWS
         # the gap due to rounding was observed to grow with the bound of the variables
         reachable = _SINGLE_PRECISION_GAP * max(1.0, upper.max(initial=0.0) / 2)

@@ -23,10 +23,10 @@ def make_kernel(kernel: str | Kernel | Callable[[Any, Any], Any], gamma: float |
     Parameters
     ----------
     kernel : str, Kernel or callable
-        "rbf", "polynomial" (or "poly"), "laplacian", "cosine" or "linear"; a kernel,
+        "rbf", "poly" (or "poly"), "laplacian", "cosine" or "linear"; a kernel,
         returned as it is; or a function of two arrays of rows, see :class:`CallableKernel`.
     gamma : float, "scale" or "auto", default="scale"
-        For the names "rbf", "polynomial" and "laplacian".
+        For the names "rbf", "poly" and "laplacian".
 
     Returns
     -------
@@ -42,7 +42,7 @@ def make_kernel(kernel: str | Kernel | Callable[[Any, Any], Any], gamma: float |
         return kernel
     named: dict[str, Callable[[], Kernel]] = {
         "rbf": lambda: RBFKernel(gamma),
-        "polynomial": lambda: PolynomialKernel(gamma=gamma),
+        "poly": lambda: PolynomialKernel(gamma=gamma),
         "poly": lambda: PolynomialKernel(gamma=gamma),
         "laplacian": lambda: LaplacianKernel(gamma),
         "cosine": CosineKernel,

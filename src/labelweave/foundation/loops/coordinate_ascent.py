@@ -166,7 +166,7 @@ def sweep_independent(
     ``intercept_share[l]`` is the fraction of every step that the intercept of label l follows: 0 if it is
     fixed in the sweep, or a value shared by all others; it always follows the steps of (nearly) empty rows
     if ``has_intercept``.  Rows whose gain is not above ``threshold`` are skipped.  With
-    ``keeps_zeros`` weights of 0 stay 0, as if those features did not exist.  ``squared``: None for
+    ``keeps_zeros`` weights of 0 stay 0, as if those features did not exist.  ``squared_error``: None for
     hinge losses.
     Updates ``totals`` (the sum of beta), adds to ``free`` (the inverse norms of
     variables between their bounds, except for the nearly empty rows), writes each row's gain; returns

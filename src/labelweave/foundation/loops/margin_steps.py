@@ -5,7 +5,7 @@ bounds are 0 there and the variable stays put.  The margin that label l asks of 
 positive (negative) example is ``margins[0, l]`` (``margins[1, l]``); those of single entries are
 an array of one each.  ``upper`` is the weight of the losses, a number or an array of one each.
 
-With ``squared`` other than None, the loss is upper * hinge^2.  Its conjugate, beta^2 / (4 upper), is
+With ``squared_error`` other than None, the loss is upper * hinge^2.  Its conjugate, beta^2 / (4 upper), is
 subtracted from the dual instead of an upper bound, so that the curvature gains the ``ridge`` 1 / (2 upper)
 (Hsieh et al., "A dual coordinate descent method for large-scale linear SVM", ICML 2008).
 """

@@ -354,7 +354,7 @@ def _step_component(row, component, data, layout, dual, scores, scales, curvatur
 
 
 @njit(**LOOP)
-def ascend_rows(block, data, layout, dual, scales, regularization, gaps):
+def ascend_rows(block, data, layout, dual, scales, alpha, gaps):
     """Visit the rows of a block; write their gaps at their visits.
 
     Labelings may belong to slightly older weights: the steps are exact at the current ones.  Without
@@ -372,10 +372,10 @@ def ascend_rows(block, data, layout, dual, scales, regularization, gaps):
             if data.observed[row, label]:
                 cost = data.costs[row, label]
                 scores[label] += -cost if data.targets[row, label] else cost
-        curvature = weight * data.squares[row] / regularization
+        curvature = weight * data.squares[row] / alpha
         gaps[row] = _step_lone(row, data, layout, dual, scores, scales, curvature, change)
         for component in range(len(layout.components) - 1):
             gaps[row] += _step_component(
                 row, component, data, layout, dual, scores, scales, curvature, block.labelings, place, change
             )
-        pass_on(place, weight / regularization, block)
+        pass_on(place, weight / alpha, block)

@@ -275,7 +275,7 @@ class NodeMatrices(NodeGraph):
         Y = LabelMatrix.from_any(labels)
         above = self.at_or_above(self._names_of(Y))
         positives = sp.csr_array(Y.positives @ above)
-        doubts = None if Y.doubts is None else _closed_doubts(Y, above)
+        doubts = None if Y.flip_probabilities is None else _closed_doubts(Y, above)
         if Y.observed is None and not incomplete:
             return LabelMatrix(positives, None, Y.names, doubts)
         whole = LabelMatrix(positives, None, Y.names)

@@ -53,14 +53,14 @@ class RidgePriors(PriorFamily):
     """
 
     kernel: Kernel | None
-    regularization: float
+    alpha: float
     constant: float
     n_labels: int
     ties_labels: bool = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        start = np.concatenate([[np.log(self.regularization)], shape_start(self.kernel)])
-        self._lay_out(["regularization", *shape_names(self.kernel)], start)
+        start = np.concatenate([[np.log(self.alpha)], shape_start(self.kernel)])
+        self._lay_out(["alpha", *shape_names(self.kernel)], start)
 
     def kernel_at(self, theta: Array) -> Kernel | None:
         """Return the kernel; None for a precomputed kernel matrix."""
@@ -105,26 +105,24 @@ class RidgeCrossValidation(Criterion):
 
     def __call__(self, theta: Array) -> CriterionValue:
         begin = time.perf_counter()
-        kernel, regularization = self.family.kernel_at(theta), float(np.exp(theta[0]))
+        kernel, alpha = self.family.kernel_at(theta), float(np.exp(theta[0]))
         gram = self.data.make_gram(kernel)
         table = as_type(gram.columns(np.arange(gram.n_rows)), np.float64)
         table += self.family.constant**2
         try:
-            folds = [self._fold(table, regularization, held) for held in self.data.held_out.T]
+            folds = [self._fold(table, alpha, held) for held in self.data.held_out.T]
         except np.linalg.LinAlgError:
             seconds = time.perf_counter() - begin
             return CriterionValue(np.nan, np.full(len(theta), np.nan), np.nan, 0.0, seconds, False)
-        values, by_regularization, left, right = zip(*folds, strict=True)
-        gradient = [regularization * sum(by_regularization)]
+        values, by_alpha, left, right = zip(*folds, strict=True)
+        gradient = [alpha * sum(by_alpha)]
         if kernel is not None and kernel.parameter_names():
             pair = np.hstack(left), np.hstack(right)
             gradient.extend(kernel_gradient(kernel, self.data.features, pair, self.workers))
         value, seconds = (sum(values) + self.least) / self.mass, time.perf_counter() - begin
         return CriterionValue(value, np.asarray(gradient) / self.mass, 0.0, 2.0, seconds, True)
 
-    def _fold(
-        self, table: Array, regularization: float, held_out: Array
-    ) -> tuple[float, float, Array, Array]:
+    def _fold(self, table: Array, alpha: float, held_out: Array) -> tuple[float, float, Array, Array]:
         """Return a fold's share of the criterion, its derivative by lambda, and factors of that by K."""
         data, multiply = self.data, self.workers.matmul
         held, kept = np.flatnonzero(held_out), np.flatnonzero(~held_out)
@@ -134,7 +132,7 @@ class RidgeCrossValidation(Criterion):
         matrix = contiguous(block_of(table, kept, kept))
         matrix *= roots
         matrix *= roots.T
-        add_to_diagonal(matrix, regularization)
+        add_to_diagonal(matrix, alpha)
         factor = CholeskyFactor(matrix, self.workers)
         solved = factor.solve(roots * like(data.targets[kept], table))
         across = contiguous(block_of(table, held, kept))

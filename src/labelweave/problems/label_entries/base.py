@@ -151,16 +151,16 @@ def read_doubts(
     norm does not bound it; these become weights, as do all flip probabilities for losses whose values at
     both signs do not differ by the score.
     """
-    assert labels.doubts is not None, "labels without doubts are read by any loss as they are"
+    assert labels.flip_probabilities is not None, "labels without doubts are read by any loss as they are"
     least = {SquaredEntryLoss: -np.inf, LogisticEntryLoss: 0.0}.get(type(loss), np.inf)
-    exact, weighed = labels.doubts.copy(), labels.doubts.copy()
+    exact, weighed = labels.flip_probabilities.copy(), labels.flip_probabilities.copy()
     exact.data[exact.data < least] = 0.0
     weighed.data[weighed.data >= least] = 0.0
     labels = LabelMatrix(labels.positives, labels.observed, labels.names, exact)
     if weighed.data.any():
         ones = np.ones((1, labels.n_labels))
         factors = (factors or EntryWeights(ones, ones)).doubted(weighed)
-    return labels, loss if labels.doubts is None else GradedEntryLoss(loss), factors
+    return labels, loss if labels.flip_probabilities is None else GradedEntryLoss(loss), factors
 
 
 def listed_signs(labels: LabelMatrix) -> sp.csr_array:
@@ -168,7 +168,7 @@ def listed_signs(labels: LabelMatrix) -> sp.csr_array:
 
     If everything is observed, only at positive or uncertain ones; the others are -1.
     """
-    doubts, known = labels.doubts, labels.observed
+    doubts, known = labels.flip_probabilities, labels.observed
     if doubts is None:
         return labels.positives if known is None else known
     if known is None:

@@ -26,7 +26,7 @@ class EntryLoss(StoredParameters, ABC):
     """A convex loss of single entries, a score for a positive or negative label.
 
     Subclass it for ``loss=`` of :class:`LowRankClassifier` and :class:`KernelLogisticClassifier`, and test it
-    with ``check_loss`` of :mod:`labelweave.extending`.  All methods get arrays that broadcast against each
+    with ``check_loss`` of :mod:`labelweave.testing`.  All methods get arrays that broadcast against each
     other and work entry by entry, in the type of the scores.  A sign is 1 for a positive label, -1 for
     a negative one, and 0 where unobserved: the result there is multiplied by 0, and must
     be finite.
@@ -224,8 +224,8 @@ def _log_one_plus_exp(values: Array) -> Array:
 
 
 ENTRY_LOSSES: dict[str, type[EntryLoss]] = {
-    "squared": SquaredEntryLoss,
-    "logistic": LogisticEntryLoss,
+    "squared_error": SquaredEntryLoss,
+    "log_loss": LogisticEntryLoss,
     "squared_hinge": SquaredHingeEntryLoss,
 }
 

@@ -79,7 +79,7 @@ class GrowingMargin(Generic[Problem]):
         best = sorted(found, key=lambda item: (-item[0], item[1]))[: self.per_round]
         score = sum(item[0] for item in best)
         bound = float(problem.penalty.round_squares(own).max(initial=0.0))
-        excess = 0.5 * problem.regularization * (score - bound)
+        excess = 0.5 * problem.alpha * (score - bound)
         return Proposal(tuple(item[1] for item in best), score, excess, len(chosen) >= self._count)
 
     def _candidates(
@@ -103,8 +103,8 @@ class GrowingMargin(Generic[Problem]):
             return math.nan
         largest, (labels, squares) = self.scored(problem, point).score, problem.squares(point)
         own, penalty = 0.5 * LABEL_SCALE * labels, problem.penalty.dual(squares)
-        cost = dual + problem.regularization * (own + penalty)
-        bend = problem.regularization * (own + max(penalty, 0.5 * largest))
+        cost = dual + problem.alpha * (own + penalty)
+        bend = problem.alpha * (own + max(penalty, 0.5 * largest))
         share = min(1.0, 0.5 * cost / bend) if bend > 0 else 1.0
         return float(share * cost - share**2 * bend)
 

@@ -31,9 +31,9 @@ from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
 from labelweave.foundation.loops.structured import CLIQUE, COMPONENT, DualPoint, Layout, MarginRows
-from labelweave.inference.map import MapInference
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.postprocessing.map import MapInference
 from labelweave.problems.structured_margin.label_sets import SET_LOSSES, set_steps, worst_label_sets
 from labelweave.solvers.frame import TraceRecord
 
@@ -166,7 +166,7 @@ class DualMoments(NamedTuple):
     targets: RowsByLabels
     homes: PerLabel
     dual: DualPoint
-    regularization: float
+    alpha: float
 
     def label_sums(self) -> Array:
         return self._sums(self.targets - self.dual.means)
@@ -212,7 +212,7 @@ class DualMoments(NamedTuple):
         return self._sums(moments)
 
     def _sums(self, moments: Array) -> Array:
-        return self.data.transposed_product(moments) / self.regularization
+        return self.data.transposed_product(moments) / self.alpha
 
 
 @dataclass
@@ -222,7 +222,7 @@ class MarginModel:
     data: StructuredRows
     graph: CliqueGraph
     penalty: CliquePenalty
-    regularization: float
+    alpha: float
     inference: dict[str, Any]
     workers: Workers
 

@@ -141,7 +141,7 @@ class StructuredMargin(MarginModel):
 
     def moments(self, point: DualMarginPoint) -> DualMoments:
         self._write_means(point)
-        return DualMoments(self.data, point.targets, self.homes, point.dual, self.regularization)
+        return DualMoments(self.data, point.targets, self.homes, point.dual, self.alpha)
 
     def _write_means(self, point: DualMarginPoint) -> None:
         for component, labels in enumerate(component_labels(self.layout)):
@@ -197,7 +197,7 @@ class StructuredMargin(MarginModel):
             labelings, missed = worst.labels, worst.missed
         block = RowBlock(rows, labelings, products, data.gram(rows), np.zeros_like(products))
         arrays = data.arrays_with(point.targets)
-        ascend_rows(block, arrays, self.layout, point.dual, point.scales, self.regularization, point.gaps)
+        ascend_rows(block, arrays, self.layout, point.dual, point.scales, self.alpha, point.gaps)
         point.gaps[rows] += missed
         data.add(rows, block.changes, point.sums)
 
@@ -207,9 +207,9 @@ class StructuredMargin(MarginModel):
         label_square, squares = self.squares(point)
         self._write_means(point)
         labels = 0.5 * LABEL_SCALE * label_square
-        primal = self.regularization * (labels + self.penalty.primal(squares, point.round_shares)) + loss
+        primal = self.alpha * (labels + self.penalty.primal(squares, point.round_shares)) + loss
         cost = float(self.data.arrays.weights @ self._expected_costs(point))
-        return self.record(primal, cost - self.regularization * (labels + self.penalty.dual(squares)))
+        return self.record(primal, cost - self.alpha * (labels + self.penalty.dual(squares)))
 
     def _expected_costs(self, point: DualMarginPoint) -> PerRow:
         if not self.layout.loss:

@@ -1,5 +1,0 @@
-"""Best labelings of clique graphs (MAP inference), with a bound for every example."""
-
-from labelweave.inference.map.map_inference import MapInference, MapResult, shift_by_costs
-
-__all__ = ["MapInference", "MapResult", "shift_by_costs"]

@@ -1,0 +1,380 @@
+"""Best labelings of a clique graph for batches of examples, each with a bound that proves it or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, Floats, PerLabel
+from labelweave.foundation.arrays import Workers, numbers_of, panels
+from labelweave.foundation.loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
+from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.label_names import labels_of_columns
+from labelweave.labels.label_tables import shown_name
+from labelweave.postprocessing.map.plan import ComponentOrder, compile_plan, component_orders
+
+_METHODS = ("auto", "exact", "message_passing")
+_SAME = 1e-9  # of the value: a smaller gap is none
+_RUN_WIDTH = 12  # of eliminations in an order that is found at run time
+_PANEL_ROWS = 32
+_LARGEST_SUM = 1e300
+
+
+class MapResult(NamedTuple):
+    """The best labelings found, and how far from the best they can be.
+
+    Parameters
+    ----------
+    labels : ndarray of int8, shape (n, L)
+        The labels, 0 or 1.
+    values : ndarray of float64, shape (n,)
+        Their scores.
+    bounds : ndarray of float64, shape (n,)
+        No labeling of the row scores more than this.
+    """
+
+    labels: npt.NDArray[np.int8]
+    values: Floats
+    bounds: Floats
+
+    @property
+    def gaps(self) -> Floats:
+        """How much better the best labelings could be at most; shape (n,)."""
+        return np.maximum(0.0, self.bounds - self.values)
+
+    @property
+    def proven(self) -> npt.NDArray[np.bool_]:
+        """Whether the labels are proven best: a gap of at most 1e-9 of the value; shape (n,)."""
+        return np.asarray(self.gaps <= _SAME * np.abs(self.values))
+
+
+class MapInference:
+    """Finds the labels that maximise the scores of a clique graph.
+
+    The score of labels y is ``sum_k unary[k] y_k`` plus, for each clique, the entry of its table that belongs
+    to the values of its labels.
+
+    Parameters
+    ----------
+    graph : CliqueGraph
+        The graph.
+    method : {"auto", "exact", "message_passing"}, default="auto"
+        With "auto" components of width up to ``exact_width`` are solved exactly by elimination; in others
+        labels that are decided in any case are fixed, parts that fall apart are eliminated, and branch and
+        bound with message passing settles the rest, within a budget.  "exact" refuses wider components.
+        "message_passing" is max-product linear programming alone (Globerson and Jaakkola 2007).
+    exact_width : int, default=12
+        The largest width of an elimination order that is used throughout; the largest tables have
+        2 to the power of one more entries.
+    max_nodes : int, default=1000
+        The largest number of nodes of branch and bound for a part of an example.
+    max_iter : int, default=100
+        The largest number of sweeps of message passing at a node.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or a component is too wide for ``method="exact"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave.postprocessing.map import MapInference
+    >>> from labelweave.labels.clique_graph import CliqueGraph
+    >>> graph = CliqueGraph(3, [(0, 1), (1, 2)])
+    >>> together = np.tile([0.0, 0.0, 0.0, 2.0], 2)  # 2 where both labels of a pair are on
+    >>> MapInference(graph).solve([[1.0, -1.5, -1.5]], together).labels
+    array([[1, 1, 1]], dtype=int8)
+    """
+
+    @checked
+    def __init__(
+        self,
+        graph: CliqueGraph,
+        *,
+        method: str = "auto",
+        exact_width: int = 12,
+        max_nodes: int = 1000,
+        max_iter: int = 100,
+    ) -> None:
+        if method not in _METHODS:
+            raise ValueError(f"method is {method!r}; it is one of {', '.join(map(repr, _METHODS))}.")
+        if not 0 <= exact_width <= 20:
+            raise ValueError(
+                f"exact_width is {exact_width}; it is from 0 to 20, tables have 2^(width + 1) entries."
+            )
+        if max_nodes < 1 or max_iter < 1:
+            raise ValueError(f"max_nodes is {max_nodes} and max_iter {max_iter}; both are at least 1.")
+        self.graph = graph
+        if method == "message_passing":
+            orders = component_orders(graph, -1)
+            limits = Limits(nodes=1, sweeps=max_iter, width=0, states=0, dead_ends=0)
+        else:
+            orders = component_orders(graph, exact_width)
+            limits = Limits(max_nodes, max_iter, _RUN_WIDTH, 4 << _RUN_WIDTH, dead_ends=1)
+        if method == "exact":
+            _refuse_wide(graph, orders, exact_width)
+        self.plan: MapPlan = compile_plan(graph, orders, limits)
+        self._idle: list[MapWorkspace] = []
+
+    def solve(
+        self, unary: Any, tables: Any, clamp: Any | None = None, workers: Workers | None = None
+    ) -> MapResult:
+        """Find the best labels of every row.
+
+        Parameters
+        ----------
+        unary : array-like of shape (n, L)
+            The score of 1 less the score of 0 of every label.
+        tables : array-like of shape (T,) or (n, T)
+            The scores of the states of all cliques, behind each other as ``graph.table_starts`` tells; one
+            for all rows, or a row each.
+        clamp : array-like of shape (L,) or (n, L), or None, default=None
+            0 or 1 for labels that are held at that value, -1 for those that are free.
+        workers : Workers or None, default=None
+            Running threads to split the rows over; the result does not depend on their number.
+
+        Returns
+        -------
+        MapResult
+            Labels, values and bounds.  Of equally good labelings any may be found.
+        """
+        from labelweave.foundation.loops.map.solve import eliminate_rows, solve_rows
+
+        own, shared = _checked_scores(self.graph, unary, tables)
+        held = _checked_clamp(self.graph, clamp, len(own))
+        result = MapResult(np.zeros(own.shape, np.int8), np.zeros(len(own)), np.zeros(len(own)))
+
+        loop = eliminate_rows if self.plan.components.directly.all() else solve_rows
+
+        def solve(workspace: MapWorkspace, rows: slice) -> None:
+            loop(self.plan, workspace, rows.start, rows.stop, own, shared, held, *result)
+
+        self._on_panels(solve, len(own), workers)
+        return result
+
+    def max_marginals(
+        self, unary: Any, tables: Any, clamp: Any | None = None, workers: Workers | None = None
+    ) -> Floats:
+        """Score every label (n, L) by the best score with it less the best without it; see :meth:`solve`.
+
+        Positive where the best labels have a 1, unless others are as good; infinite for a label that is held.
+        Where the budget of a search is spent these are differences of the best scores found.
+        """
+        from labelweave.foundation.loops.map.solve import margins_of_rows
+
+        own, shared = _checked_scores(self.graph, unary, tables)
+        held = _checked_clamp(self.graph, clamp, len(own))
+        margins = np.zeros(own.shape)
+
+        def score(workspace: MapWorkspace, rows: slice) -> None:
+            margins_of_rows(self.plan, workspace, rows.start, rows.stop, own, shared, held, margins)
+            for row in range(rows.start, rows.stop) if len(_searched_labels(self.plan)) else ():
+                tables_row, held_row = shared[min(row, len(shared) - 1)], held[min(row, len(held) - 1)]
+                _write_turned_margins(self.plan, workspace, own[row], tables_row, held_row, margins[row])
+
+        self._on_panels(score, len(own), workers)
+        return margins
+
+    def loss_augmented(
+        self,
+        unary: Any,
+        tables: Any,
+        truth: Any,
+        costs: tuple[Any, Any] = (1.0, 1.0),
+        workers: Workers | None = None,
+    ) -> MapResult:
+        """Find the labels of every row with the largest score plus loss against the truth.
+
+        For the scores and workers see :meth:`solve`.
+
+        Parameters
+        ----------
+        truth : LabelMatrix, or what it reads
+            The true labels, columns with names found by name; what is unobserved, or as likely as not, costs
+            nothing.
+        costs : pair of float or of array-like that broadcasts to (n, L), default=(1.0, 1.0)
+            The costs of saying 1 where the truth is 0, and of saying 0 where it is 1.
+
+        Returns
+        -------
+        MapResult
+            Labels, and values and bounds that count the loss.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit, or scores, their sums or costs are not finite.
+        """
+        own, _ = _checked_scores(self.graph, unary, tables)
+        signs = self._signs(truth, own.shape)
+        shifted, constants = shift_by_costs(own, signs, *_checked_costs(costs, own.shape))
+        found = self.solve(shifted, tables, workers=workers)
+        return MapResult(found.labels, found.values + constants, found.bounds + constants)
+
+    def _signs(self, truth: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
+        """Read true labels as signs, 0 where unobserved, with the columns of the graph's labels."""
+        labels = LabelMatrix.from_any(truth).most_likely()
+        if labels.shape != shape:
+            raise ValueError(
+                f"truth has shape {labels.shape} but unary has shape {shape}; give the same rows."
+            )
+        signs = np.empty(shape, np.int8)
+        names, n_labels = self.graph.label_names, self.graph.n_labels
+        signs[:, labels_of_columns(labels.names, names, n_labels, "truth")] = labels.to_signs()
+        return signs
+
+    def _on_panels(
+        self, work: Callable[[MapWorkspace, slice], None], n_rows: int, workers: Workers | None
+    ) -> None:
+        def one(rows: slice) -> None:
+            try:
+                workspace = self._idle.pop()
+            except IndexError:
+                workspace = allocate_workspace(self.plan)
+            work(workspace, rows)
+            self._idle.append(workspace)
+
+        (workers or Workers(1)).each(one, panels(n_rows, _PANEL_ROWS))
+
+    def __repr__(self) -> str:
+        return f"MapInference({self.graph!r})"
+
+
+def _refuse_wide(graph: CliqueGraph, orders: list[ComponentOrder], exact_width: int) -> None:
+    for component in orders:
+        if component.order is None and len(component.labels) > 1:
+            width = next(
+                whole.width for whole in component_orders(graph, None) if whole.labels == component.labels
+            )
+            raise ValueError(
+                f"The graph has a component of {len(component.labels)} labels and width {width}, above "
+                f"exact_width={exact_width}; raise exact_width (up to 20), leave out cliques, or use "
+                '"auto" in place of "exact", which says for every example whether its labels are proven best.'
+            )
+
+
+def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats, Floats]:
+    """Check the scores of labels (n, L), and of all states of all cliques: (1, T) or (n, T)."""
+    if not (type(unary) is type(tables) is np.ndarray and unary.dtype == tables.dtype == np.float64):
+        unary, tables = _numbers(unary, "unary"), _numbers(tables, "tables")
+    own, n_entries = np.ascontiguousarray(unary, np.float64), int(graph.table_starts[-1])
+    if own.ndim != 2 or own.shape[1] != graph.n_labels:
+        raise ValueError(
+            f"unary has shape {own.shape}; it must be (rows, {graph.n_labels}), a column a label."
+        )
+    shared = np.ascontiguousarray(tables, np.float64)
+    if shared.shape not in ((n_entries,), (len(own), n_entries)):
+        raise ValueError(
+            f"tables has shape {shared.shape}; the cliques have {n_entries} states together, so it must be "
+            f"({n_entries},), or ({len(own)}, {n_entries}) with a row for each example."
+        )
+    shared = shared if shared.ndim == 2 else shared[None]
+    largest = _LARGEST_SUM / max(1, own.shape[1] + n_entries)
+    _refuse_large(own, "unary", largest, graph)
+    _refuse_large(shared, "tables", largest, None)
+    return own, shared
+
+
+def _numbers(scores: Any, name: str) -> Any:
+    if sp.issparse(scores):
+        raise ValueError(f"{name} is a sparse matrix; give an array, as {name}.toarray() does.")
+    return numbers_of(scores, name)
+
+
+def _refuse_large(scores: Floats, name: str, largest: float, graph: CliqueGraph | None) -> None:
+    fine = (scores <= largest) & (scores >= -largest)
+    if not fine.all():
+        row, column = np.argwhere(~fine)[0]
+        place = f"entry {column}" if graph is None else f"label {shown_name(graph.label_names, column)}"
+        raise ValueError(
+            f"{name} at row {row}, {place} is {scores[row, column]}; scores are finite, and at most "
+            f"{largest:.1e} here, so that sums are; scale features, costs or scores, or use clamp to "
+            "forbid or force a label."
+        )
+
+
+def _checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.NDArray[np.int8]:
+    """Check which labels are held; give (1, L) or (n, L), -1 where one is free."""
+    if clamp is None:
+        return np.full((1, graph.n_labels), -1, np.int8)
+    held = np.atleast_2d(np.asarray(clamp))
+    if held.shape not in ((1, graph.n_labels), (n_rows, graph.n_labels)):
+        raise ValueError(
+            f"clamp has shape {np.shape(clamp)}; it must be ({graph.n_labels},), or ({n_rows}, "
+            f"{graph.n_labels}) with a row for each example."
+        )
+    bad = ~np.isin(held, (-1, 0, 1))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"clamp at row {row}, label {shown_name(graph.label_names, column)} is {held[row, column]}; it "
+            "is 0 or 1 for a label that is held and -1 for one that is free."
+        )
+    return np.ascontiguousarray(held, np.int8)
+
+
+def _checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Check the costs of a 1 in place of a 0, and of the reverse; give both as (n, L)."""
+    if not isinstance(costs, (tuple, list)) or len(costs) != 2:
+        raise ValueError(
+            f"costs is {costs!r}; give a pair: the costs of a 1 in place of a 0, and of a 0 in place of a 1."
+        )
+    return _written_out(costs[0], shape), _written_out(costs[1], shape)
+
+
+def _written_out(costs: Any, shape: tuple[int, ...]) -> Floats:
+    given = np.asarray(costs, np.float64)
+    if not np.isfinite(given).all():
+        raise ValueError("costs has an entry that is not finite; give finite costs of errors.")
+    try:
+        return np.broadcast_to(given, shape)
+    except ValueError:
+        raise ValueError(
+            f"costs has an entry of shape {given.shape}; give one number, {shape[1]} for the labels, or "
+            f"{shape[0]} x {shape[1]} for rows and labels."
+        ) from None
+
+
+def shift_by_costs(
+    unary: Floats, signs: npt.NDArray[np.int8], false_positive_cost: Any = 1.0, false_negative_cost: Any = 1.0
+) -> tuple[Floats, Floats]:
+    """Put a loss that is a sum over labels into the labels' own scores (n, L).
+
+    signs (n, L): the truth: 1, -1, and 0 where it is unobserved, which costs nothing.
+    Returns also what the loss adds to the score of any labeling of a row beyond that.
+    """
+    is_negative, is_positive = signs < 0, signs > 0
+    missed = np.where(is_positive, false_negative_cost, 0.0)
+    shifted = unary + np.where(is_negative, false_positive_cost, 0.0) - missed
+    return np.asarray(shifted), np.asarray(missed.sum(axis=1))
+
+
+def _searched_labels(plan: MapPlan) -> npt.NDArray[np.int64]:
+    is_searched = np.diff(plan.components.bucket_starts) == 0
+    return np.compress(np.repeat(is_searched, np.diff(plan.components.starts)), plan.components.labels)
+
+
+def _write_turned_margins(
+    plan: MapPlan, workspace: MapWorkspace, unary: PerLabel, tables: Array, clamp: PerLabel, margins: PerLabel
+) -> None:
+    """Write the max-marginals of one example's free labels that have no order: each is turned."""
+    from labelweave.foundation.loops.map.solve import solve_rows
+
+    labels = _searched_labels(plan)
+    labels = labels[clamp[labels] < 0]
+    # the first row is the example itself
+    held = np.repeat(clamp[None], len(labels) + 1, axis=0)
+    own = np.repeat(unary[None], len(held), axis=0)
+    found, values, bounds = np.zeros(own.shape, np.int8), np.zeros(len(own)), np.zeros(len(own))
+    solve_rows(plan, workspace, 0, 1, own, tables[None], held, found, values, bounds)
+    best = found[0, labels]
+    held[np.arange(1, len(held)), labels] = 1 - best
+    solve_rows(plan, workspace, 1, len(own), own, tables[None], held, found, values, bounds)
+    margins[labels] = np.where(best, 1.0, -1.0) * np.maximum(0.0, values[0] - values[1:])

@@ -1,0 +1,225 @@
+"""Scores that obey a hierarchy, and label sets as lists of terms, against slow references."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.isotonic import isotonic_regression
+
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.postprocessing import enforce_hierarchy, term_lists
+from reference.random_graphs import random_taxonomy, taxonomies
+
+_TREE = Taxonomy.from_nested({"animal": {"dog": ["poodle"], "cat": None}, "plant": None})
+
+
+def _violations(graph, names, scores):
+    """Count pairs of a label and one above it whose scores are in the wrong order."""
+    place = {name: k for k, name in enumerate(names)}
+    pairs = [(place[up], k) for name, k in place.items() for up in graph.ancestors(name) if up in place]
+    return sum(int((scores[:, up] < scores[:, k]).sum()) for up, k in pairs)
+
+
+def _is_optimal(graph, names, given_, found, weights):
+    """Check that no upper part of a block of equal values could go up with gain, nor a lower one down.
+
+    For every node, by the conditions of Karush, Kuhn and Tucker as a flow: within each block what exceeds its
+    value reaches what falls short of it, upwards.
+    """
+    import networkx
+
+    for value in np.unique(found):
+        block = [name for k, name in enumerate(names) if found[k] == value]
+        flow, total = networkx.DiGraph(), 0.0
+        flow.add_nodes_from(["source", "sink"])
+        for name in block:
+            excess = weights[names.index(name)] * (given_[names.index(name)] - value)
+            if excess > 0:
+                flow.add_edge("source", ("n", name), capacity=excess)
+                total += excess
+            else:
+                flow.add_edge(("n", name), "sink", capacity=-excess)
+            for up in graph.ancestors(name):
+                if up in block:
+                    flow.add_edge(("n", name), ("n", up))
+        if total and networkx.maximum_flow_value(flow, "source", "sink") < total - 1e-9:
+            return False
+    return True
+
+
+@settings(max_examples=100)
+@given(graph=taxonomies(), seed=st.integers(0, 999))
+def test_the_greatest_score_below_against_a_slow_one(graph, seed):
+    rng = np.random.default_rng(seed)
+    names = list(rng.permutation(graph.nodes)[: 1 + rng.integers(len(graph))])
+    scores = rng.integers(-3, 4, size=(3, len(names))).astype(float)
+    below = [
+        [k for k, other in enumerate(names) if other in (name, *graph.descendants(name))] for name in names
+    ]
+    expected = np.column_stack([scores[:, columns].max(axis=1) for columns in below])
+    np.testing.assert_array_equal(enforce_hierarchy(scores, graph, names), expected)
+
+
+@settings(max_examples=60)
+@given(graph=taxonomies(), seed=st.integers(0, 999), are_ties=st.booleans())
+def test_the_projection_meets_the_conditions_of_a_least_squares_solution(graph, seed, are_ties):
+    pytest.importorskip("networkx")
+    rng = np.random.default_rng(seed)
+    names = [str(name) for name in rng.permutation(graph.nodes)[: 1 + rng.integers(len(graph))]]
+    scores = rng.integers(0, 3, size=(2, len(names))) * 1.0 if are_ties else rng.normal(size=(2, len(names)))
+    weights = rng.uniform(0.2, 3, len(names))
+    found = enforce_hierarchy(scores, graph, names, "projection", label_weight=weights)
+    assert _violations(graph, names, found) == 0
+    for row, projected in zip(scores, np.round(found, 12), strict=True):
+        assert _is_optimal(graph, names, row, projected, weights)
+    np.testing.assert_allclose((found * weights).sum(axis=1), (scores * weights).sum(axis=1), atol=1e-9)
+    again = enforce_hierarchy(found, graph, names, "projection", label_weight=weights)
+    np.testing.assert_array_equal(again, found)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chains_are_what_scikit_learn_makes_of_them(seed):
+    rng = np.random.default_rng(seed)
+    names = [f"n{k}" for k in range(200)]
+    chain = Taxonomy(pairwise(names))
+    scores, weights = rng.normal(size=200), rng.uniform(0.1, 2, 200)
+    found = enforce_hierarchy([scores], chain, names, "projection", label_weight=weights)[0]
+    expected = isotonic_regression(scores, sample_weight=weights, increasing=False)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_a_thousand_random_graphs_against_a_quadratic_program(block):
+    cvxpy = pytest.importorskip("cvxpy")
+    precise = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
+    for seed in range(250 * block, 250 * (block + 1)):
+        rng = np.random.default_rng(seed)
+        size = int(rng.integers(2, 40))
+        graph = random_taxonomy(seed, size, (0.7, 1.0, 1.5, 2.5)[seed % 4])
+        place = {name: k for k, name in enumerate(graph.nodes)}
+        scores, weights = rng.normal(size=size), rng.uniform(0.2, 3, size)
+        found = enforce_hierarchy([scores], graph, graph.nodes, "projection", label_weight=weights)[0]
+        x = cvxpy.Variable(size)
+        order = [x[place[above]] >= x[place[below]] for above, below in graph.pairs()]
+        loss = cvxpy.sum(cvxpy.multiply(weights, cvxpy.square(x - scores)))
+        cvxpy.Problem(cvxpy.Minimize(loss), order).solve(solver=cvxpy.CLARABEL, **precise)
+        np.testing.assert_allclose(found, x.value, atol=1e-6)
+        assert _violations(graph, graph.nodes, found[None]) == 0
+
+
+def test_rows_do_not_depend_on_each_other_and_columns_on_no_order():
+    graph, rng = random_taxonomy(3, 60), np.random.default_rng(0)
+    scores, order = rng.normal(size=(20, 60)), rng.permutation(60)
+    for how in ("max", "projection"):
+        whole = enforce_hierarchy(scores, graph, graph.nodes, how)
+        alone = [enforce_hierarchy(row[None], graph, graph.nodes, how)[0] for row in scores]
+        np.testing.assert_array_equal(whole, alone)
+        names = [graph.nodes[k] for k in order]
+        np.testing.assert_allclose(
+            enforce_hierarchy(scores[:, order], graph, names, how), whole[:, order], atol=1e-12
+        )
+
+
+def test_labels_that_hang_together_through_other_nodes():
+    found = enforce_hierarchy([[0.0, 1.0, 5.0]], _TREE, ["animal", "poodle", "plant"], "projection")
+    np.testing.assert_array_equal(found, [[0.5, 0.5, 5.0]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[0.0]], _TREE, ["dog", "cat"]), "scores has shape"),
+        (([[0.0]], _TREE, ["bee"]), "label 'bee' is not in the taxonomy"),
+        (([[np.nan]], _TREE, ["dog"]), "scores at row 0, label 0 is nan"),
+        (([[0.0]], _TREE, ["dog"], "min"), "enforce"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        enforce_hierarchy(*arguments)
+
+
+def test_scores_and_weights_with_names_go_by_name():
+    names, weights = ["animal", "dog", "cat"], [1.0, 3.0, 1.0]
+    scores = pd.DataFrame([[0.2, 0.8, 0.1]], columns=names)
+    expected = enforce_hierarchy(scores.to_numpy(), _TREE, names, "projection", label_weight=weights)
+    turned = pd.Series(weights, index=names).loc[["cat", "animal", "dog"]]
+    found = enforce_hierarchy(
+        scores[["dog", "cat", "animal"]], _TREE, names, "projection", label_weight=turned
+    )
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="'cow', which is no label, and not the label 'cat'"):
+        enforce_hierarchy(scores.rename(columns={"cat": "cow"}), _TREE, names)
+
+
+@pytest.mark.parametrize("weight", [[0.0], [np.inf], [1.0, 2.0]])
+def test_weights_are_positive(weight):
+    with pytest.raises(ValueError, match="label_weight"):
+        enforce_hierarchy([[0.0]], _TREE, ["dog"], "projection", label_weight=weight)
+
+
+@settings(max_examples=60)
+@given(graph=taxonomies(), seed=st.integers(0, 999))
+def test_lists_are_what_the_graph_says_node_by_node(graph, seed):
+    rng = np.random.default_rng(seed)
+    names = [str(name) for name in rng.permutation(graph.nodes)[: 1 + rng.integers(len(graph))]]
+    sets = rng.integers(0, 2, size=(4, len(names)))
+    for row, closed, specific in zip(
+        sets,
+        term_lists(sets, graph, names, "closed"),
+        term_lists(sets, graph, names, "specific"),
+        strict=True,
+    ):
+        chosen = {name for name, has in zip(names, row, strict=True) if has}
+        above = {up for name in chosen for up in graph.ancestors(name)}
+        assert closed == [name for name in names if name in chosen | above]
+        assert specific == [name for name in names if name in chosen - above]
+        assert term_lists([row], graph, names, "closed") == term_lists(
+            [[name in specific for name in names]], graph, names, "closed"
+        )
+
+
+def test_probabilities_come_with_terms_the_greatest_first():
+    labels = pd.DataFrame({"poodle": [1, 0], "dog": [0, 0], "animal": [0, 0], "plant": [1, 0]})
+    numbers = [[0.5, 0.5, 0.9, 0.2], [0.0, 0.0, 0.0, 0.0]]
+    found = term_lists(labels, _TREE, terms="closed", probabilities=numbers)
+    assert found == [[("animal", 0.9), ("poodle", 0.5), ("dog", 0.5), ("plant", 0.2)], []]
+    assert term_lists(LabelMatrix.from_any(labels), _TREE) == [["poodle", "plant"], []]
+
+
+def test_columns_are_matched_by_name():
+    labels = pd.DataFrame({"poodle": [1], "dog": [0], "animal": [0], "plant": [0]})
+    numbers = pd.DataFrame({"plant": [0.1], "animal": [0.9], "dog": [0.8], "poodle": [0.7]})
+    found = [[("animal", 0.9), ("dog", 0.8), ("poodle", 0.7)]]
+    for names in (None, list(labels), list(numbers)):
+        assert term_lists(labels, _TREE, names, "closed", probabilities=numbers) == found
+    assert term_lists(labels.to_numpy(), _TREE, list(labels), "closed", probabilities=numbers) == found
+    with pytest.raises(ValueError, match="probabilities has 'cat', which is no label"):
+        term_lists(labels, _TREE, probabilities=numbers.rename(columns={"dog": "cat"}))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[0, 1]], _TREE), "labels has no names"),
+        (([[1]], _TREE, ["bee"]), "label 'bee' is not in the taxonomy"),
+        (([[1]], _TREE, ["dog"], "leaves"), "terms"),
+        (([[1, 0]], _TREE, ["dog"]), "1 names|2"),
+    ],
+)
+def test_terms_of_what_makes_no_sense_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        term_lists(*arguments)
+
+
+def test_a_number_for_every_label():
+    with pytest.raises(ValueError, match=r"probabilities has shape \(1, 2\), but labels"):
+        term_lists([[1]], _TREE, ["dog"], probabilities=[[0.1, 0.2]])
+
+
+def test_names_that_are_numbers_are_those_of_columns_without_names():
+    tree = Taxonomy([("2", "0"), ("2", "1")])
+    assert term_lists([[1, 0]], tree, ["1", "0"]) == [["1"]]
