@@ -8,8 +8,6 @@ again.  An index out of range raises IndexError.  Loops that did not run are fai
 are written in LLVM code by ``loops/vector_code.py`` have no such checks.
 """
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import multiprocessing
@@ -30,7 +28,7 @@ from numba.core.registry import CPUDispatcher
 
 import labelweave as lw
 from attacks.world import World
-from labelweave import inference, noise, splits
+from labelweave import noise, postprocessing, splits
 from labelweave.features import ForestKernel
 from labelweave.foundation import loops as compiled
 from labelweave.foundation.loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
@@ -108,9 +106,9 @@ def best_labelings(world: World, n_rows: int = 20) -> None:
         unary = random.normal(size=(n_rows, n_labels))
         tables = 2.0 * random.normal(size=(n_rows, int(graph.table_starts[-1])))
         for width in (0, 4, 12):
-            inference.MapInference(graph, exact_width=width).solve(unary, tables)
+            postprocessing.MapInference(graph, exact_width=width).solve(unary, tables)
             clamp = random.choice([-1, -1, 0, 1], size=unary.shape).astype(np.int8)
-            inference.MapInference(graph, exact_width=width).solve(unary, tables, clamp=clamp)
+            postprocessing.MapInference(graph, exact_width=width).solve(unary, tables, clamp=clamp)
 
 
 def hard_labelings(world: World, n_labels: int = 8) -> None:
@@ -121,10 +119,10 @@ def hard_labelings(world: World, n_labels: int = 8) -> None:
         graph = lw.CliqueGraph(n_labels, cliques)
         unary = 0.1 * random.normal(size=(2, n_labels))
         tables = random.normal(size=(2, int(graph.table_starts[-1])))
-        best = inference.MapInference(graph, method="exact").solve(unary, tables).values
+        best = postprocessing.MapInference(graph, method="exact").solve(unary, tables).values
         for nodes in (1, 3, 1000):
             with patch.object(map_inference, "_RUN_WIDTH", 1):
-                search = inference.MapInference(graph, exact_width=0, max_nodes=nodes)
+                search = postprocessing.MapInference(graph, exact_width=0, max_nodes=nodes)
             found = search.solve(unary, tables)
             if not (found.bounds >= best - 1e-9).all() or (nodes == 1000 and not found.proven.all()):
                 raise AssertionError(f"bounds {found.bounds} of {best}, with {nodes} nodes")
@@ -189,9 +187,9 @@ def wrong_labels(world: World) -> None:
 
 def decisions(world: World) -> None:
     for objective in ("example_f1", "macro_f1"):
-        inference.choose_thresholds(world.Y, world.S, objective)
-    inference.calibrate_labels(world.Y, world.S)
-    inference.expected_f1_sizes(world.P)
+        postprocessing.choose_thresholds(world.Y, world.S, objective)
+    postprocessing.calibrate_labels(world.Y, world.S)
+    postprocessing.expected_f1_sizes(world.P)
     table = sp.csr_array(world.X)
     cut_rows(table.indptr.astype(np.int64), table.indices, 2, np.empty((4, len(world.X)), np.int64))
     for order in (1, 2):
@@ -208,7 +206,7 @@ def hierarchies(world: World) -> None:
         graph = lw.Taxonomy(pairs, nodes=[f"n{k}" for k in range(size)])
         for scores in (random.normal(size=(5, size)), np.sort(random.random((5, size)), axis=1)):
             for how in ("max", "projection"):
-                inference.enforce_hierarchy(scores, graph, graph.nodes, how)
+                postprocessing.enforce_hierarchy(scores, graph, graph.nodes, how)
 
 
 WRITTEN: tuple[Callable[[World], None], ...] = (products_of_tables, linear_margins)

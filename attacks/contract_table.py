@@ -6,8 +6,6 @@ called on, ``ANSWERS`` what is looked at of an answer.  A public name with an ar
 known, and that does not stand in ``WITHOUT``, fails a test.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 import types
@@ -26,7 +24,7 @@ import labelweave as lw
 from attacks.own_solver import Fista
 from attacks.public_names import public_names
 from attacks.world import World
-from labelweave import datasets, display, inference, kernels, noise, report, splits
+from labelweave import datasets, display, kernels, noise, postprocessing, report, splits
 from labelweave.problems.losses import ENTRY_LOSSES
 
 _CLASSES = np.array(["a", "b", "c"])
@@ -284,7 +282,7 @@ ESTIMATORS = {
     ),
     "KernelLogisticClassifier": Estimator(
         lw.KernelLogisticClassifier,
-        {"tol": 0.1, "hyperparameters": "fixed"},
+        {"tol": 0.1, "hyperparameters": "fixed", "uncertainty": "laplace"},
         {"kernel": _KERNELS},
         y=_classes,
     ),
@@ -380,7 +378,7 @@ def _errors(world: ContractWorld) -> Any:
 
 
 def _class_calibration(world: ContractWorld) -> Any:
-    return inference.calibrate_classes(_one_hot(world)[0], world.Q)
+    return postprocessing.calibrate_classes(_one_hot(world)[0], world.Q)
 
 
 _RBF, _COSINE = kernels.RBFKernel(0.5), kernels.CosineKernel()
@@ -405,11 +403,11 @@ OBJECTS: dict[str, Callable[[ContractWorld], Any]] = {
     "LabelText": lambda world: _TEXTS,
     "Taxonomy": lambda world: world.tree,
     "datasets.TableVectorizer": lambda world: _vectorizer().fit(world.frame),
-    "inference.IsotonicCalibration": lambda world: inference.calibrate_labels(
+    "postprocessing.IsotonicCalibration": lambda world: postprocessing.calibrate_labels(
         world.Y, world.S, "isotonic", min_positives=1
     ),
-    "inference.SigmoidCalibration": lambda world: inference.calibrate_labels(world.Y, world.S),
-    "inference.SoftmaxCalibration": _class_calibration,
+    "postprocessing.SigmoidCalibration": lambda world: postprocessing.calibrate_labels(world.Y, world.S),
+    "postprocessing.SoftmaxCalibration": _class_calibration,
     "noise.LabelErrors": _errors,
     "splits.IterativeStratifiedKFold": lambda world: splits.IterativeStratifiedKFold(2),
     "splits.IterativeStratifiedShuffleSplit": lambda world: splits.IterativeStratifiedShuffleSplit(
@@ -445,12 +443,14 @@ ANSWERS: dict[str, Callable[[ContractWorld, Any], Any]] = {
     "datasets.make_clique_toy": lambda world, found: found[0].X,
     "datasets.make_taxonomy": lambda world, found: found.X,
     "datasets.make_text_like": lambda world, found: found.X,
-    "inference.MapInference": lambda world, found: found.solve(
+    "postprocessing.MapInference": lambda world, found: found.solve(
         world.S, np.zeros((len(world.S), world.graph.table_starts[-1]))
     ),
-    "inference.calibrate_classes": lambda world, found: inference.class_probabilities(found, world.Q),
-    "inference.calibrate_labels": lambda world, found: found.probabilities(world.S),
-    "inference.choose_thresholds": lambda world, found: found.value,
+    "postprocessing.calibrate_classes": lambda world, found: postprocessing.class_probabilities(
+        found, world.Q
+    ),
+    "postprocessing.calibrate_labels": lambda world, found: found.probabilities(world.S),
+    "postprocessing.choose_thresholds": lambda world, found: found.value,
     "load": lambda world, found: found.decision_function(world.X),
     "metrics.get_scorer": lambda world, found: found(
         world.model("CalibratedLabelClassifier"), world.X, world.Y
@@ -609,9 +609,18 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         for method in ("children", "ancestors", "descendants", "path", "leaves_below")
     },
     **{f"Taxonomy.{method}": {"names": _of("a", ["a", "left"])} for method in ("depth", "is_leaf", "top")},
+    "read_class_columns": {
+        "Y": lambda world: [np.c_[world.classes, world.classes], pd.DataFrame({"a": world.classes})],
+        "names": _of(None),
+    },
     # measures
     "metrics.average_auc": {"sample_weight": None},
     "metrics.class_summary": _OF_CLASSES | _WITH_TREE | {"y_pred": lambda world: [None, world.classes]},
+    "metrics.column_accuracy_score": {
+        "y_true": lambda world: [np.c_[world.classes, world.classes]],
+        "y_pred": lambda world: [pd.DataFrame({"0": world.classes, "1": world.classes[::-1]})],
+        "sample_weight": None,
+    },
     "metrics.depth_table": _IN_HIERARCHY | {"Y_pred": lambda world: [None, *_decisions(world)]},
     "metrics.error_reject_curve": _OF_CLASSES,
     "metrics.expected_calibration_error": {
@@ -637,41 +646,41 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
     "metrics.taxonomic_loss": {"taxonomy": _get("tree")},
     **{f"metrics.hierarchical_{name}_score": _IN_HIERARCHY for name in ("precision", "recall", "f1")},
     # decisions
-    "inference.MapInference": {
+    "postprocessing.MapInference": {
         "method": _of("auto"),
         "exact_width": _of(12, 0),
         "max_nodes": _of(1000, 1),
         "max_iter": _of(100, 1),
     },
-    "inference.SoftmaxCalibration.probabilities": {"scores": _get("Q")},
-    "inference.adaptive_scores": {"probabilities": _class_probabilities, "seed": _of(0, 3, np.int64(7))},
-    "inference.best_parent": {
+    "postprocessing.SoftmaxCalibration.probabilities": {"scores": _get("Q")},
+    "postprocessing.adaptive_scores": {"probabilities": _class_probabilities, "seed": _of(0, 3, np.int64(7))},
+    "postprocessing.best_parent": {
         "probabilities": _class_probabilities,
         "parent_of_class": _of(["left", "left", "c"]),
     },
-    "inference.calibrate_classes": {"labels": _one_hot, "scores": _get("Q")},
-    "inference.choose_thresholds": {
+    "postprocessing.calibrate_classes": {"labels": _one_hot, "scores": _get("Q")},
+    "postprocessing.choose_thresholds": {
         "objective": _of("micro_f1", "macro_f1"),
-        "pooling": _of(0.0, 0.5, "auto"),
+        "shrinkage": _of(0.0, 0.5, "auto"),
     },
-    "inference.choose_top_k": {"objective": _of("micro_f1")},
-    "inference.class_probabilities": {
+    "postprocessing.choose_top_k": {"objective": _of("micro_f1")},
+    "postprocessing.class_probabilities": {
         "calibration": lambda world: [_class_calibration(world)],
         "scores": _get("Q"),
     },
-    "inference.control_mistakes": {
+    "postprocessing.control_mistakes": {
         "level": _of(0.6),
         "guarantee": _of("probability"),
         "confidence": _of(0.5),
     },
-    "inference.enforce_hierarchy": {
+    "postprocessing.enforce_hierarchy": {
         "scores": _get("S"),
         "label_names": _get("names"),
         "enforce": _of("max", "projection"),
         "label_weight": _of(None, [1.0, 2.0, 0.5, 3.0]),
     },
-    "inference.expected_f1_sizes": {"empty_value": _of(0.0, 1.0)},
-    "inference.favour_rare_labels": {
+    "postprocessing.expected_f1_sizes": {"empty_value": _of(0.0, 1.0)},
+    "postprocessing.favour_rare_labels": {
         "labels": lambda world: [np.tile(np.arange(world.S.shape[1]), (len(world.S), 1))],
         "scores": _get("S"),
         "propensity": lambda world: [np.linspace(0.2, 1.0, world.S.shape[1])],
@@ -679,15 +688,18 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "power": _of(0.5, 0.0, 1.0),
         "sharpness": _of(3.0, 1.0),
     },
-    "inference.h_loss_sets": {"label_names": _get("names")},
-    "inference.least_expected_loss": {
+    "postprocessing.h_loss_sets": {"label_names": _get("names")},
+    "postprocessing.least_expected_loss": {
         "probabilities": _class_probabilities,
         "losses": _of(1 - np.eye(3), np.ones((3, 3))),
     },
-    "inference.most_probable": {"probabilities": _class_probabilities},
-    "inference.rejected": {"probabilities": _class_probabilities, "fraction": _of(0.2, 0.0, 1.0)},
-    "inference.scores_above_top_k": {"scores": _get("S"), "k": lambda world: [2, np.full(len(world.S), 1)]},
-    "inference.term_lists": {"label_names": _get("names")},
+    "postprocessing.most_probable": {"probabilities": _class_probabilities},
+    "postprocessing.rejected": {"probabilities": _class_probabilities, "fraction": _of(0.2, 0.0, 1.0)},
+    "postprocessing.scores_above_top_k": {
+        "scores": _get("S"),
+        "k": lambda world: [2, np.full(len(world.S), 1)],
+    },
+    "postprocessing.term_lists": {"label_names": _get("names")},
     "splits.IterativeStratifiedKFold": {
         "n_splits": _of(2, 3),
         "shuffle": _of(True, False),
@@ -697,15 +709,15 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
     "splits.stratified_train_test_split": _SIZES
     | {"y": _known_targets, "random_state": _of(0, None), "order": _of(1, 2), "stratify": _of(None)},
     # kernels
-    "extending.check_covariance": {
+    "testing.check_covariance": {
         "covariance": lambda world: [world.covariance, lw.LabelCovariance.identity(3)]
     },
-    "extending.check_kernel": {
+    "testing.check_kernel": {
         "kernel": _of(kernels.RBFKernel(0.5), kernels.LinearKernel()),
         "X": lambda world: [None, world.X, sp.csr_array(world.X)],
     },
-    "extending.check_loss": {"loss": _of(ENTRY_LOSSES["log_loss"]())},
-    "extending.check_solver": {"solver": _of(Fista())},
+    "testing.check_loss": {"loss": _of(ENTRY_LOSSES["log_loss"]())},
+    "testing.check_solver": {"solver": _of(Fista())},
     "kernels.ARDKernel": {"gamma": _of(1.0, 0.5)},
     "kernels.CallableKernel": {"function": _of(lambda left, right: np.asarray(left) @ np.asarray(right).T)},
     "kernels.ConstantKernel": {"value": _of(1.0, 2)},
@@ -915,12 +927,13 @@ CALLS: dict[str, Callable[..., Any]] = {
 _NOT_FINITE = {
     *(f"{name}.predict_log_proba" for name in ESTIMATORS),
     "LabelTreeClassifier.shortlist_recall",
-    "inference.control_mistakes",
+    "postprocessing.control_mistakes",
     "splits.stratified_train_test_split",  # what it was given
     *(
         f"metrics.{name}"
         for name in (
-            "average_auc", "average_precision_score", "depth_table", "fmax_score", "harmonic_mean_accuracy",
+            "average_auc", "average_precision_score", "column_accuracy_score", "depth_table", "fmax_score",
+            "harmonic_mean_accuracy",
             "propensity_scored_precision_at_k", "score_table", "smin_loss",
         )
     ),
@@ -1079,14 +1092,14 @@ def _without(name: str, value: Any) -> str | None:
 
 
 _WITHOUT = {
-    "extending.EntryLoss": _BASE,
+    "testing.EntryLoss": _BASE,
     **{
-        f"extending.EntryLoss.{name}": _BASE
+        f"testing.EntryLoss.{name}": _BASE
         for name in ("conjugate", "curvature", "evaluate", "gradient", "log_odds", "value")
     },
     "metrics.get_scorer_names": "takes nothing",
     **{f"noise.{name}": _RECORD for name in ("CombinedAnswers", "FlipRates", "LabelErrors", "Reason")},
-    **{f"inference.{name}": _RECORD for name in _RECORDS},
+    **{f"postprocessing.{name}": _RECORD for name in _RECORDS},
     **dict.fromkeys(
         [
             name + method
@@ -1107,8 +1120,8 @@ _WITHOUT = {
     "LabelTextClassifier.add_labels": "takes what LabelText.with_labels does",
     "kernels.Kernel": _BASE,
     "kernels.Kernel.with_log_parameters": _BASE,
-    "inference.LabelCalibration": _BASE,
-    "inference.LabelCalibration.probabilities": _BASE,
+    "postprocessing.LabelCalibration": _BASE,
+    "postprocessing.LabelCalibration.probabilities": _BASE,
 }
 
 

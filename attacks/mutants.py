@@ -16,8 +16,6 @@ What came of each is in ``attacks/results/mutants.jsonl``; one of a line that ha
 mutant.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json
@@ -31,7 +29,7 @@ from benchmarks.frame import command, flag, write_json
 
 from attacks.mutant_runs import ROOT, Reach, Runs, in_session
 
-SHARES = {"solvers": 0.30, "problems": 0.43, "inference": 0.13, "foundation": 0.14}
+SHARES = {"solvers": 0.30, "problems": 0.43, "postprocessing": 0.13, "foundation": 0.14}
 _NUMBERS = 0.25  # of the mutants of a folder; of all that there are, half are numbers, most of them axes
 _SOURCE = ROOT / "src" / "labelweave"
 _LOOPS = "foundation/loops"  # of the foundation, what computes

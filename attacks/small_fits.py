@@ -1,7 +1,5 @@
 """Small fits of every kind, and a mark of all their bits, for attacks and tests of what all models keep."""
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from collections.abc import Callable
@@ -104,6 +102,10 @@ SETTINGS: dict[str, Any] = {
         ["rbf", "linear"],
         label_covariance=[lw.LabelCovariance.weighted([np.eye(N_LABELS), _TIES]), None],
         hyperparameters=lw.HyperparameterSearch(max_learning_iter=7),
+    ),
+    "logistic, uncertain": lw.KernelLogisticClassifier(
+        uncertainty="laplace",
+        hyperparameters=lw.HyperparameterSearch(criterion="marginal_likelihood", max_learning_iter=4),
     ),
     "tuned, probabilities": lw.TunedThresholdClassifier(
         lw.KernelLogisticClassifier(hyperparameters=lw.HyperparameterSearch(max_learning_iter=6)), "macro_f1"

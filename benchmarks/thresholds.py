@@ -2,14 +2,14 @@
 
 Every set's rows are split again, two thirds to train and one third to test, stratified by labels, with
 several seeds; everything is chosen from the training rows.  "none" is a threshold of 0; "a fifth" chooses on
-one fifth of the training rows, with the same pooling and floor as "folds", which scores every training row by
+one fifth of the training rows, with the shrinkage and floor of "folds", which scores every training row by
 a model of the other folds (``validation_fraction="auto"``), of which there are five, and "three folds" by a
-model of two thirds; "bare" is one fifth without pooling and floor.  "labels" is the number of predicted
+model of two thirds; "bare" is one fifth without shrinkage and floor.  "labels" is the number of predicted
 labels over that of true ones.  Numbers are means over seeds; the error is that of the mean of the differences
 from "a fifth".
 
 ``--floor`` is of macro-F1 and the floor of ``choose_thresholds``, on scores of fits to the other four folds.
-"own" is the best of every label as it is; "floor" what ``pooling="auto"`` makes of it, the default of tuned
+"own" is the best of every label as it is; "floor" what ``shrinkage="auto"`` makes of it, the default of tuned
 thresholds.  "SCutFBR.1" (Lewis, Yang, Rose and Li 2004; Fan and Lin 2007): the mean over five folds of the
 best threshold on four, or of the highest score of the fifth where the label's F1 score there is below fbr;
 fbr, from 0 to 0.8, is that of the best macro-F1 on four folds of the training rows.  "best on the test rows"
@@ -17,8 +17,6 @@ is what macro-F1 itself asks for.
 
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.thresholds --seeds 4``.
 """
-
-from __future__ import annotations
 
 import warnings
 from itertools import product
@@ -39,7 +37,7 @@ from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuff
 
 _SETS = ("emotions", "birds", "yeast", "enron", "bibtex")
 _WAYS: dict[str, dict[str, Any]] = {
-    "bare": {"validation_fraction": 0.2, "pooling": 0},
+    "bare": {"validation_fraction": 0.2, "shrinkage": 0},
     "a fifth": {"validation_fraction": 0.2},
     "folds": {},
     "three folds": {"cv": 3},
@@ -100,7 +98,7 @@ def _floors(X: Any, Y: Any, train: Table, test: Table, seed: int) -> dict[str, d
     new = model.fit(X[train], Y[train]).decision_function(X[test])
     ways = {
         "own": _best(labels, scores),
-        "floor": choose_thresholds(labels, scores, "macro_f1", pooling="auto").thresholds,
+        "floor": choose_thresholds(labels, scores, "macro_f1", shrinkage="auto").thresholds,
         "SCutFBR.1": _scut_fbr(labels, scores, _chosen_fbr(labels, scores)),
         "best on the test rows": _best(truth, new),
     }

@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from labelweave import KernelLogisticClassifier, datasets, inference, metrics
+from labelweave import KernelLogisticClassifier, datasets, metrics, postprocessing
 from labelweave.datasets import LabeledData
 
 ROWS_A_CLASS, TEST_ROWS, FEATURES = 4, 1_500, 12
@@ -66,8 +66,8 @@ def compare(name: str, model: KernelLogisticClassifier, data: LabeledData, test:
     probabilities = model.predict_proba(data.X[test])
     distances = data.taxonomy.distances(model.label_names_)
     for way, chosen in {
-        "most probable": inference.most_probable(probabilities),
-        "least expected loss": inference.least_expected_loss(probabilities, distances),
+        "most probable": postprocessing.most_probable(probabilities),
+        "least expected loss": postprocessing.least_expected_loss(probabilities, distances),
     }.items():
         found = metrics.class_summary(
             data.classes[test],

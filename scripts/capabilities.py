@@ -128,6 +128,7 @@ _PROBABLE = LabelMatrix.from_probabilities(np.abs(_LABELS - 0.1))
 _CLASSES = np.array(["cat", "dog", "elm", "oak"] * 4, object)
 _UNKNOWN = np.array(["cat", "dog", None, "oak"] * 4, object)
 _PROBABLE_CLASSES = ClassProbabilities(np.tile([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]], (8, 1)))
+_COLUMNS = np.array([["cat", "3"], ["dog", "4"], ["elm", None], ["oak", "5"]] * 4, object)
 _INNER = np.array(["cat", "dog", "tree", "oak", "elm", "cat", "dog", "animal"] * 2, object)
 _COUPLED = LabelCovariance.dense(0.5 * np.eye(3) + 0.5)
 
@@ -152,6 +153,7 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
     ("one class per row", "an array of classes", _fits(_CLASSES)),
     ("class probabilities as targets", "`ClassProbabilities`", _fits(_PROBABLE_CLASSES)),
     ("a missing class", "None in `y`", _fits(_UNKNOWN)),
+    ("several columns of classes", "a table of them as `y`", _fits(_COLUMNS)),
     ("a class at an inner node", "its name in `y`", _inner_node),
     ("label covariance", "`label_covariance=`", _fits(_LABELS, label_covariance=_COUPLED)),
     ("taxonomy", "`taxonomy=`, or as a covariance", _tree_over_labels),
@@ -192,13 +194,13 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
 )
 HEAD = """# What each estimator can do
 
-"yes": write what the first column says. A link: write that instead. An empty cell: not available. `AutoLabel`
-is {py:class}`~labelweave.AutoLabelClassifier`, and so on.
+"yes" means that the code in the first column works. A link names what to use instead. An empty cell means
+that the feature is not available. `AutoLabel` is {py:class}`~labelweave.AutoLabelClassifier`, and so on.
 `python scripts/capabilities.py --write` tries each estimator and writes this page.
 
 [Wrappers for decisions](recipes.md#from-scores-to-label-sets), {py:class}`~labelweave.TableModel`,
 {py:class}`~labelweave.HierarchicalClassifier`, {py:class}`~labelweave.LabelTextClassifier` and
-{py:class}`~labelweave.ZeroShotClassifier` go around these estimators.
+{py:class}`~labelweave.ZeroShotClassifier` wrap these estimators.
 """
 
 
@@ -219,7 +221,7 @@ def page() -> str:
             continue
         cells = ["yes" if has[kind] else instead.get(kind, "") for kind in ESTIMATORS]
         rows.append(f"| {name}: {written} | {' | '.join(cells)} |")
-    head = [f"| may I, and what do I write | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
+    head = [f"| feature and how to use it | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     return "\n".join([HEAD, f"Available in all six: {'; '.join(common)}.", "", *head, *rows]) + "\n"
 
 

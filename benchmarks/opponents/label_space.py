@@ -37,19 +37,19 @@ class LabelSpaceOpponent(FactorOpponent):
     must be observed.
 
     rank: the number of codes, or a share of the number of labels.
-    regularization: the penalty of the ridge regressions, ``||T - X W||^2 + regularization ||W||^2`` with T
+    alpha: the penalty of the ridge regressions, ``||T - X W||^2 + alpha ||W||^2`` with T
     the codes.  With 0 the shortest of all solutions is taken where there are many.
     """
 
-    def __init__(self, rank: float = 100, *, regularization: float = 0.0) -> None:
+    def __init__(self, rank: float = 100, *, alpha: float = 0.0) -> None:
         self.rank = rank
-        self.regularization = regularization
+        self.alpha = alpha
 
     def _learn(self, features: FeatureMatrix, labels: LabelMatrix) -> None:
         if labels.has_missing:
             raise ValueError(f"{type(self).__name__} needs every label of every row.")
         inputs, targets = _Centered(features.data), _Centered(labels.positives)
-        ridge = _centered_ridge(inputs, float(self.regularization))
+        ridge = _centered_ridge(inputs, float(self.alpha))
         self.rank_ = int(min(columns_for_rank(self.rank, labels.n_labels), *targets.shape))
         directions = _leading_directions(self._label_product(targets, inputs, ridge), labels.n_labels)
         own = directions[:, : self.rank_]
@@ -74,10 +74,10 @@ class PLST(LabelSpaceOpponent):
 class CPLST(LabelSpaceOpponent):
     """Code the labels by the directions that the features predict best (Chen and Lin 2012).
 
-    The columns of H are the leading eigenvectors of ``Y^T X (X^T X + regularization I)^-1 X^T Y``, X and Y
+    The columns of H are the leading eigenvectors of ``Y^T X (X^T X + alpha I)^-1 X^T Y``, X and Y
     less their means.  The weights Z = W H^T minimise
 
-    ``||Y - X Z||^2 + regularization ||Z||^2    subject to    rank(Z) <= rank``,
+    ``||Y - X Z||^2 + alpha ||Z||^2    subject to    rank(Z) <= rank``,
 
     whatever the penalty.  Without a penalty this is the closed form of claim 1 of Yu et al. (2014),
     V S^-1 (U^T Y)_k with X = U S V^T.

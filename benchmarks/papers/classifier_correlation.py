@@ -10,8 +10,6 @@ training classes alone (each quarter of them left out in turn, three splits), so
 no other r has the advantage.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ import numpy as np
 
 from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, write_picture
 from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
-from benchmarks.papers.distances import median_distance
+from benchmarks.problems import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier
 

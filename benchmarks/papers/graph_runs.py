@@ -4,8 +4,6 @@ Beside the graphs stand two methods that the paper compares with: "binary releva
 machines a label, and "PLST", with four codes for five labels.
 """
 
-from __future__ import annotations
-
 import warnings
 from inspect import signature
 from typing import Any

@@ -8,8 +8,6 @@ independent support vector machines.  BoostTexter and ranking by perceptrons (Cr
 not here: no kept library has them.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import product
 from typing import Any
@@ -124,10 +122,9 @@ def main(arguments: Any) -> None:
     record = RecordedRuns(arguments, paper=_PAPER)
     for name, rule in _CASES if record.measures else ():
         rows: Any = read_animals() if name == _ANIMALS else changed_correlations.read(name)
-        for seed, method in product(range(arguments.seeds), _METHODS):
-            case = {"problem": name, "rule": rule, "seed": seed, "method": method}
-            if record.wants(case):
-                of = _of_unseen_classes if name == _ANIMALS else _of_draw
-                record.add(case, of(rows, rule, seed, method))
+        of = _of_unseen_classes if name == _ANIMALS else _of_draw
+        seeds = range(arguments.seeds)
+        for case in record.missing(problem=[name], rule=[rule], seed=seeds, method=_METHODS):
+            record.add(case, of(rows, rule, case["seed"], case["method"]))
         print(f"{name}, {rule}: measured", flush=True)
     record.show(table(record.runs))

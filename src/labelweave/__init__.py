@@ -9,11 +9,10 @@ if TYPE_CHECKING:
         datasets,
         decisions,
         display,
-        extending,
-        inference,
         kernels,
         metrics,
         noise,
+        postprocessing,
         report,
         splits,
     )
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
         LabelMean,
         LabelText,
         Taxonomy,
+        read_class_columns,
     )
     from labelweave.model_files.pipelines import save
 
@@ -88,17 +88,18 @@ __all__ = [
     "datasets",
     "decisions",
     "display",
-    "extending",
-    "inference",
     "kernels",
     "load",
     "metrics",
     "noise",
+    "postprocessing",
+    "read_class_columns",
     "report",
     "save",
     "set_config",
     "splits",
     "suggest_queries",
+    "testing",
 ]
 
 # imported when first used: the command line's help needs none of them
@@ -117,13 +118,13 @@ _MODULES = {
     "datasets": "labelweave.datasets",
     "decisions": "labelweave.decisions",
     "display": "labelweave.app.display",
-    "extending": "labelweave.testing",
-    "inference": "labelweave.postprocessing",
     "kernels": "labelweave.kernels",
     "metrics": "labelweave.metrics",
     "noise": "labelweave.app.noise",
+    "postprocessing": "labelweave.postprocessing",
     "report": "labelweave.app.report",
     "splits": "labelweave.splits",
+    "testing": "labelweave.testing",
 }
 
 

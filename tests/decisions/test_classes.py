@@ -1,7 +1,5 @@
 """One class a row: calibrated probabilities, and adaptive sets that seldom miss the class."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -149,8 +147,8 @@ def test_the_softmax_finds_temperature_and_intercepts():
     table = np.exp(2.0 * scores + true)
     table /= table.sum(axis=1, keepdims=True)
     codes = (generator.random((40_000, 1)) > np.cumsum(table, axis=1)).sum(axis=1)
-    for pooling in (False, True):
-        found = calibrate_classes(np.eye(3)[codes], scores, pooling=pooling)
+    for shrinkage in (0, "auto"):
+        found = calibrate_classes(np.eye(3)[codes], scores, shrinkage=shrinkage)
         assert found.slope == pytest.approx(2.0, abs=0.06)
         np.testing.assert_allclose(found.intercepts - found.intercepts.mean(), true, atol=0.06)
     np.testing.assert_allclose(class_probabilities(found, scores).sum(axis=1), 1.0)
@@ -168,7 +166,7 @@ def test_probabilities_of_classes_are_calibrated_on_as_they_are(method):
     table /= table.sum(axis=1, keepdims=True)
     assert (table.max(axis=1) < 0.5).any()
     table[:100] = np.nan
-    found = calibrate_classes(lw.LabelMatrix.from_probabilities(table), scores, method, pooling=False)
+    found = calibrate_classes(lw.LabelMatrix.from_probabilities(table), scores, method, shrinkage=0)
     assert found.slope == pytest.approx(2.0, abs=1e-3)
     np.testing.assert_allclose(found.intercepts - found.intercepts.mean(), true, atol=1e-3)
 

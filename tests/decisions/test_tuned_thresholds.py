@@ -129,9 +129,9 @@ def test_weights_count_rows(make, data):
     inner = make(**{"tol": 1e-6} | ({} if make is low_rank else {"gamma": 0.1}))
     whole = [(np.arange(0, 300, 2), np.arange(1, 300, 2)), (np.arange(1, 300, 2), np.arange(0, 300, 2))]
     part = [tuple(np.flatnonzero(np.isin(kept, rows)) for rows in fold) for fold in whole]
-    # which pooling is best is tried on fifths of the rows, which are others where some are absent
-    weighted = lw.TunedThresholdClassifier(inner, "macro_f1", pooling=50, cv=whole)
-    without = lw.TunedThresholdClassifier(inner, "macro_f1", pooling=50, cv=part)
+    # which shrinkage is best is tried on fifths of the rows, which are others where some are absent
+    weighted = lw.TunedThresholdClassifier(inner, "macro_f1", shrinkage=50, cv=whole)
+    without = lw.TunedThresholdClassifier(inner, "macro_f1", shrinkage=50, cv=part)
     weighted.fit(X, Y, sample_weight=weights)
     without.fit(X[kept], Y[kept])
     np.testing.assert_allclose(weighted.thresholds_, without.thresholds_, atol=5e-3)
@@ -189,7 +189,9 @@ def test_thresholds_of_rare_labels_do_not_run_wild():
     """Chosen bare on a fifth, they predict a multiple of the labels that rows have."""
     data = lw.datasets.make_text_like(700, 300, 60, labels_per_row=2.0, words_per_row=20, random_state=1)
     X, Y, truth = data.X[:400], data.Y[:400], data.Y[400:]
-    bare = lw.TunedThresholdClassifier(max_margin(), "macro_f1", pooling=0, validation_fraction=0.2).fit(X, Y)
+    bare = lw.TunedThresholdClassifier(max_margin(), "macro_f1", shrinkage=0, validation_fraction=0.2).fit(
+        X, Y
+    )
     usual = lw.TunedThresholdClassifier(max_margin(), "macro_f1").fit(X, Y)
     plain = max_margin().fit(X, Y)
     losses = [lw.metrics.hamming_loss(truth, model.predict(data.X[400:])) for model in (plain, usual, bare)]

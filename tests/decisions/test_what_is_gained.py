@@ -60,10 +60,10 @@ def test_tuned_thresholds_raise_f1(scope, rows):
 def test_pooling_is_chosen_on_held_out_rows(rows):
     X, Y, *_ = rows
     chosen = TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1").fit(X, Y)
-    assert chosen.pooling_ in (0, 10, 50, 200)
-    given = TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1", pooling=chosen.pooling_).fit(X, Y)
+    assert chosen.shrinkage_ in (0, 10, 50, 200)
+    given = TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1", shrinkage=chosen.shrinkage_).fit(X, Y)
     np.testing.assert_array_equal(given.thresholds_, chosen.thresholds_)
-    assert not hasattr(given.set_params(scope="top_k").fit(X, Y), "pooling_")
+    assert not hasattr(given.set_params(scope="top_k").fit(X, Y), "shrinkage_")
 
 
 @pytest.mark.parametrize("objective", ["precision", "recall"])

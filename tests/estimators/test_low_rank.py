@@ -49,7 +49,7 @@ def test_what_is_no_rank_is_refused(problem, rank):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_without_alpha_a_singular_problem_has_a_finite_answer(problem, kernel, penalty, loss):
+def test_without_regularization_a_singular_problem_has_a_finite_answer(problem, kernel, penalty, loss):
     X, Y = problem
     X = np.c_[X, X[:, 0], np.zeros(60)]
     given = X @ X.T if kernel == "precomputed" else X
@@ -81,7 +81,7 @@ def test_the_trace_norm_has_one_solution_on_any_scale(problem, scale, is_kernel)
 def test_huge_and_tiny_features(problem, scale, precision, loss):
     X, Y = problem
     mixed = X * np.where(np.arange(8) < 4, scale, 1.0)
-    parameters = {"loss": loss, "precision": precision, "max_iter": 200}
+    parameters = {"loss": loss, "dtype": precision, "max_iter": 200}
     model = LowRankClassifier(3, **parameters).fit(mixed, Y)
     assert np.isfinite(model.decision_function(mixed)).all()
     objectives = np.array([record.objective for record in model.trace_])
@@ -178,7 +178,7 @@ def test_both_starts_lead_to_one_objective(problem, start):
     X, Y = problem
     best = LowRankClassifier(5, tol=1e-9, max_iter=5000).fit(X, Y).objective_
     for seed in (0, 1):
-        model = LowRankClassifier(5, start=start, tol=1e-9, max_iter=5000, random_state=seed).fit(X, Y)
+        model = LowRankClassifier(5, init=start, tol=1e-9, max_iter=5000, random_state=seed).fit(X, Y)
         assert model.objective_ == pytest.approx(best, rel=1e-4)
 
 
@@ -204,10 +204,10 @@ def test_a_constant_feature_whose_square_overflows_is_refused(problem, kernel, s
 def test_what_float32_cannot_hold_is_refused(problem):
     X, Y = problem
     model = LowRankClassifier(dtype="float32", penalty="ridge", fit_intercept=False)
-    with pytest.raises(ValueError, match=r"whose squares float32 takes for 0"):
+    with pytest.raises(ValueError, match=r"whose squares are 0"):
         model.set_params(penalty="trace_norm").fit(1e-30 * X, Y)
     uneven = X * np.where(np.arange(8) == 0, 1e-41, 1e-36)
-    with pytest.raises(ValueError, match=r"weights up to \S+ in size, more than float32 can hold"):
+    with pytest.raises(ValueError, match=r"weights up to \S+ above the range of float32"):
         model.set_params(penalty="ridge", alpha=1e-82).fit(uneven, Y)
 
 
@@ -303,7 +303,7 @@ def test_classes_may_come_later():
 
 def test_what_partial_fit_cannot_do_is_said():
     assert not hasattr(LowRankClassifier(kernel="precomputed"), "partial_fit")
-    with pytest.raises(ValueError, match="classes is for y with one class a row"):
+    with pytest.raises(ValueError, match="classes is for y with one class per row"):
         LowRankClassifier(3).partial_fit(*_drawn(), classes=[0, 1])
 
 

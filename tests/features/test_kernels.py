@@ -435,7 +435,7 @@ def test_kernels_from_their_names():
 
 @pytest.mark.parametrize("unknown", ["sigmoid", "", 5, None, RBFKernel])
 def test_unknown_kernels_are_refused(unknown):
-    listed = "'rbf', 'poly', 'poly', 'laplacian', 'cosine', 'linear'"
+    listed = "'rbf', 'poly', 'laplacian', 'cosine', 'linear'"
     with pytest.raises(ValueError, match=f"is unknown; pass one of {listed}, a kernel object"):
         make_kernel(unknown)
 

@@ -28,7 +28,7 @@ def _problem(n_labels, covariance, intercept, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("squared_error", "keeps_zeros", "as_table"),
+    ("squared", "keeps_zeros", "as_table"),
     [(False, False, False), (True, False, False), (False, True, False), (True, True, False),
      (False, False, True)],
 )  # fmt: skip

@@ -27,7 +27,7 @@ def make_problem(n_rows, n_labels, seed=0, slope_spread=0.3, base=-1.0, base_spr
 
 def test_without_pooling_it_is_platts_method():
     scores, labels, _ = make_problem(400, 3)
-    found = calibrate_labels(labels, scores, pooling=False).probabilities(scores)
+    found = calibrate_labels(labels, scores, shrinkage=0).probabilities(scores)
     for label in range(3):
         n = labels[:, label].sum()
         high, low = (n + 1) / (n + 2), 1 / (len(labels) - n + 2)
@@ -64,15 +64,15 @@ def test_a_row_without_weight_is_no_row(method):
 
 
 def test_rare_labels_lean_on_the_others():
-    """With four hundred rows a label of base rate 1 % has few positive ones: pooling must bring it closer."""
+    """With four hundred rows a label of base rate 1 % has few positive ones: shrinkage helps."""
     scores, labels, truth = make_problem(400, 60, base=-6.0, base_spread=0.5)
     loss = {}
-    for pooling in (True, False):
-        found = calibrate_labels(labels, scores, pooling=pooling).probabilities(scores)
-        loss[pooling] = np.mean(
+    for shrinkage in ("auto", 0):
+        found = calibrate_labels(labels, scores, shrinkage=shrinkage).probabilities(scores)
+        loss[shrinkage] = np.mean(
             truth * np.log(truth / found) + (1 - truth) * np.log((1 - truth) / (1 - found))
         )
-    assert loss[True] < 0.6 * loss[False]
+    assert loss["auto"] < 0.6 * loss[0]
 
 
 def test_frequent_labels_keep_their_own_curves():
@@ -96,7 +96,7 @@ def test_calibration_lowers_the_error(method):
 
 def test_isotonic_maps_are_those_of_scikit_learn():
     scores, labels, _ = make_problem(500, 3)
-    calibration = calibrate_labels(labels, scores, "isotonic", pooling=False)
+    calibration = calibrate_labels(labels, scores, "isotonic", shrinkage=0)
     found = calibration.probabilities(scores)
     for label in range(3):
         model = IsotonicRegression(y_min=1 / 502, y_max=501 / 502, out_of_bounds="clip")
@@ -134,9 +134,9 @@ def test_unobserved_entries_and_blocks_change_nothing(method, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
-@pytest.mark.parametrize("pooling", [True, False])
+@pytest.mark.parametrize("shrinkage", ["auto", 0])
 @pytest.mark.parametrize("kind", ["nobody", "everybody", "one row", "same score", "separable"])
-def test_degenerate_labels_have_probabilities(method, pooling, kind):
+def test_degenerate_labels_have_probabilities(method, shrinkage, kind):
     labels = {"nobody": np.zeros((20, 1)), "everybody": np.ones((20, 1))}.get(kind, np.eye(20, 1))
     scores = np.linspace(0, 1, 20)[:, None]
     if kind == "one row":
@@ -145,7 +145,7 @@ def test_degenerate_labels_have_probabilities(method, pooling, kind):
         scores = np.zeros((20, 1))
     if kind == "separable":
         labels = (scores > 0.5).astype(int)
-    found = calibrate_labels(labels, scores, method, pooling=pooling).probabilities(scores)
+    found = calibrate_labels(labels, scores, method, shrinkage=shrinkage).probabilities(scores)
     assert ((found > 0) & (found < 1)).all()
 
 
@@ -153,8 +153,8 @@ def test_weights_count_like_repeated_rows():
     scores, labels, _ = make_problem(60, 2)
     weights = np.random.default_rng(0).integers(0, 3, 60)
     rows = np.repeat(np.arange(60), weights)
-    weighted = calibrate_labels(labels, scores, pooling=False, sample_weight=weights).probabilities(scores)
-    repeated = calibrate_labels(labels[rows], scores[rows], pooling=False).probabilities(scores)
+    weighted = calibrate_labels(labels, scores, shrinkage=0, sample_weight=weights).probabilities(scores)
+    repeated = calibrate_labels(labels[rows], scores[rows], shrinkage=0).probabilities(scores)
     np.testing.assert_allclose(weighted, repeated, atol=1e-6)
 
 
@@ -166,18 +166,18 @@ def test_nonsense_is_refused_in_one_sentence():
         calibrate_labels(labels, scores, "isotonic", min_positives=0)
 
 
-@pytest.mark.parametrize("pooling", [True, False])
+@pytest.mark.parametrize("shrinkage", ["auto", 0])
 @pytest.mark.parametrize(("bend", "kind"), [(0.0, SigmoidCalibration), (6.0, IsotonicCalibration)])
-def test_the_kind_of_maps_follows_the_rows(bend, kind, pooling):
+def test_the_kind_of_maps_follows_the_rows(bend, kind, shrinkage):
     """Log-odds that are linear in the scores ask for curves, those that level off for steps."""
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(2000, 5))
     truth = expit(2.0 * scores - 1.0 - bend * np.maximum(scores, 0.0))
     labels = (rng.random(truth.shape) < truth).astype(int)
-    found = calibrate_labels(labels, scores, "auto", pooling=pooling)
+    found = calibrate_labels(labels, scores, "auto", shrinkage=shrinkage)
     assert isinstance(found, kind)
     expected = calibrate_labels(
-        labels, scores, "isotonic" if kind is IsotonicCalibration else "sigmoid", pooling=pooling
+        labels, scores, "isotonic" if kind is IsotonicCalibration else "sigmoid", shrinkage=shrinkage
     )
     np.testing.assert_array_equal(found.probabilities(scores), expected.probabilities(scores))
 
@@ -210,7 +210,7 @@ def test_doubts_of_nothing_change_no_curve():
     places = sp.csr_array((np.zeros(3), ([0, 5, 9], [0, 1, 2])), shape=labels.shape)
     doubting = LabelMatrix(sure.positives, flip_probabilities=places)
     doubting.flip_probabilities = places  # made without those of 0 otherwise
-    for pooled in (True, False):
+    for pooled in ("auto", 0):
         expected = fit_sigmoid(LabeledScores(sure, scores, np.ones(80)), pooled=pooled)
         found = fit_sigmoid(LabeledScores(doubting, scores, np.ones(80)), pooled=pooled)
         np.testing.assert_allclose(found.slopes, expected.slopes, rtol=1e-6)

@@ -134,32 +134,27 @@ def test_shifted_scores_are_positive_for_the_k_best(problem, data):
     assert np.isfinite(shifted).all()
 
 
-@given(problem=problems(most_rows=12), target=st.sampled_from([0.3, 0.5, 0.8, 1.0]))
-@settings(max_examples=40)
-def test_target_precision_is_reached_with_the_most_hits(problem, target):
+@given(
+    problem=problems(most_rows=12),
+    target=st.sampled_from([0.3, 0.5, 0.8, 1.0]),
+    measure=st.sampled_from(["precision", "recall"]),
+)
+@settings(max_examples=80)
+def test_targets_are_reached_with_the_most_hits_or_the_fewest_predictions(problem, target, measure):
     signs, scores = problem
-    choice = choose_thresholds(as_targets(signs), scores, "precision", target=target)
+    choice = choose_thresholds(as_targets(signs), scores, measure, target=target)
     for label in np.flatnonzero((signs > 0).any(axis=0)):
         seen = signs[:, label] != 0
         positive, column = signs[seen, label] > 0, scores[seen, label]
         options = [column > t for t in twin.column_thresholds(column)]
-        best = max((one & positive).sum() for one in options if (one & positive).sum() >= target * one.sum())
+        counts = [((one & positive).sum(), one.sum()) for one in options]
         chosen = column > choice.thresholds[label]
-        assert (chosen & positive).sum() == best
-        assert best >= target * chosen.sum()
-
-
-@given(problem=problems(most_rows=12), target=st.sampled_from([0.3, 0.5, 0.8, 1.0]))
-@settings(max_examples=40)
-def test_target_recall_is_reached_with_the_fewest_predictions(problem, target):
-    signs, scores = problem
-    choice = choose_thresholds(as_targets(signs), scores, "recall", target=target)
-    for label in np.flatnonzero((signs > 0).any(axis=0)):
-        seen = signs[:, label] != 0
-        positive, column = signs[seen, label] > 0, scores[seen, label]
-        options = [column > t for t in twin.column_thresholds(column)]
-        fewest = min(one.sum() for one in options if (one & positive).sum() >= target * positive.sum())
-        assert (column > choice.thresholds[label]).sum() == fewest
+        if measure == "precision":
+            best = max(hits for hits, size in counts if hits >= target * size)
+            assert (chosen & positive).sum() == best
+            assert best >= target * chosen.sum()
+        else:
+            assert chosen.sum() == min(size for hits, size in counts if hits >= target * positive.sum())
 
 
 def test_targets_of_all_entries_together():
@@ -263,10 +258,10 @@ def _far_apart(n_rows):
 @pytest.mark.parametrize("name", ["micro_f1", "macro_f1", "example_f1", "hamming_loss"])
 def test_the_strength_of_pooling_follows_the_rows(name):
     labels, alike, apart = _far_apart(400)
-    assert choose_thresholds(labels, apart, name, pooling="auto").pooling == 0
-    chosen = choose_thresholds(labels, alike, name, pooling="auto")
-    assert chosen.pooling >= 50
-    given = choose_thresholds(labels, alike, name, pooling=chosen.pooling)
+    assert choose_thresholds(labels, apart, name, shrinkage="auto").shrinkage == 0
+    chosen = choose_thresholds(labels, alike, name, shrinkage="auto")
+    assert chosen.shrinkage >= 50
+    given = choose_thresholds(labels, alike, name, shrinkage=chosen.shrinkage)
     np.testing.assert_array_equal(given.thresholds, chosen.thresholds)
 
 
@@ -276,21 +271,21 @@ def test_the_strength_of_pooling_follows_the_rows(name):
 def test_the_strength_of_pooling_is_the_usual_one_where_nothing_tells(n_rows, n_labels, share):
     rng = np.random.default_rng(0)
     labels = (rng.random((n_rows, n_labels)) < share).astype(int)
-    assert choose_thresholds(labels, rng.normal(size=labels.shape), pooling="auto").pooling == 50
+    assert choose_thresholds(labels, rng.normal(size=labels.shape), shrinkage="auto").shrinkage == 50
 
 
 def test_the_strength_of_pooling_is_for_thresholds_of_labels():
     labels, scores, _ = _far_apart(60)
-    shared = choose_thresholds(labels, scores, scope="global", pooling="auto")
-    reached = choose_thresholds(labels, scores, "precision", target=0.5, pooling="auto")
-    assert shared.pooling == reached.pooling == 0
+    shared = choose_thresholds(labels, scores, scope="global", shrinkage="auto")
+    reached = choose_thresholds(labels, scores, "precision", target=0.5, shrinkage="auto")
+    assert shared.shrinkage == reached.shrinkage == 0
 
 
 def test_the_strength_of_pooling_is_found_on_some_of_many_labels(monkeypatch):
     labels, _, scores = _far_apart(400)
     monkeypatch.setattr("labelweave.postprocessing.thresholds.choice._MOST_ENTRIES", 400 * 4)
     gaps = np.where(np.random.default_rng(1).random(labels.shape) < 0.2, np.nan, labels)
-    assert choose_thresholds(gaps, scores, pooling="auto").pooling == 0
+    assert choose_thresholds(gaps, scores, shrinkage="auto").shrinkage == 0
 
 
 @pytest.mark.parametrize("objective", ["micro_f1", "macro_f1", "example_f1"])

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
 from labelweave.problems.label_entries import DenseEntries, EntryTable, EntryWeights
-from labelweave.problems.label_entries.base import listed_signs, read_doubts
+from labelweave.problems.label_entries.base import listed_signs, read_flips
 from labelweave.problems.losses.entry_losses import GradedEntryLoss, SquaredEntryLoss, SquaredHingeEntryLoss
 from labelweave.problems.low_rank_factors import RowsLoss
 
@@ -60,7 +60,7 @@ def test_doubts_of_hinges_are_weights(entries):
     ones, own = np.ones((1, 5)), rng.integers(0, 3, table.shape).astype(float)
     given = {None: None, "sparse": sp.csr_array(own - 1), "dense": own}[entries]
     factors = None if entries is None else EntryWeights(ones, ones, given)
-    kept, _, weighed = read_doubts(labels, SquaredHingeEntryLoss(), factors)
+    kept, _, weighed = read_flips(labels, SquaredHingeEntryLoss(), factors)
     expected = np.abs(2 * table - 1) * (1.0 if entries is None else own)
     assert kept.flip_probabilities is None
     np.testing.assert_allclose(weighed.of_table(table > 0.5), expected, atol=1e-12)

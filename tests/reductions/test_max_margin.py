@@ -181,7 +181,7 @@ def test_a_taxonomy_is_its_dense_covariance(precision, monkeypatch):
     X, Y = _data()
     tree = Taxonomy([("all", "a"), ("all", "b"), ("a", "c"), ("a", "d")])
     covariance = LabelCovariance.from_taxonomy(tree, ["a", "b", "c", "d", "all"], {"all": 0.1})
-    keep = {"tol": 1e-5, "C": 0.05, "precision": precision}
+    keep = {"tol": 1e-5, "C": 0.05, "dtype": precision}
     dense = _fit(X, Y, label_covariance=covariance.to_dense(), **keep)
     _same(dense, _fit(X, Y, label_covariance=covariance, **keep), atol=1e-2)
     monkeypatch.setattr(swept_margins, "_LARGEST_DENSE", 0)

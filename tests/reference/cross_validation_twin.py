@@ -106,9 +106,7 @@ class Problem:
         features = FeatureMatrix(self.X)
 
         def make_loss(weights):
-            if self.is_softmax:
-                return SoftmaxLoss(self.codes, len(CLASSES), weights)
-            return EntrywiseLoss("log_loss", self.signs, weights, is_separate=not ties)
+            return self.loss(weights, ties=ties)
 
         def make_gram(kernel):
             source = PrecomputedSource(matrix) if kernel is None else KernelSource(kernel, features)
@@ -116,6 +114,11 @@ class Problem:
 
         data = cross_validation.FoldedData(features, make_loss, self.weights, self.held_out, make_gram, ties)
         return cross_validation.CrossValidationLikelihood(family, data, workers, settings)
+
+    def loss(self, weights, *, ties):
+        if self.is_softmax:
+            return SoftmaxLoss(self.codes, len(CLASSES), weights)
+        return EntrywiseLoss("log_loss", self.signs, weights, is_separate=not ties)
 
     def twin(self, weights):
         if self.is_softmax:

@@ -44,7 +44,7 @@ USUAL = {
     "logistic, small tolerance": (6, 3363),
 }
 _MORE = 1.1  # other processors round otherwise
-_FOLDERS = ("solvers", "problems", "inference", "features", "foundation/arrays")
+_FOLDERS = ("solvers", "problems", "postprocessing", "features", "foundation/arrays")
 _COUNTED = tuple(f"labelweave/{folder}/" for folder in _FOLDERS)
 
 

@@ -9,6 +9,7 @@ from attacks.own_solver import Fista
 
 import labelweave as lw
 from drawn import draw_labels
+from labelweave import testing
 from labelweave.features import ForestKernel, make_kernel
 from labelweave.kernels import RBFKernel
 from labelweave.labels.covariance import DenseCovariance
@@ -29,22 +30,22 @@ class PlainSquared(SquaredEntryLoss):
 
 @pytest.mark.parametrize("name", ENTRY_LOSSES)
 def test_our_losses_pass(name):
-    extending.check_loss(ENTRY_LOSSES[name]())
+    testing.check_loss(ENTRY_LOSSES[name]())
 
 
 def test_kernels_that_are_found_from_data_pass():
-    extending.check_kernel(make_kernel("rbf"), np.random.default_rng(1).normal(size=(8, 3)))
-    extending.check_kernel(make_kernel("laplacian"), sp.random_array((8, 3), density=0.5, rng=1).tocsr())
+    testing.check_kernel(make_kernel("rbf"), np.random.default_rng(1).normal(size=(8, 3)))
+    testing.check_kernel(make_kernel("laplacian"), sp.random_array((8, 3), density=0.5, rng=1).tocsr())
 
 
 def test_kernels_of_forests_pass():
-    extending.check_kernel(2.0 * ForestKernel(n_trees=5) + make_kernel("rbf"))
+    testing.check_kernel(2.0 * ForestKernel(n_trees=5) + make_kernel("rbf"))
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e6])
 def test_covariances_of_any_size_pass(scale):
     graph = lw.Taxonomy([("a", "c"), ("b", "c"), ("a", "d"), ("b", "e")])
-    extending.check_covariance(lw.LabelCovariance.from_taxonomy(graph, ["c", "d", "e", "a"]).scaled(scale))
+    testing.check_covariance(lw.LabelCovariance.from_taxonomy(graph, ["c", "d", "e", "a"]).scaled(scale))
 
 
 def _changed(kind, **methods):
@@ -58,11 +59,11 @@ def _doubled(name, kind=LogisticEntryLoss):
 BROKEN_LOSSES = [
     ({"gradient": _doubled("gradient")}, r"the gradient of Own.evaluate is"),
     (
-        {"gradient": _doubled("gradient"), "evaluate": extending.EntryLoss.evaluate},
+        {"gradient": _doubled("gradient"), "evaluate": testing.EntryLoss.evaluate},
         r"Own.gradient at sign -1 and score .* but finite differences give",
     ),
     (
-        {"curvature": _doubled("curvature"), "evaluate": extending.EntryLoss.evaluate},
+        {"curvature": _doubled("curvature"), "evaluate": testing.EntryLoss.evaluate},
         r"Own.curvature at sign -1 and score .* but finite differences give",
     ),
     ({"value": lambda self, signs, scores: float(scores.sum())}, r"Own.value returned a float"),
@@ -91,8 +92,8 @@ BROKEN_LOSSES = [
 @pytest.mark.parametrize(("methods", "message"), BROKEN_LOSSES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_broken_loss_is_found(methods, message):
-    with pytest.raises(extending.ContractError, match=message):
-        extending.check_loss(_changed(LogisticEntryLoss, **methods))
+    with pytest.raises(testing.ContractError, match=message):
+        testing.check_loss(_changed(LogisticEntryLoss, **methods))
 
 
 def test_a_loss_that_bends_down_is_found():
@@ -106,8 +107,8 @@ def test_a_loss_that_bends_down_is_found():
         def curvature(self, signs, scores):
             return -super().curvature(signs, scores)
 
-    with pytest.raises(extending.ContractError, match="the curvature of a convex loss is at least 0"):
-        extending.check_loss(Bent())
+    with pytest.raises(testing.ContractError, match="the curvature of a convex loss is at least 0"):
+        testing.check_loss(Bent())
 
 
 def test_derivatives_by_parameters_rather_than_their_logarithms_are_found():
@@ -116,8 +117,8 @@ def test_derivatives_by_parameters_rather_than_their_logarithms_are_found():
             return {name: slope / self.gamma for name, slope in super()._derivatives(rows, columns).items()}
 
     message = "Plain's derivative by gamma at 0.4 is .* finite differences give .* the logarithm of the param"
-    with pytest.raises(extending.ContractError, match=message):
-        extending.check_kernel(Plain(gamma=0.4))
+    with pytest.raises(testing.ContractError, match=message):
+        testing.check_kernel(Plain(gamma=0.4))
 
 
 BROKEN_KERNELS = [
@@ -134,8 +135,8 @@ def test_a_broken_kernel_is_found(change, message):
         def _block(self, rows, columns):
             return change(super()._block(rows, columns))
 
-    with pytest.raises(extending.ContractError, match=message):
-        extending.check_kernel(Own(gamma=0.4))
+    with pytest.raises(testing.ContractError, match=message):
+        testing.check_kernel(Own(gamma=0.4))
 
 
 def test_a_kernel_that_gives_one_array_twice_is_found():
@@ -144,8 +145,8 @@ def test_a_kernel_that_gives_one_array_twice_is_found():
             key = f"{rows.data.shape} {columns.data.shape}"
             return vars(self).setdefault(key, super()._block(rows, columns))
 
-    with pytest.raises(extending.ContractError, match=r"once its last result is overwritten, returned nan"):
-        extending.check_kernel(Kept(gamma=0.4))
+    with pytest.raises(testing.ContractError, match=r"once its last result is overwritten, returned nan"):
+        testing.check_kernel(Kept(gamma=0.4))
 
 
 BROKEN_COVARIANCES = [
@@ -165,18 +166,18 @@ BROKEN_COVARIANCES = [
 @pytest.mark.parametrize(("methods", "message"), BROKEN_COVARIANCES)
 def test_a_broken_covariance_is_found(methods, message):
     own = type("Own", (DenseCovariance,), methods)
-    with pytest.raises(extending.ContractError, match=message):
-        extending.check_covariance(own([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]]))
+    with pytest.raises(testing.ContractError, match=message):
+        testing.check_covariance(own([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]]))
 
 
 def test_what_would_be_too_large_to_write_out_is_refused():
     for count in (0, 1001):
         with pytest.raises(ValueError, match=f"has {count} labels; pass 1 to 1000"):
-            extending.check_covariance(lw.LabelCovariance.identity(count))
+            testing.check_covariance(lw.LabelCovariance.identity(count))
     with pytest.raises(ValueError, match="X has 1001 rows; pass 1 to 1000"):
-        extending.check_kernel(RBFKernel(1.0), np.zeros((1001, 1)))
+        testing.check_kernel(RBFKernel(1.0), np.zeros((1001, 1)))
     with pytest.raises(ValueError, match="kernel is 'rbf'; pass"):
-        extending.check_kernel("rbf")
+        testing.check_kernel("rbf")
 
 
 _problem = partial(draw_labels, n_labels=6, above=0, missing=0.3)
@@ -212,7 +213,7 @@ def test_a_quadratic_loss_that_is_not_the_squared_one_is_not_taken_for_it():
         def conjugate(self, signs, gradients):
             return gradients * (gradients / 4 + signs)
 
-    extending.check_loss(Doubled())
+    testing.check_loss(Doubled())
     X, Y = _problem()
     full = np.nan_to_num(Y)
     found = lw.LowRankClassifier(rank=6, loss=Doubled(), alpha=2.0, penalty="ridge", tol=1e-12)
@@ -272,7 +273,7 @@ class _OnACircle(lw.LabelCovariance):
 
 def test_a_covariance_of_two_methods_does_all_that_the_same_matrix_does():
     own = _OnACircle(7)
-    extending.check_covariance(own)
+    testing.check_covariance(own)
     matrix = lw.LabelCovariance.dense(2.0 * np.cos((own._angles()[:, None] - own._angles()) / 2.0) ** 2)
     np.testing.assert_allclose(own.to_dense(), matrix.to_dense(), atol=1e-12)
     random = np.random.default_rng(0)
@@ -290,7 +291,7 @@ def test_a_covariance_of_two_methods_is_not_written_out_for_too_many_labels():
 
 
 def test_a_solver_of_a_users_passes():
-    extending.check_solver(Fista())
+    testing.check_solver(Fista())
 
 
 class NoRound(Fista):
@@ -350,20 +351,20 @@ class ColdOnly(Fista):
 @pytest.mark.parametrize(
     ("solver", "message"),
     [
-        (NoRound(), "NoRound.round gave a FistaState; it must give Round"),
-        (Elsewhere(), r"gave \(3, 30\) as answer; it must be the dual variables, a float array \(30, 3\)"),
-        (NoState(), "NoState.start gave a ndarray; it must give a State"),
-        (Idle(), "gave a state with rounds=0 after 0; it must be one more"),
+        (NoRound(), "NoRound.round returned a FistaState; it must return"),
+        (Elsewhere(), r"\(3, 30\) as answer; it must be the dual variables, a float array \(30, 3\)"),
+        (NoState(), "NoState.start returned a ndarray; it must return a State"),
+        (Idle(), "a state with rounds=0 after 0; add one per"),
         (ColdOnly(), "takes 2 positional arguments but 3 were given"),
         (Remembers(), "returns another result when resumed from a stored state"),
-        (NoNumber(), "an answer with numbers that are not finite"),
+        (NoNumber(), "an answer that is not finite"),
         (AlternatingDirections(1e-3, 10), "failed: 'SmallDual' object has no attribute 'first_penalty'"),
     ],
 )
 def test_what_a_solver_gives_wrong_is_said(solver, message):
-    with pytest.raises(extending.ContractError, match=message):
-        extending.check_solver(solver)
+    with pytest.raises(testing.ContractError, match=message):
+        testing.check_solver(solver)
 
 
 def test_a_solver_that_is_too_sure_goes_on_until_the_gap_is_small():
-    extending.check_solver(TooSure())
+    testing.check_solver(TooSure())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from labelweave.estimators.parameters import RandomState
 from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array, PerLabel
-from labelweave.foundation.sklearn_compat import Interval, StrOptions
+from labelweave.foundation.sklearn_compat import Interval, Options, StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Made
@@ -58,11 +58,12 @@ class CalibratedLabelClassifier(DecisionClassifier):
         more classes per row: a softmax of scaled log-probabilities with one intercept per class (temperature
         scaling, Guo et al. 2017), or one isotonic map per class, normalized to the sum 1.  "auto" chooses the
         method of lower log loss in a cross-validation on the held-out rows.
-    pooling : bool, default=True
-        Whether rare labels borrow strength from others: by a prior of the curves' parameters, learned from
-        all labels, or by an isotonic map that labels with fewer than ``min_positives`` positive rows share.
+    shrinkage : {"auto", 0}, default="auto"
+        How far maps of rare labels shrink to that of all labels: "auto" learns a prior of the curves'
+        parameters from all labels, and labels with fewer than ``min_positives`` positive rows share an
+        isotonic map.  With 0 every label has its own map.
     min_positives : int, default=500
-        Labels with fewer positive held-out rows share one isotonic map; only with ``pooling=True``.
+        Labels with fewer positive held-out rows share one isotonic map; only with ``shrinkage="auto"``.
     decision : {"half", "expected_f1"}, default="half"
         The label set of a row: labels more probable than 1/2, which is optimal for the Hamming loss, or the
         set of greatest expected F1 score for independent labels, which is never empty.  Of classes the most
@@ -95,26 +96,27 @@ class CalibratedLabelClassifier(DecisionClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DecisionClassifier._shared_constraints,
         "method": [StrOptions({"auto", "sigmoid", "isotonic"})],
-        "pooling": ["boolean"],
+        "shrinkage": [StrOptions({"auto"}), Options(Real, {0})],
         "min_positives": [Interval(Integral, 1, None, closed="left")],
         "decision": [StrOptions({"half", "expected_f1"})],
     }
 
     def __init__(
         self, estimator: Any, method: Literal["auto", "sigmoid", "isotonic"] = "auto", *,
-        pooling: bool = True, min_positives: int = 500, decision: Literal["half", "expected_f1"] = "half",
+        shrinkage: Literal["auto"] | float = "auto", min_positives: int = 500,
+        decision: Literal["half", "expected_f1"] = "half",
         response_method: str = "auto", cv: Any = None, validation_fraction: Share = "auto",
         random_state: RandomState = 0,
     ) -> None:  # fmt: skip
         super().__init__(estimator, response_method, cv, validation_fraction, random_state)
         self.method = method
-        self.pooling = pooling
+        self.shrinkage = shrinkage
         self.min_positives = min_positives
         self.decision = decision
 
     def _choose(self, held: HeldOutScores) -> None:
         scores = self._calibrated_from(held.scores)
-        options: dict[str, Any] = {"pooling": self.pooling, "min_positives": self.min_positives}
+        options: dict[str, Any] = {"shrinkage": self.shrinkage, "min_positives": self.min_positives}
         options["sample_weight"] = held.weights
         calibrate = calibrate_labels if self._one_of is None else calibrate_classes
         self.calibration_ = calibrate(held.labels, scores, self.method, **options)
@@ -146,7 +148,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
         return self._obeying(self.calibration_.probabilities(scores))
 
     def _words(self, is_inside: bool) -> str:
-        pooled = ", pooled over rare labels" if self.pooling else ""
+        pooled = ", shared by rare labels" if self.shrinkage == "auto" else ""
         kind = _KINDS[type(self.calibration_)]
         chosen = ", the better ones on held-out rows" if self.method == "auto" else ""
         maps = f"probabilities by {kind} maps{chosen}{pooled}"

@@ -31,7 +31,7 @@ class ConformalLabelClassifier(DecisionClassifier):
     """Conformal prediction sets of labels or classes, around any classifier.
 
     A clone is fitted to a part of the rows.  The others, the calibration rows, choose one threshold for all
-    labels (:func:`labelweave.postprocessing.control_mistakes`).  The guarantee needs calibration rows held out of
+    labels (:func:`~labelweave.postprocessing.control_mistakes`).  The guarantee needs rows held out of
     the fit, so no model is fitted to all rows; it holds for future rows that are exchangeable with the
     calibration rows, whatever the model.
 
@@ -43,8 +43,8 @@ class ConformalLabelClassifier(DecisionClassifier):
 
     With one of three or more classes per row, ``predict`` returns sets of classes, as 0 and 1 in one column
     per class in the order of ``classes_``, which miss the class with a probability of at most ``level``.
-    They are adaptive (APS of Romano, Sesia and Candes 2020, :func:`labelweave.postprocessing.adaptive_scores`):
-    large where the model is uncertain, and never empty.  For ``response_method`` and ``random_state`` see
+    They are adaptive (APS, :func:`~labelweave.postprocessing.adaptive_scores`): large where the model is
+    uncertain, and never empty.  For ``response_method`` and ``random_state`` see
     :class:`TunedThresholdClassifier`.
 
     Parameters

@@ -55,8 +55,8 @@ class HierarchicalClassifier(DecisionClassifier):
         estimators with missing labels and probabilities.  Label sets are those of more than 1/2.
     decision : {"threshold", "h_loss", "stepwise"}, default="threshold"
         How to choose label sets: by the estimator's own decisions; by the least expected loss of first errors
-        (:func:`labelweave.postprocessing.h_loss_sets`), from probabilities; or from the roots down while a label
-        has more than ``confidence`` times the probability of its parents.
+        (:func:`~labelweave.postprocessing.h_loss_sets`), from probabilities; or from the roots down while a
+        label has more than ``confidence`` times the probability of its parents.
     confidence : float, default=0.5
         Threshold of "stepwise", between 0 and 1.
     cv : "prefit" or None, default=None

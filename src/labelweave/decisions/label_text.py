@@ -450,13 +450,7 @@ def with_unobserved(labels: LabelMatrix, names: Array) -> LabelMatrix:
     """Append labels with no observed value; names are those of all."""
     n_rows, n_labels = labels.shape
     rest = sp.csr_array((n_rows, len(names) - n_labels), dtype=np.int8)
-    observed: Any = labels.observed
-    if observed is None:
-        observed = sp.csr_array(np.ones((n_rows, n_labels), np.int8))
-    positives, known = (sp.hstack([table, rest], format="csr") for table in (labels.positives, abs(observed)))
-    doubts = (
-        None
-        if labels.flip_probabilities is None
-        else sp.hstack([labels.flip_probabilities, rest], format="csr")
-    )
-    return LabelMatrix(positives, known, names, doubts)
+    known, flips = abs(labels.observed_pattern()), labels.flip_probabilities
+    tables = [labels.positives, known, *([] if flips is None else [flips])]
+    positives, known, *flips = (sp.hstack([table, rest], format="csr") for table in tables)
+    return LabelMatrix(positives, known, names, *flips)

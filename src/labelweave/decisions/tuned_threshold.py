@@ -39,7 +39,7 @@ class TunedThresholdClassifier(DecisionClassifier):
         Any with ``decision_function`` or ``predict_proba`` for many labels per row.
     objective : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"}, \
             default="micro_f1"
-        What to optimize.  For F1 scores with one threshold per label, unless ``pooling=0``, no label is
+        What to optimize.  For F1 scores with one threshold per label, unless ``shrinkage=0``, no label is
         predicted in more than twice its held-out positive rows plus one.  "precision" reaches the
         target with as many true positives as possible, "recall" with as few predictions as possible.
     scope : {"label", "global", "top_k"}, default="label"
@@ -48,10 +48,10 @@ class TunedThresholdClassifier(DecisionClassifier):
     target : float or None, default=None
         The precision or recall to reach on the held-out rows, above 0 and at most 1: for every label with one
         threshold per label, else for all entries together.  Only these two objectives need and accept it.
-    pooling : float or "auto", default="auto"
+    shrinkage : float or "auto", default="auto"
         With one threshold per label: how strongly labels with few positive rows are shrunk towards the best
         threshold for all labels.  With p positive rows a label's own threshold has the weight p / (p +
-        pooling). "auto" is 50, or 0, 10 or 200 if that is clearly better in a cross-validation with five
+        shrinkage). "auto" is 50, or 0, 10 or 200 if that is clearly better in a cross-validation with five
         folds of the held-out rows.  Not for a target.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         The scores to compare with thresholds; "auto" uses probabilities where the estimator has them.  With
@@ -74,8 +74,8 @@ class TunedThresholdClassifier(DecisionClassifier):
         Higher probabilities or scores are predicted; not with "top_k".  A label without positive held-out
         rows starts from the best threshold for all labels, which pooled F1 scores may raise; if no label has
         any, thresholds are the estimator's own.
-    pooling_ : float
-        The strength of pooling, chosen or given; 0 with one threshold for all or a target.  Not with "top_k".
+    shrinkage_ : float
+        The shrinkage, chosen or given; 0 with one threshold for all or a target.  Not with "top_k".
     k_ : int
         Labels per row; only with "top_k".
     objective_value_ : float
@@ -103,7 +103,7 @@ class TunedThresholdClassifier(DecisionClassifier):
 
     _stored: ClassVar[dict[str, Field]] = {
         "thresholds_": Optional(Numbers("K")),
-        "pooling_": Optional(Number(0)),
+        "shrinkage_": Optional(Number(0)),
         "k_": Optional(count(least=1)),
         "objective_value_": MEASURED,
     }
@@ -114,20 +114,20 @@ class TunedThresholdClassifier(DecisionClassifier):
         ],
         "scope": [StrOptions({"label", "global", "top_k"})],
         "target": [Interval(Real, 0, 1, closed="right"), None],
-        "pooling": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "shrinkage": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
         self, estimator: Any, objective: ObjectiveName = "micro_f1", *,
         scope: Literal["label", "global", "top_k"] = "label", target: float | None = None,
-        pooling: Literal["auto"] | float = "auto", response_method: str = "auto", cv: Any = None,
+        shrinkage: Literal["auto"] | float = "auto", response_method: str = "auto", cv: Any = None,
         validation_fraction: Share = "auto", random_state: RandomState = 0,
     ) -> None:  # fmt: skip
         super().__init__(estimator, response_method, cv, validation_fraction, random_state)
         self.objective = objective
         self.scope = scope
         self.target = target
-        self.pooling = pooling
+        self.shrinkage = shrinkage
 
     def _refuse_together(self) -> None:
         read_objective(self.objective, self.target)
@@ -140,16 +140,16 @@ class TunedThresholdClassifier(DecisionClassifier):
             raise ModelFileError(f"its {cls.__name__} has no {name} that fits its scope.")
 
     def _choose(self, held: HeldOutScores) -> None:
-        for name in ("thresholds_", "pooling_", "k_"):
+        for name in ("thresholds_", "shrinkage_", "k_"):
             self.__dict__.pop(name, None)
         if self.scope == "top_k":
             self.k_, self.objective_value_ = choose_top_k(
                 held.labels, held.scores, self.objective, target=self.target, sample_weight=held.weights
             )
             return
-        rule = Rule(self.objective, self.scope, self.pooling, self.target)
+        rule = Rule(self.objective, self.scope, self.shrinkage, self.target)
         level = decision_level(self.estimator_, self._response)
-        self.thresholds_, self.objective_value_, self.pooling_ = best_thresholds(held, rule, level)
+        self.thresholds_, self.objective_value_, self.shrinkage_ = best_thresholds(held, rule, level)
 
     @property
     def _for_sets(self) -> str:
@@ -164,7 +164,7 @@ class TunedThresholdClassifier(DecisionClassifier):
         low, high = float(np.min(self.thresholds_)), float(np.max(self.thresholds_))
         if self.scope == "global":
             return f"the threshold {low:.4g}, {aim}"
-        pooled = f", pooling {self.pooling_:g}" if getattr(self, "pooling_", 0) else ""
+        pooled = f", shrinkage {self.shrinkage_:g}" if getattr(self, "shrinkage_", 0) else ""
         return f"one threshold per label, from {low:.4g} to {high:.4g}{pooled}, {aim}"
 
     def _decisions(self, scores: Array) -> Array:

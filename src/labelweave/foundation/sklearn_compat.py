@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import (
     Hidden,
     Interval,
     InvalidParameterError,
+    Options,
     StrOptions,
     validate_parameter_constraints,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "Hidden",
     "Interval",
     "InvalidParameterError",
+    "Options",
     "StrOptions",
     "_BaseScorer",
     "_check_sample_weight",
@@ -81,6 +83,8 @@ def naming_parameter(error: InvalidParameterError, constraints: Mapping[str, Any
 def _plainly(constraint: Any) -> str | None:
     if isinstance(constraint, StrOptions):
         return f"one of {', '.join(sorted(constraint.options))}"
+    if isinstance(constraint, Options):
+        return " or ".join(map(str, constraint.options))
     if isinstance(constraint, Interval):
         return str(constraint)
     return _PLAIN.get(constraint) if isinstance(constraint, str) else None

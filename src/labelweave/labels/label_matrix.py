@@ -3,14 +3,14 @@
 An unobserved entry contributes no loss in any model of the library.  A dense target marks it with NaN; a
 sparse one has a mask of the observed entries.
 
-An entry with a known probability is stored as the more likely value, with a doubt: its flip probability.  Its
-target q is 1 - doubt where positive and doubt where negative.  Corrections for flipped labels yield targets
-below 0 and above 1, whose doubts are negative (:mod:`labelweave.labels.flip_rates`).
+An entry with a known probability is stored as the more likely value and its flip probability f.  Its target q
+is 1 - f where positive and f where negative.  Corrections for flipped labels yield targets below 0 and above
+1, whose flip probabilities are negative (:mod:`labelweave.labels.flip_rates`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.frames import frame_values, is_frame
 from labelweave.labels.label_names import checked_names
 from labelweave.labels.label_tables import (
-    checked_doubts,
+    checked_flips,
     expected_positives,
     frame_names,
     graded,
@@ -50,20 +50,23 @@ class LabelMatrix:
         are negative.  ``None`` means that everything was observed.  To hide positives use :meth:`masked`.
     names : sequence of str or None, default=None
         One name per label.
-    doubts : sparse array of shape (n, L) or None, default=None
+    flip_probabilities : sparse array of shape (n, L) or None, default=None
         The flip probabilities of entries, 0 where not stored; :meth:`from_probabilities` computes them.
+    class_columns : ClassColumns or None, default=None
+        The columns of classes that labels stand for; :func:`labelweave.read_class_columns` reads them.
 
     Attributes
     ----------
     positives : scipy.sparse.csr_array of int8, shape (n, L)
         Ones at the positive entries, with sorted indices.
     observed : scipy.sparse.csr_array of int8, shape (n, L), or None
-        +1 and -1 at the observed entries, with sorted indices; ``None`` when
-        everything was observed.
+        +1 and -1 at the observed entries, with sorted indices; ``None`` when all were observed.
     names : ndarray of str, shape (L,), or None
         The label names.
-    doubts : scipy.sparse.csr_array of float64, shape (n, L), or None
+    flip_probabilities : scipy.sparse.csr_array of float64, shape (n, L), or None
         The nonzero flip probabilities, with sorted indices; ``None`` when all entries are certain.
+    class_columns : ClassColumns or None
+        The columns of classes.
 
     Notes
     -----
@@ -76,14 +79,15 @@ class LabelMatrix:
         positives: Any,
         observed: Any | None = None,
         names: Sequence[str] | npt.NDArray[Any] | None = None,
-        doubts: Any | None = None,
+        flip_probabilities: Any | None = None,
+        class_columns: Any | None = None,
     ) -> None:
         self.positives = _pattern(positives)
         self.observed = None if observed is None else signed_pattern(self.positives, _pattern(observed))
         self.names = checked_names(names, self.positives.shape[1])
-        self.flip_probabilities = (
-            None if doubts is None else checked_doubts(doubts, self.positives, self.observed)
-        )
+        flips, parts = flip_probabilities, (self.positives, self.observed)
+        self.flip_probabilities = None if flips is None else checked_flips(flips, *parts)
+        self.class_columns = class_columns
 
     @classmethod
     def from_any(cls, Y: Any, names: Sequence[str] | Array | None = None) -> LabelMatrix:
@@ -131,7 +135,7 @@ class LabelMatrix:
             row, column = np.argwhere(bad)[0]
             raise ValueError(
                 f"Y at row {row}, label {shown_name(names, column)} is {table[row, column]}. "
-                f"Labels are 0/1 or -1/1, NaN where not observed{or_probabilities(table)}."
+                f"Use 0/1 or -1/1, and NaN where not observed{or_probabilities(table)}."
             )
         if (table == 0).any() and (table == -1).any():
             row, column = np.argwhere(table == -1)[0]
@@ -161,7 +165,7 @@ class LabelMatrix:
         Returns
         -------
         LabelMatrix
-            The targets; ``doubts`` is None if all numbers are 0 and 1.
+            The targets; ``flip_probabilities`` is None if all numbers are 0 and 1.
 
         Raises
         ------
@@ -184,8 +188,8 @@ class LabelMatrix:
     @classmethod
     def _of_targets(cls, targets: sp.csr_array, observed: Any, names: Any) -> LabelMatrix:
         """Make labels from any targets, 0 where not stored."""
-        positives, doubts = split_targets(targets)
-        return cls(positives, observed, names, doubts)
+        positives, flips = split_targets(targets)
+        return cls(positives, observed, names, flips)
 
     @classmethod
     def stacked(cls, parts: Sequence[LabelMatrix]) -> LabelMatrix:
@@ -208,18 +212,16 @@ class LabelMatrix:
         """
         widths = sorted({part.n_labels for part in parts})
         if len(widths) != 1:
-            raise ValueError(f"Labels of rows are stacked that have {widths} labels; all must have the same.")
-        seen, doubts = None, None
+            raise ValueError(f"The matrices have {widths} labels; all must have the same number.")
+        seen, flips = None, None
         if any(part.observed is not None for part in parts):
             seen = sp.vstack([part.observed_pattern() for part in parts], format="csr")
         if any(part.flip_probabilities is not None for part in parts):
-            none = (
-                sp.csr_array(part.shape) if part.flip_probabilities is None else part.flip_probabilities
-                for part in parts
-            )
-            doubts = sp.vstack(list(none), format="csr")
+            known = [part.flip_probabilities for part in parts]
+            pairs = zip(parts, known, strict=True)
+            flips = sp.vstack([sp.csr_array(part.shape) if one is None else one for part, one in pairs])
         positives = sp.vstack([part.positives for part in parts], format="csr")
-        return cls(positives, seen, parts[0].names, doubts)
+        return cls(positives, seen, parts[0].names, flips)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -237,18 +239,15 @@ class LabelMatrix:
         return [str(name) for name in (range(self.n_labels) if self.names is None else self.names)]
 
     def parts(self) -> list[Any]:
-        """Return the arrays of the targets, without names: positives, observed, and doubts if any.
+        """Return the arrays of the targets, without names: positives, observed, flip probabilities if any.
 
         Returns
         -------
         list
             The arrays; ``observed`` is None if everything was observed.
         """
-        return [
-            self.positives,
-            self.observed,
-            *([] if self.flip_probabilities is None else [self.flip_probabilities]),
-        ]
+        tables = [self.positives, self.observed, self.flip_probabilities]
+        return tables if self.flip_probabilities is not None else tables[:2]
 
     def observed_pattern(self) -> sp.csr_array:
         """Return the pattern of observed entries, even if all are observed; see :meth:`parts`."""
@@ -265,10 +264,8 @@ class LabelMatrix:
     def __repr__(self) -> str:
         n, n_labels = self.shape
         seen = "all observed" if self.observed is None else f"{self.observed.nnz} observed"
-        doubtful = (
-            "" if self.flip_probabilities is None else f", {self.flip_probabilities.nnz} by probability"
-        )
-        return f"LabelMatrix({n} rows, {n_labels} labels, {self.positives.nnz} positive, {seen}{doubtful})"
+        seen += "" if self.flip_probabilities is None else f", {self.flip_probabilities.nnz} by probability"
+        return f"LabelMatrix({n} rows, {n_labels} labels, {self.positives.nnz} positive, {seen})"
 
     def __getitem__(self, rows: Any) -> LabelMatrix:
         """Select rows by a slice, an index array or a boolean mask."""
@@ -276,20 +273,22 @@ class LabelMatrix:
             rows = rows[0]  # scikit-learn indexes rows this way
         if not isinstance(rows, slice):
             rows = row_index(rows)
-        observed, doubts = (
-            None if table is None else table[rows] for table in (self.observed, self.flip_probabilities)
+        return self._each(lambda table: table[rows], self.names, self.class_columns)
+
+    def _each(self, change: Callable[[Any], Any], names: Any, columns: Any = None) -> LabelMatrix:
+        """Change each of the tables (n, L) that there are."""
+        observed, flips = (
+            None if table is None else change(table) for table in (self.observed, self.flip_probabilities)
         )
-        return LabelMatrix(self.positives[rows], observed, self.names, doubts)
+        return LabelMatrix(change(self.positives), observed, names, flips, columns)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return dense targets with NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
         if copy is False:
-            raise ValueError(
-                "A LabelMatrix is sparse; an array of it is a copy, so copy=False cannot be had."
-            )
+            raise ValueError("A LabelMatrix is sparse, so its array is a copy; leave copy=False out.")
         if dtype is not None and self.has_missing and np.dtype(dtype).kind not in "fcO":
             raise ValueError(
-                f"The LabelMatrix has unobserved entries, which type {np.dtype(dtype)} cannot say; ask for "
+                f"The LabelMatrix has unobserved entries, which type {np.dtype(dtype)} cannot hold; use "
                 "float64, where they are NaN."
             )
         return np.asarray(self.to_dense(), dtype=dtype)
@@ -314,11 +313,13 @@ class LabelMatrix:
         """
         mask = _pattern(observed)
         if mask.shape != self.shape:
-            raise ValueError(f"The mask has shape {mask.shape} but the labels have shape {self.shape}.")
+            raise ValueError(
+                f"The mask has shape {mask.shape} but the labels have shape {self.shape}; they must agree."
+            )
         if self.observed is not None:
             mask = mask.multiply(_pattern(self.observed))
-        doubts = None if self.flip_probabilities is None else self.flip_probabilities.multiply(mask)
-        return LabelMatrix(self.positives.multiply(mask), mask, self.names, doubts)
+        flips = None if self.flip_probabilities is None else self.flip_probabilities.multiply(mask)
+        return LabelMatrix(self.positives.multiply(mask), mask, self.names, flips, self.class_columns)
 
     def without_labels(self, labels: Any) -> LabelMatrix:
         """Make all entries of some labels unobserved, and keep the columns; see :meth:`select_labels`."""
@@ -341,11 +342,7 @@ class LabelMatrix:
             The same rows with only these labels.
         """
         labels = label_places(labels, self.n_labels)
-        observed, doubts = (
-            None if one is None else one[:, labels] for one in (self.observed, self.flip_probabilities)
-        )
-        names = None if self.names is None else self.names[labels]
-        return LabelMatrix(self.positives[:, labels], observed, names, doubts)
+        return self._each(lambda table: table[:, labels], None if self.names is None else self.names[labels])
 
     def most_likely(self) -> LabelMatrix:
         """Replace probabilities by the more likely values, unobserved at 0.5; see :meth:`masked`."""
@@ -363,11 +360,7 @@ class LabelMatrix:
 
         For counts: entries that are not stored, and unobserved ones, count 0.
         """
-        return (
-            self.positives
-            if self.flip_probabilities is None
-            else expected_positives(self.positives, self.flip_probabilities)
-        )
+        return expected_positives(self.positives, self.flip_probabilities)
 
     def positive_counts(self) -> npt.NDArray[np.int64]:
         """Count the positive rows per label.
@@ -423,9 +416,9 @@ def _pattern(matrix: Any) -> sp.csr_array:
     else:
         table = numbers_of(matrix, "The label matrix")
         if table.ndim != 2:
-            raise ValueError(f"The label matrix has shape {table.shape}; it needs two, (rows, labels).")
+            raise ValueError(f"The label matrix has shape {table.shape}; it must have shape (rows, labels).")
         if table.dtype.kind == "f" and np.isnan(table).any():
-            raise ValueError("The label matrix has NaN; read it with LabelMatrix.from_any.")
+            raise ValueError("The label matrix has NaN; use LabelMatrix.from_any.")
         csr = sp.csr_array(table)
     if csr.data.size and not csr.data.all():
         csr = csr.copy()
@@ -447,8 +440,8 @@ def _checked_sparse(Y: Any) -> sp.csr_array:
         position = int(np.flatnonzero(bad)[0])
         row = int(np.searchsorted(csr.indptr, position, side="right")) - 1
         raise ValueError(
-            f"Y at row {row}, label {csr.indices[position]} is {csr.data[position]}. In a sparse Y stored "
-            "entries are 1 (what is not stored is negative); give a LabelMatrix with a mask for the rest."
+            f"Y at row {row}, label {csr.indices[position]} is {csr.data[position]}. Stored entries of a "
+            "sparse Y must be 1, others are negative; for unobserved ones pass a LabelMatrix with a mask."
         )
     return csr
 
@@ -472,23 +465,21 @@ def numbers_in(Y: Any) -> npt.NDArray[Any]:
 def checked_table(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Check that a table is two-dimensional and numeric."""
     if table.ndim != 2:
-        raise ValueError(
-            f"Y has {table.ndim} dimension(s) and shape {table.shape}; labels need two, (rows, labels)."
-        )
+        raise ValueError(f"Y has shape {table.shape}; it must have shape (rows, labels).")
     if table.dtype.kind == "b":
         return table.astype(np.int8)
     if table.dtype.kind not in "iuf":
-        raise ValueError(f"Y has type {table.dtype}. Labels are 0/1 or -1/1, NaN where not observed.")
+        raise ValueError(f"Y has type {table.dtype}. Use 0/1 or -1/1, and NaN where not observed.")
     return table
 
 
 def _why_no_table(error: Exception) -> str:
     if "inhomogeneous" in str(error):
         return (
-            "Y has rows of different lengths; give a table of 0 and 1, or lists of tags: text, or sets of "
-            "numbers."
+            "Y has rows of different lengths; pass a table of 0 and 1, or lists of tags (text, or sets of "
+            "numbers)."
         )
-    return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
+    return f"Y has entries that are not numbers ({error}). Use 0/1 or -1/1, and NaN where not observed."
 
 
 def words_on_no_negative(labels: LabelMatrix, *, in_all: bool = False) -> str | None:
@@ -502,5 +493,5 @@ def words_on_no_negative(labels: LabelMatrix, *, in_all: bool = False) -> str | 
     name, count = str(labels.words[found[0]]), positive[found[0]]
     return (
         f"{len(found)} of {labels.n_labels} label columns hold 1 and missing cells only, such as {name!r} "
-        f"({count} and {len(labels) - count}), so no row is known to be without the label"
+        f"({count} and {len(labels) - count}), so no row is known to lack the label"
     )

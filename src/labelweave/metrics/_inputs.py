@@ -27,11 +27,11 @@ BLOCK_ENTRIES = 2**20
 _WITHOUT_GAPS = 2.0**53  # integers below it are exact in float64
 
 
-def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False) -> LabelMatrix:
+def read_targets(Y_true: Any, Y_pred: Any = None, *, is_soft: bool = False) -> LabelMatrix:
     """Read the true labels; raise if no entry is observed.
 
     Y_pred: if both are lists of tags, the labels are the union of their tags.
-    keeps_doubts: whether to keep entries' probabilities; otherwise each entry takes its more probable value.
+    is_soft: whether to keep probabilities; otherwise entries take the more probable value.
     """
     targets = LabelMatrix.from_any(Y_true, tags_of_either(Y_true, Y_pred))
     if not row_observed_counts(targets).any():
@@ -39,7 +39,7 @@ def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False)
             f"Y_true of shape {targets.shape} has no observed entry, so there is nothing to score; "
             "pass at least one entry that is 0/1 or -1/1."
         )
-    return targets if keeps_doubts else targets.most_likely()
+    return targets if is_soft else targets.most_likely()
 
 
 def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:

@@ -52,7 +52,7 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
     ValueError
         If the shapes differ, Y_pred has missing entries or nothing is observed.
     """
-    targets = read_targets(Y_true, Y_pred, keeps_doubts=True)
+    targets = read_targets(Y_true, Y_pred, is_soft=True)
     counts = row_counts(targets, Y_pred)
     weights = read_weights(sample_weight, targets)
     total = weights @ counts.observed
@@ -158,7 +158,7 @@ def _share(
         raise ValueError(f"average is {average!r}; pass 'micro', 'macro', 'example' (or 'samples') or None.")
     if zero_division not in (0, 1) and not (isinstance(zero_division, float) and np.isnan(zero_division)):
         raise ValueError(f"zero_division is {zero_division!r}; pass 0.0, 1.0 or nan.")
-    targets = read_targets(Y_true, Y_pred, keeps_doubts=True)
+    targets = read_targets(Y_true, Y_pred, is_soft=True)
     weights = read_weights(sample_weight, targets)
     if average in ("example", "samples"):
         counts = row_counts(targets, Y_pred)

@@ -114,7 +114,7 @@ def has_many_labels(y_true: Any) -> bool:
 
 
 def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> float:
-    targets = read_targets(Y_true, keeps_doubts=True)
+    targets = read_targets(Y_true, is_soft=True)
     weights = read_weights(sample_weight, targets)
     table = _read_label_probabilities(probabilities, targets)
     losses, total = 0.0, 0.0
@@ -216,7 +216,7 @@ def expected_calibration_error(
             f"n_bins is {n_bins!r}; pass an integer from 1 to "
             f"{_MOST_BINS:,}, since every label stores that many counts."
         )
-    targets = read_targets(Y_true, keeps_doubts=True)
+    targets = read_targets(Y_true, is_soft=True)
     table = _read_label_probabilities(probabilities, targets, may_be_sparse=True)
     weights = None if sample_weight is None else read_weights(sample_weight, targets)
     sums = calibration_bins(targets, table, int(n_bins), least, weights)

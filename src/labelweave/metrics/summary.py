@@ -77,7 +77,7 @@ def score_table(
     """
     if scores is None and Y_pred is None:
         raise ValueError("Neither scores nor Y_pred was given; pass at least one of them.")
-    targets = read_targets(Y_true, Y_pred, keeps_doubts=True)
+    targets = read_targets(Y_true, Y_pred, is_soft=True)
     weights = read_weights(sample_weight, targets)
     values = None if scores is None else read_scores(scores, targets)
     table = TableSums.of(targets, values, Y_pred, k, weights).table()

@@ -18,7 +18,7 @@ from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.stored import StoredRows
 from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.foundation.arrays.linear_algebra import as_type
+from labelweave.foundation.arrays.linear_algebra import as_type, placed
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.solvers.box_dual import Settled
@@ -76,7 +76,7 @@ class MarginBox:
         if known is not None:
             targets -= np.where(signs != 0, known, 0.0)
         bound = weights if weights.ndim == 2 else weights[:, None]
-        return cls(targets, -bound * negative, bound * positive)
+        return cls(*map(placed, (targets, -bound * negative, bound * positive)))
 
     def parts(self, dtype: npt.DTypeLike = np.float64) -> tuple[Array, Array, Array]:
         return as_type(self.targets, dtype), as_type(self.lower, dtype), as_type(self.upper, dtype)

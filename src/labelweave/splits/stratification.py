@@ -71,7 +71,7 @@ def read_columns(Y: Any, n_rows: int, order: int) -> sp.csr_array:
         Y = LabelMatrix.from_any(Y) if is_frame(Y) or tag_rows(Y) is not None else _as_array(Y)
     table = Y
     if len(table.shape) and table.shape[0] != n_rows:
-        raise ValueError(f"There are {n_rows} rows to split but Y has {table.shape[0]}; pass as many.")
+        raise ValueError(f"There are {n_rows} rows to split but Y has {table.shape[0]}; they must agree.")
     if len(table.shape) == 1:
         return _class_columns(table)
     return spread_columns(LabelMatrix.from_any(table).most_likely(), order)

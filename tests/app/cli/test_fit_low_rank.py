@@ -1,7 +1,5 @@
 """Low-rank learning on the command line; rank and regularization chosen by cross-validation."""
 
-from __future__ import annotations
-
 import signal
 
 import numpy as np
@@ -38,10 +36,10 @@ def test_the_summary(run, matrix_files):
 def test_what_was_learned_is_said(run, matrix_files):
     words = ["--penalty", "ridge", "--hyperparameters", "learn", "--kernel", "rbf", "--max-learning-iter", 1]
     done = run(f"fit d.txt {LOW_RANK}", *words)
-    assert "learned   regularization " in done.err
+    assert "learned   alpha " in done.err
     assert "may still improve after --max-learning-iter 1 evaluations" in done.err
     text = run("inspect m.lw").out
-    assert "learned     regularization " in text
+    assert "learned     alpha " in text
     assert "learning    " in text
     facts = run("inspect m.lw --json").json
     assert facts["hyperparameters"] == pytest.approx(loaded().hyperparameters_)

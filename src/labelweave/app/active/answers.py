@@ -91,10 +91,8 @@ def with_more_labels(Y: LabelMatrix, more: Sequence[str]) -> LabelMatrix:
     nothing = sp.csr_array((len(Y), len(added)), dtype=np.int8)
     observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else Y.observed
     positives, seen = (sp.hstack([part, nothing], format="csr") for part in (Y.positives, observed))
-    doubts = (
-        None if Y.flip_probabilities is None else sp.hstack([Y.flip_probabilities, nothing], format="csr")
-    )
-    return LabelMatrix(positives, seen, [*names, *added], doubts)
+    flips = None if Y.flip_probabilities is None else sp.hstack([Y.flip_probabilities, nothing], format="csr")
+    return LabelMatrix(positives, seen, [*names, *added], flips)
 
 
 def row_places(ids: Any, n_rows: int, path: PathLike) -> dict[str, int]:
@@ -124,13 +122,13 @@ def merged(
         for part in (at, at[said == YES], at[said != UNKNOWN])
     )
     positives = Y.positives - Y.positives.multiply(told) + yes
-    doubts = (
+    flips = (
         None if Y.flip_probabilities is None else Y.flip_probabilities - Y.flip_probabilities.multiply(told)
     )
     if Y.observed is None and (said != UNKNOWN).all():
-        return LabelMatrix(positives, None, Y.names, doubts)
+        return LabelMatrix(positives, None, Y.names, flips)
     observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else abs(Y.observed)
-    return LabelMatrix(positives, observed - observed.multiply(told) + known, Y.names, doubts)
+    return LabelMatrix(positives, observed - observed.multiply(told) + known, Y.names, flips)
 
 
 class AnswerFile:

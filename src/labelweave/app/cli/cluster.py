@@ -289,12 +289,12 @@ def _with_missed(truth: LabelMatrix, names: list[str]) -> LabelMatrix:
     more = sorted(set(names) - set(truth.words))
     seen = np.repeat(row_observed_counts(truth)[:, None] > 0, len(more), axis=1)
     none = sp.csr_array(seen.shape)
-    positives, observed, *doubts = (
+    positives, observed, *flips = (
         None if part is None else sp.hstack([part, added], "csr")
         for part, added in zip(truth.parts(), (none, seen, none), strict=False)
     )
     place = {name: column for column, name in enumerate([*truth.words, *more])}
-    wide = LabelMatrix(positives, observed, [*place], *doubts)
+    wide = LabelMatrix(positives, observed, [*place], *flips)
     return wide.select_labels([place[name] for name in names])
 
 

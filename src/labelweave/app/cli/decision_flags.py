@@ -138,10 +138,10 @@ decision_options = with_options(
     option("--tune-threshold OBJECTIVE[,PARAMETER=VALUE...]", "Tune thresholds on held-out rows for "
            "micro_f1, macro_f1, example_f1 or hamming_loss, or to reach a precision or recall "
            "(precision,target=0.9): TunedThresholdClassifier, whose parameters are scope (label, global or "
-           "top_k), target, pooling, response_method, cv and validation_fraction.", callback=_settings),
+           "top_k), target, shrinkage, response_method, cv and validation_fraction.", callback=_settings),
     option("--calibrate METHOD[,PARAMETER=VALUE...]", "Calibrate probabilities on held-out rows by sigmoid "
            "or isotonic maps, or the better of both (auto): CalibratedLabelClassifier, whose parameters are "
-           "pooling, min_positives, decision (half or expected_f1), response_method, cv and "
+           "shrinkage, min_positives, decision (half or expected_f1), response_method, cv and "
            "validation_fraction.", callback=_settings),
     option("--conformal CONTROL[,PARAMETER=VALUE...]", "Predict label sets with a bound on their "
            "false_negatives or false_discoveries, or, with one class per row, sets that rarely miss it: "

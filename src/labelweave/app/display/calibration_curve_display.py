@@ -128,7 +128,7 @@ class CalibrationCurveDisplay(Display):
         **options : dict
             Further options: see :meth:`plot`.
         """
-        truth = named_labels(Y_true, probabilities, label_names, keeps_doubts=True)
+        truth = named_labels(Y_true, probabilities, label_names, is_soft=True)
         parts = parts_to_draw(truth, score_table(probabilities, truth), labels)
         return cls([calibration_curve(*part[:3], n_bins, least) for part in parts], least).plot(**options)
 

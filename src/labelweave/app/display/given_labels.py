@@ -40,10 +40,10 @@ def fitted_model(estimator: Any, probabilities_for: str | None = None) -> Any:
 
 
 def named_labels(
-    Y: Any, other: Any = None, names: Sequence[Any] | Array | None = None, *, keeps_doubts: bool = False
+    Y: Any, other: Any = None, names: Sequence[Any] | Array | None = None, *, is_soft: bool = False
 ) -> LabelMatrix:
     """Read true labels; default names are those of a DataFrame or model, or numbers."""
-    labels = read_targets(Y, keeps_doubts=keeps_doubts)
+    labels = read_targets(Y, is_soft=is_soft)
     if names is None and labels.names is None:
         found = _names_of(other) or []
         names = found if len(found) == labels.n_labels else labels.words
@@ -71,7 +71,7 @@ def model_truth(estimator: Any, y: Any) -> LabelMatrix:
     model = fitted_model(estimator)
     if not has_many_labels(y):
         return one_hot(read_values(y, "y"), estimator.classes_, "y")
-    labels = named_labels(y, model, keeps_doubts=True)
+    labels = named_labels(y, model, is_soft=True)
     known, names = _names_of(model), labels.words
     # entirely different names are another naming scheme, not another order
     if known is not None and set(known) == set(names) and known != names:

@@ -131,14 +131,13 @@ def fit_liblinear(
     model, n_labels = _model(loss, problem.penalty, tol, max_iter), problem.labels.n_labels
     weights, steps = np.zeros((n_labels, problem.data.shape[1])), np.full(n_labels, -1)
     data = narrow_csr(problem.data) if sp.issparse(problem.data) else problem.data
-    doubts = (
-        None if problem.labels.flip_probabilities is None else sp.csc_array(problem.labels.flip_probabilities)
-    )
+    flips = problem.labels.flip_probabilities
+    flips = None if flips is None else sp.csc_array(flips)
 
     def one(label: int, rows: Any, is_positive: Array) -> None:
         entries = data[rows], problem.weights_of(label, rows, is_positive), is_positive
-        if doubts is not None:
-            entries = _with_less_likely(*entries, doubts[:, [label]].toarray()[rows, 0])
+        if flips is not None:
+            entries = _with_less_likely(*entries, flips[:, [label]].toarray()[rows, 0])
         weights[label], steps[label] = _fit_label(model, *entries)
 
     try:
@@ -174,13 +173,13 @@ def _entries(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
 
 
 def _with_less_likely(
-    data: Any, weights: PerRow, is_positive: Array, doubts: PerRow
+    data: Any, weights: PerRow, is_positive: Array, flips: PerRow
 ) -> tuple[Any, PerRow, Array]:
     """Add the uncertain entries with their other value, so that both losses sum to the expected one."""
-    other = np.flatnonzero(doubts)
+    other = np.flatnonzero(flips)
     more = data[other]
     data = sp.vstack([data, more], format="csr") if sp.issparse(data) else np.vstack([data, more])
-    both = np.concatenate([weights * (1.0 - doubts), (weights * doubts)[other]])
+    both = np.concatenate([weights * (1.0 - flips), (weights * flips)[other]])
     return data, both, np.concatenate([is_positive, ~is_positive[other]])
 
 

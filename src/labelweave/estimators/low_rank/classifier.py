@@ -75,8 +75,8 @@ _OF_A_SEARCH: dict[str, Field] = {
 }
 _ENDINGS = {
     Status.ITERATION_LIMIT: (
-        "The iteration limit was reached while rounds still lowered the objective by more than `tol`; "
-        "raise `max_iter`, or `tol`."
+        "The iteration limit was reached before the objective converged within `tol`; raise `max_iter` or "
+        "`tol`."
     ),
     Status.INTERRUPTED: "The fit was interrupted; the model is the best one so far.",
 }
@@ -134,10 +134,10 @@ class LowRankClassifier(KernelClassifier):
         How often labels are recorded wrongly, as in :class:`MaxMarginClassifier`.
     hyperparameters : {"fixed", "learn"} or HyperparameterSearch, default="fixed"
         "learn" takes the kernel's parameters and lambda of the least cross-validated loss of kernel ridge
-        regression, by its gradient, whatever the rank.  Needs ``loss="squared_error"`` and ``penalty="ridge"``, or
+        regression, by its gradient, for any rank.  Needs ``loss="squared_error"`` and ``penalty="ridge"``, or
         a :class:`RankSearch`, which tries its lambdas at the learned kernel, and with this loss and
         penalty also the learned lambda, where others are found from the data.
-    start : {"svd", "random"}, default="svd"
+    init : {"svd", "random"}, default="svd"
         The initial label factor: leading singular vectors of the label matrix (unobserved entries as
         0), or normal random numbers.  A problem that is solved exactly needs none.
     threshold : "auto" or float, default="auto"
@@ -153,7 +153,7 @@ class LowRankClassifier(KernelClassifier):
         The fit ends after a round that decreases the objective by less than this share.
     max_iter : int, default=100
         The largest number of rounds.
-    precision : {"float64", "float32"}, default="float64"
+    dtype : {"float64", "float32"}, default="float64"
         Arithmetic of the factors.  Sums over rows and features are in double precision in both.
     kernel_rank : int or None, default=None
         Columns of an incomplete Cholesky factor that approximates the kernel matrix; None for the exact one.
@@ -248,6 +248,7 @@ class LowRankClassifier(KernelClassifier):
 
     _stored: ClassVar[dict[str, Field]] = {"label_covariance_": Optional(Maybe(COVARIANCE)), **_OF_A_SEARCH}
     _usual_budget = 8000.0
+    _takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "rank": [*SHARED["rank"], RankSearch],
@@ -256,7 +257,7 @@ class LowRankClassifier(KernelClassifier):
         "loss": [StrOptions(set(ENTRY_LOSSES)), EntryLoss],
         "alpha": [NON_NEGATIVE],
         "penalty": [StrOptions({"trace_norm", "ridge", "trace_bound"})],
-        "start": [StrOptions({"svd", "random"})],
+        "init": [StrOptions({"svd", "random"})],
         "tol": [NON_NEGATIVE],
         "dtype": [StrOptions({"float32", "float64"})],
     }
@@ -269,9 +270,9 @@ class LowRankClassifier(KernelClassifier):
         fit_intercept: bool | float = True, label_covariance: CovarianceLike = None,
         label_mean: MeanLike = None, class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] | HyperparameterSearch = "fixed",
-        start: Literal["svd", "random"] = "svd", threshold: str | float = "auto", warm_start: bool = False,
+        init: Literal["svd", "random"] = "svd", threshold: str | float = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
-        precision: str = "float64", kernel_rank: int | None = None, n_jobs: int | None = None,
+        dtype: str = "float64", kernel_rank: int | None = None, n_jobs: int | None = None,
         random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
@@ -330,19 +331,21 @@ class LowRankClassifier(KernelClassifier):
         search, ranks = self._search, self._ranks
         if self.penalty == "trace_bound" and (ranks is not None or self.alpha == 0):
             raise ParameterError(
-                "`penalty='trace_bound'` needs a positive `alpha`, the largest trace norm, and a "
-                "`rank` that is a number; a RankSearch takes `penalty='trace_norm'`, which has the same "
-                "solutions."
+                "`penalty='trace_bound'` needs `alpha` > 0, the largest trace norm, and a number as `rank`; "
+                "for a RankSearch use `penalty='trace_norm'`, with the same solutions."
             )
         if search is not None and search.learning_blocks != 1:
             raise ParameterError(
-                f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; give 1 here."
+                f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; use 1."
+            )
+        if search is not None and search.criterion != "cross_validation":
+            raise ParameterError(
+                f"`criterion={search.criterion!r}` is for kernel logistic models; use 'cross_validation'."
             )
         if search is not None and ranks is None and (self.loss, self.penalty) != ("squared_error", "ridge"):
             raise ParameterError(
-                "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`, but they are "
-                f"{self.loss!r} and {self.penalty!r}; use these, or a RankSearch, which tries "
-                "`alphas` at a kernel so learned."
+                "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`, but they "
+                f"are {self.loss!r} and {self.penalty!r}; use these, or a RankSearch over `alphas`."
             )
 
     @property
@@ -427,7 +430,7 @@ class LowRankClassifier(KernelClassifier):
         constant = float(self.fit_intercept)
         return LowRankSettings(
             rank=rank, loss=self.loss, penalty="ridge" if self.penalty == "ridge" else "trace_norm",
-            alpha=alpha, constant=constant, negative_weight=negative, start=self.start,
+            alpha=alpha, constant=constant, negative_weight=negative, init=self.init,
             tol=self.tol, max_iter=self.max_iter, dtype=np.dtype(self.dtype),
             kernel_rank=self.kernel_rank, memory_budget=self._budget, workers=workers, seed=seed,
             on_round=progress, journal=journal,

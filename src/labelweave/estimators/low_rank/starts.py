@@ -54,17 +54,17 @@ def continued(known: Array, first: Array, rank: int) -> Array:
 
 
 def first_label_factor(
-    labels: LabelMatrix, rank: int, start: str, seed: int, weights: Array | None = None
+    labels: LabelMatrix, rank: int, init: str, seed: int, weights: Array | None = None
 ) -> npt.NDArray[np.float64]:
     """Return the initial label factor.
 
-    start: leading right singular vectors of the positive entries, or normal random numbers.
+    init: leading right singular vectors of the positive entries, or normal random numbers.
     weights (n,): weights of the rows: a row of weight 2 counts like two rows.
     Returns (L, k): the factor, no column of it 0.
     """
     rng = np.random.default_rng(seed)
     random = rng.standard_normal((labels.n_labels, rank))
-    if start == "random":
+    if init == "random":
         return random
     positives = labels.expected_positives.astype(np.float64)
     if weights is not None:

@@ -47,7 +47,7 @@ from labelweave.estimators.parameters import (
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.sparse_scorer import SparseScorer
-from labelweave.estimators.targets import costs_by_label, read_entry_weights, weights_of_entries
+from labelweave.estimators.targets import read_entry_weights, weights_of_entries
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
@@ -58,6 +58,7 @@ from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariances
+from labelweave.labels.label_names import costs_by_label
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, Optional
 from labelweave.problems import MarginData
@@ -160,7 +161,7 @@ class MaxMarginClassifier(KernelClassifier):
         Columns of an incomplete Cholesky factor G, drawn among all rows, that approximates the kernel matrix:
         the fit is the linear one to the rows of G, and the model keeps this many rows.  The gap is that of
         this problem, and does not cover ``K - G G^T``.  None for the matrix itself.
-    precision : {"auto", "float32", "float64"}, default="auto"
+    dtype : {"auto", "float32", "float64"}, default="auto"
         Arithmetic while solving.  "auto" is float32 where rounding does no harm: in coordinate ascent for
         ``tol >= 1e-5`` and ``2 C max(w) <= 1e5 tol``; in ADMM and block ascent for more than 1,000 rows and
         ``tol >= 5e-5 max(1, C max(w))``, and they switch to float64 where that fails.  Working sets use
@@ -252,6 +253,7 @@ class MaxMarginClassifier(KernelClassifier):
         "C_": Optional(MEASURED),
         "pruning_": Optional(Named(MEASURED)),
     }
+    _takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "C": [POSITIVE],
@@ -271,7 +273,7 @@ class MaxMarginClassifier(KernelClassifier):
         class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None, threshold: str | float = "auto",
         warm_start: bool = False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3,
         max_iter: int = 1000, solver: str | Solver[Any, Any] = "auto", kernel_rank: int | None = None,
-        precision: str = "auto", prune: Literal["off", "certified", "small"] | float = "off",
+        dtype: str = "auto", prune: Literal["off", "certified", "small"] | float = "off",
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
@@ -438,7 +440,7 @@ class MaxMarginClassifier(KernelClassifier):
 
     def _covariances(self, labels: LabelMatrix) -> list[LabelCovariance]:
         if self._is_sum and not self.kernel:
-            raise ValueError("kernel is an empty list; give one kernel or several.")
+            raise ValueError("kernel is an empty list; pass one kernel or several.")
         count = len(self.kernel) if self._is_sum else None
         return read_covariances(self.label_covariance, count, labels.n_labels, self.classes_)
 
@@ -452,8 +454,8 @@ class MaxMarginClassifier(KernelClassifier):
         self._refuse_unlearned()
         if self.label_mean is not None and self.prune != "off":
             raise ParameterError(
-                f"`prune={self.prune!r}` makes weights 0 that `label_mean` has reasons to be other than 0; "
-                "give one of them."
+                f"`prune={self.prune!r}` sets weights to 0 that `label_mean` sets to other values; use one "
+                "of them."
             )
         has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")
         if has_matrix and self.kernel_rank is None:

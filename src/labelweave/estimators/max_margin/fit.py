@@ -36,6 +36,8 @@ from labelweave.features.gram.sources import GramSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.homes import refuse
+from labelweave.foundation.arrays.linear_algebra import HOME, placed, to_numpy
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance import WeightedCovariance
@@ -120,7 +122,7 @@ class MarginSettings:
     solver: str | Solver[Any, Any]
     tol: float
     max_iter: int
-    precision: str
+    dtype: str
     factorization: str
     memory_budget: float
     n_threads: int
@@ -195,7 +197,7 @@ class MarginTask:
 
         Raises ValueError if the solver needs explicit features, or the memory budget is too small.
         """
-        solver, settings = self._solver(), self.settings
+        solver, settings = self._solver() if HOME.get() is None else self._solver_of_home(), self.settings
         by_rows = solver == "coordinate_ascent"
         if settings.is_part and (by_rows or self.explicit is None):
             settings = replace(settings, tol=tolerance_of_part(settings.tol, by_rows=by_rows))
@@ -238,19 +240,21 @@ class MarginTask:
         """Create a model from the coefficients of a solver on kernel matrices."""
         settled, by_features = result.answer, self._by_features()
         if by_features is None:
-            coefficients = tuple(covariance.matmul(settled.kept) for _, covariance in self.terms)
+            kept = to_numpy(settled.kept)
+            coefficients = tuple(covariance.matmul(kept) for _, covariance in self.terms)
             intercepts = self.data.intercept * np.sum([part.sum(axis=0) for part in coefficients], axis=0)
-            return MarginFit(result, intercepts, lambda: settled.boxed, coefficients=coefficients)
+            return MarginFit(result, intercepts, lambda: to_numpy(settled.boxed), coefficients=coefficients)
         weights, intercepts = by_features.of(settled)
         if self.data.mean is not None:
             intercepts = intercepts + self.data.mean.intercepts
             weights += self.data.mean.weights()
-        return MarginFit(result, intercepts, lambda: settled.boxed, weights=weights)
+        return MarginFit(result, intercepts, lambda: to_numpy(settled.boxed), weights=weights)
 
     def _by_features(self) -> FeatureWeights | None:
         if self.explicit is None:
             return None
-        return FeatureWeights(self.explicit.data, float(self.data.intercept), self.data.covariance)
+        data = self.explicit.placed().data
+        return FeatureWeights(data, float(self.data.intercept), self.data.covariance)
 
     @property
     def walks_rows(self) -> bool:
@@ -258,7 +262,7 @@ class MarginTask:
 
     def _solver(self) -> str | Solver[Any, Any]:
         if self.further:
-            why = "takes one kernel, and not a sum of kernels with label covariances of their own"
+            why = "is for one kernel, not for a sum of kernels with label covariances"
             refuse_solver(self.settings.solver, "sums", why)
         if self.settings.solver != "auto":
             return self.settings.solver
@@ -273,6 +277,13 @@ class MarginTask:
         # for dense rows of coupled labels coordinate ascent was slower than global steps in all tests
         walks = self.data.covariance.is_diagonal or is_mostly_zero(self.explicit)
         return "auto" if walks else "alternating_directions"
+
+    def _solver_of_home(self) -> str:
+        if self.settings.solver not in ("auto", "alternating_directions"):
+            refuse(f"`solver={self.settings.solver!r}`", "use 'auto', or X as a NumPy array")
+        if self.settings.prune != "off":
+            refuse(f"`prune={self.settings.prune!r}`", "use 'off', or X as a NumPy array")
+        return "alternating_directions"
 
     def _has_few_dimensions(self, features: FeatureMatrix) -> bool:
         """Whether one factorization suffices: few features or rows, and features dense or labels coupled.
@@ -299,13 +310,13 @@ class MarginTask:
                 return False
             return 8.0 * explicit.shape[1] * covariance.n_labels > 1e6 * self.settings.memory_budget
         if explicit is None or covariance.variances() is None:
-            why = "with label_covariance the weights of labels depend on each other, and all are other than 0"
+            why = "with label_covariance no weight is 0"
             why = why if explicit is not None else "this kernel has no weights of features"
             raise ParameterError(
-                f"`prune={self.settings.prune!r}` drops weights of features, label by label; {why}: use "
-                "`prune='off'`, or independent labels and `kernel='linear'`."
+                f"`prune={self.settings.prune!r}` needs independent labels and `kernel='linear'`, but {why}; "
+                "use these, or `prune='off'`."
             )
-        why = f"leaves no weights out, as `prune={self.settings.prune!r}` asks for"
+        why = f"cannot drop weights, as in `prune={self.settings.prune!r}`"
         refuse_solver(self.settings.solver, "prune", why)
         return True
 
@@ -331,7 +342,8 @@ class MarginTask:
         settings, dtype = self.settings, self._precision(self.settings.tol)
         d, n_labels = data.features.shape[1], data.labels.n_labels
         if not settings.is_part and data.mean is None and data.covariance.variances() is not None:
-            certified = "prune='certified' keeps what a gap of tol needs, of texts often a twentieth of that."
+            certified = "use prune='certified', which keeps only weights that tol needs (for texts often 5 "
+            "%)."
             warn_of_memory(
                 f"A model of {d} x {n_labels} weights", 8.0 * d * n_labels, certified, _LARGE_MODEL
             )
@@ -405,7 +417,7 @@ class _GramTask:
         coarse = dtype != np.float64 and settings.dtype == "auto"
         solver = AlternatingDirections(settings.tol, settings.max_iter, hands_over=coarse)
         first = self.split(dtype, gram)
-        begin = None if dual is None else solver.start_at(first, dual, trace)
+        begin = None if dual is None else solver.start_at(first, placed(dual), trace)
         result, state = self.run(str(dtype), solver, first, begin)
         if not (coarse and result.status in (Status.STALLED, Status.INDEFINITE)):
             return result

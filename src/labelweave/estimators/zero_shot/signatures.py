@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.estimators.targets import node_name, read_classes, typed
+from labelweave.estimators.targets import node_name, read_classes
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing
 from labelweave.labels import LabelMatrix
 from labelweave.labels.covariance.sources import checked_class_weights, in_class_order
+from labelweave.labels.label_names import typed
 from labelweave.model_files.schema import FLAG, Maybe, Numbers, Sizes, Texts, refuse
 
 
@@ -26,9 +27,7 @@ def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Arr
     targets = read_classes(y)
     unknown = np.flatnonzero(~targets.is_observed)
     if len(unknown):
-        raise ValueError(
-            f"y at row {unknown[0]} names no class; leave such rows out, or give attributes as y."
-        )
+        raise ValueError(f"y at row {unknown[0]} has no class; remove such rows, or pass attributes as y.")
     if signatures is None:
         table = np.eye(len(targets.classes))
         return table[targets.codes], table, targets.classes, targets.classes[targets.codes]
@@ -37,8 +36,8 @@ def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Arr
     strangers = [name for name in targets.classes.tolist() if node_name(name) not in place]
     if strangers:
         raise ValueError(
-            f"The class {strangers[0]!r} of y has no signature; give one row a class in signatures, whose "
-            "index names the classes, or a table of attributes as y."
+            f"The class {strangers[0]!r} of y has no signature; pass a DataFrame with one row per class, or "
+            "attributes as y."
         )
     rows = np.array([place[node_name(name)] for name in targets.classes.tolist()])[targets.codes]
     is_matrix = isinstance(signatures, LabelMatrix)
@@ -54,7 +53,7 @@ def class_names(signatures: Any) -> Array:
     names, once = typed(np.asarray(index)), set[str]()
     for name in map(node_name, names.tolist()):
         if name in once:
-            raise ValueError(f"signatures has the class {name!r} more than once; give one row a class.")
+            raise ValueError(f"signatures has the class {name!r} more than once; pass one row per class.")
         once.add(name)
     return names
 
@@ -67,12 +66,12 @@ def read_signatures(signatures: Any, attributes: LabelMatrix) -> Array:
     Raises ValueError if there are none, an entry is no label, or the attributes differ.
     """
     if signatures is None:
-        raise ValueError("signatures is None; give the attributes of the classes, of shape (classes, L).")
+        raise ValueError("signatures is None; pass attributes of classes, of shape (classes, attributes).")
     table = LabelMatrix.from_any(signatures)
     if len(table) < 1 or table.n_labels != attributes.n_labels:
         raise ValueError(
-            f"signatures has shape {table.shape} but y has {attributes.n_labels} attributes; give one row a "
-            "class and one column an attribute."
+            f"signatures has shape {table.shape} but y has {attributes.n_labels} attributes; pass one row "
+            "per class and one column per attribute."
         )
     signs = table.to_signs().astype(np.float64)
     if table.names is not None and attributes.names is not None:

@@ -25,11 +25,7 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from labelweave.estimators.targets import node_name
-from labelweave.estimators.zero_shot.training_rows import (
-    ClassFold,
-    TrainingRows,
-    covariance_parameter,
-)
+from labelweave.estimators.zero_shot.training_rows import ClassFold, TrainingRows, covariance_parameter
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.labels import LabelCovariance, LabelMatrix
 
@@ -54,8 +50,8 @@ def read_vectors(signatures: Any) -> Array | None:
     strange = np.argwhere(~np.isfinite(table))
     if len(strange):
         raise ValueError(
-            f"signatures has {table[tuple(strange[0])]} at row {strange[0, 0]}, column {strange[0, 1]}; "
-            "vectors of classes are finite numbers."
+            f"signatures has {table[tuple(strange[0])]} at row {strange[0, 0]}, column {strange[0, 1]}; it "
+            "must be finite."
         )
     return np.asarray(table, np.float64)
 

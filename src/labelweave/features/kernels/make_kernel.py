@@ -23,8 +23,8 @@ def make_kernel(kernel: str | Kernel | Callable[[Any, Any], Any], gamma: float |
     Parameters
     ----------
     kernel : str, Kernel or callable
-        "rbf", "poly" (or "poly"), "laplacian", "cosine" or "linear"; a kernel,
-        returned as it is; or a function of two arrays of rows, see :class:`CallableKernel`.
+        "rbf", "poly", "laplacian", "cosine" or "linear"; a kernel, returned as it is; or a function of two
+        arrays of rows, see :class:`CallableKernel`.
     gamma : float, "scale" or "auto", default="scale"
         For the names "rbf", "poly" and "laplacian".
 
@@ -42,7 +42,6 @@ def make_kernel(kernel: str | Kernel | Callable[[Any, Any], Any], gamma: float |
         return kernel
     named: dict[str, Callable[[], Kernel]] = {
         "rbf": lambda: RBFKernel(gamma),
-        "poly": lambda: PolynomialKernel(gamma=gamma),
         "poly": lambda: PolynomialKernel(gamma=gamma),
         "laplacian": lambda: LaplacianKernel(gamma),
         "cosine": CosineKernel,

@@ -245,12 +245,12 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         if len(fixed) == 0:
             return
         name = shown_name(self.label_names if label_names is None else label_names, int(fixed[0]))
-        remedy = "give it a variance, or use covariance.shrink(0.1)"
+        remedy = "add a variance, or use covariance.shrink(0.1)"
         if len(fixed) == len(variances):
-            remedy = "give the labels variances above 0"
+            remedy = "set their variances above 0"
         raise ValueError(
-            f"The label covariance gives label {name} the variance 0, which fixes its scores at 0 "
-            f"({len(fixed)} of {len(variances)} labels have none); {remedy}."
+            f"The label covariance has variance 0 for label {name}, so its scores are 0 ({len(fixed)} of "
+            f"{len(variances)} labels); {remedy}."
         )
 
     def plot(self, **options: Any) -> Any:
@@ -359,13 +359,13 @@ def in_order_of(names: Array | None, n_labels: int, other: LabelCovariance) -> L
     """Put named labels into the order of other names; ValueError if these, or their number, are others."""
     if other.n_labels != n_labels:
         raise ValueError(
-            f"One covariance is over {n_labels} labels, one over {other.n_labels}; they must agree."
+            f"The covariances are over {n_labels} and {other.n_labels} labels; they must agree."
         )
     theirs = other.label_names
     if names is None or theirs is None or names.tolist() == theirs.tolist():
         return other
     if set(names.tolist()) != set(theirs.tolist()):
-        raise ValueError("The covariances are over labels of other names; they must agree.")
+        raise ValueError("The covariances have different label names; they must agree.")
     places = {name: place for place, name in enumerate(theirs.tolist())}
     return other.columns(np.array([places[name] for name in names.tolist()]))
 
@@ -379,7 +379,7 @@ class IdentityCovariance(LabelCovariance):
     def __init__(self, n_labels: int, label_names: Sequence[str] | Array | None = None) -> None:
         is_whole = isinstance(n_labels, (int, np.integer))
         if not is_whole or not 0 <= n_labels <= MOST_LABELS:
-            raise ValueError(f"n_labels is {n_labels!r}; give a number of labels from 0 to {MOST_LABELS}.")
+            raise ValueError(f"n_labels is {n_labels!r}; it must be between 0 and {MOST_LABELS}.")
         self.n_labels = int(n_labels)
         self.label_names = checked_names(label_names, self.n_labels)
 
@@ -440,8 +440,8 @@ def read_covariances(
         parts = [None] * n_kernels if given is None else list(given)
         if len(parts) != n_kernels:
             raise ValueError(
-                f"label_covariance has {len(parts)} covariances, but there are {n_kernels} kernels; give one "
-                "each, or None."
+                f"label_covariance has {len(parts)} covariances, but there are {n_kernels} kernels; pass one "
+                "per kernel, or None."
             )
     names = [str(name) for name in classes]
     covariances = [

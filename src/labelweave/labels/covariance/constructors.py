@@ -117,7 +117,7 @@ class CovarianceConstructors:
         factor = checked_csr(factor, "The covariance factor") if sp.issparse(factor) else factor
         made = KINDS.factor(factor, diagonal, label_names)
         if not np.isfinite(made.diagonal()).all():
-            raise ValueError("The covariance factor gives infinite variances; scale it down.")
+            raise ValueError("The covariance factor leads to infinite variances; scale it down.")
         return made
 
     @staticmethod
@@ -298,6 +298,6 @@ def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> Non
     known = set(taxonomy.nodes)
     for node, variance in given.items():
         if node not in known:
-            raise ValueError(f"A variance was given for {node!r}, which is no node of the taxonomy.")
+            raise ValueError(f"variances has {node!r}, which is not a node of the taxonomy; remove it.")
         if not variance >= 0 or not np.isfinite(variance):
             raise ValueError(f"The variance of node {node!r} is {variance}; it must be a number >= 0.")

@@ -77,7 +77,9 @@ def _checked_semidefinite(matrix: LabelsByLabels) -> LabelsByLabels:
         raise ValueError(f"A label covariance has shape {matrix.shape}; it must be square, (labels, labels).")
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0]
-        raise ValueError(f"The label covariance at ({row}, {column}) is {matrix[row, column]}, not finite.")
+        raise ValueError(
+            f"The label covariance at ({row}, {column}) is {matrix[row, column]}; it must be finite."
+        )
     scale = max(float(np.abs(matrix).max(initial=0.0)), np.finfo(float).tiny)
     _refuse_asymmetry(matrix, 1e-8 * scale)
     smallest = float(np.linalg.eigvalsh(matrix).min(initial=0.0))
@@ -279,17 +281,17 @@ class FactorCovariance(LabelCovariance):
 
 
 def _factor_like(factor: Any, vectors: Array) -> Any:
-    """Return a factor in the precision of some vectors; a sparse one remains a SciPy matrix."""
-    if sp.issparse(factor):
+    """Return a factor in the precision of some vectors; with NumPy's a sparse one remains a SciPy matrix."""
+    if sp.issparse(factor) and is_numpy(vectors):
         return factor.astype(np.float32 if vectors.dtype == np.float32 else np.float64)
-    return like(factor, vectors)
+    return like(factor.toarray() if sp.issparse(factor) else factor, vectors)
 
 
 def _checked_factor(factor: Any) -> Any:
     given = sp.csr_array(factor) if sp.issparse(factor) else numbers_of(factor, "The covariance factor")
     table: Any = given.astype(np.float64, copy=True)
     if table.ndim != 2:
-        raise ValueError(f"A covariance factor has shape {table.shape}; it needs two, (labels, rank).")
+        raise ValueError(f"A covariance factor has shape {table.shape}; it must have shape (labels, rank).")
     if sp.issparse(table) and not table.has_canonical_format:
         table.sum_duplicates()
     if not np.isfinite(table.data if sp.issparse(table) else table).all():
@@ -306,7 +308,7 @@ def _checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
     own = numbers_of(diagonal, "The covariance diagonal").astype(np.float64)
     if own.shape not in ((), (1,), (n_labels,)):
         raise ValueError(
-            f"The covariance diagonal has shape {own.shape}; give one number, or one for each of "
+            f"The covariance diagonal has shape {own.shape}; pass one number, or one for each of "
             f"{n_labels} labels."
         )
     own = np.broadcast_to(own, (n_labels,)).copy()

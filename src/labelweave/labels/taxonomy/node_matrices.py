@@ -70,8 +70,8 @@ class NodeMatrices(NodeGraph):
             total += len(rows[-1])
             if total > _MOST_PAIRS:
                 raise ValueError(
-                    f"The taxonomy has more than {_MOST_PAIRS:,} pairs of a node and one above it, which are "
-                    "more than memory is taken for; give one with fewer levels, or without nodes far up."
+                    f"The taxonomy has more than {_MOST_PAIRS:,} pairs of a node and an ancestor, more than "
+                    "the limit; pass one with fewer levels."
                 )
         ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
         columns = np.concatenate(rows)
@@ -176,7 +176,7 @@ class NodeMatrices(NodeGraph):
         (array([0, 1, 0]), ['level 1', 'level 0'])
         """
         if not isinstance(by, str) or by not in _GROUPINGS:
-            raise ValueError(f"by={by!r}; groups are made by one of {', '.join(map(repr, _GROUPINGS))}.")
+            raise ValueError(f"by is {by!r}; it must be one of {', '.join(map(repr, _GROUPINGS))}.")
         if by in ("level", "subtree"):
             self.require_tree(f"A group a {by}")
         numbers = np.arange(len(self.nodes)) if names is None else self._numbers(names)
@@ -275,16 +275,16 @@ class NodeMatrices(NodeGraph):
         Y = LabelMatrix.from_any(labels)
         above = self.at_or_above(self._names_of(Y))
         positives = sp.csr_array(Y.positives @ above)
-        doubts = None if Y.flip_probabilities is None else _closed_doubts(Y, above)
+        flips = None if Y.flip_probabilities is None else _closed_flips(Y, above)
         if Y.observed is None and not incomplete:
-            return LabelMatrix(positives, None, Y.names, doubts)
+            return LabelMatrix(positives, None, Y.names, flips)
         whole = LabelMatrix(positives, None, Y.names)
         observed = [
             _observed(Y[rows], whole[rows], above, incomplete)
             for rows in panels(len(Y), max(1, _ENTRIES_AT_ONCE // max(1, Y.n_labels)))
         ]
         seen = sp.vstack(observed, format="csr") if observed else Y.observed
-        return LabelMatrix(positives, seen, Y.names, doubts)
+        return LabelMatrix(positives, seen, Y.names, flips)
 
     def at_or_above(self, label_names: Names) -> sp.csr_array:
         """Return the labels at or above each label, also across other nodes between them: (L, L), int32.
@@ -328,7 +328,7 @@ class NodeMatrices(NodeGraph):
             raise ValueError(
                 f"Row {first} has two most specific nodes, {self.nodes[other]!r} and "
                 f"{self.nodes[last[first]]!r} ({len(np.unique(row[beside]))} of {len(last)} rows have "
-                "several); the positives of a row must lie on one path of the taxonomy."
+                "several); the positives of a row must be on one path."
             )
 
     def _is_above(self, nodes: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> Any:
@@ -341,8 +341,8 @@ class NodeMatrices(NodeGraph):
         return pairs[np.minimum(np.searchsorted(pairs, asked), len(pairs) - 1)] == asked
 
 
-def _closed_doubts(Y: LabelMatrix, above: sp.csr_array) -> sp.csr_array | None:
-    """Return the doubts of targets that are the maximum over the labels at or below each label."""
+def _closed_flips(Y: LabelMatrix, above: sp.csr_array) -> sp.csr_array | None:
+    """Return the flips of targets that are the maximum over the labels at or below each label."""
     targets, below = sp.csc_array(Y.expected_positives), above.tocsc()
     parts = [
         sp.csc_array(targets[:, below.indices[start:stop]].max(axis=1).reshape(-1, 1))

@@ -34,7 +34,7 @@ def calibrate_labels(
     scores: Any,
     method: Literal["auto", "sigmoid", "isotonic"] = "sigmoid",
     *,
-    pooling: bool = True,
+    shrinkage: Literal["auto"] | float = "auto",
     min_positives: Any = 500,
     sample_weight: Any = None,
 ) -> LabelCalibration:
@@ -47,9 +47,10 @@ def calibrate_labels(
     method : {"auto", "sigmoid", "isotonic"}, default="sigmoid"
         Logistic curves (Platt 1999), or monotone maps that are linear between knots; "auto" takes those with
         the lower cross-validated log loss on these rows.
-    pooling : bool, default=True
-        Whether rare labels share information: logistic curves have a normal prior, learned from all labels,
-        instead of Platt's smoothed targets; isotonic maps of rare labels are one shared map.
+    shrinkage : {"auto", 0}, default="auto"
+        How far maps of rare labels shrink to that of all labels: "auto" learns a normal prior of the logistic
+        curves from all labels, instead of Platt's smoothed targets, and one isotonic map for rare labels.
+        With 0 every label has its own map.
     min_positives : int, default=500
         Labels with fewer positive rows use the shared isotonic map, which is a map of log-odds.
 
@@ -67,16 +68,16 @@ def calibrate_labels(
     >>> calibrate_labels(labels, scores).probabilities(np.zeros((1, 2))).round(1).tolist()
     [[0.5, 0.1]]
     """
-    fewest = _fewest(method, pooling, min_positives)
+    pooled, fewest = _sharing(method, shrinkage, min_positives)
     table = read_labeled_scores(labels, scores, sample_weight)
 
     def fit(rows: LabeledScores) -> tuple[LabelCalibration, LabelCalibration]:
         steps = fit_isotonic(rows, fewest)
-        return steps.curves if pooling else fit_sigmoid(rows, pooled=False), steps
+        return steps.curves if pooled else fit_sigmoid(rows, pooled=False), steps
 
     if method == "auto":
         method = _better_method(table.drawn_labels(_MOST_ENTRIES), fit, _log_loss)
-    return fit_sigmoid(table, pooled=pooling) if method == "sigmoid" else fit_isotonic(table, fewest)
+    return fit_sigmoid(table, pooled=pooled) if method == "sigmoid" else fit_isotonic(table, fewest)
 
 
 @checked
@@ -85,7 +86,7 @@ def calibrate_classes(
     scores: Any,
     method: Literal["auto", "sigmoid", "isotonic"] = "sigmoid",
     *,
-    pooling: bool = True,
+    shrinkage: Literal["auto"] | float = "auto",
     min_positives: Any = 500,
     sample_weight: Any = None,
 ) -> LabelCalibration:
@@ -100,23 +101,23 @@ def calibrate_classes(
         A softmax of the scores times one slope plus one intercept per class (temperature scaling), the
         multiclass logistic curve; or one-vs-rest monotone maps.  "auto" takes the method with the lower
         cross-validated log loss on these rows.
-    pooling : bool, default=True
-        Whether intercepts of the softmax have a prior around 0, and rare classes share a monotone map.
+    shrinkage : {"auto", 0}, default="auto"
+        With "auto" intercepts of the softmax have a prior around 0, and rare classes share a monotone map.
 
     Returns
     -------
     LabelCalibration
         The maps, whose probabilities :func:`class_probabilities` normalizes to sum to 1.
     """
-    fewest = _fewest(method, pooling, min_positives)
+    pooled, fewest = _sharing(method, shrinkage, min_positives)
     table = read_labeled_scores(labels, scores, sample_weight)
 
     def fit(rows: LabeledScores) -> tuple[LabelCalibration, LabelCalibration]:
-        return fit_softmax(rows, pooled=pooling), fit_isotonic(rows, fewest)
+        return fit_softmax(rows, pooled=pooled), fit_isotonic(rows, fewest)
 
     if method == "auto":
         method = _better_method(table, fit, _class_log_loss)
-    return fit_softmax(table, pooled=pooling) if method == "sigmoid" else fit_isotonic(table, fewest)
+    return fit_softmax(table, pooled=pooled) if method == "sigmoid" else fit_isotonic(table, fewest)
 
 
 @checked
@@ -145,12 +146,15 @@ def class_probabilities(calibration: LabelCalibration, scores: Array) -> Array:
     return np.asarray(np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[1]))
 
 
-def _fewest(method: Any, pooling: bool, min_positives: Any) -> int:
+def _sharing(method: Any, shrinkage: Any, min_positives: Any) -> tuple[bool, int]:
+    """Return whether labels share information, and the positive rows from which they have an own map."""
     if method not in ("auto", "sigmoid", "isotonic"):
         raise ValueError(f"method is {method!r}; pass 'auto', 'sigmoid' or 'isotonic'.")
     if not isinstance(min_positives, Integral) or min_positives < 1:
         raise ValueError(f"min_positives is {min_positives!r}; pass an integer of at least 1.")
-    return int(min_positives) if pooling else 1
+    if shrinkage not in ("auto", 0):
+        raise ValueError(f"shrinkage is {shrinkage!r}; pass 'auto' or 0.")
+    return shrinkage == "auto", int(min_positives) if shrinkage == "auto" else 1
 
 
 def _better_method(
@@ -183,7 +187,7 @@ def _log_loss(table: LabeledScores, maps: LabelCalibration) -> float:
 
 
 _VARIANCE = 1.0  # of intercepts: classes with few rows stay near 0
-_WIDE = 1e6  # without pooling, as adding a constant to all intercepts changes nothing
+_WIDE = 1e6  # without shrinkage, as adding a constant to all intercepts changes nothing
 _LARGEST = 1e300  # scores times slope: infinite values have no differences
 
 

@@ -100,8 +100,8 @@ def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
     """
     center, size = scale = _center_and_size(table)
     common = _targets_of_all(table)
-    doubts = table.labels.flip_probabilities
-    is_bounded = doubts is None or bool((doubts.data >= 0).all())
+    flips = table.labels.flip_probabilities
+    is_bounded = flips is None or bool((flips.data >= 0).all())
     # with targets outside 0 and 1 there may be no best curve
     flat = CurvePrior(np.zeros(2), np.eye(2) * (0.0 if is_bounded else _WEAK))
     prior = _learn_prior(table, scale, common) if pooled and is_bounded else flat

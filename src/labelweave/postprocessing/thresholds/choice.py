@@ -53,13 +53,13 @@ class ThresholdChoice(NamedTuple):
         Scores above them are positive.
     value : float
         The measure on the rows used to choose them.
-    pooling : float
+    shrinkage : float
         How strongly labels with few positive rows were shrunk to the best shared threshold; 0 for none.
     """
 
     thresholds: Array
     value: float
-    pooling: float
+    shrinkage: float
 
 
 class TopKChoice(NamedTuple):
@@ -85,7 +85,7 @@ def choose_thresholds(
     *,
     scope: Literal["label", "global"] = "label",
     target: float | None = None,
-    pooling: float | Literal["auto"] = 0.0,
+    shrinkage: float | Literal["auto"] = 0.0,
     sample_weight: Any = None,
 ) -> ThresholdChoice:
     """Choose the best thresholds for a measure of label sets.
@@ -103,10 +103,10 @@ def choose_thresholds(
         One threshold per label, or one for all.
     target : float or None, default=None
         The precision or recall to reach.
-    pooling : float or "auto", default=0.0
+    shrinkage : float or "auto", default=0.0
         0 uses each label's best threshold on these rows.  Otherwise, with p positive rows, a label's own
-        threshold has the weight p / (p + pooling), and the best shared threshold the rest.  "auto" is 50, or
-        200, 10 or 0 if that is clearly better in cross-validation on the rows.  With pooling (including
+        threshold has weight p / (p + shrinkage), and the best shared threshold the rest.  "auto" is 50, or
+        200, 10 or 0 if that is clearly better in cross-validation on the rows.  With shrinkage (including
         "auto") and an F1 score, thresholds are raised until a label is predicted for at most twice its
         positive rows plus one, a floor similar to FBR (Lewis et al. 2004).  Not for a target.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -115,7 +115,7 @@ def choose_thresholds(
     Returns
     -------
     ThresholdChoice
-        Thresholds and the value of the measure.  Without pooling they lie halfway between two scores.  A
+        Thresholds and the value of the measure.  Without shrinkage they lie halfway between two scores.  A
         label without positive rows starts with the best shared threshold, which may be raised; if no label
         has positive rows, or a label cannot reach the precision, nothing is predicted.
 
@@ -126,7 +126,7 @@ def choose_thresholds(
 
     Notes
     -----
-    Without pooling all thresholds are exact optima, apart from labels without positive rows, except for
+    Without shrinkage all thresholds are exact optima, apart from labels without positive rows, except for
     "example_f1" with one threshold per label, where no single threshold can be improved.  On the rows used to
     choose them, one threshold per label is never worse than a shared one; on other rows it often is, unless
     labels with few positive rows are pooled.
@@ -144,7 +144,7 @@ def choose_thresholds(
     wanted = read_objective(objective, target)
     if scope not in ("label", "global"):
         raise ValueError(f"scope is {scope!r}; pass 'label' or 'global'.")
-    strength = _read_pooling(pooling) if scope == "label" and not wanted.target else 0.0
+    strength = _read_shrinkage(shrinkage) if scope == "label" and not wanted.target else 0.0
     table = read_labeled_scores(labels, scores, sample_weight)
     if strength is None:
         strength = _choose_pooling(table, wanted)
@@ -152,7 +152,7 @@ def choose_thresholds(
         thresholds = np.full(table.shape[1], shared_threshold(table, wanted))
     else:
         thresholds = find_label_thresholds(table, wanted).pooled(strength)
-        if pooling != 0:
+        if shrinkage != 0:
             thresholds = _with_floor(table, wanted, thresholds)
     return ThresholdChoice(thresholds, _counts_above(table, thresholds).measure(wanted.name), strength)
 
@@ -182,12 +182,12 @@ def choose_top_k(
     return TopKChoice(k, counts.measure(wanted.name))
 
 
-def _read_pooling(pooling: Any) -> float | None:
-    if isinstance(pooling, str) and pooling == "auto":
+def _read_shrinkage(shrinkage: Any) -> float | None:
+    if isinstance(shrinkage, str) and shrinkage == "auto":
         return None
-    if not isinstance(pooling, (int, float, np.number)) or not 0 <= pooling < np.inf:
-        raise ValueError(f"pooling is {pooling!r}; pass a finite number of at least 0, or 'auto'.")
-    return float(pooling)
+    if not isinstance(shrinkage, (int, float, np.number)) or not 0 <= shrinkage < np.inf:
+        raise ValueError(f"shrinkage is {shrinkage!r}; pass a finite number of at least 0, or 'auto'.")
+    return float(shrinkage)
 
 
 def _with_floor(table: LabeledScores, objective: Objective, thresholds: Array) -> Array:

@@ -46,9 +46,9 @@ class EntryWeights:
             entries = sp.csr_array(entries.T) if sp.issparse(entries) else np.ascontiguousarray(entries.T)
         return EntryWeights(self.positive.T, self.negative.T, entries)
 
-    def doubted(self, doubts: sp.csr_array) -> EntryWeights:
+    def flipped(self, flips: sp.csr_array) -> EntryWeights:
         """Multiply by ``|2 q - 1|`` of targets q with these flip probabilities, 0 where not stored."""
-        less, own = sp.csr_array(-2.0 * doubts), self.entries
+        less, own = sp.csr_array(-2.0 * flips), self.entries
         if own is None:
             return replace(self, entries=less)
         if not sp.issparse(own):
@@ -142,7 +142,7 @@ class LabelEntries(Protocol):
         """Return the matrix of gradients as an operator."""
 
 
-def read_doubts(
+def read_flips(
     labels: LabelMatrix, loss: EntryLoss, factors: EntryWeights | None
 ) -> tuple[LabelMatrix, EntryLoss, EntryWeights | None]:
     """Return labels with the flip probabilities that a loss reads exactly, that loss, and other weights.
@@ -151,7 +151,7 @@ def read_doubts(
     norm does not bound it; these become weights, as do all flip probabilities for losses whose values at
     both signs do not differ by the score.
     """
-    assert labels.flip_probabilities is not None, "labels without doubts are read by any loss as they are"
+    assert labels.flip_probabilities is not None, "labels without flips are read by any loss as they are"
     least = {SquaredEntryLoss: -np.inf, LogisticEntryLoss: 0.0}.get(type(loss), np.inf)
     exact, weighed = labels.flip_probabilities.copy(), labels.flip_probabilities.copy()
     exact.data[exact.data < least] = 0.0
@@ -159,7 +159,7 @@ def read_doubts(
     labels = LabelMatrix(labels.positives, labels.observed, labels.names, exact)
     if weighed.data.any():
         ones = np.ones((1, labels.n_labels))
-        factors = (factors or EntryWeights(ones, ones)).doubted(weighed)
+        factors = (factors or EntryWeights(ones, ones)).flipped(weighed)
     return labels, loss if labels.flip_probabilities is None else GradedEntryLoss(loss), factors
 
 
@@ -168,15 +168,15 @@ def listed_signs(labels: LabelMatrix) -> sp.csr_array:
 
     If everything is observed, only at positive or uncertain ones; the others are -1.
     """
-    doubts, known = labels.flip_probabilities, labels.observed
-    if doubts is None:
+    flips, known = labels.flip_probabilities, labels.observed
+    if flips is None:
         return labels.positives if known is None else known
     if known is None:
-        pattern = abs(doubts).sign()
+        pattern = abs(flips).sign()
         known = labels.positives + pattern.multiply(labels.positives) - pattern
     known = sp.csr_array(known, dtype=np.float64)
     known.sort_indices()
-    found = sp.csr_array(3.0 * abs(known) + doubts)  # flip probabilities by position among the listed entries
+    found = sp.csr_array(3.0 * abs(known) + flips)  # flip probabilities by position among the listed entries
     found.sort_indices()
     sure = np.maximum(1.0 - 2.0 * (found.data - 3.0), LEAST_GRADE)
     return sp.csr_array((known.data * sure, known.indices, known.indptr), shape=known.shape)
