@@ -358,9 +358,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
 def in_order_of(names: Array | None, n_labels: int, other: LabelCovariance) -> LabelCovariance:
     """Put named labels into the order of other names; ValueError if these, or their number, are others."""
     if other.n_labels != n_labels:
-        raise ValueError(
-            f"The covariances are over {n_labels} and {other.n_labels} labels; they must agree."
-        )
+        raise ValueError(f"The covariances are over {n_labels} and {other.n_labels} labels; they must agree.")
     theirs = other.label_names
     if names is None or theirs is None or names.tolist() == theirs.tolist():
         return other
