@@ -538,6 +538,10 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
     },
     "LabelCovariance.scaled": {"scale": _of(2.0, 1)},
     "LabelCovariance.shrink": {"amount": _of(0.5, 0, 1)},
+    "LabelCovariance.weighted": {
+        "parts": lambda world: [[world.covariance, np.eye(4)], {"a": world.covariance, "b": np.eye(4)}],
+        "weights": _of(None, [0.2, 0.8], np.array([1, 3])),
+    },
     "LabelMatrix": {"positives": lambda world: [sp.csr_array(world.Y), world.Y]},
     "LabelMatrix.from_any": {"names": _of(None)},
     "LabelMatrix.from_probabilities": {

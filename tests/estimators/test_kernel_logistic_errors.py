@@ -36,15 +36,28 @@ REFUSED = {
     ),
     "level without a tree": ({"tie": "level"}, (X, Y), "tie='level' needs a taxonomy"),
     "half a level without a tree": ({"tie": ("shared", "subtree")}, (X, Y), "tie='subtree' needs a taxonomy"),
-    "a tie with a covariance": (
-        {"tie": "class", "label_covariance": np.eye(3)},
+    "a tie with learned weights": (
+        {"tie": "class", "label_covariance": lw.LabelCovariance.weighted([np.eye(3)])},
         (X, Y),
-        "tie='class' is invalid with label_covariance",
+        "tie='class' is invalid with a label_covariance of learned weights",
     ),
-    "a tie with a coupling": (
-        {"tie": "scale", "label_covariance": 2},
+    "groups of other classes": ({"tie": [0, 1]}, (X, Y), "tie has 2 groups, but there are 3 functions"),
+    "a class without a group": ({"tie": {"a": 0, "b": 1}}, (X, Y), "tie has no group of 'c'"),
+    "no kernel": ({"kernel": []}, (X, Y), "give one kernel or more"),
+    "fewer covariances than kernels": (
+        {"kernel": ["rbf", "linear"], "label_covariance": [2]},
         (X, Y),
-        "tie='scale' is invalid with label_covariance",
+        "kernel is a list of 2, and label_covariance one of 1",
+    ),
+    "covariances of one kernel": (
+        {"label_covariance": [2, None]},
+        (X, Y),
+        "A label covariance has shape (2,)",
+    ),
+    "a list that learns": (
+        {"kernel": ["rbf", "linear"], "label_covariance": [2, None], "hyperparameters": "fixed"},
+        (X, Y),
+        "is learned, but hyperparameters='fixed'",
     ),
     "a pair of nonsense": (
         {"tie": ("shared", "nonsense")},

@@ -53,12 +53,17 @@ _STRANGERS = 0.01
 
 
 def is_learned(label_covariance: Any) -> bool:
+    """Whether the search learns a covariance, or one of a list of them."""
+    if isinstance(label_covariance, list | tuple):
+        return any(is_learned(one) for one in label_covariance if not isinstance(one, list | tuple))
     is_word = isinstance(label_covariance, str) and label_covariance == "learn"
     return is_word or isinstance(label_covariance, Integral)
 
 
 def is_identity(label_covariance: Any) -> bool:
-    """Whether there is no covariance, or the identity by name."""
+    """Whether there is no covariance, or the identity by name, or a list of these."""
+    if isinstance(label_covariance, list | tuple):
+        return all(map(is_identity, label_covariance))
     return label_covariance is None or (isinstance(label_covariance, str) and label_covariance == "identity")
 
 

@@ -344,14 +344,16 @@ class KernelProbabilities(KernelClassifier):
                 f"`decision={self.decision!r}` needs a `taxonomy`, or `decision='most_probable'`."
             )
 
-    def _starting_kernel(self, features: FeatureMatrix, seed: int) -> Kernel | None:
+    def _starting_kernels(self, features: FeatureMatrix, seed: int) -> list[Kernel | None]:
         if self._is_precomputed:
             self._read_kernel(features, seed)
-            return None
+            return [None]
         gamma = paper_gamma(features) if self.gamma is None else self.gamma
-        kernel = make_kernel(self._kernel_of_name, gamma).resolved(features)
-        self._check_kernel(kernel, features, seed)
-        return kernel
+        given = self.kernel if isinstance(self.kernel, list | tuple) else [self._kernel_of_name]
+        kernels = [make_kernel(kernel, gamma).resolved(features) for kernel in given]
+        for kernel in kernels:
+            self._check_kernel(kernel, features, seed)
+        return list(kernels)
 
     def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:
         self.prior_ = fitted.prior

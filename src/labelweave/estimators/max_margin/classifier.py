@@ -56,6 +56,7 @@ from labelweave.foundation.config import was_interrupted
 from labelweave.foundation.costs import warn_of_hard_margins
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
+from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariances
 from labelweave.labels.label_names import costs_by_label
 from labelweave.model_files import storable
@@ -102,7 +103,8 @@ class MaxMarginClassifier(KernelClassifier):
             None, default=None
         The prior covariance R between labels; None is the identity.  "learn" learns one, a number
         learns one of that many columns, ``B B^T``; both need ``hyperparameters="learn"``.  A taxonomy
-        stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are matched by label name.  With a list of
+        stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are matched by label name.  The weights of
+        :meth:`LabelCovariance.weighted`, which sum to 1, minimize the objective too.  With a list of
         kernels, a list of the same length: scores covary by the sum of K_g R_g.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Prior weights of features, as the model scales them: Z is penalized by its distance from them.  With
@@ -219,7 +221,7 @@ class MaxMarginClassifier(KernelClassifier):
     status_ : {"converged", "settled", "iteration_limit", "stalled", "interrupted"}
         Why the fit ended; "settled" where weights removed by their size cost more than ``tol``.
     n_iter_ : int
-        Number of finished rounds.
+        Number of finished rounds; of fits, where weights of a covariance are learned.
     duality_gap_ : float
         The relative duality gap of the result: the minimum is at most this share of the objective below it.
     pruning_ : dict
@@ -304,7 +306,8 @@ class MaxMarginClassifier(KernelClassifier):
         entries = rows.entries if labels.flip_probabilities is None else sure_weights(labels, rows.entries)
         if factors is not None:
             entries = entries_by_sign(labels, factors, entries)
-        weights, start = weights_of_entries(row_weights, entries), before and [before.variables, before.C]
+        weights = weights_of_entries(row_weights, entries)
+        start = before and [before.variables, before.C, *before.weights]
         y = [labels.positives, labels.observed]
         journal = self._open_journal(X=rows.features.data, y=y, weights=weights, start=start)
         learned = None
@@ -352,16 +355,29 @@ class MaxMarginClassifier(KernelClassifier):
             settings = replace(settings, memory_budget=max(settings.memory_budget, size))
             data = replace(data, features=factor.features)
             source, explicit = KernelSource(make_kernel("linear"), factor.features), factor.features
-        covariances: Any = self.label_covariance_ if others else [None]
+        covariances: Any = self.label_covariance_ if self._is_sum else [self.label_covariance_]
         further = tuple(zip(others, covariances[1:], strict=True))
         task = MarginTask(data, source, explicit, settings, journal, further)
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows, factor)
-        fitted = task.solve(dual)
+        fitted = self._solve_task(task, covariances, dual)
         self._keep_scores(fitted, features, rows, factor)
         dual = fitted.dual() if self.warm_start or self._seen is not None else None
-        self._end = None if dual is None else DualVariables(dual, self.C_, self._form)
+        weights = tuple(one.weights for one in fitted.covariances)
+        self._end = None if dual is None else DualVariables(dual, self.C_, self._form, weights)
         return fitted.result
+
+    def _solve_task(self, task: MarginTask, covariances: list[LabelCovariance], dual: Any) -> MarginFit:
+        if not any(isinstance(covariance, WeightedCovariance) for covariance in covariances):
+            return task.solve(dual)
+        if self.prune != "off":
+            raise ParameterError(
+                f"`prune={self.prune!r}` fits labels one by one, but the weights of `label_covariance` are "
+                "learned from all; use `prune='off'`, or `label_covariance.fixed`."
+            )
+        from labelweave.estimators.max_margin.part_weights import fit_with_weights
+
+        return fit_with_weights(task, covariances, dual, self._end.weights if self._end else ())
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)
@@ -390,6 +406,8 @@ class MaxMarginClassifier(KernelClassifier):
             assert fitted.weights is not None, "columns of a factor have weights"
             self.scorer_ = factor.scorer(kernels[0], fitted.intercepts, fitted.weights)
         self.__dict__.pop("pruning_", None)
+        if fitted.covariances:
+            self.label_covariance_ = list(fitted.covariances) if self._is_sum else fitted.covariances[0]
         if fitted.kept is not None:
             self.pruning_ = fitted.kept[1]
 

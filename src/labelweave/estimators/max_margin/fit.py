@@ -40,6 +40,7 @@ from labelweave.foundation.arrays.homes import refuse
 from labelweave.foundation.arrays.linear_algebra import HOME, placed, to_numpy
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.labels import LabelCovariance
+from labelweave.labels.covariance import WeightedCovariance
 from labelweave.problems import (
     BlockMargins,
     KeptWeights,
@@ -78,11 +79,15 @@ _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products l
 
 @dataclass(frozen=True)
 class DualVariables:
-    """The dual variables (n, L) of a fit, signed and in float64, for a warm start."""
+    """The dual variables (n, L) of a fit, signed and in float64, for a warm start.
+
+    weights: those learned of the parts of each kernel's covariance.
+    """
 
     variables: Array
     C: float
     form: TargetForm
+    weights: tuple[Array, ...] = ()
 
     def spread(self, kept: Array, n_rows: int) -> DualVariables:
         variables = np.zeros((n_rows, self.variables.shape[1]))
@@ -135,6 +140,7 @@ class MarginFit:
     coefficients: B R_g of the rows, each of shape (n, L), one per kernel.
     dual: returns the dual variables, for a warm start; None where they are not kept.
     kept: sparse weights, and the cost of removing the others, by name.
+    covariances: one per kernel, where their weights were learned.
     """
 
     result: SolverResult
@@ -143,6 +149,7 @@ class MarginFit:
     weights: Array | None = None
     coefficients: tuple[RowsByLabels, ...] = ()
     kept: tuple[KeptWeights, dict[str, float]] | None = None
+    covariances: tuple[WeightedCovariance, ...] = ()
 
     def scorer(self, features: FeatureMatrix, rows: Array, kernels: Sequence[Kernel | None]) -> Scorer:
         """Create the scorer of new rows; the fit was to these rows of the features."""
@@ -179,6 +186,11 @@ class MarginTask:
     @property
     def terms(self) -> tuple[tuple[GramSource, LabelCovariance], ...]:
         return ((self.source, self.data.covariance), *self.further)
+
+    def box(self) -> MarginBox:
+        data, features = self.data, self.data.features if self.explicit is None else self.explicit
+        known = None if data.mean is None else data.mean.products(features.data)
+        return MarginBox.make(data.labels, data.upper, data.margins, known)
 
     def solve(self, dual: RowsByLabels | None = None) -> MarginFit:
         """Fit them, from dual variables near the optimum if there are any.
@@ -360,8 +372,7 @@ class _GramTask:
         self.features = data.features if task.explicit is None else task.explicit
         self.is_thin = task.explicit is not None and is_thin(task.explicit, 1e6 * self.settings.memory_budget)
         self.parts = (task.source, float(data.intercept), data.covariance)
-        known = None if data.mean is None else data.mean.products(self.features.data)
-        self.box = MarginBox.make(data.labels, data.upper, data.margins, known)
+        self.box = task.box()
 
     def resources(self, dtype: npt.DTypeLike) -> Resources:
         settings = self.settings

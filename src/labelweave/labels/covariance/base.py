@@ -34,7 +34,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
     """A positive semi-definite matrix over ``n_labels`` labels.
 
     Make one with :meth:`identity`, :meth:`dense`, :meth:`low_rank`,
-    :meth:`from_taxonomy`, :meth:`from_signatures` or :meth:`from_labels`.
+    :meth:`from_taxonomy`, :meth:`from_signatures`, :meth:`from_labels` or :meth:`weighted`.
     Printing it lists the strongest correlations, ``plot`` draws them.
 
     A subclass sets ``n_labels`` and implements ``diagonal`` and ``matmul``; all other methods follow from
@@ -290,19 +290,10 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
     def _combined(self, other: LabelCovariance, combine: Callable[[Array, Array], Array]) -> LabelCovariance:
         if not isinstance(other, LabelCovariance):
             return NotImplemented
-        if other.n_labels != self.n_labels:
-            raise ValueError(
-                f"The covariances are over {self.n_labels} and {other.n_labels} labels; they must agree."
-            )
+        other = in_order_of(self.label_names, self.n_labels, other)
         check_writable(self.n_labels, "A combined covariance")
-        names, theirs = self.label_names, other.label_names
-        if names is not None and theirs is not None and names.tolist() != theirs.tolist():
-            if set(names.tolist()) != set(theirs.tolist()):
-                raise ValueError("The covariances have different label names; they must agree.")
-            places = {name: place for place, name in enumerate(theirs.tolist())}
-            other = other.columns(np.array([places[name] for name in names.tolist()]))
         made = self.dense(combine(self.to_dense(), other.to_dense()))
-        return made._named(theirs if names is None else names)
+        return made._named(other.label_names if self.label_names is None else self.label_names)
 
     def __repr__(self) -> str:
         parts = [f"{self.n_labels} labels", self.kind, f"variances {self._variance_range()}"]
@@ -362,6 +353,19 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
 
     def _names_of(self, labels: Array) -> Array | None:
         return None if self.label_names is None else self.label_names[labels]
+
+
+def in_order_of(names: Array | None, n_labels: int, other: LabelCovariance) -> LabelCovariance:
+    """Put named labels into the order of other names; ValueError if these, or their number, are others."""
+    if other.n_labels != n_labels:
+        raise ValueError(f"The covariances are over {n_labels} and {other.n_labels} labels; they must agree.")
+    theirs = other.label_names
+    if names is None or theirs is None or names.tolist() == theirs.tolist():
+        return other
+    if set(names.tolist()) != set(theirs.tolist()):
+        raise ValueError("The covariances have different label names; they must agree.")
+    places = {name: place for place, name in enumerate(theirs.tolist())}
+    return other.columns(np.array([places[name] for name in names.tolist()]))
 
 
 @storable("IdentityCovariance", {"n_labels": count("L", 1, MOST_LABELS), "label_names": Optional(Names("L"))})

@@ -22,7 +22,12 @@ from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
-    from labelweave.labels.covariance import DenseCovariance, FactorCovariance, IdentityCovariance
+    from labelweave.labels.covariance import (
+        DenseCovariance,
+        FactorCovariance,
+        IdentityCovariance,
+        WeightedCovariance,
+    )
 
 
 class _Kinds(SimpleNamespace):
@@ -31,6 +36,7 @@ class _Kinds(SimpleNamespace):
     identity: type[IdentityCovariance]
     dense: type[DenseCovariance]
     factor: type[FactorCovariance]
+    weighted: type[WeightedCovariance]
 
 
 KINDS = _Kinds()
@@ -247,6 +253,45 @@ class CovarianceConstructors:
         labels = LabelMatrix.from_any(Y).most_likely()
         found = shrunk_correlations(labels, prior_count) if centered else mean_outer_product(labels)
         return KINDS.dense.from_semidefinite(found, labels.names)
+
+    @staticmethod
+    @checked
+    def weighted(parts: Mapping[str, Any] | Sequence[Any], weights: Any = None) -> WeightedCovariance:
+        """Make a sum of covariances, ``R = sum_m w_m R_m``, whose weights models learn.
+
+        :class:`MaxMarginClassifier` learns weights that sum to 1 by its own objective,
+        :class:`KernelLogisticClassifier` a scale for each part by its cross-validated loss.  Elsewhere, and
+        with ``hyperparameters="fixed"`` of the latter, they stay as they are.
+
+        Parameters
+        ----------
+        parts : dict of str to LabelCovariance or array-like of shape (L, L), or list of them
+            The covariances R_m by name, over the same labels, each scaled to a mean variance of 1.
+        weights : array-like of shape (m,) or None, default=None
+            The weights to begin with, >= 0; None for equal ones that sum to 1.
+
+        Returns
+        -------
+        WeightedCovariance
+            The sum, with attributes ``parts``, ``weights`` and ``part_names``; ``fixed`` is the same
+            covariance with weights that no model changes.
+
+        Raises
+        ------
+        ValueError
+            If there are no parts, they differ in their labels, one has no variance, or the weights do not
+            match them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from labelweave import LabelCovariance
+        >>> shared = LabelCovariance.low_rank(np.ones((3, 1)))
+        >>> LabelCovariance.weighted({"own": LabelCovariance.identity(3), "shared": shared})
+        LabelCovariance(3 labels, weighted sum of 0.5 own + 0.5 shared, variances 1, 0 ~ 1 +0.50)
+        """
+        names = [*map(str, parts)] if isinstance(parts, Mapping) else None
+        return KINDS.weighted(list(parts.values() if isinstance(parts, Mapping) else parts), weights, names)
 
 
 def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None:
