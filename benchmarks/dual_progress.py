@@ -1,6 +1,6 @@
 """Dual progress against iterations and time, after Figures 2 and 3 of the M3L paper.
 
-Animals with Attributes, RBF, gamma 1 / (d var X), C = 1, independent labels, one
+Animals with Attributes or texts, RBF, gamma 1 / (d var X), C = 1, independent labels, one
 thread.  What is drawn is how far the dual value is below its optimum, as a share of it:
 
 working sets            the paper's Algorithm 1 (``solver="working_set"``), one run, measured
@@ -16,10 +16,8 @@ solved one after another, as in the paper.  It has a free bias, labelweave a reg
 each is measured against the optimum of its own problem: the dual value of a much tighter run.
 Seconds count from the data in memory, kernel and factorisation included.
 
-Example: ``python -m benchmarks.dual_progress --images 1000``.
+Example: ``python -m benchmarks.dual_progress --problem awa-1000``.
 """
-
-from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
@@ -139,28 +137,33 @@ def _draw(curves: dict[str, Progress], title: str, path: Path) -> None:
     axes[0].legend(frameon=False, fontsize=9, loc="center")
     for axis in axes:
         axis.grid(True, which="major", alpha=0.3)
-    figure.suptitle(f"Animals with Attributes, {title}", fontsize=10)
+    figure.suptitle(title, fontsize=10)
     write_picture(figure, path)
 
 
 @command(
-    images=2000,
+    problem=flag("awa-2000", "a kernel problem, such as rcv1-2000"),
     every=flag(8, "LIBSVM trains every so many labels"),
     working_set_gap=flag(1e-4, "where working sets stop"),
-    data=flag(DEFAULT_DATA, "the folder that has awa/"),
+    data=flag(DEFAULT_DATA, "the folder that has awa/ or rcv1/"),
     out=RESULTS / "dual_progress.json",
     figure=IMAGES / "dual_progress.png",
 )
 def main(arguments: Any) -> None:
-    problem = load_kernel_problem(f"awa-{arguments.images}", data=arguments.data)
+    problem = load_kernel_problem(arguments.problem, data=arguments.data)
     with threadpool_limits(1):
         working_sets, alternating = own_progress(problem, arguments.working_set_gap)
     libsvm = libsvm_progress(problem, arguments.every)
     curves = dict(zip(_STYLES, (working_sets, alternating, libsvm), strict=True))
     lines = table(curves)
     print("\n".join(lines))
-    settings = {"images": arguments.images, "labels": problem.Y.shape[1], "every": arguments.every, "C": 1.0}
+    settings = {
+        "problem": arguments.problem,
+        "labels": problem.Y.shape[1],
+        "every": arguments.every,
+        "C": 1.0,
+    }
     numbers = {name: asdict(curve) for name, curve in curves.items()}
     measured = {**describe_machine(), **settings, "threads": 1, "table": lines, "curves": numbers}
     write_json(arguments.out, measured)
-    _draw(curves, f"{arguments.images:,} images, {problem.Y.shape[1]} labels, RBF", arguments.figure)
+    _draw(curves, f"{arguments.problem}, {problem.Y.shape[1]} labels, RBF", arguments.figure)

@@ -1,11 +1,11 @@
-"""Kernel problems by name: ``awa-<n>``, n images of Animals with Attributes, or ``rcv1``, subset 1.
+"""Kernel problems by name: ``awa-<n>``, n images of Animals with Attributes; ``rcv1``, subset 1; ``tmc2007``.
+
+``rcv1-<n>`` and ``tmc2007-<n>`` are the first n rows.
 
 The images are drawn at random, seed 0, from those of the 40 training classes.  The
 PHOG features are dense, the labels are the 85 attributes.  The kernel is RBF with
 scikit-learn's "scale" width, 1 / (d var X).
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,10 +24,13 @@ def load_kernel_problem(
     kind, _, size = name.partition("-")
     if kind == "awa" and size.isdigit():
         X, Y = load_animals(int(size), data)
-    elif name in ("rcv1", "tmc2007"):
-        X, Y = load_problem("rcv1-subset1" if name == "rcv1" else name, data)
+    elif kind in ("rcv1", "tmc2007") and (size.isdigit() or not size):
+        X, Y = load_problem("rcv1-subset1" if kind == "rcv1" else kind, data, int(size) if size else None)
     else:
-        raise ValueError(f"The problem {name!r} is not known; use awa-<number of images>, rcv1 or tmc2007.")
+        raise ValueError(
+            f"The problem {name!r} is not known; use awa-<number of images>, rcv1 or tmc2007, "
+            "or these with a number of rows, as rcv1-2000."
+        )
     return PeerProblem(X, Y, 2.0 * C, threads, scale_gamma(X), kernel_megabytes)
 
 

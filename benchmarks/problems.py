@@ -7,8 +7,6 @@ separate than a topic.  It serves to measure speed, never accuracy.
 ``rcv1-subset1`` is a clean problem of a third of the size.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +34,10 @@ def read_parts(name: str, data: Path = DEFAULT_DATA) -> tuple[LabeledData, Label
     return read_part(name, "train", data), read_part(name, "test", data)
 
 
-def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp.csr_array]:
-    """Load features and labels by the problem's name.
+def load_problem(
+    name: str, data: Path = DEFAULT_DATA, n_rows: int | None = None
+) -> tuple[sp.csr_array, sp.csr_array]:
+    """Load features and labels by the problem's name, of so many rows.
 
     Labels that no row has, or every row, are left out: there is nothing to separate.
     """
@@ -59,7 +59,8 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
             f"The problem {name!r} is not known; use rcv1, rcv1-subset1 to 3, tmc2007, debtags or "
             "synthetic:n,d,L."
         )
-    return sp.csr_array(X, dtype=np.float64), _with_both_signs(sp.csr_array(Y, dtype=np.int8))
+    X, Y = sp.csr_array(X, dtype=np.float64)[:n_rows], sp.csr_array(Y, dtype=np.int8)[:n_rows]
+    return X, _with_both_signs(Y)
 
 
 def _with_both_signs(Y: sp.csr_array) -> sp.csr_array:
@@ -112,3 +113,10 @@ def text_pattern(rows: int, columns: int, a_row: int, dtype: Any, seed: int = 0)
     return sp.csr_array(
         (values, indices.ravel(), np.arange(0, indices.size + 1, a_row)), shape=(rows, columns)
     )
+
+
+def median_distance(X: Any) -> float:
+    """Compute the median squared distance of rows, by which widths of RBF kernels are counted."""
+    squares = (X * X).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * X @ X.T
+    return float(np.median(distances[np.triu_indices(len(X), 1)]))

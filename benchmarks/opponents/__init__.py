@@ -1,6 +1,7 @@
-"""The methods that the papers compare with: PLST and CPLST (codes of the labels), and WSABIE (a ranking)."""
+"""Methods that the papers compare with: codes of labels (PLST, CPLST, BCS), and a ranking (WSABIE)."""
 
+from benchmarks.opponents.compressed import BCS
 from benchmarks.opponents.label_space import CPLST, PLST
 from benchmarks.opponents.wsabie import WSABIE
 
-__all__ = ["CPLST", "PLST", "WSABIE"]
+__all__ = ["BCS", "CPLST", "PLST", "WSABIE"]

@@ -8,8 +8,6 @@ scores by their signs; "kernel features" is the graph on the kernel's own featur
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.graph_kernels``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -52,13 +50,12 @@ def table(runs: list[dict[str, Any]]) -> str:
 @command(data=DEFAULT_DATA, models=several(_MODELS), records=RESULTS / "papers" / "graph_kernels.json")
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments)
-    for name in arguments.models if record.measures else ():
-        if not record.wants({"model": name}):
-            continue
+    for case in record.missing(model=arguments.models):
+        name = case["model"]
         train, test = read_parts("scene", arguments.data)
         model, seconds = timed(LabelGraphClassifier(**_MODELS[name]).fit, train.X, train.Y)
         cost = {"seconds": seconds, "graph": repr(model.label_graph_)}
-        record.add({"model": name}, _scores(test.Y, model.predict(test.X).toarray()) | cost)
+        record.add(case, _scores(test.Y, model.predict(test.X).toarray()) | cost)
         if name == "left-out scores":
             scores = model.inputs_.of(FeatureMatrix(test.X)).data
             record.add({"model": "ridge alone"}, _scores(test.Y, (scores > 0).astype(np.int8)))

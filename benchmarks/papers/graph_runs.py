@@ -1,10 +1,8 @@
 """Fits of ``LabelGraphClassifier`` with what the tables of Tan et al. 2015 report, kept after every fit.
 
-Beside the graphs stand two methods that the paper compares with: "binary relevance", linear support vector
-machines a label, and "PLST", with four codes for five labels.
+Three methods that the paper compares with are "binary relevance", a linear support vector machine per label,
+"PLST", with four codes for five labels, and "HLLM-L1", up to ten labels.
 """
-
-from __future__ import annotations
 
 import warnings
 from inspect import signature
@@ -15,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.frame import timed
 from benchmarks.opponents import PLST
+from benchmarks.papers.log_linear import LogLinear
 from labelweave import GraphGrowth, LabelGraphClassifier, MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
 
@@ -28,7 +27,7 @@ GRAPHS: dict[str, dict[str, Any]] = {
 }
 
 _PLST_SHARE = 0.8  # of the labels, so that some of their space is left out
-METHODS = (*GRAPHS, "binary relevance", "PLST")
+METHODS = (*GRAPHS, "binary relevance", "PLST", "HLLM-L1")
 
 Run = dict[str, Any]
 
@@ -38,6 +37,8 @@ def make(method: str, regularization: float, **parameters: Any) -> Any:
         return MaxMarginClassifier(0.01 / regularization, n_jobs=1)
     if method == "PLST":
         return PLST(_PLST_SHARE, alpha=100.0 * regularization)
+    if method == "HLLM-L1":
+        return LogLinear(regularization)
     own, growth = dict(GRAPHS[method]), {}
     for name in signature(GraphGrowth).parameters:
         growth |= {name: parameters.pop(name)} if name in parameters else {}

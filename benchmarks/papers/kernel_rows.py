@@ -8,8 +8,6 @@ rows.  Shown are errors in the folds and on the test rows, relative to predictin
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.kernel_rows``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -67,9 +65,6 @@ def table(runs: list[dict[str, Any]]) -> str:
 @command(sets=flag(["emotions", "scene"], "of Mulan's"), records=RESULTS / "papers" / "kernel_rows.json")
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments)
-    for name in arguments.sets:
-        for kind in _KINDS:
-            case = {"set": name, "penalty": kind}
-            if record.wants(case):
-                print(record.add(case, _measure(name, kind)), flush=True)
+    for case in record.missing(set=arguments.sets, penalty=_KINDS):
+        print(record.add(case, _measure(*case.values())), flush=True)
     record.show(table(record.runs))

@@ -21,8 +21,6 @@ errors of the mean.  Results are kept after every fit.
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.label_graphs --sets scene``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +50,7 @@ _PAPER = {
     "learned, proximal": (0.094, 0.708, 0.703, 0.790),
     "binary relevance": (0.110, 0.678, 0.676, 0.706),
     "PLST": (0.118, 0.608, 0.608, 0.740),
+    "HLLM-L1": (0.104, 0.687, 0.698),
 }
 _LEGEND = {"learned, curve": "penalty by rounds", "learned, ridge, curve": "ridge on the same edges"}
 _MEASURES = {
@@ -80,7 +79,7 @@ def _measure(name: str, methods: list[str], record: RecordedRuns, folder: Path) 
     for fold, (X, Y, X_test, Y_test) in _folds(*read_rows(name, folder)):
         for method in methods:
             case = {"set": name, "method": method, "fold": fold}
-            if not record.wants(case):
+            if not record.wants(case) or (method == "HLLM-L1" and name == "yeast"):  # 2^14 labelings
                 continue
             options: graph_runs.Run = {"max_rounds": _ROUNDS[name], "max_iter": _PASSES, "random_state": fold}
             if method == "learned, ridge":

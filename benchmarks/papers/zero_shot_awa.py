@@ -22,8 +22,6 @@ Methods:
   ten signatures, with the scores of each of three kinds of attribute classifiers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -39,7 +37,7 @@ from benchmarks.papers.animals import (
     sample_training_rows,
     unseen,
 )
-from benchmarks.papers.distances import median_distance
+from benchmarks.problems import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelCovariance, MaxMarginClassifier, ZeroShotClassifier
 

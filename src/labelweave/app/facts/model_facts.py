@@ -206,7 +206,7 @@ def label_thresholds(model: Any) -> Section | None:
 def _thresholds(model: Any) -> Section | None:
     own = getattr(model, "thresholds_", None)
     found = getattr(model, "threshold_", None) if own is None else own
-    if found is None:
+    if found is None or model._form.columns is not None:
         return None
     low, high = float(np.min(found)), float(np.max(found))
     words = f"{low:.4g}" if low == high else f"one per label, from {low:.4g} to {high:.4g}"

@@ -179,7 +179,7 @@ class KernelProbabilities(KernelClassifier):
             taxonomy.parents_of([node_name(name) for name in state["classes"]])
 
     @where_rows_are
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of classes or labels.
 
         Parameters
@@ -189,13 +189,15 @@ class KernelProbabilities(KernelClassifier):
 
         Returns
         -------
-        ndarray of shape (n, C) or (n, L)
+        ndarray of shape (n, C) or (n, L), or list of ndarray
             One distribution over the classes per row, or the probability of each label; thresholds do not
-            matter.
+            matter.  With columns of classes one table (n, C) per column, as in scikit-learn.
         """
-        return np.exp(self.predict_log_proba(X))
+        found = self.predict_log_proba(X)
+        return [np.exp(table) for table in found] if isinstance(found, list) else np.exp(found)
 
-    def predict_log_proba(self, X: Any) -> Array:
+    @where_rows_are
+    def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities of classes or labels.
 
         Parameters
@@ -205,12 +207,14 @@ class KernelProbabilities(KernelClassifier):
 
         Returns
         -------
-        ndarray of shape (n, C) or (n, L)
+        ndarray of shape (n, C) or (n, L), or list of ndarray
             The logarithms, exact where probabilities are too small for floating point; with ``uncertainty``
             for those above 1e-15.
         """
         check_is_fitted(self)
         scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
+        if self._form.columns is not None:
+            return [np.asarray(log_softmax(table, axis=1)) for table in self._form.columns.apart(scores)]
         if self._form.kind == "labels":
             return np.asarray(log_expit(scores))
         if self._form.kind == "binary":
@@ -260,10 +264,13 @@ class KernelProbabilities(KernelClassifier):
         found = self._covariances(features)
         return np.maximum(np.einsum("ngcc->ngc", found).reshape(len(found), -1), 0.0)
 
+    @property
+    def _is_marginal(self) -> bool:
+        return self._search is not None and bool(self._search.criterion == "marginal_likelihood")
+
     def _refuse_uncertainty(self) -> None:
-        is_marginal = self._search is not None and self._search.criterion == "marginal_likelihood"
-        if not isinstance(self.loss, str) and (is_marginal or self.uncertainty is not None):
-            which = "`criterion='marginal_likelihood'`" if is_marginal else "`uncertainty='laplace'`"
+        if not isinstance(self.loss, str) and (self._is_marginal or self.uncertainty is not None):
+            which = "`criterion='marginal_likelihood'`" if self._is_marginal else "`uncertainty='laplace'`"
             raise ParameterError(f"{which} is for `loss='log_loss'`, but it is {self.loss!r}.")
         if self.uncertainty is not None and self._is_precomputed:
             raise ParameterError(
@@ -288,6 +295,7 @@ class KernelProbabilities(KernelClassifier):
         evidence = fitted.result.trace[-1].primal + factors.log_determinant / 2
         self.log_marginal_likelihood_value_ = -evidence
 
+    @where_rows_are
     def predict_or_reject(
         self, X: Any, *, confidence: float | None = None, fraction: float | None = None
     ) -> Array:
@@ -336,14 +344,16 @@ class KernelProbabilities(KernelClassifier):
                 f"`decision={self.decision!r}` needs a `taxonomy`, or `decision='most_probable'`."
             )
 
-    def _starting_kernel(self, features: FeatureMatrix, seed: int) -> Kernel | None:
+    def _starting_kernels(self, features: FeatureMatrix, seed: int) -> list[Kernel | None]:
         if self._is_precomputed:
             self._read_kernel(features, seed)
-            return None
+            return [None]
         gamma = paper_gamma(features) if self.gamma is None else self.gamma
-        kernel = make_kernel(self._kernel_of_name, gamma).resolved(features)
-        self._check_kernel(kernel, features, seed)
-        return kernel
+        given = self.kernel if isinstance(self.kernel, list | tuple) else [self._kernel_of_name]
+        kernels = [make_kernel(kernel, gamma).resolved(features) for kernel in given]
+        for kernel in kernels:
+            self._check_kernel(kernel, features, seed)
+        return list(kernels)
 
     def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:
         self.prior_ = fitted.prior

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import namespace
@@ -203,6 +204,49 @@ class SoftmaxLoss:
         state, _ = _softmax(scores)
         mixed = np.matmul(covariances, state[..., None])[..., 0]
         return self.curve(state, np.einsum("ngcc->ngc", covariances) - 2.0 * mixed, rows, groups)
+
+
+class ColumnsLoss:
+    """The sum of softmax losses of columns of classes: those of a column are some of the scores.
+
+    losses: the loss of each column.
+    parts: its columns of the scores.
+    """
+
+    def __init__(self, losses: list[SoftmaxLoss], parts: list[slice]) -> None:
+        self.columns = list(zip(losses, parts, strict=True))
+        self.shape, self.least = (*losses[0].shape[:2], parts[-1].stop), 0.0
+
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
+        xp, values = namespace(scores), list[Array]()
+        residuals, state = xp.empty_like(scores), xp.empty_like(scores)
+        for loss, part in self.columns:
+            found = loss.evaluate(scores[:, :, part], rows, groups)
+            residuals[:, :, part], state[:, :, part] = found.residuals, found.state
+            values.append(found.values)
+        return ScoreEvaluation(sum(values[1:], values[0]), residuals, state)
+
+    def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
+        product: Array = namespace(state).empty_like(state)
+        for loss, part in self.columns:
+            product[:, :, part] = loss.curve(state[:, :, part], vectors[:, :, part], rows, groups)
+        return product
+
+    def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
+        sums = [loss.mean_curvature(state[:, :, part], rows, groups) for loss, part in self.columns]
+        return np.asarray(block_diag(*sums))
+
+    def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
+        traces = [loss.row_curvatures(state[:, :, part], rows, groups) for loss, part in self.columns]
+        return np.asarray(sum(traces))
+
+    def root(self, state: Array, rows: slice, groups: Array) -> Root:
+        """Raise, as a row has one share vector per column; the fit refuses what needs it."""
+        raise NotImplementedError("columns of classes have no root of rank one")
+
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        """Raise as :meth:`root`, which the marginal likelihood needs as well."""
+        raise NotImplementedError("columns of classes have no root of rank one")
 
 
 def _are_own(table: Array, codes: Array) -> Array:
