@@ -63,7 +63,7 @@ def is_learned(label_covariance: Any) -> bool:
 def is_identity(label_covariance: Any) -> bool:
     """Whether there is no covariance, or the identity by name, or a list of these."""
     if isinstance(label_covariance, list | tuple):
-        return all(map(is_identity, label_covariance))
+        return len(label_covariance) > 0 and all(map(is_identity, label_covariance))
     return label_covariance is None or (isinstance(label_covariance, str) and label_covariance == "identity")
 
 

@@ -162,7 +162,7 @@ def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
         return ("class", "shared") if tie == "scale" else (tie, tie)
     if len(tie) == 2 and all(isinstance(part, _GROUPS) or part in _GROUPINGS for part in tie):
         return tie[0], tie[1]
-    if any(isinstance(group, str) and group in TIES for group in tie):
+    if not tie or any(isinstance(group, str) and group in TIES for group in tie):
         raise ParameterError(
             f"`tie={tie!r}` is invalid; use one of {', '.join(map(repr, TIES))}, the group of each class, "
             f"or a pair of {', '.join(map(repr, _GROUPINGS))} and groups, for scales and shapes."
