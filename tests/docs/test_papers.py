@@ -202,7 +202,7 @@ def test_other_methods_stand_as_they_were_measured():
         for method in ("power set", "5-NN", "regression", "boosting", "ranking"):
             which = {"problem": problem, "method": method} | ({"rule": rule} if rule else {})
             assert f"{mean(losses('independent_methods', 'hamming', **which)):.2f}" in text
-    assert [f"{error:.2f}" in prose("seeger_2008") for error in losses("quoted_machines", "error")] == [
+    assert [f"{error:.2f}" in prose("seeger_2008") for error in losses("single_figures", "error", part="machines")] == [
         True
     ] * 4
 
@@ -323,7 +323,7 @@ def means(name, keys, measure):
         ("m3l_2012", "zero_shot_vectors", ("known", "method"), "accuracy", 1),
         ("m3l_2012", "label_losses", ("set", "method"), "F1", 3),
         ("leml_2014", "sampled_labels", ("skew", "labels", "penalty"), "excess", 3),
-        ("leml_2014", "kernel_rows", ("set", "penalty"), "test", 3),
+        ("leml_2014", "single_figures", ("of",), "test", 3),
     ],
 )
 def test_tables_of_what_is_beyond_have_the_figures_of_the_records(page, name, keys, measure, digits):
