@@ -200,7 +200,9 @@ _PARTS: dict[str, tuple[Callable[..., Run], Iterable[tuple[Any, ...]]]] = {
 def table(runs: list[Run]) -> str:
     """Write all that was found, one line per run."""
     lines = [
-        ", ".join(f"{key} {_shown(value)}" for key, value in run.items() if key not in ("part", "measured"))
+        ", ".join(
+            f"{key} {_shown(value)}" for key, value in run.items() if key not in ("part", "measured", "dual")
+        )
         for run in runs
     ]
     return "\n".join(line.removeprefix("of ") for line in lines)
