@@ -96,6 +96,7 @@ def test_leml_stands_as_it_was_measured():
         assert ", ".join(auc) in text
     ranks = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
     assert ", ".join(f"{100 * low_rank('squared', rank, 0.2):.1f}" for rank in ranks) in text
+    assert f"{100 * low_rank('bcs', 0.4, 0.2):.2f}, {low_rank('bcs', 0.4, 0.2, 'Hamming'):.4f}" in text
     full = [f"{100 * low_rank('squared', rank, 1.0):.1f}" for rank in (0.2, 0.4, 0.6, 1.0)]
     assert f"rank 20, 40, 60, 100 %: {', '.join(full)};" in text
 
@@ -202,9 +203,37 @@ def test_other_methods_stand_as_they_were_measured():
         for method in ("power set", "5-NN", "regression", "boosting", "ranking"):
             which = {"problem": problem, "method": method} | ({"rule": rule} if rule else {})
             assert f"{mean(losses('independent_methods', 'hamming', **which)):.2f}" in text
-    assert [f"{error:.2f}" in prose("seeger_2008") for error in losses("quoted_machines", "error")] == [
-        True
-    ] * 4
+    assert [
+        f"{error:.2f}" in prose("seeger_2008") for error in losses("single_figures", "error", part="machines")
+    ] == [True] * 4
+
+
+def figure(part, of, key):
+    (value,) = losses("single_figures", key, part=part, of=of)
+    return value
+
+
+def test_single_figures_stand_as_they_were_measured():
+    text = prose("m3l_2012")
+    problems = ("awa-2000", "rcv1-2000", "tmc2007-2000")
+    own, peer = (
+        [figure("linear kernel", f"{name} {method}", "seconds") for name in problems]
+        for method in ("kernel matrix", "LIBSVM")
+    )
+    own, peer = (", ".join(f"{value:{form}}" for value in of) for of, form in ((own, ".1f"), (peer, ".2g")))
+    assert f"{own} s; LIBSVM {peer} (scaled)" in text
+    assert f"{100 * figure('media mill', 'SVMStruct 10000', 'gap'):.0f} % above the optimum" in text
+    assert f"linear {figure('media mill', 'linear 30993', 'seconds'):.1f} s" in text
+    assert f"{figure('ends', 'scene', 'steps'):,} steps (scene), {figure('ends', 'yeast', 'steps'):,}" in text
+    assert all(figure("rate", f"{value}", "power") < 1 for value in (1.0, 0.3, 0.1, 0.03))
+
+
+def test_hierarchical_log_linear_models_stand_as_they_were_measured():
+    text = prose("cgm_2015")
+    toy = losses("clique_toy", "hamming", method="HLLM-L1")
+    assert f"| 0.024 | {min(toy):.3f} to {max(toy):.3f}," in text
+    scene = [losses("label_graphs", key, method="HLLM-L1") for key in ("hamming", "macro_f1", "micro_f1")]
+    assert ", ".join(f"{mean(values):.3f}" for values in scene) in text
 
 
 def unseen(method):
@@ -323,7 +352,7 @@ def means(name, keys, measure):
         ("m3l_2012", "zero_shot_vectors", ("known", "method"), "accuracy", 1),
         ("m3l_2012", "label_losses", ("set", "method"), "F1", 3),
         ("leml_2014", "sampled_labels", ("skew", "labels", "penalty"), "excess", 3),
-        ("leml_2014", "kernel_rows", ("set", "penalty"), "test", 3),
+        ("leml_2014", "single_figures", ("of",), "test", 3),
     ],
 )
 def test_tables_of_what_is_beyond_have_the_figures_of_the_records(page, name, keys, measure, digits):
