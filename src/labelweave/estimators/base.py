@@ -288,7 +288,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         elif is_frame(X):
             refuse_times(X[:1])
         try:
-            if (reset or isinstance(X, np.ndarray)) and (text := first_text(X)) is not None:
+            if (reset or isinstance(X, (np.ndarray, str))) and (text := first_text(X)) is not None:
                 raise ValueError(
                     f"X has the text {text[:40]!r}, which is not a number; use TableModel for frames with "
                     "texts, or a pipeline with a vectorizer for lists."

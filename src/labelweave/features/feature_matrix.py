@@ -273,7 +273,10 @@ def refuse_times(entries: Any) -> None:
 
 
 def _as_table(X: Any) -> npt.NDArray[Any]:
-    table = np.asarray(unmasked(X))
+    try:
+        table = np.asarray(unmasked(X))
+    except ValueError:
+        raise ValueError("X has rows of different lengths; pass one number per feature in each row.") from None
     refuse_times(table)
     if table.dtype.kind == "c":
         raise ValueError(f"X has values of type {table.dtype}; pass real numbers, one per entry.")

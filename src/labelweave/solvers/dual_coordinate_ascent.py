@@ -136,7 +136,8 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
 
     def _is_late(self, state: SweepState) -> bool:
         """Return whether the rest takes more rounds than the rival, or half of the limit is used."""
-        to_come = _SLOWING * rounds_foreseen(state.falling, self.tol * abs(state.trace[-1].primal))
+        primal = state.trace[-1].primal if state.trace else np.nan  # without a check, as after an overflow
+        to_come = _SLOWING * rounds_foreseen(state.falling, self.tol * abs(primal))
         return to_come > self.rival or 2 * state.rounds >= self.max_iter
 
     def round_of_block(self, problem: BoxDual, state: SweepState, block: int) -> None:

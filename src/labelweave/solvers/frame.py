@@ -304,7 +304,7 @@ def _refuse_no_number(trace: Sequence[TraceRecord]) -> None:
     if trace and not math.isfinite(trace[-1].primal):
         raise ValueError(
             f"The objective is {trace[-1].primal} after {trace[-1].iteration} rounds, so nothing was "
-            "learned; scale the features, the weights or alpha to usual sizes."
+            "learned; scale the features, the weights, or C or alpha, to usual sizes."
         )
 
 

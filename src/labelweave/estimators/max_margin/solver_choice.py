@@ -92,7 +92,7 @@ def rounds_of_the_rival(n: int, n_labels: int, tol: float, *, is_coupled: bool) 
     columns = max(n_labels, _NARROW)
     block_round = n / 4 * columns * (2.0 * n + _BLOCK_SWEEPS)
     factor = (_SPECTRUM if is_coupled else 1 / 3) * float(n) ** 3
-    rounds = _USUAL_ROUNDS * max(1.0, -np.log10(tol) / 3)
+    rounds = _USUAL_ROUNDS * max(1.0, -np.log10(float(tol)) / 3)
     return float((factor + rounds * n * columns * (_SOLVES * n + _ENTRY_WORK)) / block_round)
 
 
@@ -104,6 +104,6 @@ def rounds_of_global_steps(data: MarginData, tol: float) -> float:
     width = features.data.nnz / max(n, 1) if features.is_sparse else d
     across = 0 if data.covariance.is_diagonal else _ACROSS * padded
     a_round = _ROUND_WORK * n * padded * (width + _VISIT + across) + _CALLS * padded / _NARROW
-    rounds = _USUAL_DENSE_ROUNDS * max(1.0, -np.log10(tol) / 3)
+    rounds = _USUAL_DENSE_ROUNDS * max(1.0, -np.log10(float(tol)) / 3)
     factor = float(n) * d * rank + _SPECTRUM * float(rank) ** 3
     return float((factor + rounds * (_SOLVES * n * n_labels * (rank + _PASSES) + _CALLS)) / a_round)
