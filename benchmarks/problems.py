@@ -115,3 +115,10 @@ def text_pattern(rows: int, columns: int, a_row: int, dtype: Any, seed: int = 0)
     return sp.csr_array(
         (values, indices.ravel(), np.arange(0, indices.size + 1, a_row)), shape=(rows, columns)
     )
+
+
+def median_distance(X: Any) -> float:
+    """Compute the scale of distances, from which widths of RBF kernels are counted."""
+    squares = (X * X).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * X @ X.T
+    return float(np.median(distances[np.triu_indices(len(X), 1)]))

@@ -43,8 +43,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, command, flag, standard_error
-from benchmarks.papers.distances import median_distance
-from benchmarks.problems import DEFAULT_DATA, read_parts
+from benchmarks.problems import DEFAULT_DATA, median_distance, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelCovariance, MaxMarginClassifier
 

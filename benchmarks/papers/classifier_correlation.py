@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, write_picture
 from benchmarks.papers.animals import Animals, read_animals, sample_training_rows
-from benchmarks.papers.distances import median_distance
+from benchmarks.problems import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier
 

@@ -39,7 +39,7 @@ from benchmarks.papers.animals import (
     sample_training_rows,
     unseen,
 )
-from benchmarks.papers.distances import median_distance
+from benchmarks.problems import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelCovariance, MaxMarginClassifier, ZeroShotClassifier
 

@@ -24,7 +24,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from benchmarks.frame import RESULTS, command, flag
 from benchmarks.papers.animals import Animals, read_animals, sample_training_rows
-from benchmarks.papers.distances import median_distance
+from benchmarks.problems import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LowRankClassifier, ZeroShotClassifier
 
