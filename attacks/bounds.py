@@ -8,8 +8,6 @@ again.  An index out of range raises IndexError.  Loops that did not run are fai
 are written in LLVM code by ``loops/vector_code.py`` have no such checks.
 """
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import multiprocessing

@@ -8,8 +8,6 @@ objective at its solution is no less than the minimum, so a claim that it contra
 CLARABEL is.
 """
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ called on, ``ANSWERS`` what is looked at of an answer.  A public name with an ar
 known, and that does not stand in ``WITHOUT``, fails a test.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 import types
@@ -284,7 +282,7 @@ ESTIMATORS = {
     ),
     "KernelLogisticClassifier": Estimator(
         lw.KernelLogisticClassifier,
-        {"tol": 0.1, "hyperparameters": "fixed"},
+        {"tol": 0.1, "hyperparameters": "fixed", "uncertainty": "laplace"},
         {"kernel": _KERNELS},
         y=_classes,
     ),
@@ -540,6 +538,10 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
     },
     "LabelCovariance.scaled": {"scale": _of(2.0, 1)},
     "LabelCovariance.shrink": {"amount": _of(0.5, 0, 1)},
+    "LabelCovariance.weighted": {
+        "parts": lambda world: [[world.covariance, np.eye(4)], {"a": world.covariance, "b": np.eye(4)}],
+        "weights": _of(None, [0.2, 0.8], np.array([1, 3])),
+    },
     "LabelMatrix": {"positives": lambda world: [sp.csr_array(world.Y), world.Y]},
     "LabelMatrix.from_any": {"names": _of(None)},
     "LabelMatrix.from_probabilities": {
@@ -607,9 +609,18 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         for method in ("children", "ancestors", "descendants", "path", "leaves_below")
     },
     **{f"Taxonomy.{method}": {"names": _of("a", ["a", "left"])} for method in ("depth", "is_leaf", "top")},
+    "read_class_columns": {
+        "Y": lambda world: [np.c_[world.classes, world.classes], pd.DataFrame({"a": world.classes})],
+        "names": _of(None),
+    },
     # measures
     "metrics.average_auc": {"sample_weight": None},
     "metrics.class_summary": _OF_CLASSES | _WITH_TREE | {"y_pred": lambda world: [None, world.classes]},
+    "metrics.column_accuracy_score": {
+        "y_true": lambda world: [np.c_[world.classes, world.classes]],
+        "y_pred": lambda world: [pd.DataFrame({"0": world.classes, "1": world.classes[::-1]})],
+        "sample_weight": None,
+    },
     "metrics.depth_table": _IN_HIERARCHY | {"Y_pred": lambda world: [None, *_decisions(world)]},
     "metrics.error_reject_curve": _OF_CLASSES,
     "metrics.expected_calibration_error": {
@@ -921,7 +932,8 @@ _NOT_FINITE = {
     *(
         f"metrics.{name}"
         for name in (
-            "average_auc", "average_precision_score", "depth_table", "fmax_score", "harmonic_mean_accuracy",
+            "average_auc", "average_precision_score", "column_accuracy_score", "depth_table", "fmax_score",
+            "harmonic_mean_accuracy",
             "propensity_scored_precision_at_k", "score_table", "smin_loss",
         )
     ),

@@ -6,8 +6,6 @@ Reads what coverage.py has measured, and keeps lines, branches and the functions
 ``attacks/results/coverage.json``.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -8,8 +8,6 @@ process of its own memory limit.  Violations are a dead process, a read of more 
 than 512 MiB, an error that is not the library's own, and a result that is not whole.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import resource

@@ -1,7 +1,5 @@
 """Sparse arrays of unusual parts that mean the same, and of parts that do not fit together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

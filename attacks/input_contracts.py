@@ -8,8 +8,6 @@ TypeError of one sentence that labelweave or scikit-learn raises on purpose: no 
 Python came upon in the middle, no NaN, no crash, no wait of more than thirty seconds, no more than 2 GiB.
 """
 
-from __future__ import annotations
-
 import datetime
 import opcode
 import os
@@ -37,7 +35,7 @@ from attacks.public_names import is_of_library
 _SECONDS = 30
 _MOST_BYTES = 2 << 30
 _LONGEST_MESSAGE = 2000
-_RAISE = opcode.opmap["RAISE_VARARGS"]
+RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
 def universal() -> dict[str, Any]:
@@ -164,7 +162,7 @@ def hostile_values(world: ContractWorld, contract: Contract, argument: str) -> d
 
 
 def fault(error: Exception, shown: str) -> str | None:
-    frames = [(frame, at) for frame, at in _walk(error.__traceback__)]
+    frames = [(frame, at) for frame, at in frames_of(error.__traceback__)]
     code, at = frames[-1]
     where = f"{type(error).__name__} at {Path(code.co_filename).name}:{error.__traceback__ and _line(error)}"
     if isinstance(error, OSError) and error.filename is not None:
@@ -174,7 +172,7 @@ def fault(error: Exception, shown: str) -> str | None:
     if any(found.co_filename.endswith("sklearn/utils/validation.py") for found, _ in frames):
         return None  # what scikit-learn's own checks of estimators ask for
     is_ours = is_of_library(code.co_filename) or "/sklearn/" in code.co_filename
-    if not is_ours or code.co_code[at] != _RAISE:
+    if not is_ours or code.co_code[at] != RAISE:
         return f"came upon a {where}: {str(error)[:150]}"
     said = (str(error).replace(shown, "") if shown else str(error)).strip()
     if not said or len(said) > _LONGEST_MESSAGE or ("\n" in said and "/sklearn/" not in code.co_filename):
@@ -182,7 +180,7 @@ def fault(error: Exception, shown: str) -> str | None:
     return None
 
 
-def _walk(found: TracebackType | None) -> Iterator[tuple[Any, int]]:
+def frames_of(found: TracebackType | None) -> Iterator[tuple[Any, int]]:
     while found is not None:
         yield found.tb_frame.f_code, found.tb_lasti
         found = found.tb_next

@@ -8,8 +8,6 @@ one, or a complete one; that of a fit that was interrupted may be the best model
 interrupted says so in a line and ends with 130, without a traceback once it has begun.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

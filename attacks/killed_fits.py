@@ -8,8 +8,6 @@ same checkpoint.  In the end its weights, objectives and scores must have the bi
 checkpoint, and nothing may be left beside it.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import tempfile
 import time

@@ -20,8 +20,6 @@ on from the checkpoint; workers have less memory than rows take, where a fit end
 to do.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

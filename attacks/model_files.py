@@ -47,8 +47,7 @@ from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 import labelweave
-from attacks.edited_checkpoints import checkpoint_files, fit_from, is_checkpoint
-from attacks.edited_pipelines import pipeline_files, rows_for_pipeline
+from attacks.edited_files import checkpoint_files, fit_from, is_checkpoint, pipeline_files, rows_for_pipeline
 from attacks.edits import edited, one_of
 from attacks.public_names import is_of_library
 from labelweave.estimators import TableModel

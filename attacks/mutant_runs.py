@@ -5,8 +5,6 @@ more than functions change, the library is imported anew with the changed file i
 Compiled loops that a change reaches are compiled anew, and not cached.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import gc

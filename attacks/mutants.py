@@ -16,8 +16,6 @@ What came of each is in ``attacks/results/mutants.jsonl``; one of a line that ha
 mutant.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

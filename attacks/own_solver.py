@@ -1,7 +1,5 @@
 """A solver as a user writes one: accelerated projected gradients, which some contracts are tried with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

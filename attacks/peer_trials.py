@@ -8,8 +8,6 @@ imports nothing of this project but labelweave where that is what is tried.
 One line of JSON a trial: what was tried, and what came of it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -9,8 +9,6 @@ other scores than it was written with), a crash of the process, no end, or too m
 rows from files only; PECOS reads no text files here; scikit-learn's and LIBLINEAR's files have no header.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -7,8 +7,6 @@
 steps are compiled too, so that the lines that write the code are seen.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys

@@ -17,8 +17,6 @@ sum itself can be promised where terms cancel (Higham, Accuracy and Stability of
 sections 3.1 and 4.2).
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Every public function, class and method of labelweave, listed from what its packages say they offer."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from pathlib import Path

@@ -8,8 +8,6 @@ Runs are kept in ``attacks/results``: the command, when and of what version it r
 ended, and its last lines.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -1,7 +1,5 @@
 """Small fits of every kind, and a mark of all their bits, for attacks and tests of what all models keep."""
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from collections.abc import Callable
@@ -24,6 +22,9 @@ ONE_CLASS = "logistic, tree", "logistic, classes"  # kinds whose rows have one c
 CHECKPOINTED: dict[str, Any] = {
     "margins, coordinates": lw.MaxMarginClassifier(solver="coordinate_ascent"),
     "margins, coupled": lw.MaxMarginClassifier(solver="coordinate_ascent", label_covariance=_TIES),
+    "margins, weighted": lw.MaxMarginClassifier(
+        label_covariance=lw.LabelCovariance.weighted([np.eye(N_LABELS), _TIES])
+    ),
     "margins, rbf": lw.MaxMarginClassifier(kernel="rbf", solver="alternating_directions"),
     "margins, rbf blocks": lw.MaxMarginClassifier(kernel="rbf", solver="block_ascent"),
     "margins, rbf pairs": lw.MaxMarginClassifier(kernel="rbf", solver="working_set"),
@@ -93,6 +94,18 @@ SETTINGS: dict[str, Any] = {
     ),
     "logistic, coupled": lw.KernelLogisticClassifier(
         label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+    ),
+    "logistic, factors": lw.KernelLogisticClassifier(
+        label_covariance=2, tie="class", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+    ),
+    "logistic, kernels": lw.KernelLogisticClassifier(
+        ["rbf", "linear"],
+        label_covariance=[lw.LabelCovariance.weighted([np.eye(N_LABELS), _TIES]), None],
+        hyperparameters=lw.HyperparameterSearch(max_learning_iter=7),
+    ),
+    "logistic, uncertain": lw.KernelLogisticClassifier(
+        uncertainty="laplace",
+        hyperparameters=lw.HyperparameterSearch(criterion="marginal_likelihood", max_learning_iter=4),
     ),
     "tuned, probabilities": lw.TunedThresholdClassifier(
         lw.KernelLogisticClassifier(hyperparameters=lw.HyperparameterSearch(max_learning_iter=6)), "macro_f1"

@@ -7,8 +7,6 @@ checksum; what is read must score rows with the same bits.  The memory of the pr
 fits is compared with that at the end.  Open files and threads are counted too.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import tempfile

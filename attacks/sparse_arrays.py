@@ -8,8 +8,6 @@ give the same answer to the last bit; what does not fit together must be refused
 Trials run in processes of their own, so that a crash is seen and counted, and the next trial goes on.
 """
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from collections import Counter

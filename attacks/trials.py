@@ -1,7 +1,5 @@
 """Trials by number in a process of their own, which is begun again after the one that ended it."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager

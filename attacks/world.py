@@ -1,7 +1,5 @@
 """Valid data that attacks hand to functions beside what is hostile."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

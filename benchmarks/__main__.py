@@ -8,8 +8,6 @@ table is shown as that table, others figure by figure.
     python -m benchmarks --show-recorded tree_peers papers/usps
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -11,8 +11,6 @@ Strategies of modAL (Esuli and Sebastiani's, of rows) choose by the same model; 
 ``pip install --no-deps modAL-python==0.4.1`` and are left out with ``--strategies`` where it is not.
 """
 
-from __future__ import annotations
-
 import json
 import warnings
 from pathlib import Path
@@ -236,12 +234,10 @@ def main(arguments: Any) -> None:
     warnings.simplefilter("ignore")
     for problem in arguments.problems if recorded.measures else []:
         whole = read(problem, arguments.data)
-        for number in range(arguments.draws):
-            for strategy in arguments.strategies:
-                case = {"problem": problem, "strategy": strategy, "draw": number}
-                if recorded.wants(case):
-                    drawn = draw(whole, number, arguments.training_rows_alone)
-                    recorded.add(case, {"curve": curve(drawn, strategy, number, arguments.rounds)})
+        choices = {"problem": [problem], "strategy": arguments.strategies, "draw": range(arguments.draws)}
+        for case in recorded.missing(**choices):
+            drawn = draw(whole, case["draw"], arguments.training_rows_alone)
+            recorded.add(case, {"curve": curve(drawn, case["strategy"], case["draw"], arguments.rounds)})
         print(json.dumps({"done": problem}), flush=True)
     recorded.show(table(recorded.runs))
     if arguments.plot:

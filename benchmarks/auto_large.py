@@ -4,8 +4,6 @@ OMP_NUM_THREADS=1 python -m benchmarks.auto_large --rows 20000
 OMP_NUM_THREADS=1 python -m benchmarks.auto_large --out benchmarks/results/auto_large.json
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -11,8 +11,6 @@ fold.
     python -m benchmarks.auto_peers --sets debtags bibtex tmc2007 --methods "LIBLINEAR, tuned"
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator

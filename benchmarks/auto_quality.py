@@ -10,8 +10,6 @@ sets those of the metric nearest to the measure, chosen on left-out training row
     python -m benchmarks.auto_quality --splits 5 --sets flags emotions birds
 """
 
-from __future__ import annotations
-
 import csv
 import time
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ where a cheaper plan would have fitted, breaks the promise of ``time_budget``.
     OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.auto_seconds --budget 10
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from pathlib import Path

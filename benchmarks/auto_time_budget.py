@@ -6,8 +6,6 @@ Budgets that have the same plan have the same model, which is fitted once.  Noth
         --out benchmarks/results/auto_time_budget.json --figure docs/images/auto_time_budget.png
 """
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import asdict

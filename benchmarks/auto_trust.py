@@ -11,8 +11,6 @@ sources in turn, a draw a seed; fits get the sources as groups.
     python -m benchmarks.auto_trust --sources 3 4 5 6 7 8
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

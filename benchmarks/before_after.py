@@ -7,8 +7,6 @@ Every fit runs once to compile, then so many times in turn with the other versio
 process that stays.  It ends with exit code 1 if a fit takes more than ``--most`` times as long as before.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

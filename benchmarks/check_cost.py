@@ -6,8 +6,6 @@ finite are checked once in every call, before a compiled loop reads them.
 Example: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.check_cost --problems rcv1-subset1 debtags``.
 """
 
-from __future__ import annotations
-
 from statistics import median
 from typing import Any
 

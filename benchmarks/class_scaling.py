@@ -15,8 +15,6 @@ whole range and for its upper half.  Single thread; the median of the repeats co
 Example: ``python -m benchmarks.class_scaling --repeats 3``.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from statistics import median

@@ -8,8 +8,6 @@ frame as the command line reads them.  The forest has 300 trees, the kernel mach
 the best of nine settings on three folds, both from scikit-learn with their usual settings otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

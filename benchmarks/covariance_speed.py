@@ -9,8 +9,6 @@ take turns, and the median of the rounds is printed.
 Example: ``python -m benchmarks.covariance_speed --problem rcv1``.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import tempfile

@@ -9,8 +9,6 @@ Synthetic text-like rows are written by another process, a file a partition, and
 ``--dense`` makes rows of normal numbers, which forests suit; ``--trees-a-task`` divides forests so.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile

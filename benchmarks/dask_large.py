@@ -10,8 +10,6 @@ fits them in memory.  Rows are synthetic, made by another process, and read from
 is the largest resident size of each worker and of the client.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile

@@ -9,8 +9,6 @@ each worker's processor, and how much memory each had at most, files that are ma
 A digest of the weights tells whether a fit whose workers were killed has the same bits.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

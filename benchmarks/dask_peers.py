@@ -12,8 +12,6 @@ dask-ml is no dependency of this repository: run this in a virtual environment t
 ``labelweave[dask]``.  Where it is missing or fails, the table says how.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

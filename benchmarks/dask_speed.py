@@ -9,8 +9,6 @@ kept apart, so that blocks of labels travel.  With ``--calibrated`` probabilitie
 one fit to a part of the rows more, and by how much probabilities of the rows differ.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from statistics import median

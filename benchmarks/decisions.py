@@ -6,8 +6,6 @@ rows, of which there are a quarter as many as training rows.  Seconds are the pr
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.decisions``.
 """
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

@@ -10,8 +10,6 @@ is scikit-learn's but for the intercepts.
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.dense_logistic --problems debtags:50 delicious:50 --runs 3
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from typing import Any

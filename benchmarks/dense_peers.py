@@ -9,8 +9,6 @@ scikit-learn are fitted to every k-th label, and the seconds multiplied: they gr
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.dense_peers --labels 50
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from typing import Any

@@ -6,12 +6,10 @@
 Four fits of synthetic rows whose kernel matrix, or features, are put into arrays of the library first:
 alternating directions for independent and for coupled labels, Newton's method for one class a row, and half
 steps of low-rank learning.  Tables stay where the library has them; see "Arrays and devices" in
-docs/architecture.md.  Each fit is made once, and then up to ``--repeats`` times with the clock, of which the
+docs/reproducibility.md.  Each fit is made once, and then up to ``--repeats`` times with the clock; the
 median counts, as long as that takes less than 20 seconds together.  NumPy has as many threads as are asked
 for.
 """
-
-from __future__ import annotations
 
 import shutil
 import subprocess
@@ -119,7 +117,7 @@ def _timed(
     }
 
 
-def _accelerator() -> str:
+def accelerator() -> str:
     if shutil.which("nvidia-smi") is None:
         return ""
     words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
@@ -143,7 +141,7 @@ def table(runs: list[dict[str, Any]]) -> str:
     records=RESULTS / "device_arrays.json",
 )
 def main(given: Any) -> None:
-    record = RecordedRuns(given, accelerator=_accelerator())
+    record = RecordedRuns(given, accelerator=accelerator())
     if not record.measures:
         record.show(table(record.runs))
         return

@@ -19,8 +19,6 @@ Seconds count from the data in memory, kernel and factorisation included.
 Example: ``python -m benchmarks.dual_progress --problem awa-1000``.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path

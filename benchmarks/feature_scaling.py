@@ -3,8 +3,6 @@
 Every model as it is by default but for ``scaling``; none of the choices sees the test rows.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

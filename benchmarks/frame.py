@@ -1,7 +1,5 @@
 """The frame of all commands: options from their defaults, records of what was found, tables, pictures."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

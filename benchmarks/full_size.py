@@ -7,8 +7,6 @@ of ``fit`` whole, to a relative duality gap of 1e-3.
 Example: ``python -m benchmarks.full_size --rows 50000``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

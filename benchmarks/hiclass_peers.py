@@ -14,8 +14,6 @@ hiclass goes into an environment of its own, and only what is measured is import
     OMP_NUM_THREADS=1 OTHER/bin/python benchmarks/hiclass_peers.py --system hiclass
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from itertools import pairwise

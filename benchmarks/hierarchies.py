@@ -12,8 +12,6 @@ and one right above it whose scores are in the wrong order before a hierarchy is
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.hierarchies``.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from pathlib import Path

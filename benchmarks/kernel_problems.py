@@ -7,8 +7,6 @@ PHOG features are dense, the labels are the 85 attributes.  The kernel is RBF wi
 scikit-learn's "scale" width, 1 / (d var X).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

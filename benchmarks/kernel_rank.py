@@ -8,8 +8,6 @@ interleaved rounds.  ``--dask`` fits by two processes of a cluster, with each me
 rows in one place, or of rows that stay where they are.  The data are those of a folder of public sets.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from statistics import median

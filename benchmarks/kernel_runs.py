@@ -13,8 +13,6 @@ A peer is trained on some of the labels; its gap is that of these labels togethe
 of all labels if the rest take as long on average.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -24,8 +24,6 @@ tolerances found there, and at tighter ones should the gap be missed.  One run e
 Example: ``python -m benchmarks.kernel_speed --problem awa-6000``.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -14,8 +14,6 @@ Bayes' rule with the true rates on the probabilities, without label structure.
     python -m benchmarks.label_errors --show-recorded
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import tempfile
@@ -49,14 +47,8 @@ _PENALTIES, _FOLDS, _DEBTAGS_ROWS = (2.0, 6.0, 20.0), 5, 3000
 _METHODS = ("related", "alone", "cleanlab", "negatives", "known rates")
 
 
-def cases_of(name: str, draws: int, recorded: RecordedRuns) -> list[dict[str, Any]]:
-    """List the draws of every noise that are to be measured on a set."""
-    cases = [{"set": name, "noise": noise, "draw": draw} for noise in NOISES for draw in range(draws)]
-    return [case for case in cases if recorded.wants(case)]
-
-
 def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRuns) -> None:
-    cases = cases_of(name, arguments.draws, recorded)
+    cases = list(recorded.missing(set=[name], noise=NOISES, draw=range(arguments.draws)))
     if not cases:
         return
     X, Y, _ = training_rows(name, arguments.data)

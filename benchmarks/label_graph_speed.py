@@ -19,8 +19,6 @@ Seconds are the processor's, with one thread: a solver's clock is scaled by the 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.label_graph_speed``.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from pathlib import Path

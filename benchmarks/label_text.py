@@ -27,8 +27,6 @@ of the classes' names alone (an attribute is where its name is nearer to the cla
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.label_text``.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -13,8 +13,6 @@ labels up there; test rows take no part.
 Example: ``python -m benchmarks.label_tree`` writes ``benchmarks/results/label_tree.json``.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

@@ -5,8 +5,6 @@ loops, so compilation is not timed; all else that ``fit`` does is: validation, c
 kernel matrix.  The memory that a problem grants for kernel values is ``memory_budget``.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

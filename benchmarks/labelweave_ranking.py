@@ -6,8 +6,6 @@ labels.  Parameters follow, such as ``tree,n_trees=3``.  Timed: ``fit``, whole. 
 before by a fit to a few rows.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path

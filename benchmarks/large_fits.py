@@ -1,7 +1,5 @@
 """One fit to many rows: its seconds, how it ended, and the memory of the process."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from pathlib import Path

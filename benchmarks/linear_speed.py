@@ -24,8 +24,6 @@ else is not timed is in the docstring of each program's module.
 Example: ``python -m benchmarks.linear_speed --problem rcv1 --repeats 3``.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import tempfile

@@ -3,8 +3,6 @@
 What ``KernelLogisticClassifier`` does with fixed hyper-parameters, with the parts in the caller's hands.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ minimises labelweave's objective of the softmax loss: ``u = G w``.
 Both are watched from outside: an objective is noted whenever the program itself has computed it.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence

@@ -16,8 +16,6 @@ The programs take turns; medians, and ratios of the medians, of one invocation.
 Example: ``python -m benchmarks.logistic_speed --cases binary-1000 satimage``.
 """
 
-from __future__ import annotations
-
 import argparse
 from statistics import median
 from typing import Any

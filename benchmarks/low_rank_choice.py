@@ -7,8 +7,6 @@ and measured on the rest, three times.  The test rows are looked at once, at the
 Run ``python -m benchmarks.low_rank_choice [--test] [--out FILE] [SET ...]``; sets of Mulan.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

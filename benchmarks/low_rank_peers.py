@@ -11,8 +11,6 @@ stored models.  Sets that are not asked for keep their results.
 Example: ``python -m benchmarks.low_rank_peers --repeats 3``.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from statistics import median

@@ -15,8 +15,6 @@ logarithms is 1 where time is in proportion to size.
 Example: ``python -m benchmarks.low_rank_scaling --repeats 5``.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,6 @@
-"""The machine, day and commit of a measurement, for results files."""
+"""The machine, day and commit of a measurement, for results files, and the memory that it takes."""
 
-from __future__ import annotations
-
+import ctypes
 import datetime
 import importlib.metadata
 import multiprocessing
@@ -13,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+_STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 MEASURING = ("src", "benchmarks", ":!benchmarks/results")  # what a figure can depend on
 
 
@@ -62,3 +62,26 @@ def in_own_process(function: Callable[..., Any], *given: Any) -> Any:
     """Call a function in a process of its own, whose memory is none of ours."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, given)
+
+
+class MemoryClimb:
+    """The largest resident memory since now, beyond what is resident now, on Linux.
+
+    Memory that was freed but kept by the allocator is given back to the system first, so
+    that what is used again counts.
+    """
+
+    def __init__(self) -> None:
+        if not _RESET.exists():
+            raise OSError("The peak of a fit is read from /proc, which this system does not have; use Linux.")
+        ctypes.CDLL(None).malloc_trim(0)
+        _RESET.write_text("5")  # forgets the largest resident size so far
+        self.before = _megabytes("VmRSS")
+
+    def peak(self) -> float:
+        return _megabytes("VmHWM") - self.before
+
+
+def _megabytes(name: str) -> float:
+    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) * 1024 / 1e6

@@ -13,8 +13,6 @@ the scores without noise.
 Example: ``python -m benchmarks.many_rows --rows 10000``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -16,8 +16,6 @@ difference of scores over that of the scores, and the share of labels predicted 
 Example: ``python -m benchmarks.memory_budget --sizes 6000 12000 --solvers auto block_ascent``.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time
@@ -26,9 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fit_memory import MemoryClimb
 from benchmarks.frame import RESULTS, command, flag, markdown, save
-from benchmarks.machine import in_own_process
+from benchmarks.machine import MemoryClimb, in_own_process
 from benchmarks.problems import DEFAULT_DATA
 
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

@@ -1,7 +1,5 @@
 """What a command says where the data or the programs that it needs are not at hand."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

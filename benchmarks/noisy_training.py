@@ -13,8 +13,6 @@ lost between clean and flipped labels, ``of the better`` where the flipped fit m
 Nothing is chosen on test rows.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from pathlib import Path
@@ -25,7 +23,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, command, mean_and_error, several
-from benchmarks.label_errors import NOISES, SETS, Array, cases_of, flipped, left_out, training_rows
+from benchmarks.label_errors import NOISES, SETS, Array, flipped, left_out, training_rows
 from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
@@ -39,7 +37,7 @@ _DRAWS = 5
 
 
 def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRuns) -> None:
-    cases = cases_of(name, arguments.draws, recorded)
+    cases = list(recorded.missing(set=[name], noise=NOISES, draw=range(arguments.draws)))
     if not cases:
         return
     X, Y, kept = training_rows(name, arguments.data)

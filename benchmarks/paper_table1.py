@@ -15,8 +15,6 @@ Where a cell is blank the program was not run; nothing is scaled or extrapolated
 Example: ``python -m benchmarks.paper_table1 --sizes 2000 10000``.
 """
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -8,8 +8,6 @@ three nodes on its path and from the language, such that about 40 % of new rows 
 classified correctly, as in the paper; rows are word counts of unit length.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any

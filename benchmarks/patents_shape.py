@@ -13,8 +13,6 @@ and of conjugate gradients and no certificate: they compare orders of magnitude.
 Example: ``python -m benchmarks.patents_shape --sections D --learn``.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ best propensity-scored precision at 3 on 1,500 other training rows with forgotte
 measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -149,8 +147,7 @@ def main(arguments: Any) -> None:
     recorded = RecordedRuns(arguments)
     data = _read(arguments.data) if recorded.measures else None
     for name in arguments.methods:
-        cases = [{"method": name, "draw": draw} for draw in range(arguments.draws)]
-        cases = [case for case in cases if recorded.wants(case)]
+        cases = list(recorded.missing(method=[name], draw=range(arguments.draws)))
         if data is None or not cases:
             continue
         method, penalty = _METHODS[name], _chosen(data, _METHODS[name])

@@ -15,8 +15,6 @@ Examples: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.predictions``;
 ``--clock`` and ``OPENBLAS_NUM_THREADS=2``.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 import warnings

@@ -7,8 +7,6 @@ separate than a topic.  It serves to measure speed, never accuracy.
 ``rcv1-subset1`` is a clean problem of a third of the size.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +116,7 @@ def text_pattern(rows: int, columns: int, a_row: int, dtype: Any, seed: int = 0)
 
 
 def median_distance(X: Any) -> float:
-    """Compute the scale of distances, from which widths of RBF kernels are counted."""
+    """Compute the median squared distance of rows, by which widths of RBF kernels are counted."""
     squares = (X * X).sum(axis=1)
     distances = squares[:, None] + squares - 2 * X @ X.T
     return float(np.median(distances[np.triu_indices(len(X), 1)]))

@@ -1,7 +1,5 @@
 """The programs of the speed benchmarks, each run in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,9 +1,9 @@
 """The runs of a results file: measured anew, gone on with, or shown as they were recorded, which is said."""
 
-from __future__ import annotations
-
 import argparse
 import time
+from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any
 
 from benchmarks.frame import read_json, write_json
@@ -42,6 +42,11 @@ class RecordedRuns:
         case: what its run would have.
         """
         return self.measures and self.find(case) is None
+
+    def missing(self, **choices: Iterable[Any]) -> Iterator[Run]:
+        """Give the cases of all combinations of choices that are to be measured."""
+        cases = (dict(zip(choices, values, strict=True)) for values in product(*choices.values()))
+        return filter(self.wants, cases)
 
     def find(self, case: Run) -> Run | None:
         """Find the run of a case among those that this call shows.

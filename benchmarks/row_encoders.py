@@ -7,8 +7,6 @@ weight of the vectors is chosen on training rows.  Both models of a draw have th
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.row_encoders --sizes 300 1000``.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from typing import Any

@@ -11,8 +11,6 @@ LightGBM takes part where it is installed.
     python -m benchmarks.row_vectors --rows 20000 --draws 1 --sets packages
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable

@@ -17,8 +17,6 @@ multiples of it.
 Example: ``python -m benchmarks.scaling --repeats 3``.
 """
 
-from __future__ import annotations
-
 import warnings
 from statistics import median
 from typing import Any

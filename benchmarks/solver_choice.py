@@ -7,11 +7,10 @@ sets; a problem whose file is not there is left out.
     python -m benchmarks.solver_choice --rounds 3 --out benchmarks/results/solver_choice.json
 
 ``--linear`` does so for linear models, by coordinate ascent in the place of blocks.  Vectors are Debian's
-texts by truncated SVD, of unit length, with their most frequent tags; made rows are those of
-:mod:`benchmarks.unscaled_features`.  The problems of ``AFTERWARDS`` were made after the rule was fixed.
+texts by truncated SVD, of unit length, with their most frequent tags; made rows are normal, with labels by a
+linear rule and noise, and moved away from 0 by so many standard deviations.  The problems of ``AFTERWARDS``
+were made after the rule was fixed.
 """
-
-from __future__ import annotations
 
 import time
 import warnings
@@ -31,7 +30,6 @@ from benchmarks.kernel_problems import load_animals
 from benchmarks.logistic_problems import load_class_problem
 from benchmarks.needed_data import missing
 from benchmarks.problems import DEFAULT_DATA, load_problem, read_part
-from benchmarks.unscaled_features import made_rows
 from labelweave import LabelCovariance, MaxMarginClassifier, datasets
 
 SOLVERS = ("alternating_directions", "block_ascent", "auto")
@@ -47,6 +45,13 @@ class Problem(NamedTuple):
 
     load: Callable[[Path], tuple[Any, Any]]
     settings: dict[str, Any]
+
+
+def made_rows(n: int, d: int, n_labels: int, offset: float, seed: int = 0) -> tuple[Any, Any]:
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n, d))
+    scores = X @ generator.normal(size=(d, n_labels)) + 3 * generator.normal(size=(n, n_labels))
+    return X + offset, (scores > 0).astype(int)
 
 
 def _mulan(name: str, rows: int | None = None) -> Callable[[Path], tuple[Any, Any]]:

@@ -6,8 +6,6 @@ take no part in a fit.
 Example: ``python -m benchmarks.sparse_weights`` writes ``benchmarks/results/sparse_weights.json``.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable

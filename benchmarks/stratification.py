@@ -8,8 +8,6 @@ dense table of labels.
 Example: ``python -m benchmarks.stratification --seeds 5``.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from pathlib import Path

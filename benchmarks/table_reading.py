@@ -6,8 +6,6 @@ The last time is that of features made of columns that were read.  CPU seconds, 
 which all readers take turns, on files that the page cache holds.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

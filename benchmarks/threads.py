@@ -6,8 +6,6 @@ printed, and the models are compared bit for bit.
 Example: ``python -m benchmarks.threads --problem rcv1``.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import time

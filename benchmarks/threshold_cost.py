@@ -9,8 +9,6 @@ out in turn, the default, and then one tenth only.
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.threshold_cost --problems bibtex``.
 """
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

@@ -18,8 +18,6 @@ is what macro-F1 itself asks for.
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.thresholds --seeds 4``.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import product
 from pathlib import Path

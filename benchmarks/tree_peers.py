@@ -14,8 +14,6 @@ Example: ``nice -n 5 python -m benchmarks.tree_peers --rounds 3`` and, of what i
 benchmarks.tree_peers --show-recorded``.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from pathlib import Path

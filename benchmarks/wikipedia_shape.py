@@ -11,8 +11,6 @@ resident size of the process.
 Example: ``python -m benchmarks.wikipedia_shape --share 1``.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -10,8 +10,6 @@ The data are Debian's package ``wordnet-base``, or the folder ``dict`` of WordNe
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.wordnet``.
 """
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from statistics import median

@@ -128,6 +128,7 @@ _PROBABLE = LabelMatrix.from_probabilities(np.abs(_LABELS - 0.1))
 _CLASSES = np.array(["cat", "dog", "elm", "oak"] * 4, object)
 _UNKNOWN = np.array(["cat", "dog", None, "oak"] * 4, object)
 _PROBABLE_CLASSES = ClassProbabilities(np.tile([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]], (8, 1)))
+_COLUMNS = np.array([["cat", "3"], ["dog", "4"], ["elm", None], ["oak", "5"]] * 4, object)
 _INNER = np.array(["cat", "dog", "tree", "oak", "elm", "cat", "dog", "animal"] * 2, object)
 _COUPLED = LabelCovariance.dense(0.5 * np.eye(3) + 0.5)
 
@@ -152,6 +153,7 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
     ("one class per row", "an array of classes", _fits(_CLASSES)),
     ("class probabilities as targets", "`ClassProbabilities`", _fits(_PROBABLE_CLASSES)),
     ("a missing class", "None in `y`", _fits(_UNKNOWN)),
+    ("several columns of classes", "a table of them as `y`", _fits(_COLUMNS)),
     ("a class at an inner node", "its name in `y`", _inner_node),
     ("label covariance", "`label_covariance=`", _fits(_LABELS, label_covariance=_COUPLED)),
     ("taxonomy", "`taxonomy=`, or as a covariance", _tree_over_labels),

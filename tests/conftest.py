@@ -98,3 +98,16 @@ def browser(tmp_path_factory):
         return done.stdout.decode()
 
     return call
+
+
+@pytest.fixture
+def reloaded(tmp_path):
+    """Save a model, and give what its file holds."""
+
+    def call(model):
+        import labelweave
+
+        labelweave.save(model, tmp_path / "reloaded.lw")
+        return labelweave.load(tmp_path / "reloaded.lw")
+
+    return call

@@ -130,7 +130,8 @@ def exact(name):
         if last == "gamma":
             given[parameter] = 0.1
         elif last == "tol" and not name.startswith("graph"):
-            given[parameter] = {"logistic, fixed": 1e-13, "low rank, logistic": 1e-9}.get(name, 1e-7)
+            tight = {"logistic, fixed": 1e-13, "low rank, logistic": 1e-9, "margins, weighted": 1e-9}
+            given[parameter] = tight.get(name, 1e-7)
         elif last == "max_iter" and not name.startswith("graph"):
             given[parameter] = 3000
     return given

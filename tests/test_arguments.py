@@ -36,7 +36,7 @@ def test_numbers_and_flags_are_told_apart():
         _called(share=True)
     with pytest.raises(ArgumentError, match="flag is a ndarray of shape"):
         _called(flag=np.array([True, False]))
-    with pytest.raises(ValueError, match="The amount to shrink is True"):
+    with pytest.raises(ValueError, match="amount is True"):
         LabelCovariance.identity(2).shrink(True)
 
 

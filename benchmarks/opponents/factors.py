@@ -1,7 +1,5 @@
 """What the opponents share: two factors of the weights, and a threshold of the scores."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Self
 
 from labelweave.estimators.base import LabelClassifier, fit_method

@@ -9,7 +9,7 @@ and Jain, "Multilabel classification using Bayesian compressed sensing", NIPS 20
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -133,7 +133,7 @@ class BCS:
     def __init__(self, rank: float, alpha: float) -> None:
         self.rank, self.alpha = rank, alpha
 
-    def fit(self, X: Any, Y: Any) -> BCS:
+    def fit(self, X: Any, Y: Any) -> Self:
         is_seen, labels, table = ~np.isnan(Y), np.nan_to_num(Y), _table(X)
         self._codes = np.random.default_rng(0).normal(size=(round(self.rank * Y.shape[1]), Y.shape[1]))
         self._codes /= np.sqrt(len(self._codes))

@@ -11,8 +11,6 @@ A row of ``factors`` has one number more than the rank: the sum of its squared g
 AdaGrad takes the root, one a vector.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -4,8 +4,6 @@ Weston, Bengio and Usunier, "Large scale image annotation: learning to rank with
 Machine Learning 81 (2010); "WSABIE: scaling up to large vocabulary image annotation", IJCAI 2011.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

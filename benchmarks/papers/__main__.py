@@ -11,8 +11,6 @@ written anew from the results files, and those of all items and of their words f
 Example: ``python -m benchmarks.papers --only usps satimage``.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

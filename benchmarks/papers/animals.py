@@ -1,7 +1,5 @@
 """Animals with Attributes as the zero-shot experiment of the M3L paper uses it (section 7.2.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

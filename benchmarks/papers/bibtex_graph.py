@@ -12,8 +12,6 @@ Seconds are the processor's, with one thread.  Results are kept after every fit.
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.bibtex_graph --edges 60 200``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

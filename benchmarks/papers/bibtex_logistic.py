@@ -21,8 +21,6 @@ Results are kept after every fit; ``--go-on`` measures only what is missing.  Ex
 ``python -m benchmarks.papers.bibtex_logistic --methods rbf one-vs-rest``.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
@@ -80,6 +78,7 @@ _COLUMNS = {
     "seconds": "seconds",
     "kernel products": "products",
 }
+_DIGITS = {"log loss": 5, "cv loss": 3}
 
 
 def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:
@@ -200,13 +199,7 @@ def _line(run: dict[str, Any]) -> str:
 def _shown(name: str, value: float) -> str:
     if name.startswith("P@") or name.endswith("calibration error"):
         return f"{100 * value:10.2f}"
-    return (
-        f"{value:10.5f}"
-        if name == "log loss"
-        else f"{value:10.3f}"
-        if name == "cv loss"
-        else f"{value:10.1f}"
-    )
+    return f"{value:10.{_DIGITS.get(name, 1)}f}"
 
 
 @command(
@@ -217,9 +210,7 @@ def _shown(name: str, value: float) -> str:
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments, goal=_GOAL)
     parts = read_bibtex(arguments.missing) if record.measures else ()
-    for method in arguments.methods if record.measures else ():
-        case = {"method": method, "missing": arguments.missing}
-        if record.wants(case):
-            run = record.add(case, measure(parts, method))
-            print(_line(run), run["hyperparameters"], flush=True)
+    for case in record.missing(method=arguments.methods, missing=[arguments.missing]):
+        run = record.add(case, measure(parts, case["method"]))
+        print(_line(run), run["hyperparameters"], flush=True)
     record.show(table(record.runs))

@@ -28,8 +28,6 @@ first RCV1 subset, which has none, is split into random halves (in file order th
 a lot in how often labels are there).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -225,9 +223,7 @@ def main(arguments: Any) -> None:
     record = RecordedRuns(arguments, rows=_SIZES)
     for name in arguments.problems if record.measures else ():
         problem = read(name)
-        for rule, seed in product(RULES, range(arguments.seeds)):
-            case = {"problem": name, "rule": rule, "seed": seed}
-            if record.wants(case):
-                record.add(case, _measure_draw(problem, rule, seed))
-                print(f"{name}, {rule}, seed {seed} is measured", flush=True)
+        for case in record.missing(problem=[name], rule=RULES, seed=range(arguments.seeds)):
+            record.add(case, _measure_draw(problem, case["rule"], case["seed"]))
+            print(*case.values(), "is measured", flush=True)
     record.show(table(record.runs))

@@ -8,8 +8,6 @@ training classes cannot choose it, as their attributes are not opposed.  The RBF
 1 / median squared distance of the training images.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

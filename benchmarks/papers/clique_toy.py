@@ -17,8 +17,6 @@ passes are those of all its rounds.  Results are kept after every fit.  Seconds 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.clique_toy --seeds 3``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -121,12 +119,10 @@ def _draw(runs: list[Run], path: Path) -> None:
 )
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments, threads=1, paper=_PAPER)
-    for seed in range(arguments.seeds):
-        for method in arguments.methods:
-            case = {"seed": seed, "method": method}
-            if record.wants(case):
-                graph = edges_of(record.known, seed=seed) if method == "learned, ridge" else {}
-                run = record.add(case, _measure(method, seed, arguments.passes, graph))
-                print(f"{method}, seed {seed}: {run['hamming']:.4f}, {run['seconds']:.0f} s", flush=True)
+    for case in record.missing(seed=range(arguments.seeds), method=arguments.methods):
+        method, seed = case["method"], case["seed"]
+        graph = edges_of(record.known, seed=seed) if method == "learned, ridge" else {}
+        run = record.add(case, _measure(method, seed, arguments.passes, graph))
+        print(f"{method}, seed {seed}: {run['hamming']:.4f}, {run['seconds']:.0f} s", flush=True)
     record.show(table(record.runs))
     _draw([run for run in record.runs if run["seed"] == 0 and "curve" in run], arguments.picture)

@@ -5,12 +5,10 @@ Three methods that the paper compares with are "binary relevance", a linear supp
 and Murphy 2010).
 """
 
-from __future__ import annotations
-
 import warnings
 from inspect import signature
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -115,7 +113,7 @@ class LogLinear:
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
 
-    def fit(self, X: Any, Y: Any) -> LogLinear:
+    def fit(self, X: Any, Y: Any) -> Self:
         rows, signs = _with_constant(X), 2.0 * LabelMatrix.from_any(Y).to_dense().astype(np.float32) - 1.0
         self._n_labels, seen = signs.shape[1], _statistics(signs)
         self._states = _statistics(np.array(list(product((-1.0, 1.0), repeat=self._n_labels)), np.float32))

@@ -21,8 +21,6 @@ kept after every fit; ``--go-on`` measures only what is missing.
 Example: ``python -m benchmarks.papers.hierarchies --problem imclef07a --splits given 0 1 2``.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
@@ -177,10 +175,8 @@ def main(arguments: Any) -> None:
     problem = read_problem(arguments.problem) if record.measures else None
     for split in arguments.splits if problem else ():
         drawn = problem.split(None if split == "given" else int(split), arguments.rows)
-        for method in arguments.methods:
-            case = {"rows": len(drawn.classes), "split": split, "method": method}
-            if record.wants(case):
-                learning = arguments.learning_rows, arguments.learning_blocks
-                run = record.add(case, measure(drawn, method, *learning))
-                print(_line(run), run["hyperparameters"], flush=True)
+        for case in record.missing(rows=[len(drawn.classes)], split=[split], method=arguments.methods):
+            learning = arguments.learning_rows, arguments.learning_blocks
+            run = record.add(case, measure(drawn, case["method"], *learning))
+            print(_line(run), run["hyperparameters"], flush=True)
     record.show(table(record.runs))

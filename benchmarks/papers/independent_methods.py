@@ -15,8 +15,6 @@ first labels are its predictions; how many, as a share of the mean number of lab
 number of passes are chosen on held-out rows or classes too.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from itertools import product
@@ -213,10 +211,9 @@ def main(arguments: Any) -> None:
     record = RecordedRuns(arguments, paper=_PAPER)
     for name, rule in _CASES if record.measures else ():
         rows: Any = read_animals() if name == _ANIMALS else changed_correlations.read(name)
-        for seed, method in product(range(arguments.seeds), arguments.methods):
-            case = {"problem": name, "rule": rule, "seed": seed, "method": method}
-            if record.wants(case):
-                of = _of_unseen_classes if name == _ANIMALS else _of_draw
-                record.add(case, of(rows, rule, seed, method))
+        of = _of_unseen_classes if name == _ANIMALS else _of_draw
+        seeds = range(arguments.seeds)
+        for case in record.missing(problem=[name], rule=[rule], seed=seeds, method=arguments.methods):
+            record.add(case, of(rows, rule, case["seed"], case["method"]))
         print(f"{name}, {rule}: measured", flush=True)
     record.show(table(record.runs))

@@ -14,49 +14,83 @@ Results are kept after every run; ``--go-on`` measures only what is missing.
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.isotropic_features``.
 """
 
-from __future__ import annotations
-
-import time
 import warnings
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, command, flag
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import RESULTS, command, flag, timed
+from benchmarks.recorded_runs import RecordedRuns, Run
 from labelweave import LowRankClassifier
 
-_GRID = 2.0 ** np.arange(0, 13)
 _PENALTIES = ("trace_norm", "ridge")
+GRID = 2.0 ** np.arange(0, 13)
 
 
-def _measure(
-    *, rows: int, features: int, rank: int, seen: int, labels: int, seed: int, penalty: str
-) -> dict[str, Any]:
-    random, begin = np.random.default_rng([seed, labels]), time.process_time()
-    weights = random.normal(size=(features, rank)) @ random.normal(size=(rank, labels))
-    weights *= 0.2 / np.linalg.norm(weights, axis=0)
-    X, X_test = random.normal(size=(rows, features)), random.normal(size=(2000, features))
-    truth = (random.random((rows, labels)) < np.clip(0.5 + X @ weights, 0, 1)).astype(float)
-    order = random.random((rows, labels)).argsort(axis=1)[:, : min(seen, labels)]
-    Y = np.full_like(truth, np.nan)
-    np.put_along_axis(Y, order, np.take_along_axis(truth, order, axis=1), axis=1)
-    is_held = ~np.isnan(Y) & (random.random(Y.shape) < 0.2)
+class Draw:
+    """Rows, and labels whose probability is 1/2 plus a product of a rank, cut to [0, 1]."""
+
+    def __init__(self, *, rows: int, features: int, rank: int, labels: int, seed: int) -> None:
+        self.random = random = np.random.default_rng([seed, labels])
+        weights = random.normal(size=(features, rank)) @ random.normal(size=(rank, labels))
+        weights *= 0.2 / np.linalg.norm(weights, axis=0)
+        self.X, self.X_test = random.normal(size=(rows, features)), random.normal(size=(2000, features))
+        self.truth = (random.random((rows, labels)) < np.clip(0.5 + self.X @ weights, 0, 1)).astype(float)
+        self.chances = np.clip(0.5 + self.X_test @ weights, 0, 1)
+
+
+def measure(draw: Draw, seen: Any, grid: Any, penalty: str, **options: Any) -> tuple[float, Any, Any]:
+    """Choose lambda on a fifth of the seen entries, and fit all of them.
+
+    seen: the numbers of the labels that are seen, a row for each row.
+    Returns: lambda, the excess risk of every label over the variance of the probabilities, and how often each
+    label is seen.
+    """
+    Y = np.full_like(draw.truth, np.nan)
+    np.put_along_axis(Y, seen, np.take_along_axis(draw.truth, seen, axis=1), axis=1)
+    is_held = ~np.isnan(Y) & (draw.random.random(Y.shape) < 0.2)
     part = np.where(is_held, np.nan, Y)
-    errors = []
-    for value in _GRID:
-        scores = _scores(X, part, X, penalty, float(value))
-        errors.append(float(np.square(scores - Y)[is_held].mean()))
-    best = float(_GRID[int(np.argmin(errors))])
-    chances = np.clip(0.5 + X_test @ weights, 0, 1)
-    excess = np.square(_scores(X, Y, X_test, penalty, best) - chances).mean() / chances.var()
-    return {"regularization": best, "excess": float(excess), "processor seconds": time.process_time() - begin}
+
+    def scores(table: Any, rows: Any, value: float) -> Any:
+        fixed: dict[str, Any] = {
+            "penalty": penalty,
+            "regularization": value,
+            "n_jobs": 1,
+            "fit_intercept": 30.0,
+        }
+        model = LowRankClassifier(1.0, **fixed, **options).fit(draw.X, table)
+        return model.decision_function(rows) + model.thresholds_.min()
+
+    errors = [np.square(scores(part, draw.X, float(value)) - Y)[is_held].mean() for value in grid]
+    best = float(grid[int(np.argmin(errors))])
+    excess = np.square(scores(Y, draw.X_test, best) - draw.chances).mean(axis=0) / draw.chances.var()
+    return best, excess, (~np.isnan(Y)).sum(axis=0)
 
 
-def _scores(X: Any, Y: Any, X_test: Any, penalty: str, regularization: float) -> Any:
-    options: dict[str, Any] = {"penalty": penalty, "regularization": regularization, "n_jobs": 1}
-    model = LowRankClassifier(1.0, **options, fit_intercept=30.0).fit(X, Y)
-    return model.decision_function(X_test) + model.thresholds_.min()
+def measure_all(
+    arguments: Namespace,
+    choices: Mapping[str, Iterable[Any]],
+    measure: Callable[..., Run],
+    table: Callable[[list[Run]], str],
+) -> None:
+    """Measure all combinations of choices at the shape that is asked for, and show them."""
+    warnings.simplefilter("ignore")
+    record = RecordedRuns(arguments)
+    shape = {name: getattr(arguments, name) for name in ("rows", "features", "rank", "seen")}
+    for case in record.missing(**{name: [value] for name, value in shape.items()}, **choices):
+        found, seconds = timed(measure, **case)
+        record.add(case, found | {"processor seconds": seconds})
+        print(case | found, flush=True)
+    record.show(table([run for run in record.runs if shape.items() <= run.items()]))
+
+
+def _measure(*, rows: int, labels: int, seen: int, penalty: str, **more: int) -> dict[str, float]:
+    draw = Draw(rows=rows, labels=labels, **more)
+    order = draw.random.random((rows, labels)).argsort(axis=1)[:, : min(seen, labels)]
+    best, excess, _ = measure(draw, order, GRID, penalty)
+    return {"regularization": best, "excess": float(excess.mean())}
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -84,14 +118,5 @@ def table(runs: list[dict[str, Any]]) -> str:
     records=RESULTS / "papers" / "isotropic_features.json",
 )
 def main(arguments: Any) -> None:
-    warnings.simplefilter("ignore")
-    record = RecordedRuns(arguments)
-    shape = {name: getattr(arguments, name) for name in ("rows", "features", "rank", "seen")}
-    for n_labels in arguments.labels:
-        for seed in range(arguments.seeds):
-            for penalty in _PENALTIES:
-                case = shape | {"labels": n_labels, "seed": seed, "penalty": penalty}
-                if record.wants(case):
-                    run = record.add(case, _measure(**case))
-                    print({name: run[name] for name in ("labels", "seed", "penalty", "excess")}, flush=True)
-    record.show(table([run for run in record.runs if shape.items() <= run.items()]))
+    choices = {"labels": arguments.labels, "seed": range(arguments.seeds), "penalty": _PENALTIES}
+    measure_all(arguments, choices, _measure, table)

@@ -21,8 +21,6 @@ errors of the mean.  Results are kept after every fit.
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.label_graphs --sets scene``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -9,8 +9,6 @@ Features are standardised, the RBF kernel has the width of one over their number
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.label_losses``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -98,8 +96,7 @@ def table(runs: list[dict[str, Any]]) -> str:
 )
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments)
-    for name in arguments.sets:
-        if record.wants({"set": name}):
-            for method, found in _measure(name).items():
-                print(record.add({"set": name, "method": method}, found), flush=True)
+    for case in record.missing(set=arguments.sets):
+        for method, found in _measure(case["set"]).items():
+            print(record.add(case | {"method": method}, found), flush=True)
     record.show(table(record.runs))

@@ -1,7 +1,5 @@
 """Runs of ``KernelLogisticClassifier`` on training and test rows (Seeger 2008, sections 6.2 and 6.3)."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import log_loss
 
+from benchmarks.frame import begin_picture, timed, write_picture
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import HyperparameterSearch, KernelLogisticClassifier
 from labelweave.display import ErrorRejectDisplay
@@ -50,14 +49,11 @@ def measure_and_show(
 
 
 def _run_all(methods: dict[str, Method], split: Split, seeds: int, record: RecordedRuns) -> None:
-    for seed in range(seeds):
-        for name, method in methods.items():
-            case = {"method": name, "seed": seed}
-            if record.wants(case):
-                begin = time.perf_counter()
-                found = method(split, seed)
-                run = record.add(case, {**found, "seconds": time.perf_counter() - begin})
-                print(f"{name}, seed {seed}: {run['error']:.2f} %, {run['seconds']:.0f} s", flush=True)
+    for case in record.missing(seed=range(seeds), method=methods):
+        name, seed = case["method"], case["seed"]
+        found, seconds = timed(methods[name], split, seed, clock=time.perf_counter)
+        run = record.add(case, {**found, "seconds": seconds})
+        print(f"{name}, seed {seed}: {run['error']:.2f} %, {seconds:.0f} s", flush=True)
 
 
 def _by_method(runs: list[Run]) -> dict[str, list[Run]]:
@@ -166,14 +162,9 @@ def learned_table(methods: dict[str, list[Run]]) -> str:
 
 def draw_curves(methods: dict[str, list[Run]], path: Path) -> None:
     """Draw the mean error-reject curve of every method in one picture."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-
-    axis = None
+    figure, axis = begin_picture()
     for name, runs in methods.items():
         mean = np.mean([run["curve"] for run in runs], axis=0)
-        axis = ErrorRejectDisplay(REJECTED, mean, name).plot(axis, max_rejected=float(REJECTED[-1])).ax_
-    if axis is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        axis.figure.savefig(path, dpi=150)
+        ErrorRejectDisplay(REJECTED, mean, name).plot(axis, max_rejected=float(REJECTED[-1]))
+    if methods:
+        write_picture(figure, path)

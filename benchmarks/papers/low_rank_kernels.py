@@ -12,8 +12,6 @@ Results are kept after every fit; ``--go-on`` measures only what is missing.  Ex
 ``python -m benchmarks.papers.low_rank_kernels --data bibtex``.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
@@ -131,10 +129,9 @@ def main(arguments: Any) -> None:
     for name in arguments.data if record.measures else ():
         parts = _read(name)
         for criterion in arguments.criteria:
-            for share in _SHARES[criterion]:
-                case = {"data": name, "chosen by": criterion, "share": share}
-                if record.wants(case):
-                    learned = _learned(record.runs, name)
-                    found = measure(parts, share, criterion, learned, arguments.jobs)
-                    print(_line(record.add(case, found)), flush=True)
+            choices = {"data": [name], "chosen by": [criterion], "share": _SHARES[criterion]}
+            for case in record.missing(**choices):
+                learned = _learned(record.runs, name)
+                found = measure(parts, case["share"], criterion, learned, arguments.jobs)
+                print(_line(record.add(case, found)), flush=True)
     record.show(table(record.runs))

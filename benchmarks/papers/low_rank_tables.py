@@ -18,8 +18,6 @@ Results are kept after every cell; ``--go-on`` measures only what is missing.
 Example: ``python -m benchmarks.papers.low_rank_tables --parts table2 table4 --sets bibtex``.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

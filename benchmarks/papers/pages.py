@@ -1,7 +1,5 @@
 """The papers' pages: blocks of what was measured, written from the results files, and of the pages' items."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import NamedTuple

@@ -6,8 +6,6 @@ whole path can be seen: no figure here was chosen.  "unit" has rows of length 1,
 has the words as the set has them, 0 and 1.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import product
 from typing import Any
@@ -54,18 +52,14 @@ def main(arguments: Any) -> None:
     for rows, method in product(_ROWS, _METHODS) if record.measures else ():
         X, Y, X_test, Y_test = read("bibtex", has_unit_rows=_ROWS[rows])
         Y = np.where(np.random.default_rng(0).random(Y.shape) < 0.2, Y, np.nan)
-        for penalty in _PENALTIES:
-            case = {"rows": rows, "method": method, "penalty": penalty}
-            if record.wants(case):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    scores = _model(method, penalty).fit(X, Y).decision_function(X_test)
-                record.add(
-                    case,
-                    {
-                        "P@3": float(precision_at_k(Y_test, scores, 3)),
-                        "AUC": float(average_auc(Y_test, scores, average="example")),
-                    },
-                )
+        for case in record.missing(rows=[rows], method=[method], penalty=_PENALTIES):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                scores = _model(method, case["penalty"]).fit(X, Y).decision_function(X_test)
+            precision, area = (
+                precision_at_k(Y_test, scores, 3),
+                average_auc(Y_test, scores, average="example"),
+            )
+            record.add(case, {"P@3": float(precision), "AUC": float(area)})
         print(f"{method}, rows {rows}: measured", flush=True)
     record.show(table(record.runs))

@@ -10,60 +10,31 @@ label is seen, as in the theorem; and evenly.
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.sampled_labels``.
 """
 
-from __future__ import annotations
-
-import time
-import warnings
 from typing import Any
 
 import numpy as np
 
 from benchmarks.frame import RESULTS, command, flag
-from benchmarks.recorded_runs import RecordedRuns
-from labelweave import LowRankClassifier
+from benchmarks.papers.isotropic_features import GRID, Draw, measure, measure_all
 
-_GRIDS = {
-    "trace_bound": 2.0 ** np.arange(-3, 8),
-    "trace_norm": 2.0 ** np.arange(0, 13),
-    "ridge": 2.0 ** np.arange(0, 13),
-}
+_GRIDS = {"trace_bound": 2.0 ** np.arange(-3, 8), "trace_norm": GRID, "ridge": GRID}
 
 
 def _measure(
-    *, rows: int, features: int, rank: int, seen: int, labels: int, skew: float, seed: int, penalty: str
-) -> dict[str, Any]:
-    random, begin = np.random.default_rng([seed, labels]), time.process_time()
-    weights = random.normal(size=(features, rank)) @ random.normal(size=(rank, labels))
-    weights *= 0.2 / np.linalg.norm(weights, axis=0)
-    X, X_test = random.normal(size=(rows, features)), random.normal(size=(2000, features))
-    truth = (random.random((rows, labels)) < np.clip(0.5 + X @ weights, 0, 1)).astype(float)
+    *, rows: int, labels: int, seen: int, skew: float, penalty: str, **more: int
+) -> dict[str, float]:
+    draw = Draw(rows=rows, labels=labels, **more)
     shares = np.arange(1.0, labels + 1) ** -skew
     shares /= shares.sum()
     # the largest of exponential clocks: draws without replacement in proportion to the shares
-    order = (random.exponential(size=(rows, labels)) / shares).argsort(axis=1)[:, : min(seen, labels)]
-    Y = np.full_like(truth, np.nan)
-    np.put_along_axis(Y, order, np.take_along_axis(truth, order, axis=1), axis=1)
-    is_held = ~np.isnan(Y) & (random.random(Y.shape) < 0.2)
-    part = np.where(is_held, np.nan, Y)
-    errors = [
-        float(np.square(_scores(X, part, X, penalty, float(value)) - Y)[is_held].mean())
-        for value in _GRIDS[penalty]
-    ]
-    best = float(_GRIDS[penalty][int(np.argmin(errors))])
-    chances = np.clip(0.5 + X_test @ weights, 0, 1)
-    excess = np.square(_scores(X, Y, X_test, penalty, best) - chances).mean(axis=0) / chances.var()
+    clocks = draw.random.exponential(size=(rows, labels)) / shares
+    order = clocks.argsort(axis=1)[:, : min(seen, labels)]
+    best, excess, counts = measure(draw, order, _GRIDS[penalty], penalty, tol=1e-3)
     return {
         "regularization": best,
-        "excess": float(np.average(excess, weights=(~np.isnan(Y)).sum(axis=0))),
+        "excess": float(np.average(excess, weights=counts)),
         "even excess": float(excess.mean()),
-        "processor seconds": time.process_time() - begin,
     }
-
-
-def _scores(X: Any, Y: Any, X_test: Any, penalty: str, regularization: float) -> Any:
-    options: dict[str, Any] = {"penalty": penalty, "regularization": regularization, "n_jobs": 1, "tol": 1e-3}
-    model = LowRankClassifier(1.0, **options, fit_intercept=30.0).fit(X, Y)
-    return model.decision_function(X_test) + model.thresholds_.min()
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -92,15 +63,10 @@ def table(runs: list[dict[str, Any]]) -> str:
     records=RESULTS / "papers" / "sampled_labels.json",
 )
 def main(arguments: Any) -> None:
-    warnings.simplefilter("ignore")
-    record = RecordedRuns(arguments)
-    shape = {name: getattr(arguments, name) for name in ("rows", "features", "rank", "seen")}
-    for skew in arguments.skews:
-        for n_labels in arguments.labels:
-            for seed in range(arguments.seeds):
-                for penalty in _GRIDS:
-                    case = shape | {"labels": n_labels, "skew": skew, "seed": seed, "penalty": penalty}
-                    if record.wants(case):
-                        run = record.add(case, _measure(**case))
-                        print({**case, "excess": run["excess"], "s": run["processor seconds"]}, flush=True)
-    record.show(table([run for run in record.runs if shape.items() <= run.items()]))
+    choices = {
+        "skew": arguments.skews,
+        "labels": arguments.labels,
+        "seed": range(arguments.seeds),
+        "penalty": _GRIDS,
+    }
+    measure_all(arguments, choices, _measure, table)

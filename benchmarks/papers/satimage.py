@@ -16,8 +16,6 @@ looked at once, at the end.
 Example: ``python -m benchmarks.papers.satimage --partitions 10``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The steps of ``python -m benchmarks.papers``: commands, results files, and which tables they measure."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -43,8 +43,6 @@ order above, the later ones after the earlier ones had been tested.
 Example: ``python -m benchmarks.papers.usps --seeds 5``.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

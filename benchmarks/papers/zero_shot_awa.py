@@ -22,8 +22,6 @@ Methods:
   ten signatures, with the scores of each of three kinds of attribute classifiers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -15,8 +15,6 @@ of least Euclidean distance to the prediction of kernel ridge regression, ``cosi
 are looked at once.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -121,9 +119,7 @@ def table(runs: list[dict[str, Any]]) -> str:
 def main(arguments: Any) -> None:
     record, animals = RecordedRuns(arguments), read_animals()
     for known, signatures in _tables(animals).items():
-        for seed in range(arguments.seeds):
-            case = {"known": known, "seed": seed, "images": arguments.images}
-            if record.wants(case):
-                for method, found in _measure_draw(animals, signatures, seed, arguments.images).items():
-                    record.add(case | {"method": method}, found)
+        for case in record.missing(known=[known], seed=range(arguments.seeds), images=[arguments.images]):
+            for method, found in _measure_draw(animals, signatures, case["seed"], arguments.images).items():
+                record.add(case | {"method": method}, found)
     record.show(table(record.runs))

@@ -5,8 +5,6 @@ Run by ``benchmarks.label_errors`` in the peers' environment, as ``cleanlab_labe
 suspicious.
 """
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -13,8 +13,6 @@ free, and what stands in ``weights-<k>.npy``, of shape ``(n + 1, L)``, are the
 coefficients of the rows, with the bias in the last one.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -14,8 +14,6 @@ References: Hsieh, Chang, Lin, Keerthi, Sundararajan (2008), A dual coordinate
 descent method for large-scale linear SVM, Algorithm 3.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

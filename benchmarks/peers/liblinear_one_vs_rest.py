@@ -9,8 +9,6 @@ References: Babbar, Schölkopf (2017), DiSMEC: distributed sparse machines for e
 classification.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

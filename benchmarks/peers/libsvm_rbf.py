@@ -11,8 +11,6 @@ function instead of the screen.
 References: Chang, Lin (2011), LIBSVM: A library for support vector machines.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from typing import Any

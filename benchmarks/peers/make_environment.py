@@ -13,8 +13,6 @@ like the linear trainer imports nothing, and it wants numpy below 2 and scipy
 below 1.14, which is why it has an environment of its own.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import venv

@@ -9,8 +9,6 @@ References: Wydmuch, Jasinska-Kobus, Kuznetsov, Busa-Fekete, Dembczyński (2018)
 of hierarchical softmax to extreme multi-label classification.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable

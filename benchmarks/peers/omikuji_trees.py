@@ -10,8 +10,6 @@ References: Prabhu, Kag, Harsola, Agrawal, Varma (2018), Parabel: Partitioned la
 classification; Khandagale, Xiao, Babbar (2020), Bonsai.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from pathlib import Path

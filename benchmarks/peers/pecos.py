@@ -12,8 +12,6 @@ References: Yu, Zhong, Dhillon (2020), PECOS: Prediction for enormous and
 correlated output spaces, arXiv:2010.05878, section 3.3.2.
 """
 
-from __future__ import annotations
-
 import time
 from ctypes import byref
 

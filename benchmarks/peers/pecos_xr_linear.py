@@ -9,8 +9,6 @@ References: Yu, Zhong, Zhang, Chang, Dhillon (2022), PECOS: Prediction for enorm
 spaces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

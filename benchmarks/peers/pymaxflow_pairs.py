@@ -7,8 +7,6 @@ Reference: Boykov and Kolmogorov (2004), An experimental comparison of min-cut/m
 energy minimization in vision.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

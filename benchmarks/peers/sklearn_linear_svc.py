@@ -5,8 +5,6 @@ each label.  ``intercept_scaling=1`` makes the bias a penalised weight of a
 constant feature.
 """
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

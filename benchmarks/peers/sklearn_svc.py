@@ -5,8 +5,6 @@ dense dot products with BLAS.  The cache for kernel rows has the memory that the
 problem grants.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -4,8 +4,6 @@ Timed: ``sklearn.metrics.pairwise.rbf_kernel``, once, as the shared seconds, and
 calls of ``fit``.
 """
 
-from __future__ import annotations
-
 import time
 
 from sklearn.metrics.pairwise import rbf_kernel

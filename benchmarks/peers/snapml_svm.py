@@ -4,8 +4,6 @@ Its objective is sum_i loss_i + regularizer / 2 ||z||^2, so that its regularizer
 of fits, each with Snap ML's own conversion of X; labels are made -1 and 1 before.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The package iterative-stratification in a process of its own: 0/1 labels in, folds and seconds out."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from pathlib import Path

@@ -5,8 +5,6 @@ five labels of highest score of every test row, the processor's seconds of train
 of the clock, the bytes of the stored model and the largest resident memory of the process.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

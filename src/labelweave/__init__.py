@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         LabelMean,
         LabelText,
         Taxonomy,
+        read_class_columns,
     )
     from labelweave.model_files.pipelines import save
 
@@ -92,6 +93,7 @@ __all__ = [
     "metrics",
     "noise",
     "postprocessing",
+    "read_class_columns",
     "report",
     "save",
     "set_config",

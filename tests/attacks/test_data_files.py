@@ -10,7 +10,7 @@ data_files = pytest.importorskip("attacks.data_files")
 
 @pytest.mark.filterwarnings(
     "ignore:.*look like identifiers",
-    "ignore:.*another value in every row",
+    "ignore:.*different value in every row",
     "ignore:.*hold 1 and missing cells only",
 )
 def test_the_files_that_are_broken_are_whole_before(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 from scipy.special import expit
 
-from labelweave import AutoLabelClassifier, load
+from labelweave import AutoLabelClassifier
 from labelweave.app.facts import fact_lines, model_facts
 from labelweave.decisions.automatic.combination import couple_labels
 from labelweave.decisions.automatic.table import TrainingTable
@@ -64,7 +64,7 @@ def test_labels_are_left_alone_where_nothing_is_gained():
     assert couple_labels(table(targets[:, :1]), random.normal(size=(200, 1))) is None
 
 
-def test_a_fit_keeps_what_labels_say_of_each_other(tmp_path):
+def test_a_fit_keeps_what_labels_say_of_each_other(reloaded):
     random = np.random.default_rng(0)
     X = random.normal(size=(200, 30))
     latent = X[:, :1] + 0.1 * random.normal(size=(200, 1))
@@ -75,6 +75,5 @@ def test_a_fit_keeps_what_labels_say_of_each_other(tmp_path):
     assert (model.scorer_.coupling is None) == (model.oof_loss_ == model.uncoupled_loss_)
     is_said = "without label correlations" in fact_lines(model_facts(model))["out-of-fold"]
     assert is_said == (model.scorer_.coupling is not None)
-    model.save(tmp_path / "model.lw")
-    again = load(tmp_path / "model.lw")
+    again = reloaded(model)
     assert_array_equal(again.predict_proba(X[120:]), model.predict_proba(X[120:]))

@@ -89,26 +89,24 @@ def test_a_label_that_a_fold_lacks_and_a_single_label(data):
         assert len(auto(member).fit(X, Y[:, 0]).predict(X_test)) == len(X_test)
 
 
-def test_own_models_are_saved_and_others_refused_by_name(data, tmp_path):
+def test_own_models_are_saved_and_others_refused_by_name(data, tmp_path, reloaded):
     X, Y, X_test, _ = data
     model = auto("linear", lw.MaxMarginClassifier(C=0.5)).fit(X, Y)
-    model.save(tmp_path / "model.lw")
-    again = lw.load(tmp_path / "model.lw")
+    again = reloaded(model)
     assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
     assert again.members == ["linear", "MaxMarginClassifier"]
-    with pytest.raises(ValueError, match="its member KNeighborsClassifier can be kept in no model file"):
+    with pytest.raises(ValueError, match="its member KNeighborsClassifier cannot be stored"):
         auto(KNeighborsClassifier()).fit(X, Y).save(tmp_path / "other.lw")
 
 
 @pytest.mark.parametrize("decider", [lw.TunedThresholdClassifier, lw.CalibratedLabelClassifier])
-def test_deciders_around_own_models_are_own_models(data, decider, tmp_path):
+def test_deciders_around_own_models_are_own_models(data, decider, tmp_path, reloaded):
     X, Y, X_test, _ = data
     partly = Y.astype(float)
     partly[::7, 0] = np.nan
     model = auto("linear", decider(lw.MaxMarginClassifier())).fit(X, partly)
-    model.save(tmp_path / "model.lw")
-    assert_array_equal(lw.load(tmp_path / "model.lw").predict_proba(X_test), model.predict_proba(X_test))
-    with pytest.raises(ValueError, match=f"{decider.__name__} takes no missing labels"):
+    assert_array_equal(reloaded(model).predict_proba(X_test), model.predict_proba(X_test))
+    with pytest.raises(ValueError, match=f"{decider.__name__} does not support missing labels"):
         auto(decider(LinearSVC())).fit(X, partly)
     other = auto(decider(KNeighborsClassifier())).fit(X, Y)
     with pytest.raises(TypeError, match=f"{decider.__name__} around a KNeighborsClassifier cannot be stored"):
@@ -131,10 +129,10 @@ def test_missing_labels_and_weights(data):
     partly[::7, 0] = np.nan
     own = auto("linear", lw.MaxMarginClassifier()).fit(X, partly, weights)
     assert np.isfinite(own.predict_proba(X_test)).all()
-    with pytest.raises(ValueError, match="RandomForestClassifier takes no missing labels"):
+    with pytest.raises(ValueError, match="RandomForestClassifier does not support missing labels"):
         auto(RandomForestClassifier(5)).fit(X, partly)
     auto(RandomForestClassifier(5)).fit(X, Y, weights)
-    with pytest.raises(ValueError, match="KNeighborsClassifier takes no sample_weight"):
+    with pytest.raises(ValueError, match="KNeighborsClassifier does not support sample_weight"):
         auto(KNeighborsClassifier()).fit(X, Y, weights)
 
 
@@ -152,10 +150,10 @@ def test_what_is_no_multi_label_estimator_is_refused(data):
     X, Y = data[:2]
     with pytest.raises(ValueError, match="Mute has neither predict_proba nor decision_function"):
         auto(Mute()).fit(X, Y)
-    with pytest.raises(ValueError, match=r"OfOneLabel.predict_proba gave an array of shape \(24, 1\)"):
+    with pytest.raises(ValueError, match=r"OfOneLabel.predict_proba returned an array of shape \(24, 1\)"):
         auto(OfOneLabel()).fit(X, Y)
     for members in ([], ["rbf", "rbf"], ["svm"], [RandomForestClassifier], [None], [3]):
-        with pytest.raises(ValueError, match="give 'auto', or a list of distinct names"):
+        with pytest.raises(ValueError, match="pass 'auto', or a list of distinct names"):
             named_members(members)
     two = named_members(["rbf", KNeighborsClassifier(), KNeighborsClassifier(3)])
     assert list(two) == ["rbf", "KNeighborsClassifier", "KNeighborsClassifier 2"]
@@ -202,7 +200,7 @@ def test_clones_get_seeds_and_weights_where_they_take_them():
     assert given.random_state is None
     assert found.tree_.weighted_n_node_samples[0] == pytest.approx(weights.sum())
     assert _fitted(DecisionTreeClassifier(random_state=3), _table(targets)).random_state == 3
-    with pytest.raises(ValueError, match="The member KNeighborsClassifier takes no sample_weight"):
+    with pytest.raises(ValueError, match="The member KNeighborsClassifier does not support sample_weight"):
         _fitted(KNeighborsClassifier(), _table(targets, weights))
     assert _fitted(KNeighborsClassifier(), _table(targets)).n_samples_fit_ == 30
 
@@ -249,5 +247,7 @@ def test_answers_in_all_forms_are_one_column_a_label():
 
 @pytest.mark.parametrize("found", [np.ones((30, 3)), np.full((30, 2), np.nan)])
 def test_answers_that_are_not_one_number_a_label_are_refused(found):
-    with pytest.raises(ValueError, match=r"SimpleNamespace.predict_proba gave an array of shape \(30, \d\)"):
+    with pytest.raises(
+        ValueError, match=r"SimpleNamespace.predict_proba returned an array of shape \(30, \d\)"
+    ):
         responses(_answer(found), "predict_proba", FEW, 2)

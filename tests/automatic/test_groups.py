@@ -80,11 +80,10 @@ def test_names_of_groups_and_rows_of_no_weight(data):
         ((pair for pair in KFold(2).split(GROUPS)), None, 2),
     ],
 )  # fmt: skip
-def test_folds_may_be_given(data, cv, groups, n_folds, tmp_path):
+def test_folds_may_be_given(data, cv, groups, n_folds, reloaded):
     model = small(cv=cv).fit(*data, groups=groups)
     assert model.plan_["folds"] == n_folds == len(np.unique(model._left_out.folds))
-    model.save(tmp_path / "m.lw")
-    again = lw.load(tmp_path / "m.lw")
+    again = reloaded(model)
     assert again.cv == (cv if isinstance(cv, int) else None)
     assert_array_equal(again.predict(data[0]), model.predict(data[0]))
 
@@ -93,13 +92,13 @@ def test_folds_may_be_given(data, cv, groups, n_folds, tmp_path):
     ("cv", "groups", "said"),
     [
         (KFold(5, shuffle=True, random_state=0), "groups", "rows 0 and 1 of one group into two folds"),
-        (ShuffleSplit(3, random_state=0), None, "but every row is to be held out once"),
+        (ShuffleSplit(3, random_state=0), None, "every row out once"),
         (TimeSeriesSplit(3), None, "row 120 in neither part"),
         ([(np.arange(240), np.arange(240))], None, "in both parts"),
         (1, None, "'cv' parameter"),
-        (5, np.zeros(240), "groups has one group alone, but each is scored by fits to others"),
-        (5, [["a"]] * 240, r"groups has the shape \\(240, 1\\), but X has 240 rows"),
-        (5, GROUPS[1:], r"groups has the shape \\(239,\\), but X has 240 rows"),
+        (5, np.zeros(240), "groups has one group, but out-of-fold scores need rows of at least two"),
+        (5, [["a"]] * 240, r"groups has shape \\(240, 1\\), but X has 240 rows"),
+        (5, GROUPS[1:], r"groups has shape \\(239,\\), but X has 240 rows"),
         (5, [*["a"] * 239, None], "groups has no value at row 239"),
     ],
 )  # fmt: skip
@@ -156,7 +155,7 @@ def repeated(kind):
 def test_rows_with_a_twin_in_another_fold_are_pointed_out(kind, is_said, recwarn):
     X, Y = repeated(kind)
     small(members=["linear"]).fit(X, Y)
-    assert any("by which left-out rows are scored too well" in str(one.message) for one in recwarn) == is_said
+    assert any("out-of-fold scores are optimistic" in str(one.message) for one in recwarn) == is_said
     recwarn.clear()
     small(members=["linear"]).fit(X, Y, groups=np.arange(len(Y)) % 150)
     assert not recwarn.list

@@ -40,7 +40,9 @@ class Clock:
 
 
 def test_the_cheapest_member_is_fitted_in_any_case(data):
-    with pytest.warns(UserWarning, match="cannot be repeated, came to time_limit=1e-06 after 1 of 3 members"):
+    with pytest.warns(
+        UserWarning, match="reached time_limit=1e-06, which is not reproducible, after 1 of 3 members"
+    ):
         model = fitted(data, members=MEMBERS, time_limit=1e-6)
     assert model.status_ == "time_limit"
     assert model.plan_["members"][-1] == "rbf+forest"

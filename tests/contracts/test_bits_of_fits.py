@@ -76,12 +76,11 @@ def test_scores_of_many_labels_have_the_same_bits(model, sparse):
 
 
 @kinds(lambda name: takes("random_state")(name) and name != "zero-shot")  # which takes numbers alone
-def test_a_generator_of_random_numbers_is_drawn_from(name, tmp_path):
+def test_a_generator_of_random_numbers_is_drawn_from(name, reloaded):
     X, Y = data(name)
     one, other = (fit(name, X, Y, random_state=np.random.RandomState(4)) for _ in range(2))
     assert mark(one, X) == mark(other, X)
-    one.save(tmp_path / "model.lw")
-    assert mark(labelweave.load(tmp_path / "model.lw"), X) == mark(one, X)
+    assert mark(reloaded(one), X) == mark(one, X)
 
 
 @kinds()
@@ -101,11 +100,10 @@ def test_files_and_copies_hold_the_model(name, tmp_path):
 
 
 @kinds(lambda name: name != "texts of labels")  # no file holds the function that makes vectors of names
-def test_a_model_of_a_file_is_fitted_as_it_was(name, tmp_path):
+def test_a_model_of_a_file_is_fitted_as_it_was(name, reloaded):
     X, Y = data(name)
     whole = fit_once(name)
-    whole.save(tmp_path / "model.lw")
-    again = labelweave.load(tmp_path / "model.lw")
+    again = reloaded(whole)
     if name not in READ_PARAMETERS:
         assert repr(again) == repr(whole)
     assert mark(fitted(clone(again), X, Y), X) == mark(whole, X)
@@ -189,8 +187,8 @@ def test_a_checkpoint_of_another_fit_is_refused(name, tmp_path, written):
     path.write_bytes(states[0])
     other = np.roll(Y, 1) if Y.dtype.kind == "U" else np.where(np.isnan(Y), 1.0, 1 - Y)
     for what, given in {"X": (X + 1e-9, Y), "y": (X, other), "weight": (X, Y, np.full(len(X), 2.0))}.items():
-        with pytest.raises(ValueError, match=f"of another fit: .*{what}"):
+        with pytest.raises(ValueError, match=f"to another fit: .*{what}"):
             model(name, checkpoint=path).fit(*given)
-    with pytest.raises(ValueError, match="of another fit: the parameters differ"):
+    with pytest.raises(ValueError, match="to another fit: the parameters differ"):
         model(name, checkpoint=path, tol=0.3).fit(X, Y)
     assert path.read_bytes() == states[0]

@@ -123,13 +123,12 @@ COMPOSED = ("zero_shot", "table_", "text", "auto_given")  # which hold what they
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_files_and_threads(case, tmp_path):
+def test_files_and_threads(case, reloaded):
     """A model read from its file, and one fitted by two threads, are the same to the last bit."""
     model, rows, y = CASES[case]
     whole = fitted(clone(model), rows, y)
     expected, predicted = mark(whole, rows), whole.predict(rows)
-    lw.save(whole, tmp_path / "model.lw")
-    others = [lw.load(tmp_path / "model.lw")]
+    others = [reloaded(whole)]
     for name, value in model.get_params(deep=False).items():
         if isinstance(value, PLAIN) and name not in READ:
             assert others[0].get_params(deep=False)[name] == value

@@ -1,7 +1,5 @@
 """Every public name keeps the contract of its inputs: a finite answer, or a refusal in one sentence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -55,31 +53,27 @@ def test_every_public_name_has_a_contract():
     assert known - names == set(), "these are public no more"
 
 
-@pytest.mark.parametrize("name", [name for name in CONTRACTS if not name.startswith(_LONG_CALLS)])
-def test_valid_and_hostile_inputs(name, worlds):
-    """A few of each, the same in every run."""
-
-    @settings(max_examples=4, **_ANY)
+def _keeps(name, worlds, **how):
+    @settings(**how, **_ANY)
     @given(data=st.data())
-    def few(data):
+    def tried(data):
         _keeps_valid(name, worlds, data)
         if CONTRACTS[name].arguments:
             _keeps_hostile(name, worlds, data)
 
-    few()
+    tried()
+
+
+@pytest.mark.parametrize("name", [name for name in CONTRACTS if not name.startswith(_LONG_CALLS)])
+def test_valid_and_hostile_inputs(name, worlds):
+    """A few of each, the same in every run."""
+    _keeps(name, worlds, max_examples=4)
 
 
 @pytest.mark.search
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_many_valid_and_hostile_inputs(name, worlds):
-    @settings(max_examples=200, derandomize=False, **_ANY)
-    @given(data=st.data())
-    def many(data):
-        _keeps_valid(name, worlds, data)
-        if CONTRACTS[name].arguments:
-            _keeps_hostile(name, worlds, data)
-
-    many()
+    _keeps(name, worlds, max_examples=200, derandomize=False)
 
 
 @pytest.mark.parametrize(

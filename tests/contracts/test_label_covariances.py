@@ -30,6 +30,13 @@ KINDS = {
     "named, low rank": lambda: LabelCovariance.low_rank(_FACTOR, 0.0, _NAMES),
     "shrunk, dense": lambda: LabelCovariance.dense(_FACTOR @ _FACTOR.T).shrink(0.3),
     "shrunk, low rank": lambda: LabelCovariance.low_rank(sp.csr_array(_FACTOR)).shrink(0.3),
+    "weighted": lambda: LabelCovariance.weighted(
+        {"own": LabelCovariance.low_rank(_FACTOR[:, :0], 1.0), "tree": LabelCovariance.low_rank(_FACTOR)},
+        [0.2, 1.4],
+    ),
+    "weighted, named": lambda: LabelCovariance.weighted(
+        [LabelCovariance.dense(np.eye(6), _NAMES[::-1]), np.ones((6, 6)), LabelCovariance.identity(6)]
+    ),
     "nothing": lambda: LabelCovariance.low_rank(np.zeros((6, 2))),
 }
 
@@ -103,7 +110,7 @@ def test_a_label_without_variance_is_named(covariance):
     if len(fixed) == 0:
         covariance.check_variances()
         return
-    with pytest.raises(ValueError, match=f"label '{_NAMES[fixed[0]]}' the variance 0.*{len(fixed)} of 6"):
+    with pytest.raises(ValueError, match=f"variance 0 for label '{_NAMES[fixed[0]]}'.*{len(fixed)} of 6"):
         covariance.check_variances(_NAMES)
 
 
@@ -114,7 +121,7 @@ def test_a_label_without_variance_is_named(covariance):
         (lambda: LabelCovariance.dense([[1, 2], [0, 1]]), r"entry \(0, 1\) is 2.0 and \(1, 0\) is 0.0"),
         (lambda: LabelCovariance.dense([[1, 2], [2, 1]]), "smallest eigenvalue is -1"),
         (lambda: LabelCovariance.dense([[1, np.nan], [np.nan, 1]]), r"at \(0, 1\) is nan"),
-        (lambda: LabelCovariance.low_rank(np.ones(3)), "needs two"),
+        (lambda: LabelCovariance.low_rank(np.ones(3)), r"must have shape \(labels, rank\)"),
         (lambda: LabelCovariance.low_rank([[1.0], [np.nan]]), "at label 1, column 0 is nan"),
         (lambda: LabelCovariance.low_rank(sp.csr_array([[0, 1.0], [np.inf, 0]])), "label 1, column 0 is inf"),
         (lambda: LabelCovariance.low_rank(np.ones((2, 1)), [1, -1]), "at label 1 is -1.0"),
@@ -124,9 +131,14 @@ def test_a_label_without_variance_is_named(covariance):
         (lambda: LabelCovariance.identity(2).shrink(1.5), "is 1.5; it must be between 0 and 1"),
         (lambda: LabelCovariance.low_rank(np.eye(2)).shrink(np.nan), "is nan; it must be"),
         (lambda: LabelCovariance.dense(np.eye(2)).shrink(-1), "is -1; it must be"),
+        (lambda: LabelCovariance.weighted([]), "has no parts"),
+        (lambda: LabelCovariance.weighted([np.eye(2), np.eye(3)]), "over 2 and 3 labels"),
+        (lambda: LabelCovariance.weighted({"a": np.zeros((2, 2))}), "Part 'a' .* has no variance"),
+        (lambda: LabelCovariance.weighted([np.eye(2)], [-1]), r"are \[-1\]; give a number >= 0"),
+        (lambda: LabelCovariance.weighted([np.eye(2)], [0.5, 0.5]), "for each of 1 parts, not all 0"),
         (lambda: LabelCovariance.identity(30_000).spectrum(), "30000 x 30000 labels"),
         (lambda: LabelCovariance.from_taxonomy(_TREE, ["a", "z"]), "'z' is not in the taxonomy"),
-        (lambda: LabelCovariance.from_taxonomy(_TREE, ["a"], {"z": 1}), "'z', which is no node"),
+        (lambda: LabelCovariance.from_taxonomy(_TREE, ["a"], {"z": 1}), "'z', which is not a node"),
         (lambda: LabelCovariance.from_taxonomy(_TREE, ["a"], {"a": -1}), "'a' is -1"),
     ],
 )

@@ -70,7 +70,7 @@ def table(name):
 
 
 @kinds(has_labels)
-def test_labels_in_any_form_are_the_same_and_come_back_in_it(name, tmp_path):
+def test_labels_in_any_form_are_the_same_and_come_back_in_it(name, reloaded):
     X, Y = table(name)
     whole = fit(name, X, labels(name, Y))
     expected, sets = scores(whole, X), np.asarray(whole.predict(X))
@@ -86,8 +86,7 @@ def test_labels_in_any_form_are_the_same_and_come_back_in_it(name, tmp_path):
         names = NAMES if any(form is one for one in named) else list(range(5))
         np.testing.assert_array_equal(scores(found, X), expected)
         assert_in_form(found, rows, form, names, sets)
-        found.save(tmp_path / "m.lw")
-        assert_in_form(lw.load(tmp_path / "m.lw"), rows, form, names, sets)
+        assert_in_form(reloaded(found), rows, form, names, sets)
 
 
 def assert_in_form(found, rows, form, names, sets):
@@ -261,14 +260,13 @@ def test_costs_of_mistakes_are_weights_of_entries(name):
 
 
 @kinds(lambda name: takes("flip_rates")(name) and has_labels(name) and name != "graph, label sets")
-def test_flip_rates_are_corrected_targets(name, tmp_path):
+def test_flip_rates_are_corrected_targets(name, reloaded):
     X, Y = table(name)
     missed, false = np.full(5, 0.2), np.full(5, 0.1)
     found = fit(name, X, Y, flip_rates=(missed, false))
     same = fit(name, X, corrected_targets(LabelMatrix.from_any(Y), missed, false))
     np.testing.assert_array_equal(scores(found, X), scores(same, X))
-    found.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(lw.load(tmp_path / "m.lw").flip_rates, (missed, false))
+    np.testing.assert_array_equal(reloaded(found).flip_rates, (missed, false))
 
 
 def balanced(table, weights):
@@ -315,7 +313,7 @@ def test_what_is_given_a_label_goes_by_its_name(name, tmp_path):
     whole.save(tmp_path / "m.lw")
     for one in costs:
         np.testing.assert_array_equal(getattr(lw.load(tmp_path / "m.lw"), one), numbers)
-    with pytest.raises(ValueError, match=r"entry_weight has 'fog', .* not the label 'b'"):
+    with pytest.raises(ValueError, match=r"entry_weight has 'fog', .* lacks the label 'b'"):
         model(name).fit(X, frame, entry_weight=entries.rename(columns={"b": "fog"}))
 
 
@@ -420,7 +418,7 @@ def test_labels_that_nobody_or_everybody_has(name):
 
 
 @kinds(lambda name: has_labels(name) and not is_coupled(name) and name not in RANKS)
-def test_a_label_that_nothing_tells_of_is_named_and_not_predicted(name, tmp_path):
+def test_a_label_that_nothing_tells_of_is_named_and_not_predicted(name, reloaded):
     X, Y = table(name)
     Y = Y.astype(float)
     Y[:, 2] = np.nan
@@ -430,8 +428,7 @@ def test_a_label_that_nothing_tells_of_is_named_and_not_predicted(name, tmp_path
     if name not in NEARLY_NOTHING:
         assert not np.asarray(found.predict(X))[:, 2].any()
     assert found.unobserved_labels_.tolist() == [2]
-    found.save(tmp_path / "m.lw")
-    assert lw.load(tmp_path / "m.lw").unobserved_labels_.tolist() == [2]
+    assert reloaded(found).unobserved_labels_.tolist() == [2]
     with pytest.raises(ValueError, match=r"Label (0|'a') has no observed entry in Y \(5 of 5 labels"):
         model(name).fit(X, labels(name, np.full(Y.shape, np.nan)))
 
@@ -543,10 +540,13 @@ REFUSED = {
     "no label": (lambda X, Y: (X, Y[:, :0]), "Y has no labels"),
     "a label that is 7": (lambda X, Y: (X, Y + 7 * (Y[2, 1] == Y)), "row \\d+, label .* is [78]"),
     "a label that is a half": (lambda X, Y: (X, Y / 2), "0.5"),
-    "sparse labels that are 2": (lambda X, Y: (X, sp.csr_array(2 * Y)), "stored entries are 1|2"),
-    "labels that are words": (lambda X, Y: (X, np.full((60, 5), "a")), "Labels are 0/1"),
+    "sparse labels that are 2": (
+        lambda X, Y: (X, sp.csr_array(2 * Y)),
+        "Stored entries of a sparse Y must be 1|2",
+    ),
+    "labels that are words": (lambda X, Y: (X, np.full((60, 5), "a")), "Use 0/1"),
     "one class": (lambda X, Y: (X, np.zeros(60)), "one class only|at least 2 classes"),
-    "no class": (lambda X, Y: (X, [None] * 60), "no class that is observed|no observed"),
+    "no class": (lambda X, Y: (X, [None] * 60), "no observed"),
     "three dimensions": (lambda X, Y: (X, Y[:, :, None]), "dim 3"),
     "words for features": (lambda X, Y: (X.astype(str) + "a", Y), "a'|entries that are not numbers"),
 }

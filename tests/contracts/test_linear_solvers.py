@@ -194,7 +194,7 @@ def test_an_exact_solution_is_one_step():
 
 def test_exact_directions_refuse_tied_labels():
     system, point = _system(_problem("tree", 1.0), 1.0)
-    with pytest.raises(ValueError, match=r"no covariance ties together.*conjugate gradients"):
+    with pytest.raises(ValueError, match=r"needs independent labels.*conjugate gradients"):
         ExactDirections().direction(system, point, np.full(FITS, 0.1), 100)
 
 

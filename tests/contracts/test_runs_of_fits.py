@@ -55,15 +55,14 @@ def unending(name):
 
 
 @kinds(watched)
-def test_an_interrupt_is_raised_and_the_best_model_kept(name, tmp_path):
+def test_an_interrupt_is_raised_and_the_best_model_kept(name, reloaded):
     X, Y = data(name)
     stopped = unending(name).set_callbacks(press(3))
     with pytest.raises(KeyboardInterrupt, match="interrupted"):
         stopped.fit(X, Y)
     assert "interrupted" in ends(stopped)
     assert np.isfinite(scores(stopped, X)).all()
-    stopped.save(tmp_path / "m.lw")
-    assert mark(labelweave.load(tmp_path / "m.lw"), X) == mark(stopped, X)
+    assert mark(reloaded(stopped), X) == mark(stopped, X)
     kept = unending(name).set_callbacks(press(3))
     with config_context(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted") as caught:
         assert kept.fit(X, Y) is kept
@@ -99,7 +98,7 @@ def calls(work, pressed_at=None):
 
 
 @kinds(lambda name: (takes("checkpoint")(name) and name != "graph, given") or name in OF_LABELS)
-def test_an_interrupt_in_the_midst_of_any_call_keeps_a_model(name, tmp_path):
+def test_an_interrupt_in_the_midst_of_any_call_keeps_a_model(name, reloaded):
     X, Y = data(name)
     in_one = {"n_jobs": 1} if takes("n_jobs")(name) else {}
     total = calls(lambda: fit(name, X, Y, **in_one))
@@ -109,8 +108,7 @@ def test_an_interrupt_in_the_midst_of_any_call_keeps_a_model(name, tmp_path):
             calls(lambda found=found: found.fit(X, Y), int(share * total))
         assert "interrupted" in ends(found) or name == "margins, learned"  # whose search was
         assert np.isfinite(scores(found, X)).all()
-        found.save(tmp_path / "m.lw")
-        assert mark(labelweave.load(tmp_path / "m.lw"), X) == mark(found, X)
+        assert mark(reloaded(found), X) == mark(found, X)
 
 
 @kinds(lambda name: watched(name) and not name.startswith("tree"))  # which says so of whole nodes
@@ -376,5 +374,5 @@ def test_rows_that_are_refused_have_not_been_seen(name, tmp_path):
     found.save(tmp_path / "m.lw")
     whole.save(tmp_path / "whole")
     assert abs((tmp_path / "m.lw").stat().st_size - (tmp_path / "whole").stat().st_size) < 2000
-    with pytest.warns(UserWarning, match="kept no rows|these rows alone"):
+    with pytest.warns(UserWarning, match="kept no rows"):
         labelweave.load(tmp_path / "m.lw").partial_fit(X, Y)

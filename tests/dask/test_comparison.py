@@ -50,21 +50,24 @@ def test_labels_are_compared_as_in_memory(client, table, tuned):
     assert fitted == [(name, fold) for name in ("0.01", "1.0") for fold in range(2)]
 
 
-@pytest.mark.parametrize("kind", [lw.MaxMarginClassifier, lw.KernelLogisticClassifier])
-def test_classes_are_compared_as_in_memory(client, table, kind):
-    X, _ = table
-    y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    model = kind(kernel="linear")
-    require_equal(lw.compare(model, chunks(X), chunks(y), KFold(2)), lw.compare(model, X, y, KFold(2)))
+ONE_CALL = {"one call": lw.AutoLabelClassifier(members=["linear"]), "margins": lw.MaxMarginClassifier()}
 
 
-@pytest.mark.parametrize("of_classes", [False, True], ids=["labels", "classes"])
-def test_the_one_call_is_compared_as_in_memory(client, table, of_classes):
+@pytest.mark.parametrize(
+    ("models", "cv", "of_classes"),
+    [
+        (lw.MaxMarginClassifier(kernel="linear"), KFold(2), True),
+        (lw.KernelLogisticClassifier(kernel="linear"), KFold(2), True),
+        (ONE_CALL, 2, False),
+        (ONE_CALL, 2, True),
+    ],
+    ids=["margins", "log_loss", "one call", "one call of classes"],
+)
+def test_models_are_compared_as_in_memory(client, table, models, cv, of_classes):
     X, y = table
     if of_classes:
         y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    models = {"one call": lw.AutoLabelClassifier(members=["linear"]), "margins": lw.MaxMarginClassifier()}
-    require_equal(lw.compare(models, chunks(X), chunks(y), 2), lw.compare(models, X, y, 2))
+    require_equal(lw.compare(models, chunks(X), chunks(y), cv), lw.compare(models, X, y, cv))
 
 
 def test_sets_of_classes_are_compared_as_in_memory(client, table):

@@ -72,7 +72,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("has_weights", [False, True], ids=["even", "weighted"])
-def test_decisions_are_those_in_memory(client, tmp_path, case, has_weights):
+def test_decisions_are_those_in_memory(client, reloaded, case, has_weights):
     X, Y, weights = table()
     name, settings = CASES[case]
     there, here = pair(name, **settings)
@@ -80,8 +80,7 @@ def test_decisions_are_those_in_memory(client, tmp_path, case, has_weights):
     there.fit(chunks(X), chunks(Y), *map(chunks, own))
     here.fit(X, Y, *own)
     assert_same(there, here, X, chunks(X))
-    there.save(tmp_path / "model.lw")
-    loaded = lw.load(tmp_path / "model.lw")
+    loaded = reloaded(there)
     assert np.array_equal(loaded.predict(X), here.predict(X))
     assert there.score(chunks(X), chunks(Y)) == pytest.approx(here.score(X, Y), rel=1e-12)
     assert score_table(there, chunks(X), chunks(Y))["micro_f1"] > 0.5
@@ -149,17 +148,6 @@ def test_a_fitted_model_is_taken_as_it_is(client, inside):
     assert_same(there, here, X, chunks(X))
 
 
-@pytest.mark.parametrize("name", ["CalibratedLabelClassifier", "ConformalLabelClassifier"])
-def test_one_class_a_row(client, name):
-    X, *_ = table()
-    y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    there, here = pair(name, validation_fraction=0.3)
-    there.fit(chunks(X), chunks(y))
-    assert_same(there, here.fit(X, y), X, chunks(X))
-    with pytest.raises(ValueError, match="Only binary classification is supported"):
-        pair("TunedThresholdClassifier")[0].fit(chunks(X), chunks(y))
-
-
 def test_a_fitted_model_may_know_more_classes_than_the_rows_have(client):
     X, *_ = table()
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
@@ -189,12 +177,32 @@ def test_a_fitted_model_may_know_other_tags_than_the_rows_have(client, are_numbe
     assert list(there.predict(X)) == list(here.predict(X))
 
 
-def test_two_classes(client):
+CLASSES = {
+    "two": lambda X: np.where(X[:, 0] + X[:, 1] > 0.5, "yes", "no"),
+    "three": lambda X: np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)],
+    # a class of one row is unknown to the fit that holds this row out
+    "four": lambda X: np.where(np.arange(len(X)) == 7, "only", CLASSES["three"](X)),
+}
+
+
+@pytest.mark.parametrize(
+    ("classes", "name", "settings"),
+    [
+        ("three", "CalibratedLabelClassifier", {"validation_fraction": 0.3}),
+        ("two", "CalibratedLabelClassifier", {}),
+        ("three", "ConformalLabelClassifier", {"validation_fraction": 0.3}),
+        ("four", "CalibratedLabelClassifier", {"cv": 2}),
+    ],
+)
+def test_one_class_a_row(client, classes, name, settings):
     X, *_ = table()
-    y = np.where(X[:, 0] + X[:, 1] > 0.5, "yes", "no")
-    there, here = pair("CalibratedLabelClassifier")
+    y = CLASSES[classes](X)
+    there, here = pair(name, **settings)
     there.fit(chunks(X), chunks(y))
     assert_same(there, here.fit(X, y), X, chunks(X))
+    if classes == "three":
+        with pytest.raises(ValueError, match="Only binary classification is supported"):
+            pair("TunedThresholdClassifier")[0].fit(chunks(X), chunks(y))
 
 
 @pytest.mark.parametrize("settings", [{"conditional": True}, {"decision": "h_loss", "enforce": "none"}])
@@ -250,16 +258,6 @@ def test_what_cannot_be_is_refused(client):
         lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X[:, :9]), chunks(Y))
     with pytest.raises(ValueError, match="returns scores of shape"):
         lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X), chunks(Y[:, :3]))
-
-
-def test_rows_with_classes_that_a_part_lacks(client):
-    """A class of one row is unknown to the fit that holds this row out."""
-    X, *_ = table()
-    y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    y[7] = "only"
-    there, here = pair("CalibratedLabelClassifier", cv=2)
-    there.fit(chunks(X), chunks(y))
-    assert_same(there, here.fit(X, y), X, chunks(X))
 
 
 def test_low_rank_models_have_their_own_bound(client):

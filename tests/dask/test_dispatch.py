@@ -26,15 +26,44 @@ def test_every_value_that_the_table_does_not_name_is_refused(kind):
             refuse_in_memory(model)
 
 
-@pytest.mark.parametrize("model", [lw.BinaryRelevance(), lw.TableModel(lw.BinaryRelevance())], ids=repr)
-def test_other_models_are_fitted_in_memory(client, model):
-    with pytest.raises(ValueError, match=r"needs data in memory; .* MaxMarginClassifier\.$"):
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (lw.BinaryRelevance(), r"needs data in memory; .* MaxMarginClassifier\.$"),
+        (lw.TableModel(lw.BinaryRelevance()), r"needs data in memory; .* MaxMarginClassifier\.$"),
+        (lw.MaxMarginClassifier(kernel="precomputed"), "kernel='precomputed' is for data in memory"),
+        (lw.MaxMarginClassifier(kernel=["rbf", "linear"]), "a list of kernels, which are for data in memory"),
+        (lw.MaxMarginClassifier(kernel="rbf", label_mean=np.ones((3, 4))), "label_mean is of weights"),
+        (lw.MaxMarginClassifier(prune="certified"), "prune='certified' is for data in memory"),
+        (lw.MaxMarginClassifier(threshold="best"), "threshold"),
+        (lw.MaxMarginClassifier(flip_rates=(0.5, 0.6)), "add up to 1 or more"),
+        (lw.MaxMarginClassifier(label_mean=np.ones((3, 3))), "label_mean is of 3 labels and 3 features"),
+        (lw.MaxMarginClassifier(label_covariance=np.eye(4)), "over 4 labels but y has 3"),
+        (lw.LowRankClassifier(kernel="precomputed"), "kernel='precomputed' is for data in memory"),
+        (lw.LowRankClassifier(flip_rates=0.1), "flip_rates"),
+        (lw.LowRankClassifier(0), "rank"),
+        (lw.LowRankClassifier(lw.RankSearch()), "rank is a RankSearch, which is for data in memory; pass"),
+        (lw.KernelLogisticClassifier("precomputed"), "for data in memory"),
+        (lw.KernelLogisticClassifier("ard"), "for data in memory"),
+        (lw.KernelLogisticClassifier("linear", decision="?"), "decision"),
+    ],
+)
+def test_what_no_cluster_fits_is_refused(client, model, said):
+    with pytest.raises(ValueError, match=said):
         model.fit(chunks(X), chunks(Y))
 
 
-def test_ranks_are_chosen_in_memory(client):
-    with pytest.raises(ValueError, match="rank is a RankSearch, which is for data in memory; pass a number"):
-        lw.LowRankClassifier(lw.RankSearch()).fit(chunks(X), chunks(Y))
+@pytest.mark.parametrize(
+    ("model", "budget", "said"),
+    [
+        (lw.MaxMarginClassifier(), 1e-6, "memory_budget"),
+        (lw.KernelLogisticClassifier(), 0.001, "on the client"),
+        (lw.LabelGraphClassifier("none"), 0.001, r"90 rows x 3 labels take 0 MB .* is 0\.001; raise it"),
+    ],
+)
+def test_tables_beyond_the_memory_budget_are_refused(client, model, budget, said):
+    with lw.config_context(memory_budget=budget), pytest.raises(ValueError, match=said):
+        model.fit(chunks(X), chunks(Y))
 
 
 def test_methods_without_an_answer_are_refused():

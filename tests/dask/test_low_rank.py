@@ -67,13 +67,12 @@ def test_sparse_blocks_weights_and_the_same_bits(client):
     assert first.objective_ == pytest.approx(whole.objective_, rel=1e-7)
 
 
-def test_frames_classes_and_model_files(client, tmp_path):
+def test_frames_classes_and_model_files(client, reloaded):
     X, Y = table()
     rows = pd.DataFrame(X, columns=[f"f{place}" for place in range(X.shape[1])])
     frames = (dd.from_pandas(part, npartitions=3, sort=False) for part in (rows, pd.DataFrame(Y.astype(int))))
     model = LowRankClassifier(rank=2).fit(*frames)
-    lw.save(model, tmp_path / "model.lw")
-    assert np.array_equal(lw.load(tmp_path / "model.lw").predict(rows), model.predict(rows))
+    assert np.array_equal(reloaded(model).predict(rows), model.predict(rows))
     assert list(model.feature_names_in_) == list(rows.columns)
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
     of_classes = LowRankClassifier(rank=2).fit(chunks(X), chunks(y))
@@ -88,17 +87,3 @@ def test_one_row_one_label_and_a_label_that_nobody_has(client):
     assert not model.predict(X)[:, 2].any()
     one = LowRankClassifier().fit(chunks(X[:1], sizes=(1,)), chunks(Y[:1, :1], sizes=(1,)))
     assert one.predict(X[:2]).shape == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"kernel": "precomputed"}, "kernel='precomputed' is for data in memory"),
-        ({"flip_rates": 0.1}, "flip_rates"),
-        ({"rank": 0}, "rank"),
-    ],
-)
-def test_what_is_for_one_machine_is_refused(client, given, said):
-    X, Y = table()
-    with pytest.raises(ValueError, match=said):
-        LowRankClassifier(**given).fit(chunks(X), chunks(Y))

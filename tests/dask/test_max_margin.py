@@ -162,11 +162,10 @@ def test_the_best_labels_of_every_row(client):
         model.predict_top(chunks(X), 6)
 
 
-def test_the_ordinary_estimator_and_its_file(client, tmp_path):
+def test_the_ordinary_estimator_and_its_file(client, reloaded):
     X, Y = table()
     model = MaxMarginClassifier(C=0.1).fit(chunks(X), chunks(Y))
-    lw.save(model, tmp_path / "model.lw")
-    loaded = lw.load(tmp_path / "model.lw")
+    loaded = reloaded(model)
     assert type(loaded) is lw.MaxMarginClassifier
     assert np.array_equal(loaded.predict(X), model.predict(X))
     assert clone(model).get_params()["C"] == 0.1
@@ -188,28 +187,6 @@ def test_partitions_that_end_differently_are_brought_together(client):
     X, Y = table()
     model = MaxMarginClassifier(C=0.1).fit(chunks(X), chunks(Y, (45, 45)))
     assert model.converged_
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"kernel": "precomputed"}, "kernel='precomputed' is for data in memory"),
-        ({"prune": "certified"}, "prune='certified' is for data in memory"),
-        ({"threshold": "best"}, "threshold"),
-        ({"flip_rates": (0.5, 0.6)}, "add up to 1 or more"),
-        ({"label_mean": np.ones((5, 3))}, "label_mean is of 5 labels and 3 features"),
-        ({"label_covariance": np.eye(4)}, "over 4 labels but y has 5"),
-    ],
-)
-def test_what_is_for_one_machine_is_refused(client, given, said):
-    X, Y = table()
-    with pytest.raises(ValueError, match=said):
-        MaxMarginClassifier(**given).fit(chunks(X), chunks(Y))
-
-
-def test_weights_beyond_the_memory_budget_are_refused(client):
-    with lw.config_context(memory_budget=1e-6), pytest.raises(ValueError, match="memory_budget"):
-        MaxMarginClassifier().fit(*map(chunks, table()))
 
 
 def _with_a_hole(X):

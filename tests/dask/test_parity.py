@@ -121,7 +121,7 @@ def test_weights_that_make_no_sense_are_refused(client, given, said):
 
 def test_rates_are_of_labels_not_of_classes(client):
     X, _ = table()
-    with pytest.raises(ValueError, match="flip_rates are those of labels"):
+    with pytest.raises(ValueError, match="flip_rates are for many labels"):
         MaxMarginClassifier(flip_rates=(0.1, 0.0)).fit(chunks(X), chunks((X[:, 0] > 0).astype(str)))
 
 

@@ -61,7 +61,7 @@ def test_vectors_of_partitions_are_those_of_the_whole_frame(client, named):
 
 
 @pytest.mark.parametrize("named", [{}, {"text": "text", "numeric": ["size"], "ngram_range": (1, 2)}])
-def test_it_is_the_model_of_the_whole_frame(client, tmp_path, named):
+def test_it_is_the_model_of_the_whole_frame(client, reloaded, named):
     model = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), **named).fit(frame(ROWS), frame(TRUTH))
     whole = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), **named).fit(ROWS, TRUTH)
     assert list(model.feature_names_) == list(whole.feature_names_)
@@ -80,8 +80,7 @@ def test_it_is_the_model_of_the_whole_frame(client, tmp_path, named):
     assert (labels.compute() == whole.predict_top(ROWS, 1)[0]).all()
     assert model.score(frame(ROWS), frame(TRUTH)) == whole.score(ROWS, TRUTH)
     assert score_table(model, frame(ROWS), frame(TRUTH))["micro_f1"] > 0.95
-    model.save(tmp_path / "model.lw")
-    assert lw.load(tmp_path / "model.lw").predict(ROWS).equals(model.predict(ROWS))
+    assert reloaded(model).predict(ROWS).equals(model.predict(ROWS))
 
 
 @pytest.mark.parametrize("kind", ["delayed", "futures", "pairs", "polars", "arrow strings"])
@@ -205,7 +204,7 @@ BAD = {
         "Partition [01]: Row .* standard deviations",
     ),
     "no words": ({"text": "text", "min_df": 1000}, {}, "no word is in 1000 rows"),
-    "no frame": ({}, {"X": [ROWS[["size"]].to_numpy()[:40], ROWS[40:]]}, "takes a DataFrame"),
+    "no frame": ({}, {"X": [ROWS[["size"]].to_numpy()[:40], ROWS[40:]]}, "needs a DataFrame"),
     "no rows": ({}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its partitions"),
     "no rows, named": ({"text": "text"}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its part"),
     "times": ({}, {"X": [ROWS[:40].assign(at=pd.Timedelta(0)), ROWS[40:]]}, "times in column 'at'"),

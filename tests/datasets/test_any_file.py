@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -47,13 +45,13 @@ def test_formats_are_found_by_name_or_content(tmp_path):
 
 def test_unknown_formats_and_options(tmp_path):
     (tmp_path / "t.txt").write_text("hello world\n")
-    with pytest.raises(DataFileError, match="no format known"):
+    with pytest.raises(DataFileError, match="a format that neither name nor first line reveals"):
         detect_format(tmp_path / "t.txt")
-    with pytest.raises(DataFileError, match="found a spreadsheet; expected one sheet of it, saved as CSV"):
+    with pytest.raises(DataFileError, match="found a spreadsheet; expected one sheet, saved as CSV"):
         detect_format(tmp_path / "t.xlsx")
     with pytest.raises(ValueError, match="format is 'weka'"):
         read_any(tmp_path / "t.txt", format="weka")
-    with pytest.raises(ValueError, match="'xml' is no option of xmc files"):
+    with pytest.raises(ValueError, match="'xml' is not an option of xmc files"):
         read_any(tmp_path / "t.txt", format="xmc", xml="t.xml")
     with pytest.raises(DataFileError, match="no such file"):
         read_any(tmp_path / "none")

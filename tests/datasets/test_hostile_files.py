@@ -1,7 +1,5 @@
 """Files made to hurt are refused in one line, by file and line, in time and memory of their own size."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -60,8 +58,8 @@ def mulan(path):
         (mulan, "t.arff", ARFF.replace("f numeric", f"f {'x' * 5000}") + "1,0\n", 2, "the type 'xxx"),
         (table, "t.jsonl", f'{{"f": {DEEP}\n', 1, "nested too deep"),
         (table, "t.jsonl", f'{{"f": {"9" * 5000}, "y": "x"}}\n', 1, "more than 4300 digits"),
-        (table, "t.jsonl", '{"f": "\\ud800", "y": "x"}\n', 1, "half of a pair of surrogates"),
-        (table, "t.jsonl", '{"f": "a", "f": "b", "y": "x"}\n', 1, "the name 'f' twice in one object"),
+        (table, "t.jsonl", '{"f": "\\ud800", "y": "x"}\n', 1, "half of a surrogate pair"),
+        (table, "t.jsonl", '{"f": "a", "f": "b", "y": "x"}\n', 1, "the name 'f' twice in an object"),
     ],
 )
 def test_one_line_names_the_place(tmp_path, read, name, text, line, words):
@@ -217,7 +215,7 @@ SIZED = {
 
 
 @pytest.mark.parametrize("kind", SIZED)
-@pytest.mark.filterwarnings("ignore:.*attributes are called as others")
+@pytest.mark.filterwarnings("ignore:.*attributes repeat names")
 def test_readers_take_time_in_proportion_to_bytes(tmp_path, kind):
     name, make, read = SIZED[kind]
     times = []

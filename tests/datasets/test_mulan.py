@@ -101,7 +101,7 @@ def test_label_columns_from_the_relation(tmp_path, relation, names):
     text = f"@relation {relation}\n{attributes}@data\n0,1,1\n"
     path = write(tmp_path / "t.arff", text)
     if names is None:
-        with pytest.raises(ValueError, match="Nothing says which columns"):
+        with pytest.raises(ValueError, match=r"The label columns of .* are unknown"):
             read_mulan(path)
         assert list(read_mulan(path, n_labels=2, labels="start").label_names) == ["a", "b"]
     else:
@@ -136,7 +136,7 @@ HEAD = "@relation r\n@attribute f numeric\n@attribute g numeric\n@attribute y {0
         (HEAD.replace("g numeric", "g relational") + "1,2,0\n", 3, "'relational' of attribute 'g'"),
         (HEAD.replace("f numeric", "y numeric") + "1,2,0\n", 4, "second attribute named 'y'"),
         (HEAD.replace("f numeric", "") + "1,2,0\n", 2, "an attribute without a name"),
-        (HEAD.replace("{0,1}", "{0,1") + "1,2,0\n", 4, "not closed"),
+        (HEAD.replace("{0,1}", "{0,1") + "1,2,0\n", 4, "without a closing brace"),
         (HEAD + "1,2\n", 6, "a row of 2 cells"),
         (HEAD + "1,2,0,0\n", 6, "a row of 4 cells"),
         (HEAD + "1,2,0\n1,x,0\n", 7, "'x' in attribute 'g'"),
@@ -206,7 +206,7 @@ def test_known_features_are_taken_by_name_in_their_order(tmp_path, template):
     for name in ("g", "more=1", "hues=red"):
         with pytest.raises(DataFileError, match=f"found no feature '{name}'; expected all 2"):
             read_mulan(path, labels="none", feature_names=["f", name])
-    with pytest.raises(ValueError, match="labels is 'none' beside xml or n_labels"):
+    with pytest.raises(ValueError, match="labels='none' cannot be combined with xml or n_labels"):
         read_mulan(path, labels="none", n_labels=1)
 
 
@@ -216,7 +216,7 @@ def test_a_value_of_its_own_in_every_row_is_an_identifier(tmp_path):
     for template in ("{0},{1},0\n", "{{0 {0},1 {1}}}\n"):
         rows = [template.format(name, row + 1) for row, name in enumerate(names)]
         path = write(tmp_path / "t.arff", head + "".join(rows))
-        with pytest.warns(UserWarning, match="'protein' has another value in every row, and is left out"):
+        with pytest.warns(UserWarning, match="'protein' has a different value in every row, and is ignored"):
             data = read_mulan(path, n_labels=1)
         assert list(data.feature_names) == ["f"]
         few = read_mulan(write(path, head + rows[3]), n_labels=1, feature_names=data.feature_names)
@@ -230,8 +230,8 @@ def test_repeated_entries_of_the_header(tmp_path):
     with pytest.warns(UserWarning, match="t.arff") as caught:
         data = read_mulan(write(tmp_path / "t.arff", text + "1,2,b,0\n"), n_labels=1)
     assert [str(one.message).split(": ")[1] for one in caught] == [
-        "1 of 3 listed values occur before, and count once",
-        "2 attributes are called as others; the last of them is 'f (3)' here",
+        "1 of 3 listed values are duplicates, and count once",
+        "2 attributes repeat names of others; the last is 'f (3)' here",
     ]
     assert list(data.feature_names) == ["f", "f (2)", "f (3)=a", "f (3)=b"]
     assert data.X.tolist() == [[1, 2, 0, 1]]

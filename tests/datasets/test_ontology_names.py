@@ -1,7 +1,5 @@
 """Ontologies and thesauri: alternative and obsolete identifiers, whole addresses, relations."""
 
-from __future__ import annotations
-
 import pytest
 
 from labelweave.datasets import DataFileError, read_taxonomy
@@ -107,7 +105,7 @@ def test_relations_are_those_asked_for(tmp_path, ontology):
     with pytest.raises(DataFileError, match="no relation 'partof'; expected relations such as is_a"):
         read_taxonomy(tmp_path / "t.obo", relations=["is_a", "partof"])
     (tmp_path / "t.csv").write_text("a,b\n")
-    with pytest.raises(ValueError, match=r"t.csv is no ontology \(.obo\)"):
+    with pytest.raises(ValueError, match=r"is not an ontology \(.obo\)"):
         read_taxonomy(tmp_path / "t.csv", relations=["part_of"])
 
 

@@ -1,7 +1,5 @@
 """The readers on real files, whose counts are known."""
 
-from __future__ import annotations
-
 import pathlib
 import time
 

@@ -1,7 +1,5 @@
 """JSON lines of which some rows lack a column, read at once and in blocks."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -33,7 +31,7 @@ def test_columns_that_chunks_lack_have_missing_cells(path, rows):
     labels = np.concatenate([part.Y.to_dense() for part in parts])
     np.testing.assert_array_equal(labels, whole.Y.to_dense())
     assert all(part.Y.names.tolist() == ["tag_a", "tag_b"] for part in parts)
-    with pytest.raises(DataFileError, match="no column 'sizes'; expected one among its columns"):
+    with pytest.raises(DataFileError, match="no column 'sizes'; expected one of its columns"):
         next(iterate_table(path, TableColumns(text="text", numeric="sizes"), rows))
 
 

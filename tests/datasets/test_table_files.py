@@ -1,7 +1,5 @@
 """Tables as people have them: what is inside counts, not the name alone; what is guessed is said."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -48,6 +46,18 @@ INSIDE = {
     "sep.txt": "sep=;\n" + TABLE.replace(",", ";"),
     "comma.tsv": TABLE,
     "tab.csv": TABLE.replace(",", "\t"),
+    "lines.jl": LINES,
+    "lines.log": LINES,
+    "lines.csv": LINES,
+    "comma.jsonl": TABLE,
+    "comma.export": TABLE,
+    "named.json": json.dumps({"version": "1.0", "data": ROWS}),
+    "index.json": json.dumps({str(number): row for number, row in enumerate(ROWS)}),
+    "columns.json": json.dumps({name: {"0": ROWS[0][name], "1": ROWS[1][name]} for name in ROWS[0]}),
+    "lists.json": json.dumps({name: [row[name] for row in [*ROWS, ROWS[1]]] for name in ROWS[0]}),
+    "split.json": json.dumps(
+        {"columns": [*ROWS[0]], "index": [0, 1], "data": [[*row.values()] for row in ROWS]}
+    ),
     "quoted.txt": '"text","tags"\n"red ball","aa|bb"\n"blue","bb"\n',
 }
 
@@ -63,7 +73,7 @@ def test_tables_are_read_by_what_is_inside(tmp_path, name, zipped):
     separator = {} if is_list else {"label_separator": ";" if name == "bar.txt" else "|"}
     found = read_any(path, labels="tags", text="text", **separator)
     assert found.Y.words[:2] == ["aa", "bb"]
-    np.testing.assert_array_equal(found.Y.to_dense()[:, :2], [[1, 1], [0, 1]])
+    np.testing.assert_array_equal(found.Y.to_dense()[:2, :2], [[1, 1], [0, 1]])
     assert list(found.feature_names) == ["text:ball", "text:blue", "text:red"]
 
 
@@ -77,7 +87,7 @@ def test_tables_are_read_by_what_is_inside(tmp_path, name, zipped):
         ("a.json", '{"text": 1}\n[2]', 2, "a JSON list"),
         ("a.json", '{\n"text": 1, "text": 2}', 1, "the name 'text' twice"),
         ("a.json", "[]", None, "no rows"),
-        ("a.txt", "hello, world\nno table\n", None, "no format known .* a table is called .csv"),
+        ("a.txt", "hello, world\nno table\n", None, "neither name nor first line reveals; .* called .csv"),
         ("a.jsonl", '{"text": "a", "tags": {"x": 0.5}}\n', 1, "expected names, or 0 and 1 for each"),
     ],
 )  # fmt: skip
@@ -92,10 +102,11 @@ def test_pairs_of_spacy_name_labels_that_need_no_flag(tmp_path):
     for name, text in {
         "a.json": json.dumps(CATS),
         "b.jsonl": json.dumps({"text": "red", **CATS[1][1]}),
+        "c.jsonl": "\n".join(map(json.dumps, CATS)),
     }.items():
         (tmp_path / name).write_text(text)
         data = read_table(tmp_path / name)
-        assert data.Y.words == (["aa", "bb"] if name == "a.json" else ["bb"])
+        assert data.Y.words == (["bb"] if name == "b.jsonl" else ["aa", "bb"])
     np.testing.assert_array_equal(read_table(tmp_path / "a.json").Y.to_dense(), [[1, 1], [0, 1]])
 
 
@@ -167,7 +178,7 @@ def test_quotes_that_enclose_cells_between_tabs_do_so_still(tmp_path, text, n_ro
 
 def test_a_quoted_cell_over_rows_is_warned_of_by_its_line(tmp_path):
     (tmp_path / "a.tsv").write_text('text\ttags\nred\taa\n"blue\tbb\tx\ngreen"\tcc\n')
-    with pytest.warns(UserWarning, match=r"a.tsv:3: a quotation mark .* goes on over tabs and line ends"):
+    with pytest.warns(UserWarning, match=r"a.tsv:3: a quotation mark .* encloses tabs and line ends"):
         data = read_table_columns(tmp_path / "a.tsv", TableColumns(labels="tags", text="text"))
     assert len(data) == 2
 
@@ -221,9 +232,7 @@ def test_a_first_line_that_looks_like_a_row_is_pointed_out(tmp_path, name):
     path = tmp_path / ("a.tsv" if "\t" in text else "a.csv")
     path.write_text(text)
     first = next(iter(read_names(text)))
-    with pytest.warns(
-        UserWarning, match="looks like one of its cells; if the first line is a row, give no_h"
-    ):
+    with pytest.warns(UserWarning, match="looks like a cell; if the first line is a row, pass no_h"):
         TableColumns(labels=first).resolved(table_of(path))
     data = read_table_columns(path, TableColumns(labels="1", no_header=True))
     assert len(data) == text.count("\n")
@@ -270,7 +279,7 @@ PAIRS = "doc,text,label\nd0,red ball,aa\nd1,blue,bb\nd0,red ball,bb\nd1,blue,bb\
 )
 def test_pairs_of_row_and_label_are_one_row_a_name(tmp_path, text, labels, rows):
     (tmp_path / "a.csv").write_text(text)
-    with pytest.warns(UserWarning, match=r"names in column 'doc' repeat, 3 in 5 rows, and each is one row"):
+    with pytest.warns(UserWarning, match=r"column 'doc' has 3 distinct names in 5 rows"):
         data = read_table(tmp_path / "a.csv", labels="label", label_separator="|", text="text", id="doc")
     assert set(data.Y.words) == labels
     np.testing.assert_array_equal(data.Y.to_dense(), rows)
@@ -278,7 +287,7 @@ def test_pairs_of_row_and_label_are_one_row_a_name(tmp_path, text, labels, rows)
     lines = [json.dumps(dict(zip(["doc", "text", "label"], line.split(","), strict=True)))
              for line in text.replace("?", "").split("\n")[1:-1]]  # fmt: skip
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    with pytest.warns(UserWarning, match="repeat"):
+    with pytest.warns(UserWarning, match="merged by name"):
         again = read_table(tmp_path / "a.jsonl", labels="label", label_separator="|", text="text", id="doc")
     assert len(again) == 3
 
@@ -286,7 +295,8 @@ def test_pairs_of_row_and_label_are_one_row_a_name(tmp_path, text, labels, rows)
 def test_rows_of_one_name_with_other_features_stay_apart(tmp_path):
     (tmp_path / "a.csv").write_text(PAIRS.replace("d1,blue,bb\nd2", "d1,other,bb\nd2"))
     with pytest.warns(
-        UserWarning, match=r"a.csv:5: found another cell than the first row of its name .* apart"
+        UserWarning,
+        match=r"a.csv:5: found a cell that differs from the first row with the same name .* not merged",
     ):
         assert len(read_table(tmp_path / "a.csv", labels="label", text="text", id="doc")) == 5
     (tmp_path / "b.csv").write_text("doc,text,label\nd0,red,aa\nd1,blue,bb\n")
@@ -340,7 +350,9 @@ def test_lists_of_words_are_texts_where_named(tmp_path):
 @pytest.mark.parametrize("name", ["index", "patient_id", "customerId", "row no", "nr"])
 def test_whole_numbers_called_like_names_of_rows_are_pointed_out(tmp_path, name):
     (tmp_path / "a.csv").write_text(f"{name},y\n5,aa\n5,bb\n7,aa\n")
-    with pytest.warns(UserWarning, match=f"'{name}' holds whole numbers and is called as names of rows are"):
+    with pytest.warns(
+        UserWarning, match=f"'{name}' holds integers and has a name that is usual for row names"
+    ):
         assert read_table_columns(tmp_path / "a.csv", TableColumns(labels="y")).X.columns.tolist() == [name]
 
 
@@ -372,7 +384,7 @@ def test_blocks_of_decimal_commas_mean_the_same(tmp_path):
     read = iterate_table(
         tmp_path / "a.csv", TableColumns(labels="y", numeric="x"), 1, label_names=["aa", "bb"]
     )
-    with pytest.raises(DataFileError, match="commas before fractions in column 'x'"):
+    with pytest.raises(DataFileError, match="commas in column 'x'"):
         list(read)
 
 
@@ -384,6 +396,8 @@ DATES = [
     ["2024-01-31T06:30:00Z", "2024-02-29T18:00:00Z"],
     ["2024-01-31 06:30:00+00:00", "2024-02-29 18:00:00+00:00"],
     ["31.1.2024 06:30", "29.02.2024 18:00"],
+    ["Jan 31, 2024 06:30", "February 29 2024 18:00"],
+    ["31 January 2024 06:30", "29-Feb-2024 18:00"],
 ]
 
 
@@ -493,9 +507,7 @@ def test_a_second_line_of_a_header_is_pointed_out(tmp_path, name):
     rows = [f"{cells[k % 3]},{('aa', 'bb')[k % 2]}" for k in range(24)]
     (tmp_path / "a.csv").write_text("\n".join([header, *more, *rows]) + "\n")
     first, *_ = more[0].split(",")
-    said = (
-        f"the first row is unlike all others, with '{re.escape(first)}' in column .*take it out of the file"
-    )
+    said = f"the first row differs .* with '{re.escape(first)}' in column .*delete it from the file"
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         TableColumns(labels="y").resolved(table_of(tmp_path / "a.csv"))
@@ -504,7 +516,7 @@ def test_a_second_line_of_a_header_is_pointed_out(tmp_path, name):
     TableColumns(labels="y").resolved(table_of(tmp_path / "a.csv"))
     (tmp_path / "a.csv").write_text("a,a,b\nx,y,z\n1,2,aa\n")
     with pytest.raises(
-        DataFileError, match=r"two columns named 'a'; expected one first line of distinct column names"
+        DataFileError, match=r"two columns named 'a'; expected distinct column names in the first line"
     ):
         table_of(tmp_path / "a.csv")
 
@@ -527,15 +539,40 @@ def test_pairs_without_an_id_are_pointed_out(tmp_path, form, named):
         path.write_text(text)
         return read_table(path, labels="tag", **roles)
 
-    said = (
-        f"rows of one '{named[0]}' follow each other and differ in column 'tag' alone; id='{named[0]}' makes"
-    )
+    said = f"rows with the same '{named[0]}' differ only in column 'tag'; id='{named[0]}' merges"
     with pytest.warns(UserWarning, match=said):
         assert len(read(frame)) == len(pairs)
     if len(named) > 1:
-        with pytest.warns(UserWarning, match="names in column 'doc' repeat"):
+        with pytest.warns(UserWarning, match="column 'doc' has .* distinct names"):
             assert len(read(frame, id="doc")) == 20
     with pytest.warns(UserWarning, match=said):
         read(frame.assign(more=range(len(pairs))), categorical=named)
     read(frame.assign(more=range(len(pairs))), drop=None if named == ["doc"] else "text", categorical="more")
     read(frame.sort_values(["tag"]), categorical=named[0])
+
+
+def test_a_table_of_one_column_may_have_any_name(tmp_path):
+    (tmp_path / "a.txt").write_text("text\nred ball\n\nblue\n")
+    with pytest.raises(DataFileError, match="no format known"):
+        read_any(tmp_path / "a.txt")
+    assert len(read_table_columns(tmp_path / "a.txt", TableColumns(text="text"))) == 3
+
+
+@pytest.mark.parametrize("line", ["red ball __label__aa", "red __label__aa ball"])
+def test_labels_of_fasttext_may_stand_behind_all_texts(tmp_path, line):
+    (tmp_path / "a.txt").write_text(f"{line}\nblue __label__bb\n")
+    assert read_any(tmp_path / "a.txt").Y.words == ["aa", "bb"]
+
+
+def test_a_header_that_lists_labels_of_its_column_looks_like_a_row(tmp_path):
+    (tmp_path / "a.csv").write_text("some red words,aa|bb\n" + "more blue words,bb|aa\nred,aa|cc\n" * 5)
+    with pytest.warns(UserWarning, match=r"the name 'aa\|bb' of a column looks like one of its cells"):
+        read_table(tmp_path / "a.csv", labels="aa|bb", label_separator="|")
+
+
+def test_a_column_without_words_is_no_text(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "x,size,tags\n" + "".join(f"{sign},{k}.5,t\n" for k, sign in enumerate("abcdef"))
+    )
+    data = read_table(tmp_path / "a.csv", labels="tags")
+    assert data.vectorizer.categorical == ("x",)

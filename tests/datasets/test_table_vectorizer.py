@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -173,7 +171,7 @@ def test_numbers_far_from_the_training_rows_are_refused_by_place():
 
 
 def test_errors_name_what_is_wrong():
-    with pytest.raises(ValueError, match="No column is given"):
+    with pytest.raises(ValueError, match="No column is"):
         TableVectorizer()
     with pytest.raises(ValueError, match="missing_numeric is 'zero'"):
         TableVectorizer("title", missing_numeric="zero")
@@ -181,13 +179,13 @@ def test_errors_name_what_is_wrong():
         with pytest.raises(ValueError, match=f"min_df is {given}"):
             TableVectorizer("title", min_df=given)
     for given in ({}, (2, 1), (0, 1), (1, 2, 3)):
-        with pytest.raises(ValueError, match="pass two sizes of n-grams"):
+        with pytest.raises(ValueError, match="pass the smallest and largest n-gram size"):
             TableVectorizer("title").set_params(ngram_range=given)
     with pytest.raises(NotFittedError):
         TableVectorizer("title").transform(FRAME)
     with pytest.raises(ValueError, match="no column 'other'"):
         TableVectorizer("other").fit(FRAME)
-    with pytest.raises(TypeError, match="takes a DataFrame"):
+    with pytest.raises(TypeError, match="needs a DataFrame"):
         TableVectorizer("title").fit(np.ones((2, 2)))
     with pytest.raises(ValueError, match="text column 'title'"):
         TableVectorizer("title").fit(FRAME[2:3])

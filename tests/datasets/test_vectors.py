@@ -110,7 +110,7 @@ def test_means_stand_for_what_is_missing(n_blocks):
     np.testing.assert_array_equal(again.transform(frame), made.transform(frame))
     for nothing, said in (
         ([None] * 30, "no vector in any"),
-        (list(rows * [1, np.nan, 1]), "at place 1 in any"),
+        (list(rows * [1, np.nan, 1]), "at position 1 in any"),
     ):
         with pytest.raises(ValueError, match=said):
             made.fit(FRAME.assign(emb=nothing))
@@ -226,17 +226,17 @@ def test_damaged_files_are_refused(tmp_path, file):
     whole = path.read_bytes()
     for n_bytes in range(0, len(whole), 37):
         path.write_bytes(whole[:n_bytes])
-        with pytest.raises(DataFileError, match="found what cannot be read"):
+        with pytest.raises(DataFileError, match="found an unreadable file"):
             read_vectors(path)
 
 
 @pytest.mark.parametrize("block_rows", [None, 7])
 @pytest.mark.parametrize(("vectors", "ids", "id", "said"), [
-    (ROWS[:20], None, None, "found 20 vectors for the 30 rows of .*t.csv; expected one for each row"),
+    (ROWS[:20], None, None, "found 20 vectors for the 30 rows of .*expected one per row"),
     (ROWS[[*range(30), 0]], None, None, "found 31 vectors for the 30 rows"),
     (ROWS[2:], range(2, 30), "key", "found no vector for 2 rows of .*t.csv, the first of id '0'"),
-    (ROWS, range(30), None, "found ids of the vectors; expected .* given as id"),
-    (ROWS, [0] * 30, "key", "found ids of the vectors; expected distinct ones"),
+    (ROWS, range(30), None, "found ids of vectors; expected .* as id"),
+    (ROWS, [0] * 30, "key", "found ids of vectors; expected distinct"),
 ])  # fmt: skip
 def test_vectors_that_do_not_fit_the_rows_are_refused(table, tmp_path, vectors, ids, id, said, block_rows):
     path = tmp_path / "v.npz"

@@ -1,7 +1,5 @@
 """One class a row: calibrated probabilities, and adaptive sets that seldom miss the class."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

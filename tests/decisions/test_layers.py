@@ -1,7 +1,5 @@
 """Classifiers inside one another: names, ranking and probabilities."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 
@@ -96,7 +94,7 @@ calibrated = lw.CalibratedLabelClassifier
     ],
     ids=repr,
 )  # fmt: skip
-def test_predictions_are_probabilities_above_thresholds(data, model, form, tmp_path):
+def test_predictions_are_probabilities_above_thresholds(data, model, form, reloaded):
     X, Y, X_test = data
     y = Y.to_dense().astype(int)
     if form == "two classes":
@@ -110,8 +108,7 @@ def test_predictions_are_probabilities_above_thresholds(data, model, form, tmp_p
         model = clone(model).fit(X, y)
     models = [model]
     if "labelweave" in type(innermost(model)).__module__:
-        model.save(tmp_path / "m.lw")
-        models.append(lw.load(tmp_path / "m.lw"))
+        models.append(reloaded(model))
     for one in models:
         shares = one.predict_proba(X_test)
         shares = shares[:, 1:] if form == "two classes" else shares

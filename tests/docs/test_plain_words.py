@@ -1,4 +1,4 @@
-"""Pages have none of the words that readers of the field stop at; CONTRIBUTING.md lists better ones."""
+"""Pages and messages have none of the words that readers stop at; CONTRIBUTING.md lists better ones."""
 
 import re
 from pathlib import Path
@@ -12,6 +12,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "papers").glob("*.md")),
+    ROOT / "tests" / "contracts" / "messages.txt",
 ]
 PER = "class|column|entry|fold|kernel|label|line|member|node|number|row|score|second|threshold|weight"
 WORDS = {

@@ -1,7 +1,5 @@
 """The code of the pages and of the README runs, block after block, as a reader would run it."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import subprocess

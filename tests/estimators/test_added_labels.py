@@ -1,7 +1,5 @@
 """Labels added to a fitted model score as if they had been there all along, unobserved."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,7 +35,7 @@ MODELS = {
 
 @pytest.mark.parametrize("with_mean", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_they_are_those_of_a_fit_with_the_label_unobserved(name, with_mean, tmp_path):
+def test_they_are_those_of_a_fit_with_the_label_unobserved(name, with_mean, reloaded):
     means = (MEAN, MEAN.columns(OLD)) if with_mean else (None, None)
     whole = MODELS[name](label_covariance=R, label_mean=means[0]).fit(X, FULL)
     part = MODELS[name](label_covariance=R.columns(OLD), label_mean=means[1]).fit(X, FULL[list("abc")])
@@ -48,8 +46,7 @@ def test_they_are_those_of_a_fit_with_the_label_unobserved(name, with_mean, tmp_
     assert part.label_names_.tolist() == list("abcd")
     assert part.unobserved_labels_.tolist() == [3]
     assert list(part.predict(X).columns) == list("abcd")
-    part.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(lw.load(tmp_path / "m.lw").decision_function(X), part.decision_function(X))
+    np.testing.assert_array_equal(reloaded(part).decision_function(X), part.decision_function(X))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -67,7 +64,7 @@ def test_a_mean_alone_tells_of_a_label(name):
 def test_nonsense_is_refused():
     model = lw.MaxMarginClassifier().fit(X, FULL[list("abc")])
     for names, more, said in [
-        (["d"], {}, "Nothing tells of the new labels"),
+        (["d"], {}, "Nothing relates the new labels"),
         ([], {"label_covariance": R}, "names is"),
         ("d", {"label_covariance": R}, "names is 'd'"),
         (["a"], {"label_covariance": R}, "'a' occurs more than once"),
@@ -76,7 +73,7 @@ def test_nonsense_is_refused():
     ]:
         with pytest.raises(ValueError, match=said):
             model.add_labels(names, **more)
-    with pytest.raises(ValueError, match="one class a row"):
+    with pytest.raises(ValueError, match="one class per row"):
         lw.MaxMarginClassifier().fit(X, np.arange(40) % 3).add_labels(["d"], R)
     tree = {"r": ["a", "b"], "s": ["c"]}
     deep = lw.KernelLogisticClassifier(taxonomy=tree, tie="level", hyperparameters="fixed").fit(

@@ -13,7 +13,6 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
-import labelweave
 from drawn import draw_labels
 from labelweave import BinaryRelevance, LabelMatrix
 from labelweave.estimators.binary_relevance import fit
@@ -135,7 +134,7 @@ def test_large_data_are_solved_iteratively(share, monkeypatch):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, tmp_path):
+def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, reloaded):
     X, Y = draw_labels(n_labels=6, missing=0.2)  # labels observed in other rows are fitted one by one
     whole = BinaryRelevance(loss).fit(X, Y)
     assert (whole.status_, whole.labels_fitted_) == ("converged", 6)
@@ -156,8 +155,7 @@ def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, t
     assert is_fitted.sum() == 3
     np.testing.assert_array_equal(model.coef_[is_fitted], whole.coef_[is_fitted])
     assert not model.predict(X)[:, ~is_fitted].any()
-    model.save(tmp_path / "m.lw")
-    assert labelweave.load(tmp_path / "m.lw").labels_fitted_ == 3
+    assert reloaded(model).labels_fitted_ == 3
 
 
 def test_binary_relevance_in_threads_keeps_what_is_done(monkeypatch):

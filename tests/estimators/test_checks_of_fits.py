@@ -33,11 +33,11 @@ Y = (X[:, :2] > 0).astype(int)
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"kernel": RBFKernel}, "kernel is the class RBFKernel; give an object"),
-        ({"C": True}, "C is True; it is no flag"),
+        ({"kernel": RBFKernel}, "kernel is the class RBFKernel; pass an object"),
+        ({"C": True}, "C is True; it must not be a"),
         ({"max_iter": 2**80}, "max_iter has 21 hexadecimal digits"),
         ({"C": 10**400}, "C has 333 hexadecimal digits"),
-        ({"n_jobs": 0}, "n_jobs is 0; give a number of threads"),
+        ({"n_jobs": 0}, "n_jobs is 0; it must be a number of threads"),
     ],
 )
 def test_parameters_that_mean_nothing(parameters, words):
@@ -54,7 +54,7 @@ def test_flags_may_be_flags_and_the_log_a_number():
     ("weights", "words"),
     [
         ([1.0, np.inf], "is not finite"),
-        ([1.0, 1e300], "at row 1 is 1e[+]300; sums of losses hold weights of at most"),
+        ([1.0, 1e300], "at row 1 is 1e[+]300; weights must be at most"),
         ([0.0, 0.0], "is 0 in every row"),
     ],
 )
@@ -157,7 +157,7 @@ def test_errors_name_the_file_only_where_it_was_read(tmp_path, error):
     with pytest.raises(type(error)), journal.going_on():
         raise error
     journal.read.add("part")
-    with pytest.raises(ModelFileError, match="cannot go on from it"), journal.going_on():
+    with pytest.raises(ModelFileError, match="cannot resume from it"), journal.going_on():
         raise error
     with pytest.raises(ModelFileError, match=r"^damaged$"), journal.going_on():
         raise ModelFileError("damaged")

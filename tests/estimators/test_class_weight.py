@@ -36,7 +36,7 @@ def test_two_classes_that_are_related_have_the_same_rule(class_weight, prior):
 
 def test_models_with_one_weight_a_row_refuse_weights_of_entries():
     model = lw.AutoLabelClassifier(members=["linear"], class_weight="balanced")
-    with pytest.raises(ValueError, match="many labels a row, of which"):
+    with pytest.raises(ValueError, match="needs one class per row, but y has many labels"):
         model.fit(X, Y)
     with pytest.raises(ValueError, match="class_weight is 0 for every class"):
         model.set_params(class_weight={"a": 0.0, "b": 0.0, "c": 0.0}).fit(X, CLASSES)
@@ -111,11 +111,11 @@ def test_sparse_labels_and_label_matrices():
 @pytest.mark.parametrize(
     ("y", "class_weight", "said"),
     [
-        (CLASSES, {"d": 2.0}, "names 'd', which is no class of y"),
-        (CLASSES, [{1: 2.0}], "is a list, which is for many labels a row"),
+        (CLASSES, {"d": 2.0}, "names 'd', which is not a class of y"),
+        (CLASSES, [{1: 2.0}], "is a list, which is for many labels per row"),
         (CLASSES, {"a": -1.0}, "class_weight of 'a' is -1.0"),
-        (CLASSES, {"a": np.nan}, "weights are finite"),
-        (Y, {"a": 2.0}, "keys 'a'; with many labels they are 1 for positive"),
+        (CLASSES, {"a": np.nan}, "weights must be finite"),
+        (Y, {"a": 2.0}, "keys 'a'; for many labels use 1 for positive"),
         (Y, {0: 2.0, -1: 1.0}, "keys 0, -1"),
         (Y, [{1: 2.0}], "a list of 3 dicts"),
         (Y, [2.0, 1.0, 1.0], "a list of 3 dicts"),

@@ -42,9 +42,7 @@ def _warned(model, X, Y, match):
 def test_a_full_graph_of_many_labels_is_warned_of(monkeypatch):
     monkeypatch.setattr(GraphFit, "given", _begin)
     X, Y = _rows(40, 5, 40)
-    said = (
-        r"780 cliques that join 40 of 40 labels .* 40 rows .* takes about \d.* minutes; give a sparser graph"
-    )
+    said = r"780 cliques over 40 of 40 labels .* 40 rows, .* takes about \d.* minutes; use a sparser graph"
     _warned(lw.LabelGraphClassifier(graph="full"), X, Y, said)
     for quick in (
         lw.LabelGraphClassifier(graph="chow-liu"),
@@ -80,7 +78,7 @@ def test_kernel_matrices_beyond_the_memory_budget_are_warned_of(monkeypatch):
     monkeypatch.setattr(costs, "_LONG", 0.05)
     X, Y = _rows(1500, 20, 3)
     monkeypatch.setattr(make_gram_margins, "StreamedGram", _begin)
-    said = r"1500 rows does not fit memory_budget=6, .* seconds; give a memory_budget of 18"
+    said = r"1500 rows exceeds memory_budget=6 .* seconds; raise it to 18"
     with lw.config_context(memory_budget=6.0):
         _warned(lw.MaxMarginClassifier(kernel="rbf"), X, Y, said)
     monkeypatch.setattr(choose, "StreamedGram", _begin)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from labelweave import MaxMarginClassifier, TunedThresholdClassifier, load
+from labelweave import MaxMarginClassifier, TunedThresholdClassifier
 from reference import margin_twins
 
 N, D, L, C = 15, 4, 3, 0.7
@@ -142,11 +142,10 @@ def test_one_class_a_row_has_costs_of_classes():
     )
 
 
-def test_saved_model_predicts_the_same(tmp_path):
+def test_saved_model_predicts_the_same(reloaded):
     X, Y, costs = _problem()
     model = _fitted(X, Y, costs)
-    model.save(tmp_path / "costs.lw")
-    again = load(tmp_path / "costs.lw")
+    again = reloaded(model)
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     again.fit(X, Y)
 

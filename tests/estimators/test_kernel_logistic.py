@@ -62,17 +62,23 @@ class TestReductions:
         dense = exact("precomputed", hyperparameters=hyperparameters).fit(K, y)
         np.testing.assert_array_equal(sparse.predict_proba(sp.csr_array(K)), dense.predict_proba(K))
 
-    def test_leaves_under_no_node_are_flat(self):
+    @pytest.mark.parametrize(
+        ("options", "other", "atol"),
+        [
+            ({"taxonomy": Taxonomy([], nodes=list("abcd"))}, {}, 1e-7),  # leaves under no node are flat
+            ({"taxonomy": {"root": list("abcd")}}, {}, 1e-6),
+            # ties only say what is learned: before that all are one model
+            *(
+                ({"taxonomy": TREE, "tie": tie}, {"taxonomy": TREE}, 1e-6)
+                for tie in ("shared", "scale", "class", "level", "subtree", ("class", "level"))
+            ),
+        ],
+        ids=str,
+    )
+    def test_priors_that_are_the_same(self, options, other, atol):
         X, y = data()
-        flat = exact().fit(X, y)
-        leaves = exact(taxonomy=Taxonomy([], nodes=list("abcd"))).fit(X, y)
-        np.testing.assert_allclose(leaves.predict_proba(X), flat.predict_proba(X), atol=1e-7)
-
-    def test_a_single_root_changes_nothing(self):
-        X, y = data()
-        flat = exact().fit(X, y)
-        rooted = exact(taxonomy={"root": list("abcd")}).fit(X, y)
-        np.testing.assert_allclose(rooted.predict_proba(X), flat.predict_proba(X), atol=1e-6)
+        found, expected = exact(**options).fit(X, y), exact(**other).fit(X, y)
+        np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=atol)
 
     def test_taxonomy_is_its_covariance(self):
         X, y = data()
@@ -81,14 +87,6 @@ class TestReductions:
         for given in (covariance, covariance.to_dense(), Taxonomy.from_any(TREE)):
             other = exact(label_covariance=given).fit(X, y)
             np.testing.assert_allclose(other.predict_proba(X), tree.predict_proba(X), atol=1e-6)
-
-    @pytest.mark.parametrize("tie", ["shared", "scale", "class", "level", "subtree", ("class", "level")])
-    def test_ties_start_alike(self, tie):
-        """Ties only say what is learned: before that all are one model."""
-        X, y = data()
-        tied = exact(taxonomy=TREE, tie=tie).fit(X, y)
-        shared = exact(taxonomy=TREE).fit(X, y)
-        np.testing.assert_allclose(tied.predict_proba(X), shared.predict_proba(X), atol=1e-6)
 
     @pytest.mark.parametrize("options", [{}, {"taxonomy": TREE, "tie": "level"}, {"tie": "class"}])
     def test_low_rank_of_all_rows_is_exact(self, options):

@@ -36,15 +36,28 @@ REFUSED = {
     ),
     "level without a tree": ({"tie": "level"}, (X, Y), "tie='level' needs a taxonomy"),
     "half a level without a tree": ({"tie": ("shared", "subtree")}, (X, Y), "tie='subtree' needs a taxonomy"),
-    "a tie with a covariance": (
-        {"tie": "class", "label_covariance": np.eye(3)},
+    "a tie with learned weights": (
+        {"tie": "class", "label_covariance": lw.LabelCovariance.weighted([np.eye(3)])},
         (X, Y),
-        "tie='class' is invalid with label_covariance",
+        "tie='class' is invalid with a label_covariance of learned weights",
     ),
-    "a tie with a coupling": (
-        {"tie": "scale", "label_covariance": 2},
+    "groups of other classes": ({"tie": [0, 1]}, (X, Y), "tie has 2 groups, but there are 3 functions"),
+    "a class without a group": ({"tie": {"a": 0, "b": 1}}, (X, Y), "tie has no group of 'c'"),
+    "no kernel": ({"kernel": []}, (X, Y), "give one kernel or more"),
+    "fewer covariances than kernels": (
+        {"kernel": ["rbf", "linear"], "label_covariance": [2]},
         (X, Y),
-        "tie='scale' is invalid with label_covariance",
+        "kernel is a list of 2, and label_covariance one of 1",
+    ),
+    "covariances of one kernel": (
+        {"label_covariance": [2, None]},
+        (X, Y),
+        "A label covariance has shape (2,)",
+    ),
+    "a list that learns": (
+        {"kernel": ["rbf", "linear"], "label_covariance": [2, None], "hyperparameters": "fixed"},
+        (X, Y),
+        "is learned, but hyperparameters='fixed'",
     ),
     "a pair of nonsense": (
         {"tie": ("shared", "nonsense")},
@@ -69,14 +82,18 @@ REFUSED = {
         (X, LABELS),
         "is for one class per row, but y has many labels per row",
     ),
-    "no such node": ({"taxonomy": TREE}, (X, with_entry(Y, 7, "d")), "y at row 7 is 'd', which is no node"),
+    "no such node": (
+        {"taxonomy": TREE},
+        (X, with_entry(Y, 7, "d")),
+        "y at row 7 is 'd', which is not a node",
+    ),
     "labels that are no nodes": ({"taxonomy": TREE}, (X, LABELS), "'0'"),
     "a tree with a cycle": ({"taxonomy": [("a", "b"), ("b", "a")]}, (X, Y), "cycle"),
     "one leaf": ({"taxonomy": TREE}, (X, ["y", "c"] * 6), "y has one class only"),
     "no number": (
         {"taxonomy": TREE},
         (X, np.full(12, np.nan)),
-        "y has 12 rows and no class that is observed",
+        "y has 12 rows and no observed class",
     ),
     "mixed classes": ({}, (X, np.array([*"abcabcabcab", 3], dtype=object)), "y mixes entries of the types"),
     "numbers that are no classes": ({}, (X, X[:, 0]), "continuous"),
@@ -85,7 +102,7 @@ REFUSED = {
     "folds of unknown rows": (
         {"hyperparameters": lw.HyperparameterSearch([(range(3, 12), range(3))])},
         (X, [None] * 3 + Y[3:].tolist()),
-        "of the 9 rows that are learned on",
+        "among the 9 of 12 rows for learning",
     ),
     "no tree at all": ({"taxonomy": [("a", "b", "c")]}, (X, Y), "a"),
 }
@@ -108,12 +125,12 @@ def test_refuses_a_budget_that_is_too_small():
 
 @pytest.mark.parametrize("taxonomy", [5, "a/b"])
 def test_refuses_what_is_no_taxonomy(taxonomy):
-    with pytest.raises(TypeError, match="A taxonomy was given as"):
+    with pytest.raises(TypeError, match="The taxonomy is of type"):
         lw.KernelLogisticClassifier(taxonomy=taxonomy).fit(X, Y)
 
 
 def test_refuses_weights_of_unknown_rows_alone():
-    with pytest.raises(ValueError, match="give a row with an observed label a positive weight"):
+    with pytest.raises(ValueError, match="one row with an observed label needs a positive weight"):
         lw.KernelLogisticClassifier(hyperparameters="fixed").fit(
             X, [None] * 3 + Y[3:].tolist(), sample_weight=np.arange(12) < 3
         )
@@ -121,7 +138,7 @@ def test_refuses_weights_of_unknown_rows_alone():
 
 def test_fits_that_cannot_start():
     with pytest.raises(
-        ValueError, match="did not converge at the first hyper-parameters; scale the features"
+        ValueError, match="did not converge at the initial hyper-parameters; scale the features"
     ):
         lw.KernelLogisticClassifier("linear", scale=1e60).fit(X[:4], [0, 1, 0, 1])
 
@@ -132,7 +149,7 @@ def test_refuses_more_blocks_than_there_are_rows():
     ):
         grouped(lw.KernelLogisticClassifier, learning_rows=5, learning_blocks=3).fit(X, Y)
     unknown = [None] * 3 + Y[3:].tolist()
-    with pytest.raises(ValueError, match="5 blocks of at least 2 rows need 10 rows, but only 9 with known"):
+    with pytest.raises(ValueError, match="blocks of at least 2 rows need 10 rows, but only 9 have known"):
         lw.KernelLogisticClassifier(hyperparameters=lw.HyperparameterSearch(learning_blocks=5)).fit(
             X, unknown
         )

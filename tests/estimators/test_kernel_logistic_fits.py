@@ -1,18 +1,24 @@
-"""Fits of KernelLogisticClassifier as they run, searches in stages, costs, flat classes and widths."""
+"""Fits of KernelLogisticClassifier: searches in stages, costs, flat classes, widths, and own losses."""
 
 from functools import partial
 
 import numpy as np
 import pytest
 from attacks.small_fits import grouped
+from scipy.optimize import minimize
+from scipy.special import expit, log_ndtr, ndtr
 from sklearn.exceptions import ConvergenceWarning
 
-from drawn import draw_classes, draw_classes_and_labels, draw_scores
-from labelweave import HyperparameterSearch, KernelLogisticClassifier, config_context, load
+from drawn import draw_classes, draw_classes_and_labels, draw_labels, draw_scores
+from labelweave import HyperparameterSearch, KernelLogisticClassifier, config_context
 from labelweave.estimators.held_out import drawn_blocks
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
+from labelweave.labels import ClassProbabilities, LabelMatrix
+from labelweave.model_files import storable
 from labelweave.problems.hyperparameters import search
 from labelweave.problems.hyperparameters.search import learn
+from labelweave.problems.losses import EntryLoss
+from labelweave.problems.losses.entry_losses import LogisticEntryLoss, SquaredHingeEntryLoss
 from watching import Count
 
 data = partial(draw_classes_and_labels, n=40, n_classes=4)
@@ -155,7 +161,7 @@ def test_stages(blocks, first, expected, monkeypatch):
     assert list(dict.fromkeys(met)) == expected
 
 
-def test_the_trace_has_every_stage(monkeypatch, tmp_path):
+def test_the_trace_has_every_stage(monkeypatch, reloaded):
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
     X, y = _of_the_best_score()
     model = KernelLogisticClassifier(tie="class").fit(X, y)
@@ -166,8 +172,7 @@ def test_the_trace_has_every_stage(monkeypatch, tmp_path):
     assert [record.evaluation for record in trace] == list(range(1, len(trace) + 1))
     assert (np.diff([record.time for record in trace]) > 0).all()
     assert model.cross_validation_loss_ == min(record.value for record in trace if record.stage == 3)
-    model.save(tmp_path / "m.lw")
-    assert load(tmp_path / "m.lw").learning_trace_ == trace
+    assert reloaded(model).learning_trace_ == trace
 
 
 @pytest.mark.parametrize("limit", [1, 4, 9])
@@ -229,7 +234,7 @@ def _few_that_matter(n, seed=0, features=8):
     return X, (np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * random.normal(size=n) > 0).astype(int)
 
 
-def test_features_that_do_not_matter_get_wide_kernels(tmp_path):
+def test_features_that_do_not_matter_get_wide_kernels(reloaded):
     X, y = _few_that_matter(250)
     wide = KernelLogisticClassifier("ard", hyperparameters=HyperparameterSearch(max_learning_iter=40)).fit(
         X, y
@@ -241,8 +246,7 @@ def test_features_that_do_not_matter_get_wide_kernels(tmp_path):
     X_test, y_test = _few_that_matter(600, seed=1)
     losses = [-np.log(m.predict_proba(X_test)[np.arange(600), y_test]).mean() for m in (wide, one)]
     assert losses[0] < 0.9 * losses[1]
-    wide.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(load(tmp_path / "m.lw").predict_proba(X), wide.predict_proba(X))
+    np.testing.assert_array_equal(reloaded(wide).predict_proba(X), wide.predict_proba(X))
 
 
 def test_few_rows_leave_the_shared_width_as_it_is():
@@ -252,3 +256,111 @@ def test_few_rows_leave_the_shared_width_as_it_is():
     )
     weights = np.array([model.hyperparameters_[f"feature_weight[{f}]"] for f in range(8)])
     assert np.abs(np.log(weights)).max() < 1.5  # with 250 rows it is 2.8
+
+
+@storable("tests.ProbitLoss", {})
+class ProbitLoss(EntryLoss):
+    """Minus the logarithm of the normal distribution function."""
+
+    def value(self, signs, scores):
+        return -log_ndtr(signs * scores)
+
+    def gradient(self, signs, scores):
+        return -signs * self._hazard(signs * scores)
+
+    @staticmethod
+    def _hazard(margins):
+        return np.exp(-(margins**2) / 2 - log_ndtr(margins)) / margins.dtype.type(np.sqrt(2 * np.pi))
+
+    def curvature(self, signs, scores):
+        hazard = self._hazard(signs * scores)
+        return hazard * (hazard + signs * scores)
+
+    def conjugate(self, signs, gradients):
+        """Compute what is asked for, at gradients of 0: the loss comes as near to 0 as one likes."""
+        assert not gradients.any()
+        return gradients
+
+
+class GenericLogistic(LogisticEntryLoss):
+    log_odds = EntryLoss.log_odds
+
+
+def problem(labels=3):
+    return draw_labels(d=3, n_labels=labels, above=0, missing=0.0)
+
+
+def fixed(**parameters):
+    return KernelLogisticClassifier(hyperparameters="fixed", gamma=0.3, tol=1e-8, **parameters)
+
+
+def test_a_probit_model_is_the_minimum_that_an_independent_solver_finds():
+    X, Y = problem()
+    Y[3, 1] = np.nan
+    weights = np.linspace(0.5, 2.0, len(X))
+    model = fixed(loss=ProbitLoss(), scale=2.0).fit(X, Y, weights)
+    gram = 2.0 * np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(2)) + 1.0  # of the kernel and the intercepts
+    for label in range(3):
+        seen = ~np.isnan(Y[:, label])
+        signs, root = 2 * Y[seen, label] - 1, np.linalg.cholesky(gram + 1e-10 * np.eye(len(X)))
+
+        def objective(point, seen=seen, signs=signs, root=root):
+            return weights[seen] @ -log_ndtr(signs * (root @ point)[seen]) + point @ point / 2
+
+        best = minimize(objective, np.zeros(len(X)), method="L-BFGS-B", tol=1e-12)
+        probabilities = ndtr(root @ best.x)
+        np.testing.assert_allclose(model.predict_proba(X)[:, label], probabilities, atol=2e-3)
+    odds = model.decision_function(X)
+    np.testing.assert_allclose(expit(odds), model.predict_proba(X))
+    np.testing.assert_array_equal(model.predict(X), odds > 0)
+
+
+@pytest.mark.parametrize("structure", [{}, {"label_covariance": np.eye(3) + 1}, {"label_covariance": 1}])
+def test_the_logistic_loss_as_an_own_one_is_the_logistic_one(structure):
+    X, Y = problem()
+    Y[::4, 0] = np.nan
+    learned = {"hyperparameters": HyperparameterSearch(max_learning_iter=4) if structure else "fixed"}
+    own = KernelLogisticClassifier(loss=GenericLogistic(), **learned, **structure).fit(X, Y)
+    known = KernelLogisticClassifier(**learned, **structure).fit(X, Y)
+    np.testing.assert_allclose(own.predict_proba(X), known.predict_proba(X), atol=1e-9)
+
+
+def test_a_learned_width_lowers_the_held_out_loss_of_an_own_loss():
+    X, Y = problem()
+    model = grouped(KernelLogisticClassifier, loss=ProbitLoss(), gamma=30.0, max_learning_iter=15).fit(X, Y)
+    first = model.learning_trace_[0]
+    assert model.cross_validation_loss_ < 0.9 * first.value
+    assert model.hyperparameters_["gamma"] < 10.0
+
+
+def test_hinges_have_probabilities_in_proportion_too():
+    X, Y = problem()
+    loss = SquaredHingeEntryLoss()
+    model = fixed(loss=loss).fit(X, Y)
+    shares = model.predict_proba(X)
+    assert ((shares > 0) & (shares < 1)).all()
+    assert (model.predict(X) == Y).mean() > 0.8
+
+
+def test_targets_that_are_probabilities_weigh_the_likelier_value():
+    X, Y = problem()
+    q = np.where(Y > 0, 0.8, 0.1)
+    graded = fixed(loss=ProbitLoss()).fit(X, LabelMatrix.from_probabilities(q))
+    weighted = fixed(loss=ProbitLoss()).fit(X, Y, entry_weight=np.abs(2 * q - 1))
+    np.testing.assert_allclose(graded.predict_proba(X), weighted.predict_proba(X), atol=1e-6)
+
+
+def test_two_classes_and_model_files(reloaded):
+    X, Y = problem(labels=1)
+    names = np.where(Y[:, 0] > 0, "yes", "no")
+    model = fixed(loss=ProbitLoss()).fit(X, names)
+    np.testing.assert_allclose(model.predict_proba(X).sum(1), 1)
+    assert (model.predict(X) == names).mean() > 0.8
+    again = reloaded(model)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("y", [np.arange(60) % 3, ClassProbabilities(np.full((60, 3), 1 / 3))])
+def test_one_class_a_row_has_the_softmax_loss(y):
+    with pytest.raises(ValueError, match=r"loss=ProbitLoss\(\) is for labels, but y has one class per row"):
+        fixed(loss=ProbitLoss()).fit(problem()[0], y)

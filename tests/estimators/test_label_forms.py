@@ -235,11 +235,11 @@ def test_carried_columns():
 @pytest.mark.parametrize(
     ("first", "second", "match"),
     [
-        (np.array([[1, 0]]), ["a", "b"], "has one class a row, but had many labels"),
-        (["a", "b"], np.array([[1, 0]]), "has many labels a row, but had one class"),
+        (np.array([[1, 0]]), ["a", "b"], "has one class per row, but had many labels"),
+        (["a", "b"], np.array([[1, 0]]), "has many labels per row, but had one class"),
         (["a", "b"], [1, 2], "classes of type"),
         (np.array([[1, 0]]), pd.DataFrame({"a": [1]}), "the labels so far have none"),
-        (pd.DataFrame({"a": [1]}), np.array([[1, 0]]), "name the new labels"),
+        (pd.DataFrame({"a": [1]}), np.array([[1, 0]]), "names, but the 1 labels"),
     ],
 )
 def test_what_does_not_fit_is_refused(first, second, match):
@@ -259,7 +259,7 @@ def test_masked_classes_are_unknown_and_probabilities_refused():
     labels, form = seen(y).targets()
     np.testing.assert_array_equal(labels.to_dense()[:, 0], [NAN, 1, 1, 0])
     assert form.classes.tolist() == ["a", "b"]
-    with pytest.raises(ValueError, match="probabilities of classes, which partial_fit does not keep"):
+    with pytest.raises(ValueError, match="probabilities, which partial_fit does not keep"):
         seen(ClassProbabilities(np.eye(2)))
 
 

@@ -234,23 +234,23 @@ def refused(
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        ("abc", r"graph is 'abc'; it is one of 'learn', 'chow-liu', 'full', 'none', a CliqueGraph"),
-        (5, r"graph is 5; it is one of"),
-        (None, r"graph is None; it is one of"),
-        (zip([0], [1], strict=True), r"graph is a zip, which one fit uses up; give a list of its tuples"),
-        (["sea", "boat"], r"The edge at position 0 is 'sea'; give a pair of labels"),
-        ([5], r"The edge at position 0 is 5; give a pair of labels"),
+        ("abc", r"graph is 'abc'; it must be one of 'learn', 'chow-liu', 'full', 'none', a CliqueGraph"),
+        (5, r"graph is 5; it must be one of"),
+        (None, r"graph is None; it must be one of"),
+        (zip([0], [1], strict=True), r"graph is a zip, which can be read only once; pass a list of tuples"),
+        (["sea", "boat"], r"The edge at position 0 is 'sea'; pass a pair of labels"),
+        ([5], r"The edge at position 0 is 5; pass a pair of labels"),
         ([("sea", "see")], r"unknown label name 'see'; labels are the names 'sea', 'sand', 'boat', 'city'"),
         ([(0, 4)], r"unknown label number 4; .* the numbers from 0 to 3"),
         ([(0, -1)], r"unknown label number -1"),
         ([(0, 1.0)], r"unknown label number 1.0"),
-        ([("sea", "sea")], r"joins the label 'sea' to itself; leave it out"),
-        ([("sea", "sand"), ("sand", "sea")], r"given twice, at positions 0 and 1; give each edge once"),
-        ([("sea",)], r"has 1 label\(s\); give two"),
-        (networkx.Graph([("sea", "see")]), r"The node 'see' of the graph is no label; name its nodes like"),
-        (networkx.DiGraph([("sea", "boat")]), r"directed or has parallel edges; give a plain networkx.Graph"),
+        ([("sea", "sea")], r"joins the label 'sea' to itself; remove it"),
+        ([("sea", "sand"), ("sand", "sea")], r"twice, at positions 0 and 1; pass each edge once"),
+        ([("sea",)], r"has 1 label\(s\); pass two"),
+        (networkx.Graph([("sea", "see")]), r"The node 'see' of the graph is not a label; name nodes like"),
+        (networkx.DiGraph([("sea", "boat")]), r"directed or has parallel edges; pass a networkx.Graph"),
         (networkx.Graph([("sea", "sea")]), r"joins the label 'sea' to itself"),
-        (CliqueGraph(3, [(0, 1)]), r"The graph has 3 labels but Y has 4; give a graph over Y's labels"),
+        (CliqueGraph(3, [(0, 1)]), r"The graph has 3 labels but Y has 4; pass a graph over the labels"),
         (CliqueGraph(2, [(0, 1)], ["sea", "see"]), r"unknown label name 'see'"),
     ],
 )
@@ -265,7 +265,7 @@ def test_names_without_names():
 @pytest.mark.parametrize("rounds", [0, -3])
 def test_a_learned_graph_needs_a_round(rounds):
     refused(
-        rf'max_rounds is {rounds}; .* at least one round: give 1 or more, or graph="none"', max_rounds=rounds
+        rf'max_rounds is {rounds}; .*at least one round: pass 1 or more, or graph="none"', max_rounds=rounds
     )
 
 
@@ -284,9 +284,7 @@ def test_graphs_that_are_too_wide_for_exact_inference():
 
 @pytest.mark.parametrize("loss", ["subset", "f1"])
 def test_losses_of_label_sets_that_are_not_exact(loss):
-    alone = (
-        rf'loss=\'{loss}\' is of whole label sets, but entries have costs or weights here; .* at "hamming"'
-    )
+    alone = rf'loss=\'{loss}\' is for whole label sets, but entries have costs or weights; .* at "hamming"'
     for own in (
         {"false_negative_cost": 2.0},
         {"class_weight": "balanced"},
@@ -294,15 +292,15 @@ def test_losses_of_label_sets_that_are_not_exact(loss):
     ):
         refused(alone, loss=loss, graph="none", **own)
     targets = np.tile(FEW_LABELS, 5)[:, :17]
-    wide = rf"The worst label set of loss='{loss}' in the graph of 136 cliques takes all values of 17 labels"
-    refused(wide + " at a time, above 14; leave out edges, or", loss=loss, graph="full", targets=targets)
+    wide = rf"The worst label set of loss='{loss}' in the graph of 136 cliques needs all values of 17 labels"
+    refused(wide + " at once, above 14; leave out edges, or", loss=loss, graph="full", targets=targets)
 
 
 def test_too_few_rows_to_hold_some_out():
     unseen = np.where(np.arange(30)[:, None] < 1, FEW_LABELS, np.nan)
-    advice = r"0.1 of 1 rows leaves none to learn from; give more rows with"
+    advice = r"0.1 of 1 rows leaves none for training; pass more rows with"
     refused(advice, features=FEW[:1], targets=FEW_LABELS[:1], early_stopping=True)
-    advice = r"0.2 of 1 rows leaves none to learn from; give more rows with an observed label"
+    advice = r"0.2 of 1 rows leaves none for training; pass more rows with observed labels"
     refused(advice, features=FEW[:8], targets=LabelMatrix.from_any(unseen[:8]), validation_fraction=0.2)
 
 
@@ -311,13 +309,13 @@ def test_too_few_rows_to_hold_some_out():
     [
         (
             np.zeros((30, 3)),
-            r"known has shape \(30, 3\); it needs a row for each of the 30 rows of X and a col",
+            r"known has shape \(30, 3\); it must be \(30, 4\), rows of X",
         ),
         (np.zeros((29, 4)), r"known has shape \(29, 4\)"),
         (pd.DataFrame({"sea": np.zeros(30), "see": np.zeros(30)}), r"known has a column 'see', which is no"),
         (np.full((30, 4), 3.0), r"3"),
         (sp.csr_array((29, 4)), r"known has shape \(29, 4\)"),
-        (np.full((30, 4), 2.0), "known cannot be read as labels: .* row 0, label 0 is 2.0"),
+        (np.full((30, 4), 2.0), "known does not hold labels:.* row 0, label 0 is 2.0"),
     ],
 )
 def test_known_labels(known, message):
@@ -383,6 +381,6 @@ def test_an_edited_checkpoint_is_refused_in_a_sentence(tmp_path, monkeypatch):
     )
     with pytest.raises(model_files.ModelFileError, match="The iteration of a TraceRecord is no number"):
         of_two_rounds(checkpoint=path).fit(X, Y)
-    with pytest.raises(model_files.ModelFileError, match="is no state"):
+    with pytest.raises(model_files.ModelFileError, match="is not a state"):
         journal._state_of("a", {"kind of state": "Generator", "stream": {"bit_generator": "PCG64", "state": {
             "state": 2**200, "inc": 1}, "has_uint32": 0, "uinteger": 2**99}})  # fmt: skip

@@ -73,7 +73,7 @@ def test_the_penalty_is_that_of_the_least_left_out_error():
 @pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["features", "scores"])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "cosine", 2.0 * RBFKernel(0.5)])
-def test_kernels_of_every_kind(kernel, inputs, tmp_path):
+def test_kernels_of_every_kind(kernel, inputs, reloaded):
     X, Y = rows()
     fitted = model(kernel=kernel, inputs=inputs).fit(X, Y)
     linear = model().fit(X, Y)
@@ -88,8 +88,7 @@ def test_kernels_of_every_kind(kernel, inputs, tmp_path):
         atol=1e-5,
     )
     assert sparse.objective_ == pytest.approx(fitted.objective_, rel=0.03, abs=0.03)
-    fitted.save(tmp_path / "m.lw")
-    again = labelweave.load(tmp_path / "m.lw")
+    again = reloaded(fitted)
     np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
 
 
@@ -154,7 +153,7 @@ def test_no_width_to_learn(kernel):
 
 @pytest.mark.parametrize("graph", ["chow-liu", "learn"])
 @pytest.mark.parametrize("threshold", [-0.2, 0.3])
-def test_thresholds_are_taken_off_the_scores(graph, threshold, tmp_path):
+def test_thresholds_are_taken_off_the_scores(graph, threshold, reloaded):
     X, Y = rows()
     graph = GraphGrowth(max_rounds=2) if graph == "learn" else graph
     settings = {"graph": graph, "alpha": 0.05}
@@ -165,8 +164,7 @@ def test_thresholds_are_taken_off_the_scores(graph, threshold, tmp_path):
     np.testing.assert_allclose(raw, auto.decision_function(X))
     np.testing.assert_array_equal(fitted.predict(X), raw > fitted.thresholds_)
     np.testing.assert_array_equal(fitted.predict_map(X).labels, auto.predict(X))
-    fitted.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(labelweave.load(tmp_path / "m.lw").predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(reloaded(fitted).predict(X), fitted.predict(X))
 
 
 def test_a_threshold_for_f1_finds_rare_labels():

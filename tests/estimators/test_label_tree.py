@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
-import labelweave as lw
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier, Taxonomy
 from labelweave.datasets import make_text_like
 from labelweave.estimators.label_tree.weighted_tree import WeightedTree
@@ -186,7 +185,7 @@ def test_dense_rows_with_negative_features_are_proven_too():
         np.testing.assert_array_equal(fitted.predict(rows), fitted.decision_function(rows) > 0)
 
 
-def test_several_trees_average_their_probabilities(tmp_path):
+def test_several_trees_average_their_probabilities(reloaded):
     trees = LabelTreeClassifier(**{**SMALL, "n_trees": 3}, beam=100).fit(X, Y)
     assert len(trees.label_trees_) == 3
     chances = [
@@ -198,8 +197,7 @@ def test_several_trees_average_their_probabilities(tmp_path):
     best, top = _sorted(trees.decision_function(X), 5)
     np.testing.assert_array_equal(labels, best)
     np.testing.assert_allclose(scores, top)
-    lw.save(trees, tmp_path / "trees.lw")
-    np.testing.assert_array_equal(lw.load(tmp_path / "trees.lw").predict_top(X, 5)[1], scores)
+    np.testing.assert_array_equal(reloaded(trees).predict_top(X, 5)[1], scores)
     found = trees.shortlist_recall(X, Y, beam=100)
     assert found[:3] == (1.0, 1.0, 1.0)
     assert trees.shortlist_recall(X, Y, beam=1).reached < 1.0
@@ -301,7 +299,7 @@ def test_a_taxonomy_is_the_tree():
         LabelTreeClassifier(tree=tree, n_trees=2).fit(X, labels)
 
 
-def test_vectors_of_labels_make_the_tree(tmp_path):
+def test_vectors_of_labels_make_the_tree(reloaded):
     angles = np.arange(40) * np.pi / 80
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     for given in (vectors, sp.csr_array(vectors), vectors.tolist()):
@@ -309,8 +307,7 @@ def test_vectors_of_labels_make_the_tree(tmp_path):
         (tree,) = fitted.label_trees_
         for node in range(1, tree.n_nodes):  # neighbours on the circle stand together
             assert np.ptp(tree.targets[tree.columns(node)]) == 9
-    lw.save(fitted, tmp_path / "given.lw")
-    assert lw.load(tmp_path / "given.lw").tree is None
+    assert reloaded(fitted).tree is None
     with pytest.raises(ValueError, match="pass one per label"):
         LabelTreeClassifier(tree=vectors[:3]).fit(X, Y)
 

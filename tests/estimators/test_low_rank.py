@@ -204,10 +204,10 @@ def test_a_constant_feature_whose_square_overflows_is_refused(problem, kernel, s
 def test_what_float32_cannot_hold_is_refused(problem):
     X, Y = problem
     model = LowRankClassifier(dtype="float32", penalty="ridge", fit_intercept=False)
-    with pytest.raises(ValueError, match=r"whose squares float32 takes for 0"):
+    with pytest.raises(ValueError, match=r"whose squares are 0"):
         model.set_params(penalty="trace_norm").fit(1e-30 * X, Y)
     uneven = X * np.where(np.arange(8) == 0, 1e-41, 1e-36)
-    with pytest.raises(ValueError, match=r"weights up to \S+ in size, more than float32 can hold"):
+    with pytest.raises(ValueError, match=r"weights up to \S+ above the range of float32"):
         model.set_params(penalty="ridge", alpha=1e-82).fit(uneven, Y)
 
 
@@ -303,7 +303,7 @@ def test_classes_may_come_later():
 
 def test_what_partial_fit_cannot_do_is_said():
     assert not hasattr(LowRankClassifier(kernel="precomputed"), "partial_fit")
-    with pytest.raises(ValueError, match="classes is for y with one class a row"):
+    with pytest.raises(ValueError, match="classes is for y with one class per row"):
         LowRankClassifier(3).partial_fit(*_drawn(), classes=[0, 1])
 
 

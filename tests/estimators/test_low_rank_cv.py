@@ -1,4 +1,4 @@
-"""Rank and regularisation by cross-validation: the scores, the choice, the path, what goes wrong."""
+"""Rank and regularisation by cross-validation: scores, choice, path, refusals, and its parts on their own."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -6,18 +6,22 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from attacks.small_fits import grouped
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from drawn import draw_labels
-from labelweave import LowRankClassifier, RankSearch, load
+from labelweave import LowRankClassifier, RankSearch
+from labelweave.estimators.low_rank import path, starts
 from labelweave.estimators.low_rank import path as low_rank_path
 from labelweave.estimators.low_rank import rank_choice as low_rank_cv
-from labelweave.estimators.low_rank.starts import continued
+from labelweave.estimators.low_rank.path import HeldOutRows, ScoreSettings, held_out_score
+from labelweave.estimators.low_rank.starts import Start, continued, first_label_factor
 from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.foundation.arrays import Workers
+from labelweave.labels import LabelMatrix
 from labelweave.metrics import average_auc, f1_score, precision_at_k
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from watching import Count
@@ -242,11 +246,10 @@ def test_weights_count_in_fits_and_scores():
     assert weighted.best_score_ == pytest.approx(fewer.best_score_, rel=1e-4)
 
 
-def test_files_hold_no_folds_and_no_function_that_scores(tmp_path):
+def test_files_hold_no_folds_and_no_function_that_scores(reloaded):
     X, Y = _drawn()
     model = grouped(LowRankClassifier, **SMALL, scoring=_minus_loss).fit(X, Y)
-    model.save(tmp_path / "model.lw")
-    again = load(tmp_path / "model.lw")
+    again = reloaded(model)
     assert (again.rank.cv, again.rank.scoring) == (None, "loss")
     np.testing.assert_array_equal(again.cv_results_["rank"], model.cv_results_["rank"])
 
@@ -284,15 +287,15 @@ def test_starts_come_from_neighbours():
 
 
 ERRORS = {
-    "a rank of 0": ({"ranks": [2, 0]}, r"ranks has 0; a rank is a whole number from 1 on"),
+    "a rank of 0": ({"ranks": [2, 0]}, r"ranks has 0; a rank must be an integer >= 1, or"),
     "a share above 1": ({"ranks": [1.5]}, r"ranks has 1.5"),
     "truth": ({"ranks": [True]}, r"ranks has True"),
     "no ranks": ({"ranks": []}, "ranks is empty"),
     "a negative lambda": ({"alphas": [1.0, -2.0]}, "alphas has -2.0"),
     "not a number": ({"alphas": [np.nan]}, "alphas has nan"),
     "no lambdas": ({"alphas": []}, "alphas is empty"),
-    "a scoring of words": ({"scoring": lambda *_: "good"}, "scoring gave 'good'"),
-    "a scoring without numbers": ({"scoring": lambda *_: np.nan}, "No held-out row can be scored"),
+    "a scoring of words": ({"scoring": lambda *_: "good"}, "scoring returned 'good'"),
+    "a scoring without numbers": ({"scoring": lambda *_: np.nan}, "No fold has a score"),
 }
 
 
@@ -308,3 +311,88 @@ def test_one_row_cannot_be_split():
     X, Y = _drawn()
     with pytest.raises(ValueError, match="at least 2 rows"):
         LowRankClassifier(RankSearch()).fit(X[:1], Y[:1])
+
+
+RANDOM = np.random.default_rng(0)
+Y = (RANDOM.random((30, 6)) < 0.4).astype(float)
+Y[RANDOM.random(Y.shape) < 0.2] = np.nan
+Y[4] = np.nan
+IMAGE, FACTOR = RANDOM.normal(size=(30, 3)), RANDOM.normal(size=(6, 3))
+WEIGHTS = np.where(np.arange(30) < 10, 0.0, RANDOM.uniform(0.5, 2.0, 30))
+ROWS = HeldOutRows(LabelMatrix.from_any(Y), WEIGHTS, IMAGE, FACTOR)
+HELD_SCORES = IMAGE @ FACTOR.T
+
+
+def _settings(threshold=0.5):
+    return ScoreSettings("squared_error", 1.0, threshold, Workers())
+
+
+def test_scores_are_those_of_the_metrics_in_blocks_of_any_size(monkeypatch):
+    counted = np.flatnonzero((WEIGHTS > 0) & ~np.isnan(Y).all(axis=1))
+    labels, weights = ROWS.labels[counted], WEIGHTS[counted]
+    for at_once in (16_000_000, 24):
+        monkeypatch.setattr(path, "_SCORES_AT_ONCE", at_once)
+        for k in (1, 3, 5):
+            expected = precision_at_k(labels, HELD_SCORES[counted], k, sample_weight=weights)
+            assert held_out_score(f"precision_at_{k}", ROWS, _settings()) == pytest.approx(expected)
+        predicted = (HELD_SCORES > 0.5).astype(int)
+        expected = f1_score(ROWS.labels, predicted, sample_weight=WEIGHTS)
+        assert held_out_score("micro_f1", ROWS, _settings()) == pytest.approx(expected)
+    rows = np.flatnonzero(WEIGHTS)
+    assert held_out_score("average_auc", ROWS, _settings()) == average_auc(
+        ROWS.labels[rows], HELD_SCORES[rows]
+    )
+
+
+def test_the_loss_is_the_mean_over_observed_entries():
+    is_seen = ~np.isnan(Y)
+    losses = 0.5 * np.where(is_seen, (HELD_SCORES - np.nan_to_num(Y)) ** 2, 0.0)
+    expected = -(WEIGHTS @ losses.sum(axis=1)) / (WEIGHTS @ is_seen.sum(axis=1))
+    assert held_out_score("loss", ROWS, _settings()) == pytest.approx(expected)
+
+
+def test_rows_without_an_observed_entry_have_no_score():
+    empty = HeldOutRows(ROWS.labels[[4]], WEIGHTS[[10]], IMAGE[[4]], FACTOR)
+    assert np.isnan(held_out_score("loss", empty, _settings()))
+    full = HeldOutRows(LabelMatrix.from_any(np.eye(6)), np.ones(6), IMAGE[:6], FACTOR)
+    assert list(full.observed_counts()) == [6] * 6
+
+
+def test_a_start_spans_what_the_leading_singular_vectors_span():
+    groups = np.arange(700) % 3
+    table = sp.csr_array((groups[:, None] == np.arange(600)[None] % 3).astype(np.int8))
+    labels = LabelMatrix(table, None)
+    factor = first_label_factor(labels, 3, "svd", 0)
+    sizes = np.sqrt(200 * np.array([234.0, 233.0, 233.0]))  # of blocks of ones
+    np.testing.assert_allclose((factor**2).sum(axis=0), sizes, rtol=1e-6)  # vectors times roots of sizes
+    gram = factor @ factor.T
+    same = np.equal.outer(np.arange(600) % 3, np.arange(600) % 3)
+    assert np.abs(gram[~same]).max() < 1e-6 * gram[same].min()
+
+
+def test_columns_that_no_label_fills_are_small_random_numbers():
+    labels = LabelMatrix.from_any(np.eye(2))
+    factor = first_label_factor(labels, 4, "svd", 0)
+    assert 0 < np.abs(factor[:, 2:]).max() < 0.01
+    wide = first_label_factor(LabelMatrix.from_any(np.ones((2, 5))), 2, "svd", 0, np.array([1.0, 3.0]))
+    assert (wide[:, 0] ** 2).sum() == pytest.approx(np.sqrt(5 * 4.0))
+    random = first_label_factor(labels, 4, "random", 0)
+    assert np.abs(random).min() > 0
+
+
+def test_dependent_columns_become_zero():
+    block = RANDOM.normal(size=(8, 2))
+    found = starts._orthonormalised(np.column_stack([block, block[:, 0]]))
+    np.testing.assert_allclose(np.sort(np.linalg.svd(found, compute_uv=False)), [0.0, 1.0, 1.0], atol=1e-7)
+
+
+def test_starts_take_other_ranks_and_more_rows():
+    known = np.array([[1.0, 1e-6], [2.0, 0.0]])
+    first = np.full((2, 3), 9.0)
+    np.testing.assert_array_equal(continued(known, first, 3), [[1.0, 9.0, 9.0], [2.0, 9.0, 9.0]])
+    start = Start(known, np.array([[5.0, 6.0]]))
+    spread = start.spread(np.array([1]), 3)
+    np.testing.assert_array_equal(spread.features, [[0, 0], [5, 6], [0, 0]])
+    assert Start(known).spread(np.array([1]), 3).features is None
+    assert start.at_rank(3).labels.shape == (2, 3)
+    assert Start(known).at_rank(1).features is None

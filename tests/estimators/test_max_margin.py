@@ -158,7 +158,7 @@ def test_what_partial_fit_cannot_do_is_said():
     X, Y = _data()
     with pytest.raises(AttributeError, match="partial_fit"):
         lw.MaxMarginClassifier(kernel="precomputed").partial_fit(X @ X.T, Y)
-    with pytest.warns(UserWarning, match="these rows alone"):
+    with pytest.warns(UserWarning, match="only these rows"):
         lw.MaxMarginClassifier().fit(X, Y).partial_fit(X, Y)
     model = lw.MaxMarginClassifier(warm_start=True).fit(X[:80], Y[:80])
     model.partial_fit(X[80:], Y[80:])
@@ -359,9 +359,9 @@ def test_a_given_matrix_learned_parameters_and_more_rows():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"kernel": ["rbf", "laplacian"]}, "kernel_rank takes one kernel"),
-        ({"kernel": "rbf", "label_mean": np.ones((3, 4))}, "label_mean is of weights of features"),
-        ({"kernel": "rbf", "prune": "small"}, "prune is of weights of features"),
+        ({"kernel": ["rbf", "laplacian"]}, "kernel_rank needs one kernel"),
+        ({"kernel": "rbf", "label_mean": np.ones((3, 4))}, "label_mean needs weights of features"),
+        ({"kernel": "rbf", "prune": "small"}, "prune needs weights of features"),
     ],
 )
 def test_what_makes_no_sense_is_refused(settings, said):

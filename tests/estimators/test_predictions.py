@@ -48,10 +48,9 @@ def _tables(model):
 
 
 @pytest.mark.parametrize("from_file", [False, True])
-def test_products_read_weights_where_they_are(model, data, from_file, tmp_path, monkeypatch):
+def test_products_read_weights_where_they_are(model, data, from_file, reloaded, monkeypatch):
     if from_file:
-        lw.save(model, tmp_path / "model.lw")
-        model = lw.load(tmp_path / "model.lw")
+        model = reloaded(model)
     read, multiply = [], sparse_products.multiply_rows
 
     def seen(rows, table):
@@ -65,11 +64,10 @@ def test_products_read_weights_where_they_are(model, data, from_file, tmp_path, 
         assert np.shares_memory(table, of_model)
 
 
-def test_weights_of_a_feature_are_side_by_side_and_mapped(data, tmp_path):
+def test_weights_of_a_feature_are_side_by_side_and_mapped(data, reloaded):
     dense = lw.MaxMarginClassifier().fit(data[0].toarray(), data[1])
     for model in (MODELS["sparse"].fit(*data), MODELS["ridge"].fit(*data), dense):
-        lw.save(model, tmp_path / "model.lw")
-        loaded = lw.load(tmp_path / "model.lw")
+        loaded = reloaded(model)
         for one in (model, loaded):
             assert one.scorer_.weights.flags.c_contiguous
             assert np.shares_memory(one.coef_, one.scorer_.weights)

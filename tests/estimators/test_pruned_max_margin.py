@@ -154,12 +154,12 @@ def test_kernels_that_are_explicit_and_scaled_rows():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"kernel": "rbf"}, "prune='certified' drops weights of features, .* this kernel has no weights"),
+        ({"kernel": "rbf"}, "needs independent labels .* this kernel has no weights of features"),
         (
             {"label_covariance": np.eye(40) + 0.1},
-            "with label_covariance the weights of labels depend on each other",
+            "with label_covariance no weight is 0; use these, or",
         ),
-        ({"solver": "working_set"}, "as prune='certified' asks for; use 'auto' or 'coordinate_ascent'"),
+        ({"solver": "working_set"}, "as in prune='certified'; use 'auto' or 'coordinate_ascent'"),
     ],
 )
 def test_what_cannot_be_pruned_is_refused(options, said):

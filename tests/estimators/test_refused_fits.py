@@ -1,15 +1,22 @@
-"""A fit that is refused leaves a fitted model as it was; a fitted model keeps what it was given."""
+"""A fit that is refused or interrupted leaves a model as it was; a fitted model keeps what it was given."""
+
+import signal
 
 import numpy as np
 import pandas as pd
 import pytest
-from attacks.small_fits import grouped
+from attacks.small_fits import EVERY, data_of, grouped, mark
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import labelweave as lw
+from labelweave.estimators.journal import Journal
 from labelweave.problems.losses.entry_losses import LogisticEntryLoss
-from small_models import within
+from labelweave.solvers.frame import Solver
+from small_models import press, within
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))
@@ -63,7 +70,7 @@ def test_features_of_a_mean_go_by_name(model):
     expected = model.set_params(label_mean=mean).fit(rows, Y).decision_function(rows)
     found = model.set_params(label_mean=mean[list("wuv")]).fit(rows, Y).decision_function(rows)
     np.testing.assert_array_equal(found, expected)
-    with pytest.raises(ValueError, match="'z', which is no feature, and not the feature 'w'"):
+    with pytest.raises(ValueError, match="'z', which is not a feature, and lacks the feature 'w'"):
         model.set_params(label_mean=mean.rename(columns={"w": "z"})).fit(rows, Y)
 
 
@@ -88,7 +95,7 @@ def test_a_warm_start_from_a_c_that_is_far_away():
 )
 @pytest.mark.parametrize("names", [["n"], ["n", "p"]])
 def test_what_names_the_first_of_two_classes_is_refused(kind, names):
-    words = "names the class 'n', but the one score of two classes is that of 'p'"
+    words = "names the class 'n', but two classes have one score, that of 'p'"
     if kind is not lw.KernelLogisticClassifier:
         with pytest.raises(ValueError, match="false_negative_cost " + words):
             kind(false_negative_cost=pd.Series(9.0, index=names)).fit(X, TWO)
@@ -124,3 +131,91 @@ def test_columns_that_may_have_gaps_keep_their_numbers(values, dtype, classes):
     found = logistic().fit(X, pd.Series(values, dtype=dtype)).classes_
     assert found.tolist() == classes
     assert found.dtype.kind == ("b" if dtype == "boolean" else "i")
+
+
+@pytest.fixture
+def pressed(monkeypatch):
+    """Press Ctrl-C in the third round of any solver; gives the rounds."""
+    rounds, signals, solve = [], [], Solver.solve
+
+    def watched(self, problem, state=None, on_check=None):
+        def check(record, state):
+            rounds.append(record)
+            if len(rounds) >= 3 and not signals:  # solvers in two threads may go from two rounds to four
+                signals.append(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+            return on_check is not None and on_check(record, state)
+
+        return solve(self, problem, state, check)
+
+    monkeypatch.setattr(Solver, "solve", watched)
+    return rounds
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("n_jobs", [None, 1])
+def test_one_interrupt_ends_a_search(pressed, keep, n_jobs):
+    X, Y = data_of("tuned")
+    search = GridSearchCV(lw.MaxMarginClassifier(tol=1e-9), {"C": [0.1, 1.0]}, cv=2, n_jobs=n_jobs)
+    choice = "keep" if keep else "raise"
+    with lw.config_context(on_interrupt=choice), pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y == 1)
+    assert len(pressed) <= 4  # and the last measurement
+    assert not hasattr(search, "best_estimator_")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, Y: cross_val_score(lw.MaxMarginClassifier(tol=1e-9), X, Y, cv=2),
+        lambda X, Y: make_pipeline(StandardScaler(), lw.MaxMarginClassifier(tol=1e-9)).fit(X, Y),
+        lambda X, Y: lw.TunedThresholdClassifier(lw.MaxMarginClassifier(tol=1e-9), cv=2).fit(X, Y),
+        lambda X, Y: lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(tol=1e-9), cv=2).fit(X, Y),
+        lambda X, Y: lw.compare(
+            {"a": lw.MaxMarginClassifier(tol=1e-9), "b": lw.LowRankClassifier(2)}, X, Y, 2
+        ),
+        lambda X, Y: lw.ZeroShotClassifier(signatures=np.eye(5, dtype=int), cv=2).fit(X, Y),
+    ],
+    ids=["cross_val_score", "pipeline", "tuned", "calibrated", "compare", "zero-shot"],
+)
+def test_one_interrupt_ends_all_that_calls_fits(pressed, call):
+    X, Y = data_of("tuned")
+    Y = np.eye(5, dtype=int)[np.arange(len(X)) % 5] if "signatures" in call.__code__.co_names else Y == 1
+    with pytest.raises(KeyboardInterrupt):
+        call(X, Y)
+    assert len(pressed) <= 4
+
+
+def test_what_is_said_before_a_block_holds_after_it():
+    X, Y = data_of("low rank")
+    try:
+        lw.set_config(on_interrupt="keep")
+        with lw.config_context(on_interrupt="raise"), pytest.raises(KeyboardInterrupt):
+            lw.LowRankClassifier(3).set_callbacks(press(2)).fit(X, Y)
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            lw.LowRankClassifier(3).set_callbacks(press(2)).fit(X, Y)
+    finally:
+        lw.set_config(on_interrupt="raise")
+    with pytest.raises(ValueError, match="on_interrupt is 'no'; pass 'raise' or 'keep'"):
+        lw.set_config(on_interrupt="no")
+
+
+@pytest.mark.parametrize(
+    "name", ["margins, coordinates", "margins, rbf", "logistic, fixed", "low rank", "tree", "graph, given",
+             "tuned, by label"],
+)  # fmt: skip
+def test_an_interrupt_before_there_is_a_model_leaves_what_was_before(name, monkeypatch):
+    X, Y = data_of(name)
+    model, again = clone(EVERY[name]), clone(EVERY[name]).fit(X, Y)
+    expected = mark(again, X)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Journal, "run", interrupted)
+    for one in (model, again):
+        with pytest.raises(KeyboardInterrupt):
+            one.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert mark(again, X) == expected

@@ -186,7 +186,7 @@ def test_exact_and_alternating_fits_of_losses_below_zero_agree():
 @pytest.mark.parametrize("model", [MaxMarginClassifier(), KernelLogisticClassifier(hyperparameters="fixed")])
 def test_rates_of_classes_are_refused(model):
     X, _ = _problem()
-    with pytest.raises(ValueError, match="one class a row"):
+    with pytest.raises(ValueError, match="one class per row"):
         model.set_params(flip_rates=(0.1, 0.1)).fit(X, np.arange(N_ROWS) % 3)
 
 
@@ -278,10 +278,10 @@ def test_names_are_sorted_and_what_reads_classes_finds_the_likeliest():
         ([[0.5, 0.4]], None, "row 0 sum to 0.9"),
         ([[1.0, 0.0], [1.5, -0.5]], None, "row 1, class 1 is -0.5"),
         ([[np.nan, 1.0]], None, "row 0, class 0 is nan"),
-        ([[1.0]], None, "one class only"),
+        ([[1.0]], None, "have one class"),
         ([[0.5, 0.5]], ["a"], r"shape \(1,\) but the probabilities have 2 columns"),
         ([[0.5, 0.5]], ["a", "a"], "'a' twice"),
-        ([[0.5, 0.5]], ["a", 1], "mixes text and numbers"),
+        ([[0.5, 0.5]], ["a", 1], "text or all numbers"),
         ([0.5, 0.5], None, "shape"),
         ([["x", "y"]], None, "number"),
     ],
@@ -293,7 +293,7 @@ def test_what_is_no_distribution_is_refused(table, classes, words):
 
 def test_classes_that_are_no_leaves_are_refused():
     X, P = _data()
-    with pytest.raises(ValueError, match="'x', which is no leaf of the taxonomy"):
+    with pytest.raises(ValueError, match="'x', which is not a leaf of the taxonomy"):
         _exact(taxonomy=TREE).fit(X, ClassProbabilities(P, ["a", "x", "c"]))
-    with pytest.raises(ValueError, match="no class that is observed"):
+    with pytest.raises(ValueError, match="no observed class"):
         _exact().fit(X, ClassProbabilities(np.full((24, 3), np.nan)))

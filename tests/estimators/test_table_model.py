@@ -31,7 +31,7 @@ def _model(**settings):
     return lw.TableModel(lw.MaxMarginClassifier(C=10), text="title", categorical="channel", **settings)
 
 
-def test_a_frame_is_fitted_saved_and_loaded(tmp_path):
+def test_a_frame_is_fitted_saved_and_loaded(reloaded):
     model = _model(numeric=["size"], ngram_range=(1, 2)).fit(FRAME, pd.Series(TAGS, index=FRAME.index))
     predicted = model.predict(FRAME)
     assert metrics.f1_score(TAGS, predicted) > 0.95
@@ -41,8 +41,7 @@ def test_a_frame_is_fitted_saved_and_loaded(tmp_path):
     assert "title:my invoice" in model.feature_names_
     assert model.label_names_.tolist() == ["billing", "bug", "urgent"]
     assert not hasattr(model, "predict_proba")
-    model.save(tmp_path / "m.lw")
-    again = lw.load(tmp_path / "m.lw")
+    again = reloaded(model)
     pd.testing.assert_series_equal(again.predict(FRAME), predicted)
     np.testing.assert_array_equal(again.predict_top(FRAME[:1], 2)[1], model.predict_top(FRAME[:1], 2)[1])
     assert again.get_params()["ngram_range"] == (1, 2)
@@ -89,13 +88,12 @@ def test_it_is_an_estimator_of_scikit_learn():
     assert not np.array_equal(weighted.classifier_.coef_, search.best_estimator_.classifier_.coef_)
 
 
-def test_what_decides_on_scores_may_be_inside_or_around(tmp_path):
+def test_what_decides_on_scores_may_be_inside_or_around(reloaded):
     inside = lw.TableModel(lw.CalibratedLabelClassifier(lw.MaxMarginClassifier()), text="title")
     around = lw.TunedThresholdClassifier(lw.TableModel(lw.MaxMarginClassifier(), text="title"))
     assert inside.fit(FRAME, TAGS).predict_proba(FRAME).shape == (40, 3)
     for model in (inside, around.fit(FRAME, TAGS)):
-        model.save(tmp_path / "m.lw")
-        again = lw.load(tmp_path / "m.lw")
+        again = reloaded(model)
         assert again.predict(FRAME).tolist() == model.predict(FRAME).tolist()
 
 
@@ -115,11 +113,11 @@ def test_the_vectorizer_is_a_step_of_a_pipeline():
 
 
 def test_what_is_no_such_frame_is_refused():
-    with pytest.raises(TypeError, match="A ndarray was given; a TableModel takes a DataFrame"):
+    with pytest.raises(TypeError, match="ndarray; TableModel needs a DataFrame"):
         _model().fit(np.eye(3), TAGS[:3])
-    with pytest.raises(ValueError, match="no column 'other'; give one that it has: title, "):
+    with pytest.raises(ValueError, match="no column 'other'; use one of its columns: title, "):
         _model(numeric="other").fit(FRAME, TAGS)
-    with pytest.raises(ValueError, match="X has a column 3 that is not named by text"):
+    with pytest.raises(ValueError, match="X has a column 3 whose name is not text"):
         lw.TableModel(lw.MaxMarginClassifier()).fit(pd.DataFrame({3: [1.0, 2.0]}), [["a"], []])
     times = FRAME.assign(when=pd.timedelta_range("1 day", periods=40))
     with pytest.raises(ValueError, match="X has times in column 'when'"):
@@ -140,7 +138,7 @@ def test_what_is_no_such_frame_is_refused():
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_a_model_of_numbers_names_the_column_and_the_way(make):
     frame = make({"size": [None, 2.0, 3.0], "channel": ["mail", "phone", "mail"]})
-    told = "Column 'channel' of X has 'mail', which is no number; TableModel takes frames with texts"
+    told = "Column 'channel' of X has 'mail', which is not a number; use TableModel for frames with texts"
     with pytest.raises(ValueError, match=told):
         lw.MaxMarginClassifier().fit(frame, [[0, 1], [1, 0], [1, 1]])
 

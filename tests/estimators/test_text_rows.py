@@ -1,7 +1,5 @@
 """Rows of texts are refused, with what takes them, also where they read as numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,7 +27,7 @@ ROWS = {
     "model", [MaxMarginClassifier(), KernelLogisticClassifier(), LowRankClassifier(), BinaryRelevance()]
 )
 def test_texts_are_no_numbers(kind, model):
-    with pytest.raises(ValueError, match=r"which is no number; TableModel takes frames"):
+    with pytest.raises(ValueError, match=r"which is not a number; use TableModel for frames"):
         model.fit(ROWS[kind], Y)
 
 

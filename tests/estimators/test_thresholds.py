@@ -41,7 +41,7 @@ def test_a_given_score_is_the_threshold(rows):
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_more_classes_are_refused(model, rows):
-    with pytest.raises(ValueError, match="one of 3 classes a row; use threshold='auto'"):
+    with pytest.raises(ValueError, match="3 classes; use threshold='auto'"):
         model.fit(rows[0], np.arange(300) % 3)
 
 

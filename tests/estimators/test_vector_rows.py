@@ -61,6 +61,7 @@ def test_every_model_takes_them(model, X):
     (pd.Series([[1, 2, 3], [1, 2]]), "Row 1 of X is a vector of 2 numbers; it must be one of 3, as"),
     (pd.Series([["a", "b"], ["c", "d"]]), "Row 0 of X is .*'a', 'b'.*; it must be a vector"),
     (pd.Series([[1, 2], 7]), "Row 1 of X is '7'; it must be a vector"),
+    ("a red rose", "a red rose"),
     (pd.Series([[1, 2], None]), "contains NaN at row 1, column 0"),
     (pd.Series([[1, 2], [1, np.inf]]), "contains infinity at row 1, column 1"),
 ])  # fmt: skip
@@ -76,12 +77,11 @@ def test_another_length_is_refused_when_predicting():
 
 
 @pytest.mark.parametrize("named", [{}, {"vectors": "emb", "text": "text"}, {"vectors": ["emb"]}], ids=str)
-def test_models_of_tables_take_them_and_are_saved(named, tmp_path):
+def test_models_of_tables_take_them_and_are_saved(named, reloaded):
     frame = FRAME.assign(text=["red sea", "blue"] * 20)
     model = lw.TableModel(lw.MaxMarginClassifier(), **named).fit(frame, TRUTH)
     assert model.columns_.vectors == ("emb",)
-    model.save(tmp_path / "m.lw")
-    again = lw.load(tmp_path / "m.lw")
+    again = reloaded(model)
     assert again.feature_names_.tolist()[-1] == "emb[3]"
     np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
     with pytest.raises(

@@ -147,7 +147,7 @@ MISTAKES = {
         lambda table, y: (table.mask(table == table.iloc[1, 2]), y),
         "nan at row 1, column 2",
     ),
-    "vectors of rows": (lambda table, y: (table, table.loc[y]), "the class of every row"),
+    "vectors of rows": (lambda table, y: (table, table.loc[y]), "the class of each row"),
     "class without a vector": (lambda table, y: (table.iloc[:-8], y), "has no signature"),
 }
 

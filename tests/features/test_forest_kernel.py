@@ -10,7 +10,7 @@ from sklearn import ensemble
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
-from labelweave import MaxMarginClassifier, load
+from labelweave import MaxMarginClassifier
 from labelweave.features import FeatureMatrix, ForestKernel, LinearKernel, RBFKernel
 from labelweave.features.forest import Forest
 from labelweave.foundation.loops.trees import find_leaves
@@ -141,13 +141,12 @@ def test_random_trees_of_sparse_rows_do_not_write_them_out():
     assert peak < 500 * 20_000
 
 
-def test_every_estimator_of_kernels_takes_it(data, tmp_path):
+def test_every_estimator_of_kernels_takes_it(data, reloaded):
     X, Y = data
     forest = ForestKernel.of(GROWN["classifier"](X[:60], Y[:60]))
     for kernel in (forest, 0.5 * RBFKernel(0.2) + 0.5 * forest, ForestKernel(n_trees=20)):
         model = MaxMarginClassifier(kernel=kernel, tol=1e-2).fit(X, Y)
-        model.save(tmp_path / "model.lw")
-        again = load(tmp_path / "model.lw")
+        again = reloaded(model)
         np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 

@@ -1,7 +1,5 @@
 """Priors over related labels are chosen by what explicit refits without a row say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -87,7 +87,7 @@ def test_values_that_are_no_numbers_are_failures():
 
 
 def test_fits_that_fail_at_the_start():
-    with pytest.raises(ValueError, match="did not converge at the first hyper-parameters"):
+    with pytest.raises(ValueError, match="did not converge at the initial hyper-parameters"):
         learn(lambda theta: FAILED, np.zeros(2), FREE)
 
 

@@ -116,13 +116,13 @@ def test_a_class_of_no_weight_adds_no_rank():
 @pytest.mark.parametrize(
     ("signatures", "prior", "message"),
     [
-        (SIGNATURES * 2, None, "class 'bear' at label 'fur' is 2; signatures are 0/1 or -1/1"),
+        (SIGNATURES * 2, None, "class 'bear' at label 'fur' is 2; signatures must be all 0/1 or all -1/1"),
         (SIGNATURES.reindex(["bear", "dog", "cow"]), None, "class 'cow' at label 'fur' is nan"),
         (SIGNATURES.to_numpy() - np.eye(3, 4), None, "class 1 at label 1 is -1 while other"),
         (SIGNATURES.astype(str).replace("1", "yes"), None, "not numbers"),
         (np.ones(3), None, r"shape \(3,\)"),
-        (np.ones((0, 3)), None, "at least one class"),
-        (SIGNATURES, [1, 1], r"shape \(2,\); give one number for each of 3"),
+        (np.ones((0, 3)), None, r"shape \(classes, labels\), at least"),
+        (SIGNATURES, [1, 1], r"shape \(2,\); pass one number per class \(3\)"),
         (SIGNATURES, [1, -1, 1], "class 'dog' is -1.0"),
         (SIGNATURES, [1, np.nan, 1], "class 'dog' is nan"),
         (SIGNATURES.to_numpy(), [1, 1, np.inf], "class 2 is inf"),
@@ -245,7 +245,7 @@ def test_shrunk_correlations_are_a_covariance(Y, prior_count):
 
 
 def test_a_negative_prior_count_is_refused():
-    with pytest.raises(ValueError, match=r"prior_count is -1; give a number from 0 on"):
+    with pytest.raises(ValueError, match=r"prior_count is -1; it must be"):
         LabelCovariance.from_labels(SIGNATURES, prior_count=-1)
 
 
@@ -317,10 +317,10 @@ def test_printing_is_short_for_what_is_large_or_empty():
 
 def test_a_fixed_label_is_named_by_the_names_it_carries():
     R = LabelCovariance.low_rank([[1.0], [0.0], [0.0]], 0, ["fur", "big", "fins"])
-    with pytest.raises(ValueError, match=r"label 'big' .*\(2 of 3 labels.*shrink\(0\.1\)"):
+    with pytest.raises(ValueError, match=r"label 'big'.*\(2 of 3 labels.*shrink\(0\.1\)"):
         R.check_variances()
     R.shrink(0.1).check_variances()
-    with pytest.raises(ValueError, match=r"label 0 .*give the labels variances above 0"):
+    with pytest.raises(ValueError, match=r"label 0, .*set their variances above 0"):
         LabelCovariance.low_rank(np.zeros((2, 1))).check_variances()
 
 

@@ -68,9 +68,9 @@ def test_strange_names_stay_as_they_are():
         ([["a"], ["b", b"c"]], "Y at row 1 has a tag that is of type bytes"),
         ([["a"], {np.bytes_(b"c")}], "Y at row 1 has a tag that is of type bytes_"),
         ([["a"], {np.datetime64("2020-01-01")}], "Y at row 1 has a tag that is of type datetime64"),
-        ([{1, "a"}, {"1"}], "Two tags are written '1'"),
-        ([["0", "1"], ["1", "1"]], "every tag is one of '0', '1'"),
-        (pd.Series([[0, 1, 0], [1, 1, 0]]), "every tag is one of 0, 1"),
+        ([{1, "a"}, {"1"}], "The tag '1' occurs as text and as a number"),
+        ([["0", "1"], ["1", "1"]], "the tags '0', '1'"),
+        (pd.Series([[0, 1, 0], [1, 1, 0]]), "only the tags 0, 1"),
         ([[1], [0, 1]], "rows of different lengths"),
         ([[1, 2], [3, 4]], "Y at row 0, label 1 is 2"),
         (pl.LazyFrame({"a": [1]}), "call collect"),
@@ -101,7 +101,7 @@ def test_a_label_matrix_is_an_array():
     labels = LabelMatrix.from_any(ROWS)
     np.testing.assert_array_equal(np.asarray(labels), TABLE)
     assert np.asarray(labels[:2], dtype=int).tolist() == [[1, 0, 1], [0, 1, 0]]
-    with pytest.raises(ValueError, match="unobserved entries, which type int64 cannot say"):
+    with pytest.raises(ValueError, match="unobserved entries, which type int64 cannot"):
         np.asarray(labels, dtype=int)
     with pytest.raises(ValueError, match="copy=False"):
         np.asarray(labels, copy=False)
@@ -114,9 +114,9 @@ def test_tags_0_and_1_are_tags_where_others_are_known():
     np.testing.assert_array_equal(labels.to_dense(), [[1, 0, 0], [1, 1, 0]])
     shares = pd.Series([[0.2, 0.8, 0], [1, 0.5, 0]])
     for table in (pd.Series([[0, 1, 0], [1, 1, 0]]), [["0", "1", "0"], None], shares):
-        with pytest.raises(ValueError, match="as if it were a table of 0 and 1"):
+        with pytest.raises(ValueError, match="like a table of numbers"):
             LabelMatrix.from_any(table, list("012"))
-    with pytest.raises(ValueError, match="as if it were a table of 0 and 1"):
+    with pytest.raises(ValueError, match="like a table of numbers"):
         metrics.f1_score([{0}, {1}], [{1}, {0}])
 
 

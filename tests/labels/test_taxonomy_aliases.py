@@ -1,12 +1,10 @@
 """Further names of nodes: other ways to write one, alternative identifiers, and labels that are no nodes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from labelweave import HierarchicalClassifier, LabelMatrix, MaxMarginClassifier, Taxonomy, load
+from labelweave import HierarchicalClassifier, LabelMatrix, MaxMarginClassifier, Taxonomy
 
 GO = Taxonomy([("GO:1", "GO:3"), ("GO:3", "GO:4")])._with_aliases({"GO:19": "GO:3", "GO:5": "GO:4"})
 SKOS = Taxonomy([("p1", "p2")])._with_aliases({f"http://a.org/y/{end}": end for end in ("p1", "p2")})
@@ -80,11 +78,10 @@ def test_labels_outside_are_refused_dropped_or_roots():
         GO.matched(np.eye(2))
 
 
-def test_models_and_their_files_know_other_names(tmp_path):
+def test_models_and_their_files_know_other_names(reloaded):
     X = np.array([[0.0, 1], [1, 0], [1, 1], [0, 0]])
     y = pd.DataFrame({"GO:1": [1, 0, 1, 0], "GO:19": [1, 0, 1, 0]})
     model = HierarchicalClassifier(MaxMarginClassifier(), GO).fit(X, y)
-    model.save(tmp_path / "m.lw")
-    loaded = load(tmp_path / "m.lw")
+    loaded = reloaded(model)
     assert loaded.taxonomy_._node_of("GO:5") == "GO:4"
     assert loaded.score(X, y) == model.score(X, y)

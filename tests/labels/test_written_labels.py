@@ -1,7 +1,5 @@
 """Labels as cells of text write them: what is cut, what stays one name, and that halves of a table agree."""
 
-from __future__ import annotations
-
 import json
 import random
 
@@ -86,6 +84,10 @@ def read(cells):
         '{"a": 512, "b": 3}',
         '{"labels": ["a", "b"]}',
         '{"Q1": {"label": "a"}, "Q2": {"label": "b"}}',
+        'List.of("a", "b")',
+        '[{"term": "a", "rank": 1}, {"term": "b", "rank": 2}]',
+        '[{"name": "a", "value": 1}, {"name": "c", "value": 0}, {"name": "b", "value": 1}]',
+        '[{"label": "a", "present": true}, {"label": "b", "present": true}]',
     ],
 )
 def test_a_list_is_read_in_any_brackets(text):
@@ -141,13 +143,14 @@ def test_names_with_brackets_are_no_lists(text):
         "dict_keys([<Tag: a>])",
         "dict_items([('a', 0.5)])",
         "<QuerySet [<Tag: a>]>",
+        '[{"label": "a", "score": 0.9}, {"label": "b", "score": 0.1}]',
     ],
 )
 def test_what_is_not_clear_is_refused(text):
     if text == "[{'name': 'a'":
         assert written_list(text) is None
     else:
-        with pytest.raises(ValueError, match=r"Y at row 1 is .*; give .*names"):
+        with pytest.raises(ValueError, match=r"Y at row 1 is .*; pass .*names"):
             LabelMatrix.from_any(["['a']", text])
 
 
@@ -177,6 +180,16 @@ CELLS = [
         lambda tags: str([",".join(tags[:2]), *tags[2:]]),
         lambda tags: json.dumps(json.dumps(tags)),
         lambda tags: json.dumps([json.dumps(tags)]),
+        lambda tags: ", ".join(f"“{tag}”" for tag in tags),
+        lambda tags: f"[{', '.join(f'‘{tag}’' for tag in tags)}]",
+        lambda tags: " ".join(f"`{tag}`" for tag in tags),
+        lambda tags: "|".join(f'"{tag}"' for tag in tags),
+        lambda tags: " ".join(f"<{tag}>" for tag in tags),
+        lambda tags: " ".join(f"[[{tag}]]" for tag in tags),
+        lambda tags: f"{{{','.join(f'{{{tag}}}' for tag in tags)}}}",
+        lambda tags: "".join(f"<tag>{tag}</tag>" for tag in tags),
+        lambda tags: f"List({', '.join(tags)})",
+        lambda tags: f"c({','.join(tags)})",
         lambda tags: repr(dict.fromkeys(tags).keys()),
         lambda tags: repr(pd.Index(tags, dtype=object)),
         lambda tags: repr(np.array(tags, object)),
@@ -227,6 +240,11 @@ def test_names_in_quotes_may_hold_the_separator():
         lambda bits: ",".join("FT"[bit] for bit in bits),
         lambda bits: json.dumps([["no", "Yes"][bit] for bit in bits]),
         lambda bits: tuple(map(str, bits)),
+        lambda bits: f"[{', '.join(f'np.int64({bit})' for bit in bits)}]",
+        lambda bits: f"[{', '.join(f'np.{bool(bit)}_' for bit in bits)}]",
+        lambda bits: " ".join(f"{bit:.6e}" for bit in bits),
+        lambda bits: ",".join(f"{2 * bit - 1:+d}" for bit in bits),
+        lambda bits: "".join(map(str, bits)),
     ],
 )
 def test_lists_of_0_and_1_are_columns(write):
@@ -237,8 +255,21 @@ def test_lists_of_0_and_1_are_columns(write):
     assert [[int(bit > 0) for bit in places_of(cell)] for cell in cells] == rows
 
 
+@pytest.mark.parametrize("cell", ["[0, None, 1]", "0,nan,1", "[0, null, 1]", [0, None, 1]])
+def test_places_may_be_unknown(cell):
+    np.testing.assert_array_equal(places_of(cell), [0, np.nan, 1])
+    assert places_of("[nan, nan]") is None
+
+
+@pytest.mark.parametrize("cells", [["010", "001"], ["0 1", "1 1"], ["[np.int64(0), np.int64(1)]"] * 2])
+def test_places_in_texts_of_python_are_refused(cells):
+    with pytest.raises(ValueError, match=r"texts of Y, such as '.*', hold 0 or 1 for each label; give a two"):
+        LabelMatrix.from_any(pd.Series(cells))
+
+
 @pytest.mark.parametrize(
-    "cells", [["[0, 1]", "[1]"], ["[0]", "[1]"], ["[0, 2]", "[1, 2]"], ["0", "1"], ["1:0", "0:1"]]
+    "cells",
+    [["111", "101"], ["[0, 1]", "[1]"], ["[0]", "[1]"], ["[0, 2]", "[1, 2]"], ["0", "1"], ["1:0", "0:1"]],
 )
 def test_other_numbers_are_no_places(cells):
     assert layout(cells * 5).separator != PLACES
@@ -264,6 +295,8 @@ SEPARATORS += [
     "^^",
     "<br>",
     "‖",
+    "｜",
+    "<br />",
     " -- ",
     "\\",
     " -> ",
@@ -274,6 +307,15 @@ SEPARATORS += [
 @pytest.mark.parametrize("separator", SEPARATORS)
 @pytest.mark.parametrize("order", [list, sorted])
 def test_cells_are_cut_where_parts_come_again(separator, order):
+    sets = [order(tags) for tags in tag_sets(200)]
+    assert read([separator.join(tags) for tags in sets]) == sets
+
+
+@pytest.mark.parametrize(
+    "separator", ["&&", "---", "!", "__", "_", "-", ".", " . ", "¤", "\u2028", "\\n", ",;", "|,", ", and "]
+)
+@pytest.mark.parametrize("order", [list, sorted])
+def test_other_signs_are_separators_where_parts_come_again(separator, order):
     sets = [order(tags) for tags in tag_sets(200)]
     assert read([separator.join(tags) for tags in sets]) == sets
 
@@ -294,7 +336,7 @@ def test_rare_tags_are_cut(separator):
 def test_what_is_not_clear_is_said_and_left():
     found = layout(["sql python", "python git", "git"] * 5)
     assert found.separator is None
-    assert "may be lists with ' ' between labels, such as 'python git', and each is taken as" in found.words(
+    assert "may be lists with ' ' between labels, such as 'python git', and are not split" in found.words(
         "cells"
     )
 
@@ -322,7 +364,7 @@ def test_tags_that_seem_to_be_several_are_pointed_out(Y):
     ):
         names = LabelMatrix.from_any(Y * 5).words
     assert names == sorted({tag for tags in Y for tag in tags})
-    with pytest.raises(ValueError, match=r"Y at row 1 has a tag in .*; give a list of names in quotes"):
+    with pytest.raises(ValueError, match=r"Y at row 1 has a tag in .*a list of quoted"):
         LabelMatrix.from_any([["a"], ["['a'; 'b']"]])
 
 
@@ -368,6 +410,12 @@ ONE_NAME = {
     "about": ["~5 kg", "~10 kg"],
     "versions": ["HTTP/1.1", "HTTP/2", "v1.2"],
     "plain": ["red", "blue", "green"],
+    "releases": ["1.2.3", "1.3.0", "2.0.1", "1.2.0"],
+    "results": ["1-0", "0-1", "2-2", "2-0"],
+    "locales": ["en_US", "en_GB", "de_DE", "de_AT", "pt_BR", "pt_PT"],
+    "groups": ["comp.os.misc", "rec.misc", "rec.autos", "sci.med", "talk.politics.misc", "comp.graphics"],
+    "intents": ["change_pin", "card_arrival", "card_not_working", "pending_card_payment", "top_up_failed"],
+    "jobs": ["Exec-managerial", "Prof-specialty", "Adm-clerical", "Tech-support", "Craft-repair"],
 }  # fmt: skip
 
 
@@ -436,6 +484,9 @@ def test_what_halves_do_not_both_show_is_not_taken():
         (["Sports/Out > Camp", "Sports/Out > Hike"], {"Sports/Out"}),
         (["St. Louis", "St. Paul"], set()),
         (["a=>b", "a=>c", "a"], {"a"}),
+        (["a//b", "a//c", "a"], {"a"}),
+        (["a : b", "a : c", "a"], {"a"}),
+        (["a - b - 1-2", "a - c"], {"a", "a - b"}),
         (["a › b", "a › c", "a"], {"a"}),
         (["a", "b"], set()),
         (["C++", "C"], set()),
@@ -461,13 +512,18 @@ def test_a_path_divider_may_be_given():
         (["New York", "new-york", "NewYork"], "'New York' and 'new-york' and 'NewYork'"),
         (["Comédie", "comedie"], "'Comédie' and 'comedie'"),
         (["thriller", "thrillers"], "'thriller' and 'thrillers'"),
+        (["U.S.A.", "USA", "U.S.B."], "'U.S.A.' and 'USA'"),
+        (["Rock & Roll", "Rock and Roll"], "'Rock & Roll' and 'Rock and Roll'"),
+        (["York", "Yo\u200brk"], "'York' and 'Yo\\u200brk'"),
         (["C", "C++", "C#"], None),
         (["news", "new", "1-2", "12", "1 2", "policy", "police", "class", "clas"], None),
     ],
 )
 def test_names_that_are_written_alike_are_pointed_out(names, said):
     words = words_on_alike(names)
-    assert words is None if said is None else f"written alike: {said}; if they are one label" in words
+    assert (
+        words is None if said is None else f"differ only in spelling: {said}; if they are one label" in words
+    )
 
 
 GENRES = ["Action, Drama", "Drama", "Comedy, Drama", "Action", "Action, Comedy", "Comedy"] * 5
@@ -485,7 +541,7 @@ FORMS = {
 def test_texts_of_lists_are_tags(form):
     y, X = FORMS[form](GENRES), np.random.default_rng(0).normal(size=(30, 3))
     with pytest.warns(
-        UserWarning, match="texts of Y list labels, such as 'Action, Comedy', and are cut at ','"
+        UserWarning, match="texts of Y list labels, such as 'Action, Comedy', and are split at ','"
     ):
         labels = LabelMatrix.from_any(y)
     assert labels.words == ["Action", "Comedy", "Drama"]
@@ -499,7 +555,7 @@ def test_texts_of_lists_are_tags(form):
 
 def test_texts_may_be_missing_and_blank():
     y = pd.Series([*GENRES, None, "", "  ", "?"])
-    with pytest.warns(UserWarning, match="cut at ','"):
+    with pytest.warns(UserWarning, match="split at ','"):
         dense = LabelMatrix.from_any(y).to_dense()
     np.testing.assert_array_equal(dense[30:], [[np.nan] * 3, [0] * 3, [0] * 3, [np.nan] * 3])
     np.testing.assert_array_equal(
@@ -544,10 +600,10 @@ def test_words_for_true_and_false_are_labels(frame):
 
 
 def test_alike_tags_are_pointed_out_before_a_fit():
-    with pytest.warns(UserWarning, match="In Y some labels are written alike: 'Red' and 'red'"):
+    with pytest.warns(UserWarning, match="In Y some labels differ only in spelling: 'Red' and 'red'"):
         MaxMarginClassifier().fit(np.eye(4), [["Red"], ["red"], ["blue"], ["green"]])
 
 
 def test_metrics_read_texts_as_fits_do():
-    with pytest.warns(UserWarning, match="cut at ','"):
+    with pytest.warns(UserWarning, match="split at ','"):
         assert metrics.f1_score(GENRES, [genre.split(", ") for genre in GENRES]) == 1.0

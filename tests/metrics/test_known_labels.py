@@ -1,7 +1,5 @@
 """Labels and classes of data, matched with those of a model."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables of more than 2^31 entries of which few are stored: a small one in the far corner counts as alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

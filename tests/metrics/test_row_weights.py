@@ -27,6 +27,7 @@ SETS, OF_CLASSES = (TABLE > 0.5).astype(int), {"classes": NAMES.tolist()}
 CASES = {
     "average_auc": (GAPS, TABLE, {}),
     "class_summary": (CLASSES, SHARES, {**OF_CLASSES, "taxonomy": TREE}),
+    "column_accuracy_score": (np.c_[CLASSES, PREDICTED], np.c_[PREDICTED, PREDICTED], {}),
     "coverage_error": (GAPS, TABLE, {}),
     "expected_calibration_error": (GAPS, TABLE, {}),
     "depth_table": (NAMED, TABLE - 0.5, {"taxonomy": GRAPH}),

@@ -1,6 +1,7 @@
 """Metrics of the top k: a plain sort as twin, scikit-learn's discounted gain, the Repository's formula."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -164,42 +165,37 @@ def test_keys_beyond_32_bits_are_looked_up():
     assert metrics.average_auc(Y_true, diagonal, "example") == 1
 
 
-@pytest.mark.parametrize("k", [0, 3, 1.5, True, "1"])
-def test_k_out_of_range_is_refused(k):
-    with pytest.raises(ValueError, match="there are 2 labels; pass an integer from 1"):
-        metrics.precision_at_k([[1, 0]], [[0.5, 0.2]], k)
+def _precision(scores):
+    return lambda: metrics.precision_at_k([[1, 0], [0, 1]], scores, 1)
+
+
+def _scored(propensity):
+    return lambda: metrics.propensity_scored_precision_at_k([[1, 0]], [[0.5, 0.2]], propensity, 1)
 
 
 @pytest.mark.parametrize(
-    ("scores", "message"),
+    ("call", "message"),
     [
-        (np.zeros((2, 3)), r"scores has shape \(2, 3\) but Y_true has shape \(2, 2\)"),
-        (np.zeros(2), r"scores has shape \(2,\)"),
-        ([[0.0, 1.0], [np.nan, 0.0]], "scores at row 1, label 0 is NaN"),
-        (sp.csr_array(([np.nan], ([1], [1])), shape=(2, 2)), "scores at row 1, label 1 is NaN"),
-        (sp.csr_array((3, 2)), r"scores has shape \(3, 2\)"),
-        ([["a", "b"], ["c", "d"]], "scores has entries that are not numbers; pass real numbers in rows"),
-        ([[1j, 0], [0, 0]], "scores has entries that are not numbers; pass real numbers in rows"),
-        (pd.DataFrame({"x": ["a", "b"], "y": [1, 2]}), "entries that are not numbers"),
+        (_precision(np.zeros((2, 3))), r"scores has shape \(2, 3\) but Y_true has shape \(2, 2\)"),
+        (_precision(np.zeros(2)), r"scores has shape \(2,\)"),
+        (_precision([[0.0, 1.0], [np.nan, 0.0]]), "scores at row 1, label 0 is NaN"),
+        (_precision(sp.csr_array(([np.nan], ([1], [1])), shape=(2, 2))), "scores at row 1, label 1 is NaN"),
+        (_precision(sp.csr_array((3, 2))), r"scores has shape \(3, 2\)"),
+        (_precision([["a", "b"], ["c", "d"]]), "scores has entries that are not numbers; pass real numbers"),
+        (_precision([[1j, 0], [0, 0]]), "scores has entries that are not numbers; pass real numbers in rows"),
+        (_precision(pd.DataFrame({"x": ["a", "b"], "y": [1, 2]})), "entries that are not numbers"),
+        (_scored([0.5]), "pass one propensity per label"),
+        (_scored([0.5, 0.0]), "propensity of label 1 is 0.0"),
+        (lambda: metrics.propensities([[1, 0]], b=0), "b is 0"),
+        *(
+            (partial(metrics.precision_at_k, [[1, 0]], [[0.5, 0.2]], k), "2 labels; pass an integer from 1")
+            for k in (0, 3, 1.5, True, "1")
+        ),
     ],
 )
-def test_bad_scores_are_named(scores, message):
+def test_what_cannot_be_measured_is_named(call, message):
     with pytest.raises(ValueError, match=message):
-        metrics.precision_at_k([[1, 0], [0, 1]], scores, 1)
-
-
-@pytest.mark.parametrize(
-    ("propensity", "message"),
-    [([0.5], "pass one propensity per label"), ([0.5, 0.0], "propensity of label 1 is 0.0")],
-)
-def test_bad_propensities_are_named(propensity, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.propensity_scored_precision_at_k([[1, 0]], [[0.5, 0.2]], propensity, 1)
-
-
-def test_bad_offset_of_propensities_is_refused():
-    with pytest.raises(ValueError, match="b is 0"):
-        metrics.propensities([[1, 0]], b=0)
+        call()
 
 
 def test_the_smallest_propensities_are_ratios_too():
@@ -212,5 +208,5 @@ def test_propensities_are_matched_by_name():
     scores, propensity = [[3, 2, 1], [1, 3, 2]], pd.Series({"c": 0.9, "a": 0.1, "b": 0.5})
     expected = metrics.propensity_scored_precision_at_k(Y, scores, [0.1, 0.5, 0.9], 1)
     assert metrics.propensity_scored_precision_at_k(Y, scores, propensity, 1) == expected
-    with pytest.raises(ValueError, match="propensity has 'd', which is no label"):
+    with pytest.raises(ValueError, match="propensity has 'd', which is not a label"):
         metrics.propensity_scored_precision_at_k(Y, scores, propensity.rename({"a": "d"}), 1)

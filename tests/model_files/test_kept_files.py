@@ -91,10 +91,9 @@ def test_a_kept_file_has_the_same_fitted_attributes(name, same_machine):
 
 
 @models
-def test_a_kept_file_saved_again_is_the_same_model(name, expected, tmp_path):
+def test_a_kept_file_saved_again_is_the_same_model(name, expected, reloaded):
     model = _loaded(name)
-    labelweave.save(model, tmp_path / "again.lw")
-    again = labelweave.load(tmp_path / "again.lw")
+    again = reloaded(model)
     assert written.attributes(again) == written.attributes(model)
     X = _rows(expected, name)
     first, second = _outputs(model, name, X), _outputs(again, name, X)

@@ -137,11 +137,10 @@ def test_frames_between_steps(tmp_path):
     pd.testing.assert_frame_equal(again.transform(FRAME), pipeline.transform(FRAME))
 
 
-def test_a_pipeline_inside_what_decides(tmp_path):
+def test_a_pipeline_inside_what_decides(reloaded):
     inner = make_pipeline(preprocessing.StandardScaler(), lw.MaxMarginClassifier())
     model = lw.TunedThresholdClassifier(inner).fit(X, Y)
-    model.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(lw.load(tmp_path / "m.lw").predict(X), model.predict(X))
+    np.testing.assert_array_equal(reloaded(model).predict(X), model.predict(X))
 
 
 def test_our_own_steps_and_models(tmp_path):

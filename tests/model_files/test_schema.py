@@ -135,7 +135,7 @@ def edit_state(forged, path, change):
 EDITS = {
     "a name of a method": (lambda s: s["fitted"].update(predict=3), "'predict', which is not a known name"),
     "a private name": (lambda s: s["fitted"].update(_form=3), "'_form', which is not a known name"),
-    "another number of features": (lambda s: s["fitted"].update(n_features_in_=5), "others than 5 features"),
+    "another number of features": (lambda s: s["fitted"].update(n_features_in_=5), "weights for 5 features"),
     "no threshold": (lambda s: s["fitted"].pop("threshold_"), "no 'threshold_'"),
     "a parameter of another class": (lambda s: s["parameters"].update(rank=3), "dictionary of parameters"),
     "a parameter that fits refuse": (lambda s: s["parameters"].update(max_iter=-1), "'max_iter' parameter"),

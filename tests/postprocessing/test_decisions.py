@@ -153,11 +153,11 @@ def test_frames_and_whole_numbers_are_read():
 @pytest.mark.parametrize(
     ("probabilities", "message"),
     [
-        ([0.5, 0.5], r"shape \(2,\); they must be a table"),
+        ([0.5, 0.5], r"shape \(2,\); they must have shape"),
         (np.zeros((3, 0)), r"shape \(3, 0\)"),
         ([[0.5, 0.5], [0.5, np.nan]], "at row 1, class 1 is nan"),
         ([[1.5, -0.5]], "at row 0, class 1 is -0.5"),
-        ([[0.5, 0.5], [0.5, 0.4]], "row 1 sum to 0.9; the probabilities of a row must sum to 1"),
+        ([[0.5, 0.5], [0.5, 0.4]], "row 1 sum to 0.9; they must sum to 1"),
         ([[np.inf, 0.5]], "row 0 sum to inf"),
         ([["a", "b"]], "entries that are not numbers"),
     ],
@@ -175,7 +175,7 @@ def test_the_row_of_a_later_block_is_named(monkeypatch):
 
 def test_sparse_probabilities_are_refused():
     sp = pytest.importorskip("scipy.sparse")
-    with pytest.raises(ValueError, match="sparse matrix; give them dense"):
+    with pytest.raises(ValueError, match="sparse matrix; pass a dense"):
         most_probable(sp.eye_array(3))
 
 
@@ -185,8 +185,8 @@ def test_sparse_probabilities_are_refused():
         (lambda p: least_expected_loss(p, np.eye(3)), r"losses has shape \(3, 3\) but there are 2 classes"),
         (lambda p: least_expected_loss(p, [[0, np.nan], [1, 0]]), "losses at row 0, column 1 is nan"),
         (lambda p: best_parent(p, ["a"]), "parent_of_class has 1 entries but there are 2 classes"),
-        (rejected, "Neither of confidence and fraction"),
-        (lambda p: rejected(p, confidence=0.5, fraction=0.5), "Both of confidence and fraction"),
+        (rejected, "confidence and fraction neither"),
+        (lambda p: rejected(p, confidence=0.5, fraction=0.5), "confidence and fraction both"),
         (lambda p: rejected(p, confidence=1.5), "confidence is 1.5; pass a number from 0 to 1"),
         (lambda p: rejected(p, fraction=float("nan")), "fraction is nan"),
     ],
@@ -202,7 +202,7 @@ def test_losses_and_parents_are_matched_by_name():
     assert least_expected_loss(table, losses.loc[["c", "a", "b"]]).tolist() == [1, 2]
     parents = pd.Series({"c": "dogs", "b": "cats", "a": "cats"})
     assert best_parent(table, parents).tolist() == [1, 2]
-    with pytest.raises(ValueError, match="parent_of_class has 'd', which is no class"):
+    with pytest.raises(ValueError, match="parent_of_class has 'd', which is not a class"):
         best_parent(table, parents.rename({"a": "d"}))
     assert best_parent(table.to_numpy(), parents[["a", "b", "c"]]).tolist() == [1, 2]
 

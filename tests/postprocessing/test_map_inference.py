@@ -188,7 +188,7 @@ def test_true_labels_are_found_by_name():
     expected = inference.loss_augmented([[5.0, -5.0]], np.zeros(4), [[0, 1]])
     for truth in (pd.DataFrame({"b": [1], "a": [0]}), pd.DataFrame([[0, 1]])):
         assert inference.loss_augmented([[5.0, -5.0]], np.zeros(4), truth).values == expected.values
-    with pytest.raises(ValueError, match="truth has a column 'c', which is no label"):
+    with pytest.raises(ValueError, match="truth has a column 'c', which is not a label"):
         inference.loss_augmented([[5.0, -5.0]], np.zeros(4), pd.DataFrame({"b": [1], "c": [0]}))
 
 
@@ -319,9 +319,9 @@ def test_the_exact_method_refuses_what_is_too_wide():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "mplp"}, "method is 'mplp'; it is one of 'auto', 'exact', 'message_passing'"),
-        ({"exact_width": 21}, "exact_width is 21; it is from 0 to 20"),
-        ({"max_nodes": 0}, "max_nodes is 0 and max_iter 100; both are at least 1"),
+        ({"method": "mplp"}, "method is 'mplp'; it must be one of 'auto', 'exact', 'message_passing'"),
+        ({"exact_width": 21}, "exact_width is 21; it must be between 0 and 20"),
+        ({"max_nodes": 0}, "max_nodes is 0 and max_iter 100; both must be at least 1"),
     ],
 )
 def test_parameters_out_of_range_are_refused(arguments, message):
@@ -339,7 +339,7 @@ def test_parameters_out_of_range_are_refused(arguments, message):
         ([[1.0, 1.0]], np.full(4, 1e308), None, "tables at row 0, entry 0 is 1e.308; scores are finite"),
         ([[1.0, 2.0]], [0, 0, np.inf, 0], None, "tables at row 0, entry 2 is inf"),
         ([[1.0, -1e308]], np.zeros(4), None, "scale features, costs or scores, or use clamp to forbid"),
-        (sp.csr_array([[1.0, 2.0]]), np.zeros(4), None, "unary is a sparse matrix; give an array"),
+        (sp.csr_array([[1.0, 2.0]]), np.zeros(4), None, "unary is a sparse matrix; pass an array"),
         ([[1.0, 2.0]], np.full(4, 1j), None, "tables has entries that are not numbers; .* real numbers"),
         ([[1.0, 2.0]], np.zeros(4), [0, 1, 1], r"clamp has shape \(3,\); it must be \(2,\), or \(1, 2\)"),
         ([[1.0, 2.0]], np.zeros(4), [0, 2], "clamp at row 0, label 'b' is 2; it is 0 or 1 for a label"),
@@ -358,9 +358,9 @@ def test_a_truth_of_another_shape_is_refused():
 @pytest.mark.parametrize(
     ("costs", "message"),
     [
-        (2.0, "costs is 2.0; give a pair"),
+        (2.0, "costs is 2.0; pass a pair:"),
         ((np.nan, 1.0), "costs has an entry that is not finite"),
-        (([1.0, 2.0, 3.0], 1.0), r"costs has an entry of shape \(3,\); give one number, 2 for the labels"),
+        (([1.0, 2.0, 3.0], 1.0), r"costs has an entry of shape \(3,\); pass one number, 2 for the labels"),
     ],
     ids=str,
 )

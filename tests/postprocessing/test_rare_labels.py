@@ -1,7 +1,5 @@
 """Best labels with rare ones moved up."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -40,7 +38,7 @@ def test_no_power_leaves_the_order():
     [
         ({"labels": LABELS[:1]}, "labels have shape"),
         ({"labels": LABELS * 1.5}, "type float64"),
-        ({"labels": LABELS + 9}, "not from 0 to 3"),
+        ({"labels": LABELS + 9}, "outside 0 to 3"),
         ({"propensity": CHANCES * 0}, "above 0 and at most 1"),
         ({"k": 4}, "from 1 to the labels per row, 3"),
         ({"power": -1.0}, "power is -1.0"),

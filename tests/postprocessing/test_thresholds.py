@@ -134,32 +134,27 @@ def test_shifted_scores_are_positive_for_the_k_best(problem, data):
     assert np.isfinite(shifted).all()
 
 
-@given(problem=problems(most_rows=12), target=st.sampled_from([0.3, 0.5, 0.8, 1.0]))
-@settings(max_examples=40)
-def test_target_precision_is_reached_with_the_most_hits(problem, target):
+@given(
+    problem=problems(most_rows=12),
+    target=st.sampled_from([0.3, 0.5, 0.8, 1.0]),
+    measure=st.sampled_from(["precision", "recall"]),
+)
+@settings(max_examples=80)
+def test_targets_are_reached_with_the_most_hits_or_the_fewest_predictions(problem, target, measure):
     signs, scores = problem
-    choice = choose_thresholds(as_targets(signs), scores, "precision", target=target)
+    choice = choose_thresholds(as_targets(signs), scores, measure, target=target)
     for label in np.flatnonzero((signs > 0).any(axis=0)):
         seen = signs[:, label] != 0
         positive, column = signs[seen, label] > 0, scores[seen, label]
         options = [column > t for t in twin.column_thresholds(column)]
-        best = max((one & positive).sum() for one in options if (one & positive).sum() >= target * one.sum())
+        counts = [((one & positive).sum(), one.sum()) for one in options]
         chosen = column > choice.thresholds[label]
-        assert (chosen & positive).sum() == best
-        assert best >= target * chosen.sum()
-
-
-@given(problem=problems(most_rows=12), target=st.sampled_from([0.3, 0.5, 0.8, 1.0]))
-@settings(max_examples=40)
-def test_target_recall_is_reached_with_the_fewest_predictions(problem, target):
-    signs, scores = problem
-    choice = choose_thresholds(as_targets(signs), scores, "recall", target=target)
-    for label in np.flatnonzero((signs > 0).any(axis=0)):
-        seen = signs[:, label] != 0
-        positive, column = signs[seen, label] > 0, scores[seen, label]
-        options = [column > t for t in twin.column_thresholds(column)]
-        fewest = min(one.sum() for one in options if (one & positive).sum() >= target * positive.sum())
-        assert (column > choice.thresholds[label]).sum() == fewest
+        if measure == "precision":
+            best = max(hits for hits, size in counts if hits >= target * size)
+            assert (chosen & positive).sum() == best
+            assert best >= target * chosen.sum()
+        else:
+            assert chosen.sum() == min(size for hits, size in counts if hits >= target * positive.sum())
 
 
 def test_targets_of_all_entries_together():

@@ -70,7 +70,7 @@ def test_a_larger_budget_never_takes_a_rank_away():
 
 
 def test_a_budget_that_is_too_small_is_said_with_its_size():
-    with pytest.raises(ValueError, match=r"memory_budget is 0\.001 MB, too small.*5000 rows; give at least"):
+    with pytest.raises(ValueError, match=r"memory_budget is 0\.001 MB, too small.*5000 rows; pass at least"):
         _plan(5000, 1e3)
-    with pytest.raises(ValueError, match=r"solver='cholesky' of 5000 rows; give at least 200 MB"):
+    with pytest.raises(ValueError, match=r"solver='cholesky' of 5000 rows; pass at least 200 MB"):
         _plan(5000, 1e6, factorization="cholesky")

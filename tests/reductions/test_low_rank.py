@@ -120,26 +120,19 @@ def test_missing_entries_are_entries_that_do_not_count(loss):
 
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_a_precomputed_linear_kernel_is_the_linear_model(penalty, missing):
+@pytest.mark.parametrize("kind", ["precomputed", "factored"])
+def test_kernels_that_are_the_same_give_the_same_model(kind, penalty, missing):
     X, Y = _data()
     Y = np.where(np.random.default_rng(2).random(Y.shape) < missing, np.nan, Y)
-    linear = _fit(X, Y, rank=4, penalty=penalty)
-    given = _fit(X @ X.T, Y, rank=4, penalty=penalty, kernel="precomputed")
-    assert given.objective_ == pytest.approx(linear.objective_, rel=1e-6)
-    _close(given.decision_function(X @ X.T), linear.decision_function(X), rtol=1e-2)
-
-
-@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_a_complete_cholesky_factor_is_the_exact_kernel(penalty, missing):
-    X, Y = _data()
-    Y = np.where(np.random.default_rng(2).random(Y.shape) < missing, np.nan, Y)
-    exact, factored = (
-        _fit(X, Y, rank=4, penalty=penalty, kernel="rbf", gamma=0.3, kernel_rank=columns)
-        for columns in (None, len(X))
-    )
-    assert factored.objective_ == pytest.approx(exact.objective_, rel=1e-6)
-    _close(factored.decision_function(X), exact.decision_function(X), rtol=1e-2)
+    rows, rbf = X, {"kernel": "rbf", "gamma": 0.3}
+    if kind == "precomputed":  # of a linear kernel
+        rows, one, other = X @ X.T, {"kernel": "precomputed"}, {}
+    else:  # by a complete Cholesky factor
+        one, other = rbf | {"kernel_rank": len(X)}, rbf
+    given = _fit(rows, Y, rank=4, penalty=penalty, **one)
+    exact = _fit(X, Y, rank=4, penalty=penalty, **other)
+    assert given.objective_ == pytest.approx(exact.objective_, rel=1e-6)
+    _close(given.decision_function(rows), exact.decision_function(X), rtol=1e-2)
 
 
 @pytest.mark.parametrize("penalty", ["ridge", "trace_norm"])

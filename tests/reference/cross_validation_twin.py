@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave import LabelCovariance, Taxonomy
-from labelweave.features import FeatureMatrix
+from labelweave.features import FeatureMatrix, LinearKernel
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
 from labelweave.foundation.arrays import Workers
@@ -15,13 +15,17 @@ from labelweave.problems.hyperparameters.priors import (
     GivenCovariance,
     LearnedCoupling,
     NodeGroups,
+    SummedPriors,
     TiedPriors,
 )
 from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
 from reference.newton_twins import LogisticTwin, SoftmaxTwin, optimum, prior
 
 CLASSES = ["a", "b", "c", "d", "e"]
-FAMILIES = ["shared", "scale", "class", "level", "subtree", "given", "square", "loadings"]
+FAMILIES = [
+    "shared", "scale", "class", "level", "subtree", "given", "square", "loadings",
+    "weighted", "factors", "root", "sum",
+]  # fmt: skip
 TIGHT = cross_validation.InnerSettings(tol=1e-20, solved=1e-10, max_iter=100, max_inner=2000)
 
 
@@ -29,15 +33,40 @@ def tree():
     return Taxonomy.from_nested({"root": {"x": ["a", "b"], "y": {"z": ["c", "d"], "e": None}}})
 
 
+def covariance_of(seed):
+    root = np.random.default_rng(seed).normal(size=(len(CLASSES), len(CLASSES)))
+    return root @ root.T / len(CLASSES)
+
+
+def loadings():
+    return np.random.default_rng(4).normal(size=(len(CLASSES), 2))
+
+
 def family(name, kernel, scale=3.0, intercept_variance=0.7):
     """Make a family of priors over CLASSES; the kernel is None for a kernel matrix."""
     L = len(CLASSES)
     if name == "given":
-        root = np.random.default_rng(4).normal(size=(L, L))
-        covariance = LabelCovariance.dense(root @ root.T / L)
-        return GivenCovariance(kernel, covariance, scale, intercept_variance)
+        return GivenCovariance(kernel, LabelCovariance.dense(covariance_of(4)), scale, intercept_variance)
+    if name == "weighted":
+        parts = {"own": np.eye(L), "dense": covariance_of(4), "factor": LabelCovariance.low_rank(loadings())}
+        return GivenCovariance(
+            kernel, LabelCovariance.weighted(parts, [0.5, 0.2, 0.3]), scale, intercept_variance
+        )
+    if name == "root":
+        groups = NodeGroups(np.array([0, 1, 0, 1, 1]), ["x", "y"])
+        values, vectors = np.linalg.eigh(covariance_of(4))
+        root = vectors * np.sqrt(values) @ vectors.T
+        each = NodeGroups(np.arange(L), CLASSES)
+        return TiedPriors(kernel, root, each, groups, scale, intercept_variance)
+    if name == "factors":
+        groups = NodeGroups(np.array([0, 1]), ["0", "1"])
+        return LearnedCoupling(kernel, np.sqrt(scale) * loadings(), CLASSES, intercept_variance, groups)
+    if name == "sum":
+        second = None if kernel is None else kernel + 0.5 * LinearKernel()
+        families = [family("loadings", kernel, scale), family("scale", second, scale)]
+        return SummedPriors([family("shared", kernel, scale, intercept_variance), *families])
     if name in ("square", "loadings"):
-        start = np.eye(L) if name == "square" else np.random.default_rng(4).normal(size=(L, 2))
+        start = np.eye(L) if name == "square" else loadings()
         return LearnedCoupling(kernel, np.sqrt(scale) * start, CLASSES, intercept_variance)
     if name in ("level", "subtree"):
         groups, names = tree().groups(name)
@@ -77,9 +106,7 @@ class Problem:
         features = FeatureMatrix(self.X)
 
         def make_loss(weights):
-            if self.is_softmax:
-                return SoftmaxLoss(self.codes, len(CLASSES), weights)
-            return EntrywiseLoss("log_loss", self.signs, weights, is_separate=not ties)
+            return self.loss(weights, ties=ties)
 
         def make_gram(kernel):
             source = PrecomputedSource(matrix) if kernel is None else KernelSource(kernel, features)
@@ -87,6 +114,11 @@ class Problem:
 
         data = cross_validation.FoldedData(features, make_loss, self.weights, self.held_out, make_gram, ties)
         return cross_validation.CrossValidationLikelihood(family, data, workers, settings)
+
+    def loss(self, weights, *, ties):
+        if self.is_softmax:
+            return SoftmaxLoss(self.codes, len(CLASSES), weights)
+        return EntrywiseLoss("log_loss", self.signs, weights, is_separate=not ties)
 
     def twin(self, weights):
         if self.is_softmax:

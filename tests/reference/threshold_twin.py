@@ -1,7 +1,5 @@
 """Thresholds by trying every combination, and measures by their definition; slow and readable."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

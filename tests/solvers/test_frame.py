@@ -94,9 +94,9 @@ def test_the_limit_and_an_interrupt_are_certified():
 
 
 def test_another_kind_of_state_is_refused():
-    with pytest.raises(ValueError, match="a Halves is needed"):
+    with pytest.raises(ValueError, match="it must be a Halves"):
         Halves.from_plain(Others(rounds=2).to_plain())
-    with pytest.raises(ValueError, match="no kind of state called 'Nothing'"):
+    with pytest.raises(ValueError, match="kind of state 'Nothing' does not exist"):
         Halves.from_plain({**Others().to_plain(), "kind of state": "Nothing"})
 
 
@@ -130,7 +130,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path):
     journal = Journal(path, {"X": data_fingerprint(START), "parameters": data_fingerprint({"C": 1.0})})
     journal.run("all", Halving(max_iter=3), START)
     journal.write()
-    with pytest.raises(ValueError, match="of another fit: X differ"):
+    with pytest.raises(ValueError, match="to another fit: X differ"):
         Journal(path, {"X": data_fingerprint(START + 1), "parameters": data_fingerprint({"C": 1.0})})
     path.write_bytes(b"nonsense")
     with pytest.raises(ValueError, match="checkpoint"):

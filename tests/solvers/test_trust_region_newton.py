@@ -47,19 +47,14 @@ def _solved(step, factor, solver=TIGHT):
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("penalty", [0.03, 1.0, 30.0])
-def test_one_label_is_logistic_regression(scale, penalty):
-    X, y = _problem(scale)
-    found = _solved(*_step(X, y[:, None], np.ones((1, 1)), "log_loss", penalty * scale**2))
-    peer = LogisticRegression(C=1 / (penalty * scale**2), fit_intercept=False, tol=1e-12, max_iter=10_000)
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
+def test_one_label_is_the_model_of_scikit_learn(loss, scale, penalty):
+    (X, y), penalty = _problem(scale), penalty * scale**2
+    found = _solved(*_step(X, y[:, None], np.ones((1, 1)), loss, penalty))
+    peer = LogisticRegression(C=1 / penalty, fit_intercept=False, tol=1e-12, max_iter=10_000)
+    if loss == "squared_hinge":
+        peer = LinearSVC(C=0.5 / penalty, fit_intercept=False, dual=False, tol=1e-12, max_iter=100_000)
     assert np.allclose(scale * found.factor[:, 0], scale * peer.fit(X, y).coef_[0], rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("penalty", [0.1, 1.0, 10.0])
-def test_one_label_is_a_squared_hinge_machine(penalty):
-    X, y = _problem()
-    found = _solved(*_step(X, y[:, None], np.ones((1, 1)), "squared_hinge", penalty))
-    peer = LinearSVC(C=0.5 / penalty, fit_intercept=False, dual=False, tol=1e-12, max_iter=100_000)
-    assert np.allclose(found.factor[:, 0], peer.fit(X, y).coef_[0], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])

@@ -262,10 +262,10 @@ def test_nonsense_parameters_are_named(given, message):
     ("X", "Y", "message"),
     [
         (np.ones((4, 1)), None, "There is no Y to stratify by; pass the labels"),
-        (np.ones((4, 1)), np.ones((3, 2)), "There are 4 rows to split but Y has 3; pass as many"),
+        (np.ones((4, 1)), np.ones((3, 2)), "There are 4 rows to split but Y has 3; they must agree"),
         (np.ones((4, 1)), np.full((4, 2), 2), "Y at row 0, label 0 is 2"),
-        (np.ones((4, 1)), np.ones((4, 1, 1)), "Y has 3 dimension"),
-        (np.ones((4, 1)), 7, "Y has 0 dimension"),
+        (np.ones((4, 1)), np.ones((4, 1, 1)), r"Y has shape \(4, 1, 1\)"),
+        (np.ones((4, 1)), 7, r"Y has shape \(\)"),
         (np.ones((4, 1)), [[0], [0, 1], [], [1]], "The rows of Y have different lengths"),
         (np.ones((2, 1)), np.ones((2, 1)), "n_splits is 3 but there are 2 rows; pass at most 2"),
     ],

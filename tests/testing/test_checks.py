@@ -351,13 +351,13 @@ class ColdOnly(Fista):
 @pytest.mark.parametrize(
     ("solver", "message"),
     [
-        (NoRound(), "NoRound.round gave a FistaState; it must give Round"),
-        (Elsewhere(), r"gave \(3, 30\) as answer; it must be the dual variables, a float array \(30, 3\)"),
-        (NoState(), "NoState.start gave a ndarray; it must give a State"),
-        (Idle(), "gave a state with rounds=0 after 0; it must be one more"),
+        (NoRound(), "NoRound.round returned a FistaState; it must return"),
+        (Elsewhere(), r"\(3, 30\) as answer; it must be the dual variables, a float array \(30, 3\)"),
+        (NoState(), "NoState.start returned a ndarray; it must return a State"),
+        (Idle(), "a state with rounds=0 after 0; add one per"),
         (ColdOnly(), "takes 2 positional arguments but 3 were given"),
         (Remembers(), "returns another result when resumed from a stored state"),
-        (NoNumber(), "an answer with numbers that are not finite"),
+        (NoNumber(), "an answer that is not finite"),
         (AlternatingDirections(1e-3, 10), "failed: 'SmallDual' object has no attribute 'first_penalty'"),
     ],
 )

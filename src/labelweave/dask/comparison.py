@@ -28,10 +28,10 @@ from labelweave.decisions.comparison import (
     splits_of,
 )
 from labelweave.estimators import TableModel
-from labelweave.estimators.targets import unknown_entries
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.arrays import numbers_of, panels
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import unknown_entries
 from labelweave.metrics import class_summary
 from labelweave.metrics._classes import right_rows
 from labelweave.metrics.known_labels import truth_for

@@ -17,6 +17,7 @@ from distributed import Client
 
 import dask
 from labelweave.dask.client import connected
+from labelweave.dask.rows import free_labels
 from labelweave.dask.table_model import TableCounts
 from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer, detect_format, read_any
@@ -198,7 +199,7 @@ def _looked_at(
     table = part.table()
     data = labeled_frame(table, columns.resolved(table), (None, "error"))
     refuse_missing_numbers(table, vectorizer)
-    names = [] if data.Y.names is None else [str(name) for name in data.Y.names]
+    names = [] if free_labels(data.Y).names is None else data.Y.words
     return TableCounts.of(vectorizer, data.X), names, table.columns.decimal_marks(vectorizer.numeric)
 
 

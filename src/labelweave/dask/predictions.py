@@ -17,6 +17,7 @@ from labelweave.dask.partitions import lazily
 from labelweave.dask.rows import count_rows
 from labelweave.estimators import TableModel
 from labelweave.foundation.arguments import checked
+from labelweave.metrics.known_labels import has_columns
 
 
 def answer(method: str, model: Any, X: Any, *given: Any, **named: Any) -> Any:
@@ -25,6 +26,11 @@ def answer(method: str, model: Any, X: Any, *given: Any, **named: Any) -> Any:
         raise ValueError(f"{type(model).__name__}.{method} does not take Dask collections; pass arrays.")
     if method not in ("fit", "compare"):
         check_is_fitted(model)
+        if has_columns(model):
+            raise ValueError(
+                f"{type(model).__name__}.{method} takes no Dask collections where y had columns of classes; "
+                "pass arrays."
+            )
     return _ANSWERS[method](model, X, *given, **named)
 
 

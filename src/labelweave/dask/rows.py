@@ -22,11 +22,9 @@ from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
-    distinct_classes,
     has_many_labels,
     label_form,
     read_entry_weights,
-    unknown_entries,
     weights_of_entries,
 )
 from labelweave.features import FeatureMatrix
@@ -35,6 +33,7 @@ from labelweave.foundation.arrays import numbers_of, unmasked
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.label_names import distinct_classes, unknown_entries
 from labelweave.labels.tags import read_tags, tag_rows, texts_of
 from labelweave.solvers.frame import State
 
@@ -235,13 +234,20 @@ def read_rows(reader: Any, X: Any, y: Any, weight: Any, entry_weight: Any) -> Re
     if texts_of(y) is not None:  # a partition does not reveal whether these are lists
         y = np.asarray(y, object)
     has_labels = has_many_labels(y)
-    targets: Any = LabelMatrix.from_any(y) if has_labels else _classes(y)
+    targets: Any = free_labels(LabelMatrix.from_any(y)) if has_labels else _classes(y)
     check_lengths(len(features), len(targets))
     weights = np.ones(len(features)) if weight is None else _weights(weight, len(features))
     entries = None if entry_weight is None else _entries(entry_weight, targets)
     form = label_form(y, targets) if has_labels else None
     rows: ReadRows = aligned(ReadRows(in_memory_or_file(features), targets, weights, form, entries))
     return rows
+
+
+def free_labels(labels: LabelMatrix) -> LabelMatrix:
+    """Return labels; raise ValueError for those of columns of classes."""
+    if labels.class_columns is not None:
+        raise ValueError("y has columns of classes, which fits on Dask do not take; fit in memory.")
+    return labels
 
 
 def count_rows(X: Any) -> int:

@@ -65,10 +65,10 @@ def detect_format(path: PathLike, labels: str | Sequence[str] | None = None) -> 
         flat = "mulan" if labels in (None, "none") or not len(labels) else "table"
         return "hierarchical_arff" if _has_hierarchy(path) else flat
     if is_vector_file(path):
-        expected = ParameterMessage("a table, beside which it is given as `vectors`")
-        raise DataFileError(path, None, "a file of vectors alone, which has no labels", expected)
+        expected = ParameterMessage("a table; pass vectors as `vectors`")
+        raise DataFileError(path, None, "a file of vectors, which has no labels", expected)
     if suffix in _SPREADSHEET_SUFFIXES:
-        raise DataFileError(path, None, "a spreadsheet", "one sheet of it, saved as CSV in UTF-8")
+        raise DataFileError(path, None, "a spreadsheet", "one sheet, saved as CSV in UTF-8")
     return _by_content(path)
 
 
@@ -94,7 +94,7 @@ def _by_content(path: PathLike) -> str:
     if table_kind(path) is not None:
         return "table"
     expected = f"one of {', '.join(FORMATS)}; a table is called .csv, .tsv or .jsonl"
-    raise DataFileError(path, 1, "no format known by name or first line", expected)
+    raise DataFileError(path, 1, "a format that neither name nor first line reveals", expected)
 
 
 @checked
@@ -143,12 +143,12 @@ def _xml_beside(path: Path) -> Path | None:
 def refuse_unknown_options(chosen: str, options: dict[str, Any]) -> None:
     """Raise ValueError for an unknown format, or for options that its reader does not take."""
     if chosen not in _READERS:
-        raise ValueError(f"format is {chosen!r}; it is 'auto' or one of {', '.join(FORMATS)}.")
+        raise ValueError(f"format is {chosen!r}; it must be 'auto' or one of {', '.join(FORMATS)}.")
     _, *known = inspect.signature(_READERS[chosen]).parameters
     if chosen == "table":
         known = [*known[:-1], *ColumnRoles.__annotations__]
     unknown = next((option for option in options if option not in known), None)
     if unknown is not None:
         raise ValueError(
-            f"{unknown!r} is no option of {chosen} files; they take {', '.join(sorted(known)) or 'none'}."
+            f"{unknown!r} is not an option of {chosen} files; use {', '.join(sorted(known)) or 'none'}."
         )

@@ -105,7 +105,7 @@ def read_header(path: PathLike, lines: Iterator[tuple[int, str]]) -> ArffHeader:
         match keyword.lower():
             case "@data":
                 if not attributes:
-                    raise DataFileError(path, None, "no attributes", "a line @attribute for every column")
+                    raise DataFileError(path, None, "no attributes", "one line @attribute per column")
                 distinct, repeated = _distinct(attributes)
                 return ArffHeader(relation, distinct, number, relation_line, repeated, tuple(outputs))
             case "@relation":
@@ -141,9 +141,7 @@ def _distinct(attributes: list[Attribute]) -> tuple[tuple[Attribute, ...], tuple
 def warn_of_repeated(path: PathLike, header: ArffHeader) -> None:
     if header.repeated:
         last = header.attributes[header.repeated[-1][1]]
-        said = (
-            f"{len(header.repeated)} attributes are called as others; the last of them is {last.name!r} here"
-        )
+        said = f"{len(header.repeated)} attributes repeat names of others; the last is {last.name!r} here"
         warnings.warn(f"{path}:{last.line}: {said}", UserWarning, stacklevel=2)
 
 
@@ -156,7 +154,7 @@ def _attribute(path: PathLike, line: int, text: str) -> Attribute:
         closed = _NOMINAL.match(kind)
         body = kind[1:].rpartition("}")[0] if closed is None else closed[1]
         if "}" not in kind:
-            raise DataFileError(path, line, "a nominal list that is not closed", "{value,value,...}")
+            raise DataFileError(path, line, "a nominal list without a closing brace", "{value,value,...}")
         return Attribute(name, "nominal", _listed(path, line, body), line)
     known_type = _TYPE.fullmatch(kind)
     if known_type is not None:
@@ -171,10 +169,10 @@ def _attribute(path: PathLike, line: int, text: str) -> Attribute:
 def _listed(path: PathLike, line: int, text: str) -> tuple[str, ...]:
     values = [unquoted(cell) for cell in split_cells(path, line, text)]
     if "" in values:
-        raise DataFileError(path, line, "an empty value", "values with commas between them")
+        raise DataFileError(path, line, "an empty value", "values separated by commas")
     distinct = tuple(dict.fromkeys(values))
     if len(distinct) < len(values):
-        said = f"{len(values) - len(distinct)} of {len(values)} listed values occur before, and count once"
+        said = f"{len(values) - len(distinct)} of {len(values)} listed values are duplicates, and count once"
         warnings.warn(f"{path}:{line}: {said}", UserWarning, stacklevel=2)
     return distinct
 
@@ -189,7 +187,7 @@ def split_cells(path: PathLike, line: int, text: str) -> list[str]:
         position = match.end()
         if not match[2]:
             return cells
-    raise DataFileError(path, line, repr(text[position:][:40]), "quotation marks only around whole cells")
+    raise DataFileError(path, line, repr(text[position:][:40]), "quotation marks around whole cells only")
 
 
 def row_cells(path: PathLike, line: int, text: str, width: int) -> list[str]:
@@ -205,7 +203,7 @@ def row_cells(path: PathLike, line: int, text: str, width: int) -> list[str]:
     if fault is not None:
         raise fault
     if len(cells) != width:
-        raise DataFileError(path, line, f"a row of {len(cells)} cells", f"{width}, one a column")
+        raise DataFileError(path, line, f"a row of {len(cells)} cells", f"{width}, one per column")
     return cells
 
 

@@ -37,12 +37,12 @@ from labelweave.datasets.data_file import (
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Floats
-from labelweave.labels import LabelMatrix
+from labelweave.labels import LabelMatrix, read_class_columns
 
 _NOT_PLAIN = re.compile(r"[^0-9eE+\-., \t{}]")
 _PAIR = re.compile(rf"[ \t]*+(\d++)[ \t]++({QUOTED}|[^,\s'\"]++)[ \t]*+(,|\Z)", re.ASCII)
 _BEFORE_COMMENT = re.compile(rf"(?:{QUOTED}|[^%'\"]|(?<=[^\s,}}])%)*+")
-_AS_TABLE = "with `format='table'` strings and dates are features"
+_AS_TABLE = "use `format='table'` for strings and dates"
 _LONGEST_INDEX = 18
 _FEWEST_ROWS = 10  # with distinct values in all of them, for a column of identifiers
 _WIDENING = 10  # ratio of columns to attributes above which nominal features are sparse
@@ -64,11 +64,14 @@ class ArffRows:
     weights: Floats | None = None
 
     def labels(self, columns: Columns) -> LabelMatrix:
-        """Return the labels: 0, 1 and, where unobserved, ``?``."""
+        """Return the labels: 0, 1 and, where unobserved, ``?``; several with other values are classes."""
         attributes = [self.attributes[column] for column in columns]
+        is_nominal = [attribute.kind == "nominal" and attribute.numbers is None for attribute in attributes]
+        if len(attributes) > 1 and any(is_nominal):
+            return self._class_columns(columns)
         for attribute in attributes:
             if not _is_number(attribute):
-                found = f"the label {attribute.name!r} with other values than 0 and 1"
+                found = f"values of label {attribute.name!r} other than 0 and 1"
                 raise DataFileError(self.path, attribute.line, found, "{0,1}, {no,yes} or numeric")
         table = sp.coo_array(self._numbers(columns))
         bad = np.flatnonzero((table.data != 0) & (table.data != 1) & ~np.isnan(table.data))
@@ -79,6 +82,18 @@ class ArffRows:
         ones = (np.ones(places.sum(), np.int8), (table.row[places], table.col[places]))
         names = [attribute.name for attribute in attributes]
         return with_missing_entries(sp.csr_array(ones, shape=table.shape), _missing(table), names)
+
+    def _class_columns(self, columns: Columns) -> LabelMatrix:
+        """Return the nominal values of columns, as text."""
+        attributes = [self.attributes[column] for column in columns]
+        other = next((one for one in attributes if one.kind != "nominal"), None)
+        if other is not None:
+            found = f"the label {other.name!r} of type {other.kind} beside nominal ones"
+            raise DataFileError(self.path, other.line, found, "a nominal list of its classes {a,b,...}")
+        values = [np.array([*one.values, None], object) for one in attributes]
+        codes = [np.nan_to_num(self._codes(column), nan=-1).astype(np.intp) for column in columns]
+        cells = np.column_stack([own[code] for own, code in zip(values, codes, strict=True)])
+        return read_class_columns(cells, [attribute.name for attribute in attributes])
 
     def features(
         self, columns: Columns, known: Collection[str] | None = None
@@ -122,7 +137,7 @@ class ArffRows:
         nominal = tuple(f"{self.attributes[column].name}=" for column in wide)
         missing = next((name for name in absent if not name.startswith(nominal)), None)
         if missing is not None:
-            found, expected = f"no feature {missing!r}", f"all {len(ordered)} of the training data, by name"
+            found, expected = f"no feature {missing!r}", f"all {len(ordered)} training features, by name"
             raise DataFileError(self.path, None, found, expected)
         if absent:
             empty = sp.csr_array((X.shape[0], len(absent)))
@@ -134,13 +149,13 @@ class ArffRows:
     def _without_texts(self, columns: Columns) -> Columns:
         is_text = np.array([self.attributes[one].kind == "text" for one in columns], np.bool_)
         if len(columns) and is_text.all():
-            found = f"no feature but strings and dates, such as {self.attributes[columns[0]].name!r}"
+            found = f"only features that are strings or dates, such as {self.attributes[columns[0]].name!r}"
             raise DataFileError(
                 self.path, None, found, ParameterMessage(f"numbers or nominal values; {_AS_TABLE}")
             )
         if is_text.any():
             names = ", ".join(repr(self.attributes[column].name) for column in columns[is_text][:5])
-            said = f"{is_text.sum()} attributes are strings or dates, such as {names}, and are left out"
+            said = f"{is_text.sum()} attributes are strings or dates, such as {names}, and are ignored"
             said = ParameterMessage(f"{self.path}: {said}; {_AS_TABLE}")
             warnings.warn(UserWarning(said), stacklevel=2)
         kept: Columns = columns[~is_text]
@@ -156,7 +171,7 @@ class ArffRows:
         if is_identifier.any():
             found = self.attributes[columns[is_identifier][0]].name
             others = f" and {is_identifier.sum() - 1} more" if is_identifier.sum() > 1 else ""
-            said = f"the attribute {found!r}{others} has another value in every row, and is left out"
+            said = f"the attribute {found!r}{others} has a different value in every row, and is ignored"
             warnings.warn(f"{self.path}: {said}", UserWarning, stacklevel=2)
         return columns[~is_identifier]
 
@@ -250,14 +265,14 @@ def _without_weight(path: PathLike, number: int, row: str) -> tuple[str, float]:
     with suppress(ValueError):
         if (weight := finite_number(text.strip(" \t"))) >= 0:
             return before, weight
-    raise DataFileError(path, number, f"the weight {{{text}}}", "a number from 0 on in braces behind a row")
+    raise DataFileError(path, number, f"the weight {{{text}}}", "a number >= 0 in braces after a row")
 
 
 def row_weights(path: PathLike, weights: list[float]) -> Floats | None:
     """Return the weights of rows, with a warning; None if all are 1."""
     n_weighted = len(weights) - weights.count(1.0)
     if n_weighted:
-        said = "rows have a weight (`weights`): 'labelweave fit', 'evaluate' and 'report' count them by it"
+        said = "rows have weights (`weights`), which 'labelweave fit', 'evaluate' and 'report' use"
         warnings.warn(f"{path}: {n_weighted} {said}", UserWarning, stacklevel=2)
     return np.array(weights) if n_weighted else None
 
@@ -317,13 +332,13 @@ class RowParser:
             self.add_cells(number, row_cells(self._path, number, line, len(self._attributes)))
             return
         if line[0] != "{" or line[-1] != "}":
-            raise DataFileError(self._path, number, "a row that is not in braces", "{column value, ...}")
+            raise DataFileError(self._path, number, "a row without braces", "{column value, ...}")
         body = line[1:-1].strip(" \t")
         columns, values = self._pairs(number, body) if body else ([], [])
         if len(set(columns)) < len(columns):
             repeated = next(column for column in columns if columns.count(column) > 1)
             found = f"column {repeated} more than once"
-            raise DataFileError(self._path, number, found, "each column once a row")
+            raise DataFileError(self._path, number, found, "each column once per row")
         self._columns.extend(columns)
         self._keep(number, values)
 
@@ -381,7 +396,7 @@ class RowParser:
             if match is None:
                 found, expected = (
                     f"{body[position : position + 30]!r}",
-                    "'column value' pairs with commas between them",
+                    "'column value' pairs separated by commas",
                 )
                 raise DataFileError(self._path, number, found, expected)
             column = int(match[1]) if len(match[1]) <= _LONGEST_INDEX else len(self._attributes)

@@ -42,6 +42,9 @@ _YEAR_LAST = {  # "d/m" and "m/d" are the order where the separator is not a poi
     order: re.compile(rf"\A(\d\d?)([{signs}])(\d\d?)\2(\d{{4}})(?=\Z|[T ])", re.ASCII)
     for order, signs in {"": ".", "d/m": "/-", "m/d": "/-"}.items()
 }
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = rf"({'|'.join(_MONTHS)})[a-z]*"
+_NAMED_MONTH = re.compile(rf"(?:(\d\d?)[ -]{_MONTH}|{_MONTH}\.? (\d\d?)),?[ -](\d{{4}})(?=\Z|[T ])", re.I)
 _TIME = r"[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?"
 _DATE = re.compile(rf"\d{{4}}[-/](0[1-9]|1[0-2])[-/](0[1-9]|[12]\d|3[01])({_TIME})?", re.ASCII)
 _SPACES = r"\x{a0}\x{202f}'"  # thousands separators in some countries
@@ -86,8 +89,8 @@ class DecimalMarks:
             are_more = n_shown > n_groups and not _matches(column, r"\.").any()
             are_commas = are_more or "comma" in seen or self._expected.get(name) == ","
             if are_commas and "thousands" in seen:
-                what = f"commas before fractions in column {name!r}, which stood between thousands above"
-                raise DataFileError(self.path, None, what, "one kind of commas; read the file as a whole")
+                what = f"decimal commas in column {name!r}, where commas separated thousands in earlier rows"
+                raise DataFileError(self.path, None, what, "one meaning; read the whole file at once")
             if are_commas or n_groups:
                 seen.add("comma" if are_commas else "thousands")
             return not are_commas
@@ -100,8 +103,8 @@ class DecimalMarks:
         found = "comma" not in seen if is_shown else self._expected.get(name) == "."
         taken, other = ("fractions", "thousands") if found else ("thousands", "fractions")
         if other in seen:
-            what = f"points before {taken} in column {name!r}, which were read as points before {other} above"
-            raise DataFileError(self.path, None, what, "one kind of points; read the file as a whole")
+            what = f"points before {taken} in column {name!r}, read before as {other}"
+            raise DataFileError(self.path, None, what, "one meaning; read the whole file at once")
         if is_group.any():
             seen.add(taken)
         return found
@@ -113,18 +116,19 @@ class DecimalMarks:
         words = ""
         if {"comma", "point"} <= seen:
             words = (
-                f"the numbers of column {name!r} have points before fractions as well as between "
-                "thousands, or decimal commas"
+                f"the numbers of column {name!r} mix decimal points with decimal commas or thousands "
+                "separators"
             )
         elif expected is not None and taken - {_TAKEN_FOR[expected]}:
             words = (
-                f"the numbers of column {name!r} show that points stand before {taken.pop()}, where "
-                f"{_TAKEN_FOR[expected]} were expected, as in the training file"
+                f"the numbers of column {name!r} have points before {taken.pop()}, but before "
+                f"{_TAKEN_FOR[expected]} in the training file"
             )
         elif "thousands" in taken and "comma" not in seen and expected is None:
             words = (
-                f"the points of column {name!r} all stand before three digits and are taken for thousands, "
-                "1.125 for 1125, as semicolons part the cells; part these by commas if they are fractions"
+                f"every point of column {name!r} precedes three digits and is read as a thousands separator "
+                "(1.125 is 1125), as cells are separated by semicolons; for fractions, separate cells by "
+                "commas"
             )
         if words and "warned" not in seen:
             seen.add("warned")
@@ -293,8 +297,12 @@ def _are_dates(cells: Any, order: str) -> bool:
 
 
 def _as_iso(cell: Any, order: str) -> str:
-    """Convert ``31.1.2024``, and with an order ``31/1/2024`` or ``1/31/2024``, to ``2024-01-31``."""
+    """Convert ``31.1.2024``, ``Jan 31, 2024``, and by an order ``31/1/2024``, to ``2024-01-31``."""
     found = _YEAR_LAST[order].match(text := str(cell))
+    named = _NAMED_MONTH.match(text) if found is None and not order else None
+    if named is not None:
+        day, month, year = named[1] or named[4], (named[2] or named[3]).lower(), named[5]
+        return f"{year}-{_MONTHS.index(month) + 1:0>2}-{day:0>2}{text[named.end() :]}"
     if found is None:
         return text
     day, month = (found[3], found[1]) if order == "m/d" else (found[1], found[3])

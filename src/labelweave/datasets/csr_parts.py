@@ -109,8 +109,8 @@ def with_missing_entries(
 def refuse_large_mask(n_rows: int, n_labels: int) -> None:
     if n_rows * n_labels > MOST_ENTRIES:
         raise ValueError(
-            f"Some of {n_rows} rows and {n_labels} labels are unobserved, and the others would have to be "
-            f"listed one by one; with unobserved ones give at most {MOST_ENTRIES:,} entries."
+            f"{n_rows} rows of {n_labels} labels have unobserved entries, so the others must be listed one "
+            f"by one; pass at most {MOST_ENTRIES:,} entries."
         )
 
 

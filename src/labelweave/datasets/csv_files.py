@@ -70,9 +70,9 @@ def quotes_enclose(path: PathLike) -> bool:
     line = line if is_text or line is None else _line_of(path, _LIKE_ROWS)
     if line is not None:
         said = (
-            "does not close it, and all lines have as many tabs, so quotation marks are text"
+            "does not close it, and all lines have as many tabs; quotation marks are read as text"
             if is_text
-            else "goes on over tabs and line ends; where it is text, write it twice inside of quotation marks"
+            else "encloses tabs and line ends; if the mark is text, double it inside a quoted cell"
         )
         said = f"{path}:{line}: a quotation mark begins a cell and {said}"
         warnings.warn(said, UserWarning, stacklevel=2)
@@ -138,8 +138,8 @@ def named_columns(path: PathLike, line: int, header: Sequence[str], columns: Seq
     for place, (name, column) in enumerate(zip(header, columns, strict=True)):
         strange = [] if name else [cell for cell in as_list(filled(column)) if cell.strip()]
         if strange:
-            found = f"no name for the column at place {place + 1}, with cells such as {strange[0][:40]!r}"
-            expected = "a name for every column with cells; write one into this line, or delete the column"
+            found = f"no name for column {place + 1}, with cells such as {strange[0][:40]!r}"
+            expected = "a name for every column with cells; add one to this line, or delete the column"
             raise DataFileError(path, line, found, expected)
     return {name: column for name, column in zip(header, columns, strict=True) if name}
 

@@ -35,6 +35,7 @@ _LONGEST_MESSAGE = 300
 _LEADING_ZEROS = 20
 _LINE_END = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_INSIDE = ("data", "rows", "records", "items", "examples")  # what an object of a file calls its rows
 
 
 class DataFileError(ValueError):
@@ -180,15 +181,15 @@ def ends_with_line_end(path: PathLike) -> bool:
 
 def warn_open_end(path: PathLike, last_line: int) -> None:
     if not ends_with_line_end(path):
-        said = "the last row has no line end; if the file was cut short, its last cell is wrong"
+        said = "the last row has no line end; if the file is truncated, its last cell is wrong"
         warnings.warn(f"{path}:{last_line}: {said}", UserWarning, stacklevel=2)
 
 
 def refuse_open_end(path: PathLike, last_line: int) -> None:
     """Raise DataFileError if the last row of a file may be truncated."""
     if not ends_with_line_end(path):
-        found = "a last row without a line end, so its last value may be cut short"
-        expected = "a line end after every row; add one if the file is whole"
+        found = "a last row without a line end, so its last value may be truncated"
+        expected = "a line end after every row; add one if the file is complete"
         raise DataFileError(path, last_line, found, expected)
 
 
@@ -202,3 +203,19 @@ def replaced_file(path: PathLike) -> Iterator[io.TextIOWrapper]:
         stream.detach()
         if binary is not file:
             binary.close()
+
+
+def rows_inside(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows that an object holds, by row or by column, or the object itself, if it is a row."""
+    inner, kinds = [*value.values()], {*map(type, value.values())}
+    found = [value[name] for name in (value if len(value) == 1 else _INSIDE) if name in value]
+    if len(found) == 1 and isinstance(found[0], list) and {*map(type, found[0])} == {dict}:
+        return list(found[0])
+    if {"columns", "data"} <= {*value} and kinds == {list}:
+        return [dict(zip(value["columns"], row, strict=False)) for row in value["data"]]
+    if kinds == {list} and len(value) < len(inner[0]) == max(map(len, inner)) == min(map(len, inner)):
+        return [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)]
+    if kinds != {dict} or any(one.keys() != inner[0].keys() for one in inner):
+        return [value]
+    are_rows = all(map(str.isdigit, value)) or len(value) > len(inner[0])
+    return inner if are_rows else [{name: value[name][key] for name in value} for key in inner[0]]

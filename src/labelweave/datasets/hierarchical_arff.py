@@ -114,7 +114,9 @@ def _class_position(path: PathLike, header: ArffHeader) -> int:
         count = f"{len(found)} hierarchical attributes above @data"
         raise DataFileError(path, header.line, count, "exactly one")
     if len(header.attributes) == 1:
-        raise DataFileError(path, header.line, "no feature above @data", "at least one besides the class")
+        raise DataFileError(
+            path, header.line, "no feature above @data", "at least one besides the class attribute"
+        )
     return found[0]
 
 
@@ -185,8 +187,8 @@ def _written_names(data: LabeledData) -> list[str]:
     nodes, edges = _tree(names)
     if list(nodes) != names or set(edges) != set(data.parents):
         raise ValueError(
-            "The label names are not the paths of the tree that parents describes; "
-            "name a child parent/child, such as '1/2' under '1'."
+            "The label names are not paths of the tree in parents; name each child parent/child, such as "
+            "'1/2' under '1'."
         )
     bad = next((name for name in names if name != quoted(name) or "@" in name or "" in name.split("/")), None)
     if bad is not None:
@@ -199,7 +201,9 @@ def _class_cells(Y: LabelMatrix, names: list[str]) -> Iterator[str]:
         positive = [names[node] for node in sorted(row_of(Y.positives, row)[0])]
         seen = Y.n_labels if Y.observed is None else int(Y.observed.indptr[row + 1] - Y.observed.indptr[row])
         if seen not in (0, Y.n_labels):
-            raise ValueError(f"Row {row} is observed in part; a hierarchical ARFF row is observed or '?'.")
+            raise ValueError(
+                f"Row {row} is partially observed; a row of hierarchical ARFF is observed completely, or '?'."
+            )
         if seen and not positive:
             raise ValueError(
                 f"Row {row} has no positive label; a hierarchical ARFF row names at least one node."

@@ -55,7 +55,9 @@ class LabeledData:
     def __post_init__(self) -> None:
         check_sparse(self.X, "X")
         if getattr(self.X, "ndim", 0) != 2:
-            raise ValueError("X is no table; give an array, sparse or not, or a frame: (rows, features).")
+            raise ValueError(
+                "X is not a table; pass a dense or sparse array or a DataFrame of shape (rows, features)."
+            )
         if getattr(self.X, "format", "csr") not in ("csr", "csc", "coo"):  # LIL, BSR, DIA, DOK
             object.__setattr__(self, "X", self.X.tocsr())
         if self.X.shape[0] != len(self.Y):
@@ -83,7 +85,8 @@ class LabeledData:
         taxonomy = self.taxonomy
         if taxonomy is None:
             raise ValueError(
-                "These data hold no taxonomy (parents is None), so their rows have no one class."
+                "These data have no taxonomy (parents is None), so rows have no single class; read a "
+                "hierarchical file."
             )
         return taxonomy.deepest(self.Y)
 
@@ -108,7 +111,7 @@ def refuse_missing(data: LabeledData) -> None:
     entries = data.X.data if sp.issparse(data.X) else np.asarray(data.X)
     what = "unobserved labels" if data.Y.has_missing else "missing features"
     if data.Y.has_missing or np.isnan(entries).any():
-        raise ValueError(f"The data have {what}, which this format cannot hold; that of Mulan can.")
+        raise ValueError(f"The data have {what}, which this format cannot hold; use write_mulan.")
     refuse_probabilities(data)
 
 
@@ -116,8 +119,8 @@ def refuse_probabilities(data: LabeledData) -> None:
     """Raise ValueError for labels that are probabilities, which only tables can hold."""
     if data.Y.flip_probabilities is not None:
         raise ValueError(
-            "The data have labels that are probabilities, which this format cannot hold; write their "
-            "likelier values, Y.most_likely()."
+            "The labels are probabilities, which this format cannot hold; write their more likely values, "
+            "Y.most_likely()."
         )
 
 
@@ -126,5 +129,5 @@ def _check_length(name: str, values: Any, length: int, what: str) -> None:
         return
     is_list = isinstance(values, (list, tuple)) or (hasattr(values, "__array__") and np.ndim(values) == 1)
     if not is_list or len(values) != length:
-        found = f"{len(values)} entries" if is_list else "no list of entries"
-        raise ValueError(f"{name} has {found} but X has {length} {what}; give one each.")
+        found = f"{len(values)} entries" if is_list else f"type {type(values).__name__}"
+        raise ValueError(f"{name} has {found} but X has {length} {what}; pass one entry for each.")

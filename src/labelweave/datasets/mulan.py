@@ -80,7 +80,9 @@ def read_mulan(
         If the label columns are unspecified or specified inconsistently.
     """
     if labels == "none" and (xml is not None or n_labels is not None):
-        raise ValueError("labels is 'none' beside xml or n_labels, which name labels; leave them out.")
+        raise ValueError(
+            "labels='none' cannot be combined with xml or n_labels, which name labels; leave them out."
+        )
     lines = numbered_lines(arff)
     header = read_header(arff, lines)
     tree = None if xml is None else read_label_xml(xml)
@@ -102,7 +104,7 @@ def _refuse_repeated_labels(header: ArffHeader, path: PathLike, is_label: npt.ND
     for first, second in header.repeated:
         if is_label[first] or is_label[second]:
             found = f"a second attribute named {header.attributes[first].name!r}, which is a label"
-            expected = "distinct names of labels"
+            expected = "distinct label names"
             raise DataFileError(path, header.attributes[second].line, found, expected)
     warn_of_repeated(path, header)
 
@@ -127,15 +129,15 @@ def _counted_labels(
     header: ArffHeader, path: PathLike, n_labels: int | None, labels: Literal["end", "start"]
 ) -> npt.NDArray[np.bool_]:
     if labels not in ("end", "start"):
-        raise ValueError(f"labels is {labels!r}; it is 'end', 'start' or 'none'.")
+        raise ValueError(f"labels is {labels!r}; it must be 'end', 'start' or 'none'.")
     match = _MEKA_COUNT.search(header.relation)
     if n_labels is None and match is None and header.outputs:
         return np.array([attribute.name in header.outputs for attribute in header.attributes])
     if n_labels is None:
         if match is None:
             raise ParameterError(
-                f"Nothing says which columns of {path} are labels: give `xml` or `n_labels`, "
-                "or write '-C count' in its relation name as MEKA does, or '@outputs name,...' as KEEL does."
+                f"The label columns of {path} are unknown; pass `xml` or `n_labels`, or write '-C count' "
+                "(MEKA) in its relation name or '@outputs name,...' (KEEL)."
             )
         digits = match[1].removeprefix("-")
         n_labels = size_in_header(path, header.relation_line, "labels", digits, MOST_LABELS)
@@ -143,7 +145,8 @@ def _counted_labels(
     n_columns = len(header.attributes)
     if not 0 < n_labels < n_columns:
         raise ValueError(
-            f"{n_labels} labels were asked of {path}, which has {n_columns} columns; leave features."
+            f"{n_labels} labels are requested of {path}, which has {n_columns} columns; at least one must be "
+            "a feature."
         )
     columns = np.arange(n_columns)
     return columns < n_labels if labels == "start" else columns >= n_columns - n_labels
@@ -194,7 +197,7 @@ def _refuse_unwritable(names: Sequence[str]) -> None:
     if bad is not None:
         raise ValueError(f"The name {bad!r} has blanks around it or unprintable characters; rename it.")
     if "" in names:
-        raise ValueError("A feature or label has an empty name; give it one.")
+        raise ValueError("A feature or label has an empty name; name it.")
 
 
 def _dense_rows(data: LabeledData) -> Iterator[str]:
@@ -256,11 +259,11 @@ def read_label_xml(path: PathLike) -> LabelTree:
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         found = f"broken XML ({expat.ErrorString(error.code)})"
-        raise DataFileError(path, error.lineno, found, "a whole <labels> document") from None
+        raise DataFileError(path, error.lineno, found, "a complete <labels> document") from None
     except DataFileError:
         raise
     except (LookupError, ValueError) as error:
-        raise DataFileError(path, None, f"an encoding that cannot be read ({error})", "UTF-8") from None
+        raise DataFileError(path, None, f"an unreadable encoding ({error})", "UTF-8") from None
     if not tree.lines:
         raise DataFileError(path, None, "no labels", 'elements <label name="..."/>')
     return tree

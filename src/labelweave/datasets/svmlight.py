@@ -83,7 +83,7 @@ def read_svmlight(
             X, targets = load_svmlight_file(stream, multilabel=True, zero_based=True, dtype=np.float64)
     except (ValueError, OverflowError) as error:
         _locate_fault(path, n_features, n_labels, int(zero_based is False))
-        found = f"what scikit-learn refuses ({error})"
+        found = f"what scikit-learn cannot read ({error})"
         raise DataFileError(path, None, found, "multi-label svmlight") from None
     labels = np.fromiter((label for row in targets for label in row), float)
     are_signs = n_labels in (None, 2) and bool((labels == -1).any() and (abs(labels) == 1).all())
@@ -121,8 +121,8 @@ def _first_feature(
     is_from_one = X.nnz > 0 and X.indices.min() > 0
     if is_from_one and n_features is not None and X.shape[1] <= n_features:
         said = (
-            f"neither the feature 0 nor the feature {n_features} occurs, so the first one may be 0 or 1 "
-            "and is taken to be 1; give `zero_based`"
+            f"features may count from 0 or 1, as neither 0 nor {n_features} occurs; 1 is assumed, pass "
+            "`zero_based` to choose"
         )
         warnings.warn(ParameterMessage(f"{path}: {said}"), UserWarning, stacklevel=3)
     return int(is_from_one)
@@ -140,7 +140,7 @@ def _locate_fault(path: PathLike, n_features: int | None, n_labels: int | None, 
             if own in ("-1", "+1") and n_labels in (None, 2) and not has_others:
                 has_signs = True
             elif has_signs and own != "1":
-                raise DataFileError(path, number, f"the label {own[:40]!r} beside -1 or +1", "-1 or 1")
+                raise DataFileError(path, number, f"the label {own[:40]!r} in a file of -1 and +1", "-1 or 1")
             else:
                 has_others |= own != "1"
                 for label in own.split(","):

@@ -80,12 +80,12 @@ def make_text_like(
     if n_rows < 1 or n_labels < 2 or not words_per_row >= 1:
         raise ValueError(
             f"n_rows={n_rows}, n_labels={n_labels}, words_per_row={words_per_row}; "
-            "give at least 1 row, 2 labels and 1 word a row."
+            "pass at least 1 row, 2 labels and 1 word per row."
         )
     if n_features < 2 * words_per_row:
-        raise ValueError(f"n_features is {n_features}; it is at least twice words_per_row ({words_per_row}).")
+        raise ValueError(f"n_features is {n_features}; it must be at least 2 * words_per_row.")
     if not 1 <= labels_per_row <= n_labels / 2:
-        raise ValueError(f"labels_per_row is {labels_per_row}; it lies between 1 and n_labels / 2.")
+        raise ValueError(f"labels_per_row is {labels_per_row}; it must be between 1 and n_labels / 2.")
     seed = np.random.SeedSequence(random_state)
     model = _TextModel.drawn(seed, n_features, n_labels, labels_per_row)
     model, n_tokens = _calibrated(model, words_per_row)
@@ -304,11 +304,11 @@ def make_taxonomy(
     """
     _check_seed(random_state)
     if not (0 <= decay <= _MOST and 0 <= noise <= _MOST):
-        raise ValueError(f"decay is {decay} and noise {noise}; both are numbers from 0 to 1e6.")
+        raise ValueError(f"decay is {decay} and noise is {noise}; both must be between 0 and 1e6.")
     if min(n_rows, n_features, depth) < 1 or branching < 2:
         raise ValueError(
             f"n_rows={n_rows}, n_features={n_features}, depth={depth}, branching={branching}; "
-            "the first three are at least 1, branching at least 2."
+            "branching must be at least 2, the others at least 1."
         )
     rng = np.random.default_rng(random_state)
     means = np.zeros((1, n_features))
@@ -362,7 +362,7 @@ def make_clique_toy(
     """
     _check_seed(random_state)
     if n_rows < 1:
-        raise ValueError(f"n_rows is {n_rows}; it is at least 1.")
+        raise ValueError(f"n_rows is {n_rows}; it must be at least 1.")
     rng = np.random.default_rng(random_state)
     node_weights = rng.normal(size=(_N_LABELS, _N_FEATURES))
     edge_weights = rng.normal(size=(len(_EDGES), 2, 2, _N_FEATURES))
@@ -389,4 +389,4 @@ def _best_labels(
 
 def _check_seed(random_state: int | None) -> None:
     if random_state is not None and random_state < 0:
-        raise ValueError(f"random_state is {random_state}; a seed is a whole number from 0 on, or None.")
+        raise ValueError(f"random_state is {random_state}; it must be an integer >= 0, or None.")

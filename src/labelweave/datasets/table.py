@@ -3,8 +3,9 @@
 A label cell that is missing (null in JSON and Parquet, ``?`` in any file) makes the row's labels unobserved.
 An empty one (an empty list or string, an empty CSV cell) means that the row has no positive label, the last
 two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 a missing cell is one unobserved label, and
-a blank one is 0 with ``empty_labels="none"``.  A cell may hold a list as text: ``['red', 'green']``, as
-pandas writes lists to CSV files.
+a blank one is 0 with ``empty_labels="none"``.  Several columns with other values are columns of classes, in
+which a blank cell and ``?`` are unobserved.  A cell may hold a list as text: ``['red', 'green']``, as pandas
+writes lists to CSV files.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from labelweave.datasets.columns import (
     is_text,
     n_distinct,
     number_or_truth,
+    says_missing,
     take,
     text_of,
 )
@@ -39,6 +41,7 @@ from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
+from labelweave.datasets.table_cells import class_labels
 from labelweave.datasets.table_columns import KINDS, TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
@@ -132,10 +135,11 @@ def iterate_table(
     """
     if not columns.are_resolved:
         raise ValueError(
-            "Name the text, categorical, numeric and vectors columns: a chunk is too little to guess from."
+            "No text, categorical, numeric or vectors column is named; name them, since a chunk is too small "
+            "to detect them."
         )
     if isinstance(columns.labels, str) and label_names is None:
-        raise ValueError("Give label_names: the labels of a chunk are not all there are.")
+        raise ValueError("label_names is missing; pass the names of all labels, since a chunk may lack some.")
     codings, columns = set[str](), columns_of_blocks(path, columns, chunk_rows)
     for table in completed_blocks(path, columns, chunk_rows):
         yield labeled_frame(table, columns, (label_names, unknown_labels), codings)
@@ -201,13 +205,15 @@ def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: 
     """Read the labels of some rows; unless the names are known, they are those of the rows, sorted."""
     label_names, unknown_labels = known
     if unknown_labels not in ("error", "ignore", "add"):
-        raise ValueError(f"unknown_labels is {unknown_labels!r}; it is 'error', 'ignore' or 'add'.")
+        raise ValueError(f"unknown_labels is {unknown_labels!r}; it must be 'error', 'ignore' or 'add'.")
     if columns.labels is None:
         n_labels = 0 if label_names is None else len(label_names)
         nothing = sp.csr_array((len(table), n_labels), dtype=np.int8)
         return LabelMatrix(nothing, None if label_names is None else nothing, label_names)
     if isinstance(columns.labels, str):
         return _listed_labels(table, columns, known)
+    if columns.holds_classes:
+        return class_labels(table, columns)
     return _binary_labels(table, columns, known, codings)
 
 
@@ -215,7 +221,7 @@ def warn_of_no_negative(path: PathLike, columns: TableColumns, Y: LabelMatrix) -
     """Warn about label columns that hold only 1 and blank cells, and so no negative row."""
     is_given = columns.empty_labels is not None or isinstance(columns.labels, str)
     if not is_given and (words := words_on_no_negative(Y)) is not None:
-        ways = "`empty_labels='none'` takes them for 0, and `empty_labels='unknown'` silences this"
+        ways = "`empty_labels='none'` reads them as 0, and `empty_labels='unknown'` silences this"
         warnings.warn(ParameterMessage(f"{path}: {words}; {ways}"), UserWarning, stacklevel=2)
 
 
@@ -229,12 +235,22 @@ def _binary_labels(table: RawTable, columns: TableColumns, known: Known, codings
         raise DataFileError(table.path, None, what, "the label columns the model was trained with")
     values = np.empty((len(table), len(chosen)))
     for place, name in enumerate(chosen):
-        values[:, place] = _binary_column(table, name)
+        try:
+            values[:, place] = _binary_column(table, name)
+        except DataFileError:
+            if label_names is not None or len(chosen) == 1 or not _hold_classes(table, chosen):
+                raise
+            return class_labels(table, replace(columns, holds_classes=True))
         if columns.empty_labels == "none":
             values[are_blank(table.columns.plain(name)), place] = 0
     is_share = (values > 0) & (values < 1)
     _refuse_mixed(table, chosen, {"0": values == 0, "-1": values == -1, "probabilities": is_share}, codings)
     return (LabelMatrix.from_probabilities if is_share.any() else LabelMatrix.from_any)(values, chosen)
+
+
+def _hold_classes(table: RawTable, names: Sequence[str]) -> bool:
+    """Return whether several cells of label columns are no labels; a single one is taken for a mistake."""
+    return sum(_label_value(cell) == np.inf for name in names for cell in table.columns[name]) > 1
 
 
 def _refuse_mixed(
@@ -248,7 +264,7 @@ def _refuse_mixed(
     one, beside = ("-1", other) if entries["-1"].any() else (other, "-1")
     row, place = np.argwhere(entries[one])[0]
     expected = (
-        "numbers from 0 to 1" if other != "0" else "0 and 1, or -1 and 1, and nothing where not observed"
+        "numbers from 0 to 1" if other != "0" else "0 and 1, or -1 and 1, and blank cells where not observed"
     )
     raise table.error(int(row), names[place], f"{one} beside {beside}", expected)
 
@@ -267,18 +283,24 @@ def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
 
 def _binary(table: RawTable, row: int, name: str) -> float:
     cell = table.columns[name][row]
+    value = _label_value(cell)
+    if value == np.inf:
+        expected = ParameterMessage(
+            "0, 1, -1, true, false, yes, no, a probability or a blank cell; for a column of label names, "
+            f"pass `labels={name!r}`"
+        )
+        raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
+    return value
+
+
+def _label_value(cell: Any) -> float:
+    """Return the label or probability in a cell; infinity if it is neither."""
     try:
         truth = TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
         value = number_or_truth(cell) if truth is None else truth
     except ValueError:
-        value = np.inf
-    if not (0 <= value <= 1 or value == -1 or np.isnan(value)):
-        expected = ParameterMessage(
-            "0, 1, -1, true, false, yes, no, a probability or nothing for a label; a column that names "
-            f"labels is given by `labels={name!r}`"
-        )
-        raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
-    return value
+        return np.inf
+    return value if 0 <= value <= 1 or value == -1 or np.isnan(value) else np.inf
 
 
 def has_pairs(table: RawTable, columns: TableColumns) -> bool:
@@ -299,18 +321,18 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
         cells = np.array([*map(str, table.columns[name])], object)
         differs = np.flatnonzero(cells != cells[first][codes])
         if len(differs):
-            what = f"another cell than the first row of its name in column {columns.id!r} has"
-            wanted = "the same, for the two to be one row with the labels of both, or the column left out"
+            what = f"a cell that differs from the first row with the same name in column {columns.id!r}"
+            wanted = "the same cell, to merge both rows, or drop the column"
             said = str(table.error(int(differs[0]), name, what, wanted))
-            warnings.warn(f"{said} They stay apart.", UserWarning, stacklevel=2)
+            warnings.warn(f"{said} The rows are not merged.", UserWarning, stacklevel=2)
             return table
     rows, lists = np.argsort(np.argsort(first)), list[list[str] | None]([None] * len(found))
     for row, cell in enumerate(table.columns[columns.labels]):
         names, group = _labels_of(table, row, columns, cell), rows[codes[row]]
         lists[group] = lists[group] if names is None else [*(lists[group] or ()), *names]
     first.sort()
-    said = f"names in column {columns.id!r} repeat, {len(found)} in {len(table)} rows, and each is one row"
-    warnings.warn(f"{table.path}: {said} with the labels of all", UserWarning, stacklevel=2)
+    said = f"column {columns.id!r} has {len(found)} distinct names in {len(table)} rows, whose labels "
+    warnings.warn(f"{table.path}: {said}are merged by name", UserWarning, stacklevel=2)
     kept = {name: take(table.columns.given(name), first) for name in table.columns}
     lines = table.line_of
     line_of = None if lines is None else (lambda row: lines(int(first[row])))
@@ -336,8 +358,8 @@ def _warn_of_pairs(table: RawTable, columns: TableColumns) -> None:
     n_runs = int((~again).sum())
     is_run = n_runs == cells[first].nunique() and bool(same[again].to_numpy().all())
     if is_run and n_runs >= _FEWEST_RUNS and again.mean() > _FEWEST_AGAIN and not cells.duplicated().any():
-        said = f"{table.path}: rows of one {first!r} follow each other and differ in column {label!r} alone"
-        said = ParameterMessage(f"{said}; `id={first!r}` makes one row of them, with all labels")
+        said = f"{table.path}: consecutive rows with the same {first!r} differ only in column {label!r}"
+        said = ParameterMessage(f"{said}; `id={first!r}` merges them into one row with all labels")
         warnings.warn(said, UserWarning, stacklevel=2)
 
 
@@ -365,8 +387,10 @@ def in_order(names: Collection[str], columns: TableColumns) -> list[str]:
 
 def place_names(columns: TableColumns, width: int) -> list[str]:
     """Name the labels of cells with 0 or 1 per label, after a column such as "a,b,c"; else by numbers."""
-    names = re.split(r"\s*[,;|]\s*", str(columns.labels).strip("[]{}() "))
-    return names if len({*names}) == len(names) == width else [*map(str, range(width))]
+    text = str(columns.labels).strip("[]{}() ")
+    found = (re.split(rf"\s*[{signs}]\s*", text) for signs in (",;|", "/", r"\s"))
+    numbers = [*map(str, range(width))]
+    return next((names for names in found if len({*names}) == len(names) == width), numbers)
 
 
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
@@ -382,11 +406,11 @@ def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] 
     width = None if names is None else len(names)
     for row, cell in enumerate(cells):
         if (key := str(cell)) not in known:
-            is_nothing = is_missing(cell) or key.strip() in ("", "?")
+            is_nothing = is_missing(cell) or says_missing(key)
             known[key] = None if is_nothing else written.places_of(cell) or ()
             width = width if is_nothing else width or len(known[key])
             if not is_nothing and (len(known[key]) != width or not width):
-                expected = f"a list of {width or 'as many'} numbers, 0 or 1 for each label"
+                expected = f"a list of {width or 'as many'} numbers, 0 or 1 per label"
                 raise table.error(row, columns.labels, repr(key[:40]), expected)
     nothing = [np.nan] * (width or 0)
     return np.array([nothing if known[str(cell)] is None else known[str(cell)] for cell in cells])
@@ -409,14 +433,18 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
         place = int(np.argmin(is_named))
         name = read.names[read.codes[place]]
         close = "".join(f", such as {like!r}" for like in get_close_matches(name, names, 1))
-        expected = ParameterMessage(
-            f"a label the model was trained with{close}; `unknown_labels='ignore'` passes over others"
-        )
+        expected = ParameterMessage(f"a label of the model{close}; `unknown_labels='ignore'` ignores others")
         found = f"the unknown label {name[:40]!r}"
         raise table.error(int(rows[place]), columns.labels, found, expected)
     counts = np.bincount(rows[is_named], minlength=len(table))
     listed = ones_from_counts(labels[is_named], counts, len(names))
     listed.sum_duplicates()
+    if {"0", "1"} <= {*names} and 4 * (counts.sum() - listed.nnz) > counts.sum():
+        cells = table.columns[columns.labels]
+        widths = np.array([len(written.places_of(cell) or ()) for cell in cells])
+        row = int(np.argmax(widths != widths.max()))
+        wanted = "0 or 1 for each label in all cells, or a list of distinct labels"
+        raise table.error(row, columns.labels, repr(str(cells[row])[:40]), wanted)
     return targets_of_rows(listed.indices, np.diff(listed.indptr), read.is_unknown, names)
 
 
@@ -471,7 +499,7 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> l
         raise table.error(row, columns.labels, repr(shown[:40]), str(error)) from None
     if "" in names:
         found = f"the label {cell[names.index('')] if isinstance(cell, list) else ''!r}"
-        raise table.error(row, columns.labels, found, "names that are not empty")
+        raise table.error(row, columns.labels, found, "label names that are not empty")
     return names
 
 

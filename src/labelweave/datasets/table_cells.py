@@ -1,4 +1,4 @@
-"""Cells of a column of a frame, read as text, numbers and categories."""
+"""Cells of a column of a frame, read as text, numbers and categories, and label columns as classes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.columns import Columns
+from labelweave.datasets.columns import Columns, is_missing
 from labelweave.datasets.csr_parts import ones_from_counts
+from labelweave.datasets.table_columns import TableColumns
+from labelweave.datasets.table_files import RawTable
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.vectors import Refusal
+from labelweave.labels import LabelMatrix, read_class_columns
 from labelweave.labels.label_names import as_text
 
 _WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
@@ -27,8 +31,8 @@ def refuse_no_scale(names: Sequence[str], counts: Any, variances: Any) -> None:
             raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
         if not np.isfinite(variance):
             raise ValueError(
-                f"The numeric column {name!r} has numbers so large that their variance overflows; give it "
-                "in another unit, or leave it out."
+                f"The numeric column {name!r} has numbers so large that their variance overflows; change its "
+                "unit, or leave it out."
             )
 
 
@@ -58,9 +62,9 @@ def known_cells(frame: Any, name: str, known: Mapping[str, Any]) -> list[str]:
     strange = set(cells) - known.keys()
     others = {text: other for text in strange if (other := _other_spelling(text)) in known}
     if len(cells) >= _FEWEST_STRANGE and not known.keys() & cells and not others:
-        said = f"none of {len(cells)} rows has a value of column {name!r} that the training rows had"
-        shown = f"{min(strange)[:40]!r} is here and {min(known)[:40]!r} was there"
-        warnings.warn(f"{said}, so it tells nothing: {shown}", UserWarning, stacklevel=2)
+        said = f"none of {len(cells)} rows has a value of column {name!r} that occurs in training rows"
+        shown = f"here {min(strange)[:40]!r}, in training {min(known)[:40]!r}"
+        warnings.warn(f"{said}, so the column has no effect: {shown}", UserWarning, stacklevel=2)
     return [others.get(cell, cell) for cell in cells] if others else cells
 
 
@@ -79,3 +83,18 @@ def cells_of(frame: Any, name: str) -> list[str]:
     if set(map(type, cells)) == {str}:
         return cells
     return [*map(as_text, column.astype(object).mask(column.isna(), "").tolist())]
+
+
+def class_labels(table: RawTable, columns: TableColumns) -> LabelMatrix:
+    """Read columns that have one of several classes per row each."""
+    if columns.empty_labels == "none":
+        said = "`empty_labels='none'` is for labels, but blank cells of classes are unobserved; leave it out."
+        raise ParameterError(said)
+    cells = [[_class_in(cell) for cell in table.columns[name]] for name in columns.labels]
+    names = [str(name) for name in columns.labels]
+    return read_class_columns(np.array([*zip(*cells, strict=True), (None,) * len(names)], object)[:-1], names)
+
+
+def _class_in(cell: Any) -> Any:
+    text = cell.strip() if isinstance(cell, str) else cell
+    return None if is_missing(cell) or text in ("", "?") else text

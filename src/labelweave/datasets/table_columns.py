@@ -39,11 +39,14 @@ _GLANCE = 1000  # cells, often enough to decide
 _MOSTLY_NUMBERS = 9  # numeric cells for each non-numeric one
 _FEWEST_ALIKE = 8  # cells needed to identify one of another kind
 _FEWEST_ROWS = 20  # with distinct values in all of them, for a column of identifiers
-_NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
+_NAMES_ROWS = re.compile(
+    r"(?:^|[\W_])(?i:id|uuid|guid|key|pk|nr|no|row|idx|index|identifier|row\W?num(ber)?)$|[a-z]I[dD]$"
+)
+_PART = re.compile(r"\s*[,;|]\s*")  # a list of labels
 _ROW_INDEX = re.compile(rf"__index_level_\d+__|{ROW_INDEX}(?:\.\d+)?")  # as pandas writes and reads it
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
-_DIGIT = re.compile(r"\d")
+_DIGIT, _WORD = re.compile(r"\d"), re.compile(r"\w\w")
 _MOST_LISTED = 20
 _LONGEST_NAME = 60
 _NESTED = (list, dict, bytes)
@@ -65,6 +68,7 @@ class ColumnRoles(TypedDict, total=False):
     id: str | None
     decimal_marks: Mapping[str, str] | None
     no_header: bool
+    holds_classes: bool
 
 
 @checked
@@ -97,6 +101,9 @@ class TableColumns:
     no_header : bool, default=False
         Whether the first line of a CSV or TSV file is a row, and the columns are named ``"1"``, ``"2"`` and
         so on; otherwise it names them.
+    holds_classes : bool, default=False
+        Whether several label columns each have one of several classes per row, even if all cells are 0 and 1;
+        readers detect other values.
     """
 
     labels: Any = None
@@ -110,6 +117,7 @@ class TableColumns:
     empty_labels: Literal["none", "unknown"] | None = None
     decimal_marks: Mapping[str, str] | None = None
     no_header: bool = False
+    holds_classes: bool = False
 
     def __post_init__(self) -> None:
         for role in (*KINDS, "drop"):
@@ -117,13 +125,13 @@ class TableColumns:
         if self.labels is not None and not isinstance(self.labels, str):
             object.__setattr__(self, "labels", column_names(self.labels))
         if self.label_separator is not None and not self.label_separator:
-            said = "`label_separator` is empty; give the text between labels, such as ',' or '|'."
+            said = "`label_separator` is empty; pass the text between labels, such as ',' or '|'."
             raise ParameterError(said)
         if self.empty_labels not in ("none", "unknown", None):
-            raise ValueError(f"empty_labels is {self.empty_labels!r}; it is 'none' or 'unknown'.")
+            raise ValueError(f"empty_labels is {self.empty_labels!r}; it must be 'none' or 'unknown'.")
         for name, mark in (self.decimal_marks or {}).items():
             if mark not in (".", ","):
-                raise ValueError(f"decimal_marks has {mark!r} for {name!r}; it is '.' or ','.")
+                raise ValueError(f"decimal_marks has {mark!r} for {name!r}; it must be '.' or ','.")
         roles: dict[str, str] = {}
         for role, name in self.named():
             if name in roles:
@@ -207,10 +215,12 @@ def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
             return
         has_digits = bool(cells) and all(_DIGIT.search(str(cell)) for cell in cells[:_MOST_LISTED])
         is_like_cells = value is not None and has_digits and len(steps) != 1
-        if name in cells or is_like_cells or len(name) > _LONGEST_NAME:
-            why = why or f"the name {name[:40]!r} of a column looks like one of its cells"
+        parts = {*_PART.split(name)}
+        is_list = len(parts) > 1 and parts <= {part for cell in cells for part in _PART.split(str(cell))}
+        if name in cells or is_like_cells or len(name) > _LONGEST_NAME or is_list:
+            why = why or f"the name {name[:40]!r} of a column looks like a cell"
     if why:
-        said = ParameterMessage(f"{table.path}: {why}; if the first line is a row, give `no_header=True`")
+        said = ParameterMessage(f"{table.path}: {why}; if the first line is a row, pass `no_header=True`")
         warnings.warn(said, UserWarning, stacklevel=2)
 
 
@@ -230,8 +240,8 @@ def _warn_of_second_header(table: RawTable) -> None:
         if tells and (are_numbers or 2 * len({*cells}) <= len(cells)):
             (alike if first in cells else strange).append(f"{first[:40]!r} in column {name!r}")
     if len(strange) > max(1, len(alike)):
-        said = f"the first row is unlike all others, with {' and '.join(strange[:2])}, as units, types or "
-        said += "questions below a header are; if it is such a line, take it out of the file"
+        said = f"the first row differs from all others, with {' and '.join(strange[:2])}, like units, types "
+        said += "or questions below a header; if it is such a line, delete it from the file"
         warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)
 
 
@@ -266,7 +276,7 @@ def refuse_absent(columns: TableColumns, names: Collection[str], path: PathLike)
     needed = (*(name for _, name in columns.named()), *(columns.decimal_marks or ()))
     absent = next((name for name in needed if name not in names and not part_of_date(name, names)), None)
     if absent is not None:
-        expected = f"one among its columns{listed_columns(absent, names)}"
+        expected = f"one of its columns{listed_columns(absent, names)}"
         raise DataFileError(path, None, f"no column {absent!r}", expected)
 
 
@@ -287,7 +297,7 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
         raise DataFileError(path, None, found, expected)
     if by_kind["identifier"]:
         shown = ", ".join(map(repr, by_kind["identifier"][:5]))
-        said = f"{path}: the columns {shown} look like identifiers and are left out; to keep them, name "
+        said = f"{path}: the columns {shown} look like identifiers and are ignored; to keep them, name "
         said = ParameterMessage(f"{said}them in `text`, `categorical` or `numeric`")
         warnings.warn(said, UserWarning, stacklevel=2)
     drop = (*(columns.drop or ()), *by_kind["identifier"], *by_kind["empty"]) or None
@@ -322,17 +332,15 @@ def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
     cells: dict[str, list[Any]] = {}
     for name in frame.columns:
         if not isinstance(name, str):
-            raise ValueError(
-                f"X has a column {name!r} that is not named by text; rename it to {str(name)!r}."
-            )
+            raise ValueError(f"X has a column {name!r} whose name is not text; rename it to {str(name)!r}.")
         column = frame[name]
         if are_vectors(column):
             cells[name] = list(vector_cells(column))
             continue
         if name not in named and column.dtype.kind == "m":
             raise ValueError(
-                f"X has times in column {name!r}, of which no features are made; turn them into numbers or "
-                "text, or give it in drop."
+                f"X has times in column {name!r}, which cannot be features; convert them to numbers or text, "
+                "or name it in drop."
             )
         kept = column.astype(str) if isinstance(column.dtype, pd.CategoricalDtype) else column
         cells[name] = kept.astype(object).where(column.notna(), None).tolist()
@@ -361,7 +369,7 @@ def column_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
     is_list = isinstance(names, Iterable) and getattr(names, "ndim", 1) == 1
     listed = (names,) if isinstance(names, str) else tuple(names) if is_list else ()
     if not is_list or not all(isinstance(name, str) for name in listed):
-        raise ValueError(f"{names!r} names no columns; give the name of one, or a list of names.")
+        raise ValueError(f"{names!r} is not the name of a column; pass one, or a list of names.")
     return listed
 
 
@@ -392,31 +400,33 @@ def kind_of(table: RawTable, name: str) -> str:
     if (order := date_order(cells)) is not None:
         if " or " not in order:
             return f"date{order and ', '}{order}"
-        said = (
-            f"{table.path}: dates of column {name!r}, such as {as_list(cells[:1])[0]!r}, may begin with the "
-        )
-        said += "day or the month and are taken for words; write them as 2024-01-31, or name parts as "
+        said = f"{table.path}: dates of column {name!r}, such as {as_list(cells[:1])[0]!r}, may begin with "
+        said += "the day or the month and are read as words; write them as 2024-01-31, or name "
         said = ParameterMessage(f"{said}{f'{name} (month, d/m)'!r} in `numeric`")
         warnings.warn(said, UserWarning, stacklevel=2)
     if not is_text(cells):
+        wanted = "text or a number; name the column in `text` if it lists words, or in `drop`"
+        refuse_nested(table, name, ParameterMessage(wanted), (list,))
         wanted = ParameterMessage("text or a number; name the column in `drop`")
         refuse_nested(table, name, wanted, (*_NESTED, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
     if all(_DECIMAL_COMMA.fullmatch(str(cell)) for cell in as_list(cells[:_GLANCE])):
-        said = f"the cells of column {name!r} look like numbers with decimal commas and are taken for words"
-        said += "; write the numbers with points, or part the cells of a CSV file by semicolons"
+        said = f"the cells of column {name!r} look like numbers with decimal commas and are read as words"
+        said += "; use decimal points, or separate the cells of a CSV file by semicolons"
         warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)
     _warn_of_numbers(table, name)
     most = min(_MOST_CATEGORIES, len(cells) // 2)
     are_few = n_distinct(cells[:_GLANCE]) <= most and n_distinct(cells) <= most
-    return "categorical" if are_few else "text"
+    return (
+        "text" if not are_few and any(_WORD.search(str(cell)) for cell in as_list(cells)) else "categorical"
+    )
 
 
 def _warn_of_name(table: RawTable, name: str, values: npt.NDArray[np.float64]) -> None:
     if _NAMES_ROWS.search(name) and not np.nanmax(values % 1):
-        said = f"{table.path}: the column {name!r} holds whole numbers and is called as names of rows are"
-        said = ParameterMessage(f"{said}; it is a feature, unless it is named in `drop` or `id`")
+        said = f"{table.path}: the column {name!r} holds integers and has a name that is usual for row names"
+        said = ParameterMessage(f"{said}; it is used as a feature; otherwise name it in `drop` or `id`")
         warnings.warn(said, UserWarning, stacklevel=2)
 
 
@@ -432,8 +442,8 @@ def _warn_of_numbers(table: RawTable, name: str) -> None:
         return
     found = repr(str(table.columns[name][strange[0]])[:40])
     expected = (
-        "a number, as nearly all cells of the column are, which is now taken for words; leave such cells "
-        "empty, or name it in text or categorical"
+        "a number like nearly all cells of this column, which is now read as words; leave such cells empty, "
+        "or name it in text or categorical"
     )
     warnings.warn(str(table.error(strange[0], name, found, expected)), UserWarning, stacklevel=2)
 

@@ -44,8 +44,10 @@ from labelweave.datasets.data_file import (
     ends_with_line_end,
     finite_number,
     numbered_lines,
+    opened,
     read_blocks,
     require_file,
+    rows_inside,
     warn_open_end,
 )
 from labelweave.datasets.vector_files import TableWithVectors
@@ -55,7 +57,7 @@ from labelweave.foundation.vectors import are_number_lists
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
-_PLAIN_SUFFIXES = ("", ".txt", ".text", ".json", ".data", ".dat", ".lst", ".ft", ".train", ".valid", ".test")
+_BEGUN_JSON = re.compile(r"\s*[\[{]\s*(?:[\"\[{\]}]|\Z)")
 _FASTTEXT = "__label__"
 _FASTTEXT_LABEL = re.compile(rf"(?<!\S){_FASTTEXT}(\S+)")
 _FEW_LINES = 5  # enough to detect a format
@@ -100,27 +102,37 @@ def named_kind(path: PathLike) -> str | None:
 
 
 def table_kind(path: PathLike) -> str | None:
-    """Return the kind of a table file by its name, or else by its content."""
-    suffix = Path(Path(path).name.lower().removesuffix(".gz")).suffix
+    """Return the kind of a table file by its content, or else by its name."""
+    suffix, named = Path(Path(path).name.lower().removesuffix(".gz")).suffix, named_kind(path)
     if suffix == ".arff":  # only on request
         return "arff"
-    return named_kind(path) or (_written_kind(path) if suffix in _PLAIN_SUFFIXES else None)
+    is_usual = named in ("csv", "tsv") and _first_byte(path) not in (b"", b"{", b"[", b"_")
+    return named if named == "parquet" or is_usual else _written_kind(path, named)
 
 
-def _written_kind(path: PathLike) -> str | None:
+def _first_byte(path: PathLike) -> bytes:
+    """Return the first byte that is no blank, nothing if there is none; reading a block would take longer."""
+    with suppress(OSError, EOFError), opened(path) as file:
+        return bytes(file.read(64).lstrip(b"\xef\xbb\xbf\r\n ")[:1])
+    return b""
+
+
+def _written_kind(path: PathLike, named: str | None) -> str | None:
     """Detect the kind from the first lines: JSON, fastText labels, or a consistent delimiter."""
     few = islice(numbered_lines(path, _HEADER_BYTES), _FEW_LINES)
     lines = [line for _, line in few if line.strip()] or [""]
-    if lines[0].lstrip()[:1] in ("{", "["):
+    if _BEGUN_JSON.match(lines[0]) or (named in (None, "json") and lines[0].lstrip()[:1] in ("{", "[")):
         return "json"
-    if any(line.startswith(_FASTTEXT) for line in lines):
+    if any(line.startswith(_FASTTEXT) for line in lines) or all(map(_FASTTEXT_LABEL.search, lines)):
         return "fasttext"
+    if named in ("csv", "tsv"):
+        return named
     delimiter, skipped = ("\t", 0) if "\t" in lines[0] else delimiter_of(lines[0])
     with suppress(DataFileError):
         form = CsvForm(delimiter, 0, delimiter != "\t")
         widths = [len(record) for _, record in csv_records(path, iter([*enumerate(lines[skipped:])]), form)]
         if len(widths) < 2 or not 1 < widths[0] == widths[1]:
-            return None
+            return named
     return "tsv" if delimiter == "\t" else "csv"
 
 
@@ -164,12 +176,9 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None, no_header: bool = 
 
     no_header: whether the first line of a CSV or TSV file is a row, and columns are named 1, 2 and so on.
     """
-    kind = table_kind(path)
-    if kind is None:
-        expected = f"one of the suffixes {', '.join(_KINDS)}"
-        raise DataFileError(path, None, "a name that says nothing of its kind", expected)
+    kind = table_kind(path) or "csv"
     if chunk_rows is not None and chunk_rows < 1:
-        raise ValueError(f"chunk_rows is {chunk_rows}; it is a positive number of rows.")
+        raise ValueError(f"chunk_rows is {chunk_rows}; it must be at least 1.")
     if kind == "parquet":
         tables = _parquet_tables(path, chunk_rows)
     elif kind == "arff":
@@ -213,15 +222,14 @@ def _object_line(path: PathLike, read: Reader, row: int) -> int:
 def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the objects of a file: one per line, in an array, or over several lines each.
 
-    They may be in an array inside an object, ``{"data": [...]}``.
+    The only object of a file may hold them, as ``{"data": [...]}``, or columns, as pandas writes them.
     """
     first = next((line.strip() for _, line in numbered_lines(path, _HEADER_BYTES) if line.strip()), "")
     rows = _json_objects(path) if first[:1] == "[" or first == "{" else _json_lines(path)
-    begun = [*islice(rows, 1)]
-    for number, row in begun:
-        (inner, *others) = row.values() or [None]
-        if not others and isinstance(inner, list) and set(map(type, inner)) == {dict}:
-            begun = [(number, one) for one in inner]
+    begun = [*islice(rows, 2)]
+    if len(begun) == 1:
+        ((number, row),) = begun
+        begun = [(number, one) for one in rows_inside(row)]
     return chain(begun, rows)
 
 
@@ -229,7 +237,7 @@ def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the objects of a JSON array, or consecutive objects, with their first lines."""
     text = "".join(decoded(path, line, block) for line, block in read_blocks(path))
     read, between, at = json.JSONDecoder(object_pairs_hook=distinct_names).raw_decode, r"\s*\[\s*", 0
-    line, is_array = 1, text.lstrip()[0] == "["
+    line, is_array = 1, re.match(r'\s*\[(?!\s*")', text) is not None  # one with a text is a pair
     while True:
         found = re.compile(between if is_array else r"\s*").match(text, at)
         begin, between = at if found is None else found.end(), r"\s*,\s*"
@@ -247,7 +255,7 @@ def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
             value = {"text": value[0], **value[1]}
         if not isinstance(value, dict):
             found_type = f"a JSON list with a {type(value).__name__}"
-            raise DataFileError(path, line, found_type, "one object a line, or an array of objects")
+            raise DataFileError(path, line, found_type, "one object per line, or an array of objects")
         yield line, value
         line += text.count("\n", begin, at)
 
@@ -265,9 +273,9 @@ def _json_lines(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
             if "\\u" in line and _SURROGATE.search(line):
                 json.dumps(row, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
-            raise DataFileError(path, number, json_fault(error), "one JSON object a line") from None
+            raise DataFileError(path, number, json_fault(error), "one JSON object per line") from None
         if not isinstance(row, dict):
-            raise DataFileError(path, number, f"a JSON {type(row).__name__}", "one JSON object a line")
+            raise DataFileError(path, number, f"a JSON {type(row).__name__}", "one JSON object per line")
         yield number, row
 
 
@@ -276,7 +284,7 @@ def distinct_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the name {twice[:40]!r} twice in one object")
+        raise ValueError(f"the name {twice[:40]!r} twice in an object")
     return found
 
 
@@ -286,9 +294,9 @@ def json_fault(error: ValueError | RecursionError) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"broken JSON ({error.msg} at position {error.colno})"
     if isinstance(error, UnicodeEncodeError):
-        return "half of a pair of surrogates, which is no character"
+        return "half of a surrogate pair, which is not a character"
     if "digits" in str(error):
-        return f"a whole number of more than {sys.get_int_max_str_digits()} digits"
+        return f"an integer of more than {sys.get_int_max_str_digits()} digits"
     return str(error)
 
 
@@ -315,8 +323,8 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bo
     batches = _csv_batches(path, form, len(written))
     for columns in _chunks(batches, chunk_rows):
         for row in _rows_like(written, columns) if form.header else ():
-            found = "the names of the columns again"  # as in concatenated files
-            raise DataFileError(path, line_of(first_row + row), found, "rows; leave out such lines")
+            found = "the column names again"  # as in concatenated files
+            raise DataFileError(path, line_of(first_row + row), found, "rows; delete such lines")
         cells = named_columns(path, line, header, [*map(_without_escapes, columns)])
         yield RawTable(path, Columns(cells, marks), line_of, first_row)
         first_row += len(columns[0])
@@ -414,7 +422,7 @@ def _check_header(path: PathLike, line: int | None, header: list[str]) -> None:
         what = "no header" if not header else "a column without a name"
         found = what if repeated in (None, "") else f"two columns named {repeated!r}"
         expected = ParameterMessage(
-            "one first line of distinct column names; `no_header=True` if it is a row"
+            "distinct column names in the first line; pass `no_header=True` if it is a row"
         )
         raise DataFileError(path, line, found, expected)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Unpack
 
 import numpy as np
@@ -34,6 +35,7 @@ from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.foundation.arguments import checked
 from labelweave.labels import LabelMatrix
+from labelweave.labels.class_columns import joined_columns
 
 OnRows = Callable[[int, int], Any]
 
@@ -69,7 +71,8 @@ def read_table(
         later, from the block with the most cells of it.
     **roles
         ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``,
-        ``vectors``, ``drop``, ``id``, ``decimal_marks`` and ``no_header``, as in :class:`TableColumns`.
+        ``vectors``, ``drop``, ``id``, ``decimal_marks``, ``no_header`` and ``holds_classes``, as in
+        :class:`TableColumns`.
 
     Returns
     -------
@@ -84,7 +87,7 @@ def read_table(
         If ``block_rows`` is not a positive number.
     """
     if block_rows is not None and block_rows < 1:
-        raise ValueError(f"block_rows is {block_rows}; it is a positive number of rows.")
+        raise ValueError(f"block_rows is {block_rows}; it must be at least 1.")
     columns, known = _columns(roles, vectorizer), (label_names, unknown_labels)
     if block_rows is None:
         table = next(raw_tables(path, no_header=columns.no_header))
@@ -94,7 +97,7 @@ def read_table(
         columns, found = with_layout(table, columns)
         words = found.words(f"{path}: the cells of column {columns.labels!r}")
         if words is not None and not found.is_path:
-            warnings.warn(f"{words}; label_separator says otherwise.", UserWarning, stacklevel=3)
+            warnings.warn(f"{words}; set label_separator to override this.", UserWarning, stacklevel=3)
     if block_rows is None:
         table = grouped(table, columns)
         return table_features(table, columns.resolved(table), vectorizer, known)
@@ -108,7 +111,9 @@ def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableCol
         return columns
     given = [kind for kind in (*KINDS, "drop") if kind in roles]
     if given:
-        raise ValueError(f"{given[0]} is given beside a vectorizer, which has its own columns; leave it out.")
+        raise ValueError(
+            f"{given[0]} cannot be combined with a vectorizer, which defines the columns; leave it out."
+        )
     kinds = {kind: getattr(vectorizer, kind) for kind in KINDS}
     known = {**getattr(vectorizer, "decimal_marks_", {}), **(columns.decimal_marks or {})}
     return replace(columns, **kinds, decimal_marks=known)
@@ -141,16 +146,17 @@ def _features(
         vectorizer = TableVectorizer(**{kind: getattr(columns, kind) for kind in KINDS})
     label_names, unknown_labels = known
     is_new, finds_names = not vectorizer.is_fitted, label_names is None and isinstance(columns.labels, str)
-    found, codings = set[str](), set[str]()
+    found, codings, of_classes = set[str](), set[str](), list[bool]()
     first = replace(columns, labels=None) if finds_names else columns  # report wrong labels before features
 
     def frames() -> Iterator[Any]:
         for table in tables():
             if finds_names:
                 found.update(names_in(table, columns))
-            frame = labeled_frame(table, first, known, codings).X
+            made = labeled_frame(table, first, known, codings)
             refuse_missing_numbers(table, vectorizer)
-            yield frame
+            of_classes.append(made.Y.class_columns is not None)
+            yield made.X
             on_rows(1, table.first_row + len(table))
 
     if is_new:
@@ -160,6 +166,7 @@ def _features(
             continue
     if finds_names:
         label_names = in_order(found, columns)
+    columns = replace(columns, holds_classes=columns.holds_classes or any(of_classes))
     parts: dict[str, list[Any]] = {"X": [], "Y": [], "ids": []}
     for table in tables():
         one = labeled_frame(table, columns, (label_names, unknown_labels), codings)
@@ -194,6 +201,8 @@ def _stacked(parts: list[Any]) -> Any:
 
 
 def _joined_labels(parts: list[LabelMatrix]) -> LabelMatrix:
+    if parts[0].class_columns is not None:
+        return reduce(joined_columns, parts)
     if any(part.has_missing for part in parts):
         refuse_large_mask(sum(len(part) for part in parts), parts[0].n_labels)
     return LabelMatrix.stacked(parts)

@@ -62,7 +62,7 @@ def _words_in(kept: npt.NDArray[np.uint8]) -> list[str]:
 
 
 _NAMES = Items(TEXT, least=1)
-_NO_WORDS = "it has no words; name the column in `categorical` or `drop`"
+_NO_WORDS = "it has no words; name it in `categorical` or `drop`"
 
 
 @storable(
@@ -166,13 +166,15 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         self.encoder, self.encoder_weight = encoder, encoder_weight
         refuse_encoder(encoder, encoder_weight, has_text=bool(self.text))
         if not self.column_names:
-            raise ValueError("No column is given; name text, categorical, numeric or vectors columns.")
+            raise ValueError("No column is named; pass text, categorical, numeric or vectors columns.")
         if missing_numeric not in ("error", "mean"):
-            raise ValueError(f"missing_numeric is {missing_numeric!r}; it is 'error' or 'mean'.")
+            raise ValueError(f"missing_numeric is {missing_numeric!r}; it must be 'error' or 'mean'.")
         if not min_df >= 0:
-            raise ValueError(f"min_df is {min_df!r}; it is a number of rows, or a share of them.")
+            raise ValueError(f"min_df is {min_df!r}; it must be a number of rows, or a share from 0 to 1.")
         if len(self.ngram_range) != 2 or not 1 <= self.ngram_range[0] <= self.ngram_range[1]:
-            raise ValueError(f"ngram_range is {ngram_range!r}; pass two sizes of n-grams, such as (1, 2).")
+            raise ValueError(
+                f"ngram_range is {ngram_range!r}; pass the smallest and largest n-gram size, such as (1, 2)."
+            )
 
     def _name_columns(self, *kinds: Any) -> None:
         self.text, self.categorical, self.numeric, self.vectors = (
@@ -454,8 +456,8 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
             row, column = far[0]
             raise ValueError(
                 f"Row {frame.index[row]}, column {self.numeric[column]!r} is {numbers[row, column]:g}, which "
-                f"is {abs(scaled[row, column]):.1g} standard deviations from the mean of the training rows; "
-                f"at most {LARGEST_FEATURE:g} are allowed, so fit to rows of the same scale."
+                f"is {abs(scaled[row, column]):.1g} standard deviations from the training mean, above "
+                f"{LARGEST_FEATURE:g}; fit to rows of the same scale."
             )
         return scaled
 
@@ -478,13 +480,13 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         if self.missing_numeric == "error" and missing.any():
             row, column = np.argwhere(missing)[0]
             raise ParameterError(
-                f"Row {frame.index[row]}, column {names[column]!r} has no number; "
-                "fill it in or use `missing_numeric='mean'`."
+                f"Row {frame.index[row]}, column {names[column]!r} has no number; fill it in, or use "
+                "`missing_numeric='mean'`."
             )
 
     def _table(self, frame: Any) -> Any:
         if not hasattr(frame := as_pandas(frame), "columns"):
-            raise TypeError(f"A {type(frame).__name__} was given; a TableVectorizer takes a DataFrame.")
+            raise TypeError(f"X is of type {type(frame).__name__}; TableVectorizer needs a DataFrame.")
         names = self.column_names
         parts = {name: part_of_date(name, frame.columns) for name in self.numeric}
         for name, part in parts.items():
@@ -494,6 +496,6 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         absent = next((name for name in names if name not in frame.columns), None)
         if absent is not None:
             has = listed_columns(str(absent), frame.columns)
-            raise ValueError(f"The table has no column {absent!r}; give one that it has{has}.")
+            raise ValueError(f"The table has no column {absent!r}; use one of its columns{has}.")
         refuse_repeated(frame, names)
         return frame

@@ -27,7 +27,7 @@ from labelweave.labels import Taxonomy
 _LONGEST_CHAIN = 20  # of replaced names
 _TAB_SUFFIXES = (".tsv", ".tab")
 _SEPARATOR = "/"
-_WANTED = "a parent and a child, or on every line a path such as a/b/c"
+_WANTED = "a parent and a child, or paths such as a/b/c on all lines"
 _QUOTED = re.compile(r'"[^"]*+"?+')
 _HEADER = ("parent", "child")
 
@@ -85,9 +85,9 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     aliases = dict[str, str]()
     relations = relations if isinstance(relations, str) else tuple(relations)
     if isinstance(relations, str) or not relations:
-        raise ValueError(f"relations is {relations!r}; give a list such as ['is_a', 'part_of'].")
+        raise ValueError(f"relations is {relations!r}; pass a list such as ['is_a', 'part_of'].")
     if suffix_of(path) != ".obo" and relations != ("is_a",):
-        raise ValueError(f"relations is {list(relations)}, but {path} is no ontology (.obo); leave it out.")
+        raise ValueError(f"relations is {list(relations)}, but {path} is not an ontology (.obo); omit it.")
     if suffix_of(path) == ".json":
         source, make = _json(path), Taxonomy.from_any
     elif suffix_of(path) == ".obo":
@@ -252,7 +252,7 @@ def _graph(path: PathLike, format: str) -> Any:
     try:
         import rdflib
     except ImportError:
-        raise ImportError(f"{path} is a thesaurus, which needs rdflib: install labelweave[app].") from None
+        raise ImportError(f"{path} is a thesaurus, which needs rdflib; install labelweave[app].") from None
     text = "\n".join(line for _, line in numbered_lines(path))
     log = logging.getLogger("rdflib.term")
     level = log.level
@@ -261,7 +261,7 @@ def _graph(path: PathLike, format: str) -> Any:
         return rdflib.Graph().parse(data=text, format=format, publicID="http://labelweave.invalid/")
     except Exception as error:  # each format's parser has its own errors
         words = " ".join(str(error).split())[:200] or type(error).__name__
-        raise DataFileError(path, None, f"no RDF ({words})", f"{format} as its name says") from None
+        raise DataFileError(path, None, f"no RDF ({words})", f"{format}, as its suffix states") from None
     finally:
         log.setLevel(level)
 

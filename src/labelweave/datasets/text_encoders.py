@@ -38,14 +38,14 @@ _NEAR = 0.02  # tolerance for differences between machines, of vectors of length
 def refuse_encoder(encoder: Any, weight: float, *, has_text: bool) -> None:
     """Raise an error for an invalid encoder, one without text columns, or a weight out of range."""
     if not 0 <= weight <= LARGEST_WEIGHT:
-        raise ValueError(f"encoder_weight is {weight!r}; it is 0 or more, up to {LARGEST_WEIGHT:g}.")
+        raise ValueError(f"encoder_weight is {weight!r}; it must be between 0 and {LARGEST_WEIGHT:g}.")
     if encoder is None:
         return
     if not (callable(encoder) or (isinstance(encoder, str) and encoder == "static")):
-        said = "it is 'static', a callable from a list of texts to an array (n, k), or None"
+        said = "it must be 'static', a callable from a list of texts to an array (n, k), or None"
         raise ValueError(f"encoder is {shown(encoder)}; {said}.")
     if not has_text:
-        raise ValueError("An encoder is given and no text column; name one as text, or leave it out.")
+        raise ValueError("encoder is set, but no column is text; name one as text, or leave encoder out.")
 
 
 def encoded(encoder: Encoder, texts: list[str], size: int | None = None) -> Floats:
@@ -59,16 +59,18 @@ def encoded(encoder: Encoder, texts: list[str], size: int | None = None) -> Floa
         found = np.asarray(static_embeddings(texts) if isinstance(encoder, str) else encoder(texts))
     except ValueError as error:
         raise ValueError(
-            f"The encoder gave no array ({error}); it must give one row for each text."
+            f"The encoder returned no array ({error}); it must return one row per text."
         ) from error
     is_table = found.dtype.kind in "fiu" and found.ndim == 2 and 0 < found.shape[1] <= _LARGEST_SIZE
     if not is_table or found.shape != (len(texts), size or found.shape[1]):
         what = f"{found.dtype} of shape {found.shape}"
         wanted = f"numbers of shape ({len(texts)}, {size or 'k'}), a row for each"
-        raise ValueError(f"The encoder gave {what} for {len(texts)} text(s); it must give {wanted}.")
+        raise ValueError(f"The encoder returned {what} for {len(texts)} text(s); it must return {wanted}.")
     if not np.isfinite(found).all():
         row = int(np.argmin(np.isfinite(found).all(axis=1)))
-        raise ValueError(f"The encoder gave NaN or infinity for {shown(texts[row])}; give finite numbers.")
+        raise ValueError(
+            f"The encoder returned NaN or infinity for {shown(texts[row])}; it must return finite numbers."
+        )
     unit: Floats = normalize(normalize(found.astype(np.float64), "max"))  # squares of the largest overflow
     return unit
 
@@ -100,8 +102,8 @@ class KnownEncoder:
     def refuse_another(self, encoder: Encoder | None) -> None:
         """Raise an error if the encoder is missing or returns other embeddings."""
         if encoder is None:
-            said = f"it was fitted with the encoder {self.name}, which no model file holds"
-            raise ValueError(f"The model needs its encoder again: {said}; give set_params(encoder=...).")
+            said = f"it was fitted with the encoder {self.name}, which model files cannot hold"
+            raise ValueError(f"The model needs its encoder: {said}; call set_params(encoder=...).")
         found = KnownEncoder.of(encoder)
         if isinstance(self.digest, str) or isinstance(found.digest, str):
             is_same = np.array_equal(found.digest, self.digest)
@@ -109,8 +111,8 @@ class KnownEncoder:
             is_same = found.size == self.size and bool(np.abs(found.digest - self.digest).max() < _NEAR)
         if not is_same:
             raise ValueError(
-                f"The encoder {found.name} gives other vectors than the one that the model was fitted with, "
-                f"{self.name}; give that one in the same version, or fit anew."
+                f"The encoder {found.name} returns other vectors than {self.name}, which the model was "
+                "fitted with; set that one, in the same version, or fit again."
             )
 
 

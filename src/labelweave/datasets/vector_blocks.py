@@ -36,15 +36,13 @@ class DenseBlock:
             return self if len(self) else other
         if len(self) != len(other):
             lengths = f"{len(self)} numbers in some rows and of {len(other)} in others"
-            raise ValueError(
-                f"The column {self.name!r} has vectors of {lengths}; give vectors of one length."
-            )
+            raise ValueError(f"The column {self.name!r} has vectors of {lengths}; use one length.")
         return type(self)(self.name, self.counts + other.counts, self.sums + other.sums)
 
     def refuse_gaps(self) -> None:
         """Raise an error if there are no vectors, or a component is missing in all rows."""
         if not len(self) or not self.counts.all():
-            what = f"no number at place {np.argmin(self.counts)}" if len(self) else "no vector"
+            what = f"no number at position {np.argmin(self.counts)}" if len(self) else "no vector"
             raise ValueError(f"The vectors column {self.name!r} has {what} in any row; leave it out.")
 
     @property

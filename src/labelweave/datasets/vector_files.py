@@ -51,16 +51,16 @@ def read_vectors(path: PathLike) -> tuple[Any, Array | None]:
         arrays = _arrays(path)
     except _DAMAGE as error:
         reason = str(error).partition("\n")[0]
-        raise DataFileError(path, None, f"what cannot be read ({reason})", "a file of numbers") from None
+        raise DataFileError(path, None, f"an unreadable file ({reason})", "a file of numbers") from None
     ids = arrays.pop("ids") if arrays.keys() == {"ids", "vectors"} else None
     vectors = next(iter(arrays.values()), np.empty(0))
     if len(arrays) != 1 or vectors.ndim != 2 or not vectors.size or vectors.dtype.kind not in "biuf":
         shapes = ", ".join(f"{one.dtype}{one.shape}" for one in arrays.values())
-        expected = "one array (rows, numbers), or two called ids and vectors"
+        expected = "one array (rows, numbers), or two named ids and vectors"
         raise DataFileError(path, None, f"arrays of {shapes}" if shapes else "no array", expected)
     if ids is not None and ids.shape != vectors.shape[:1]:
         what = f"{len(vectors)} vectors and ids of shape {ids.shape}"
-        raise DataFileError(path, None, what, "an id for each vector")
+        raise DataFileError(path, None, what, "one id per vector")
     return vectors, ids
 
 
@@ -79,7 +79,7 @@ def _arrays(path: PathLike) -> dict[str, Any]:
         file.seek(0)
         matrix = checked_csr(sp.load_npz(file), "the matrix")
     if np.prod(matrix.shape, dtype=float) > _MOST_ENTRIES:
-        raise ValueError(f"a sparse matrix of shape {matrix.shape}, of over {_MOST_ENTRIES:,} entries in all")
+        raise ValueError(f"a sparse matrix of shape {matrix.shape}, with more than {_MOST_ENTRIES:,} entries")
     return {"": matrix.toarray()}
 
 
@@ -111,15 +111,15 @@ class TableWithVectors(os.PathLike[str]):
         while table is not None:
             following = next(tables, None)
             if self.name in table.columns:
-                what = f"a column {self.name!r} beside the vectors of {self.vector_path}"
-                raise DataFileError(self.path, None, what, "another name for the column")
+                what = f"a column {self.name!r}, like the vectors of {self.vector_path}"
+                raise DataFileError(self.path, None, what, "a different column name")
             rows: Any = slice(table.first_row, table.first_row + len(table))
             if ids is not None:
                 rows = self._places(ids, table)
             elif rows.stop > len(vectors) or (following is None and rows.stop < len(vectors)):
                 n_rows = rows.stop + sum(map(len, chain([following] if following else [], tables)))
                 what = f"{len(vectors)} vectors for the {n_rows} rows of {self.path}"
-                raise DataFileError(self.vector_path, None, what, "one for each row, in their order")
+                raise DataFileError(self.vector_path, None, what, "one per row, in their order")
             yield replace(table, columns=table.columns.with_column(self.name, _column(vectors[rows])))
             table = following
 
@@ -129,15 +129,15 @@ class TableWithVectors(os.PathLike[str]):
 
         known = pd.Index([as_text(one) for one in ids.tolist()])
         if self.id is None or self.id not in table.columns or not known.is_unique:
-            expected = ParameterMessage("distinct ones, and a column of the table with them, given as `id`")
-            raise DataFileError(self.vector_path, None, "ids of the vectors", expected)
+            expected = ParameterMessage("distinct ids, and a column of the table with them as `id`")
+            raise DataFileError(self.vector_path, None, "ids of vectors", expected)
         names = [as_text(cell) for cell in table.columns[self.id]]
         places: Array = known.get_indexer(pd.Index(names))
         absent = np.flatnonzero(places < 0)
         if len(absent):
             first = names[absent[0]][:40]
             what = f"no vector for {len(absent)} rows of {self.path}, the first of id {first!r}"
-            raise DataFileError(self.vector_path, None, what, "one for each row")
+            raise DataFileError(self.vector_path, None, what, "one per row")
         return places
 
 

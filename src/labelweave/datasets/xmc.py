@@ -78,7 +78,7 @@ def read_xmc(
     except TypeError:
         dtype = np.dtype(object)
     if dtype.kind != "f":
-        raise ValueError("dtype is no floating type; give numpy.float64 or numpy.float32.")
+        raise ValueError("dtype is not a floating type; pass numpy.float64 or numpy.float32.")
     blocks = read_blocks(path)
     _, block = next(blocks)
     first, _, body = block.partition(b"\n")
@@ -98,7 +98,7 @@ def read_xmc(
             expected = f"the end after the {n_rows} rows of the header"
             raise DataFileError(path, line + len(lines), "another row", expected)
     if found < n_rows:
-        raise DataFileError(path, None, f"{found} rows", f"{n_rows}, as the header says")
+        raise DataFileError(path, None, f"{found} rows", f"{n_rows}, as in the header")
     refuse_open_end(path, line)
     feature_counts, features, values, label_counts, labels = map(joined, parts)
     X = csr_from_counts(values, features, feature_counts, limits[0])
@@ -214,5 +214,5 @@ def _line(
     for what, items in (("label", found), ("feature", [feature for feature, _ in pairs])):
         twice = next((left for left, right in pairwise(items) if left == right), None)
         if twice is not None:
-            raise DataFileError(path, number, f"the {what} {twice} more than once", f"each {what} once a row")
+            raise DataFileError(path, number, f"the {what} {twice} more than once", "each once per row")
     return found, pairs

@@ -176,6 +176,8 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
     def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:
         """Store the form of targets; return the labels to choose on, and the classes of single-label rows."""
+        getattr(fitted_inside(self.estimator), "_form", form).refuse_columns(self)
+        form.refuse_columns(self)
         self._refuse_other_labels(labels, form)
         if form.kind != "labels" and self._for_sets:
             raise ValueError(

@@ -26,17 +26,18 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from labelweave.decisions.label_scores import take_rows, targets_for
-from labelweave.estimators.targets import has_many_labels, unknown_entries
+from labelweave.estimators.targets import has_many_labels, read_labels
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, is_collection
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.foundation.views import view
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import unknown_entries
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics import class_summary, score_table
 from labelweave.metrics._classes import read_values
-from labelweave.metrics.known_labels import known_labels, label_scores, truth_for
+from labelweave.metrics.known_labels import has_columns, known_labels, label_scores, tags_of_model, truth_for
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.splitters import splits_by
 
@@ -293,7 +294,7 @@ def named_models(estimators: Any, reference: str | None = None) -> dict[str, Any
             raise TypeError(f"One of the estimators is {shown(estimator)}; pass models with fit.")
         own = type(estimator).__name__ if name is None else str(name)
         if name is not None and own in found:
-            raise ValueError(f"Two estimators are named {own!r}; give each its own name.")
+            raise ValueError(f"Two estimators are named {own!r}; use distinct names.")
         numbered = (f"{own} {number}" if number > 1 else own for number in count(1))
         found[next(name for name in numbered if name not in found)] = estimator
     if reference is not None and reference not in found:
@@ -303,12 +304,12 @@ def named_models(estimators: Any, reference: str | None = None) -> dict[str, Any
 
 def _read_rows(X: Any, y: Any) -> RowsToCompare:
     X, y = (checked_csr(part, name) if sp.issparse(part) else part for part, name in ((X, "X"), (y, "y")))
-    labels = LabelMatrix.from_any(y) if has_many_labels(y) else None
+    labels = read_labels(y) if has_many_labels(y) else None
     n_rows, n_targets = _num_samples(X), _num_samples(y) if labels is None else len(labels)
     if n_rows != n_targets:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must be the same rows.")
-    if labels is not None and tag_rows(y) is not None:
-        y = labels  # so that splits keep all tags
+    if labels is not None and (tag_rows(y) is not None or labels.class_columns is not None):
+        y = labels  # so that splits keep all tags and classes
     if labels is None and getattr(y, "ndim", 1) == 2:
         y = column_or_1d(y)
     return RowsToCompare(X, y, labels)
@@ -345,6 +346,7 @@ def _measure(
 
 
 def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: Any) -> dict[str, float]:
+    predicted = tags_of_model(predicted, estimator) if has_columns(estimator) else predicted
     if truth.n_labels == 1 and np.ndim(predicted) == 1:  # the shape in which scikit-learn predicts one label
         predicted = np.reshape(predicted, (-1, 1))
     if not hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):

@@ -15,6 +15,7 @@ from labelweave.decisions.hierarchical import HierarchicalClassifier
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.foundation.array_types import PerLabel, RowsByClasses, RowsByLabels
 from labelweave.labels import Taxonomy
+from labelweave.metrics.known_labels import label_probabilities, label_scores
 
 _SHARES = {
     "false_negatives": "a row's true labels that are not predicted",
@@ -55,9 +56,8 @@ class Shown(NamedTuple):
 def shown_labels(classifier: Any, X: Any) -> Shown:
     """Return for the labels of rows the number to sort by and to compare with thresholds."""
     has_probabilities, limits = hasattr(classifier, "predict_proba"), shown_thresholds(classifier)
-    numbers = np.asarray(
-        classifier.predict_proba(X) if has_probabilities else classifier.decision_function(X)
-    )
+    ask = label_probabilities if has_probabilities else label_scores
+    numbers = ask(classifier, X, len(classifier.label_names_))
     if limits is not None and (has_probabilities or not limits.any()):
         predicted = numbers > limits
     else:  # rules over whole rows, or rounding in a subtraction
@@ -70,6 +70,8 @@ def shown_thresholds(classifier: Any) -> PerLabel | None:
     has_probabilities = hasattr(classifier, "predict_proba")
     if getattr(classifier, "_enforces", False) or isinstance(classifier, HierarchicalClassifier):
         return None  # the inner classifier may have thresholds of its own
+    if classifier._form.columns is not None:
+        return None
     own = getattr(classifier, "thresholds_", None)
     if own is not None:
         return np.asarray(own if has_probabilities else own - np.min(own))

@@ -61,13 +61,17 @@ def add_labels(
         each, labels share several kernels, or weights are stored sparse (``prune``).
     """
     check_is_fitted(self)
+    if "posterior_" in vars(self):
+        raise ValueError(
+            "add_labels does not extend the posterior of uncertainty='laplace'; fit with uncertainty=None."
+        )
     every = _every_name(self, names)
     n_old = len(self.classes_)
     new = np.arange(n_old, len(every))
     mean = read_label_mean(label_mean, every, self.n_features_in_)
     if label_covariance is None and mean is None:
         raise ValueError(
-            "Nothing tells of the new labels; give label_covariance or label_mean, over all labels."
+            "Nothing relates the new labels to others; pass label_covariance or label_mean, over all labels."
         )
     mix = np.zeros((n_old, len(new)))
     covariance: LabelCovariance = LabelCovariance.identity(len(every))
@@ -82,12 +86,14 @@ def add_labels(
 
 
 def _every_name(self: Any, names: Sequence[str]) -> list[str]:
-    if self._form.kind != "labels":
-        raise ValueError("add_labels is for many labels a row, but the model has one class a row.")
+    if self._form.kind != "labels" or self._form.columns is not None:
+        raise ValueError(
+            "add_labels is for many labels per row, but the model has one class per row or column."
+        )
     is_list = isinstance(names, list | tuple) or getattr(names, "ndim", 0) == 1
     if not is_list or sp.issparse(names) or not len(names):
         shown = repr(names) if isinstance(names, str | list) else f"a {type(names).__name__}"
-        raise ValueError(f"names is {shown:.60}; give a list of new labels.")
+        raise ValueError(f"names is {shown:.60}; pass a list of new labels.")
     every = [str(name) for name in (*self.classes_, *names)]
     checked_names(every, len(every))
     return every
@@ -114,8 +120,8 @@ def _widened(self: Any, scorer: Scorer, mix: Array, old: LabelMean | None, new: 
         return replace(scorer, intercept_=np.append(scorer.intercept_, own), label_factors_=factors)
     if not isinstance(scorer, KernelScorer) or len(scorer.terms) != 1:
         raise ValueError(
-            "add_labels needs one covariance of all labels and weights that are kept in full, but labels "
-            "share several kernels, or weights are sparse; fit anew with the new labels unobserved."
+            "add_labels needs one kernel and dense weights, but there are several kernels or sparse weights; "
+            "fit again with the new labels unobserved."
         )
     (term,) = scorer.terms
     table = np.zeros((len(term.rows), len(mix)))

@@ -36,7 +36,7 @@ from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
-from labelweave.foundation.arrays import checked_csr, panels, refuse_lazy, unmasked
+from labelweave.foundation.arrays import HOME, checked_csr, panels, refuse_lazy, unmasked
 from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 from labelweave.foundation.frames import first_entry_of_no_number, is_frame, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import (
@@ -115,20 +115,21 @@ class CheckedParameters(BaseEstimator):
             allowed = cls._parameter_constraints.get(name)
             listed = allowed if isinstance(allowed, list) else []
             if isinstance(value, type):
-                raise ValueError(f"{name} is the class {value.__name__}; give an object, not its class.")
+                raise ValueError(f"{name} is the class {value.__name__}; pass an object, not its class.")
             if isinstance(value, bool) and listed and not {"boolean", "verbose"} & {*map(str, listed)}:
-                raise ValueError(f"{name} is {value}; it is no flag.")
+                raise ValueError(f"{name} is {value}; it must not be a boolean.")
             of_counts = any(isinstance(one, Interval) and one.type is Integral for one in listed)
             most = _LARGEST_COUNT if of_counts else _LARGEST_NUMBER
             if isinstance(value, int) and abs(value) >= 2**most:
                 raise ParameterError(
-                    f"`{name}` has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^{most}."
+                    f"`{name}` is an integer of {len(hex(value)) - 2} hexadecimal digits; it must be below "
+                    f"2^{most}."
                 )
         rates = given.get("flip_rates")
         if isinstance(rates, (tuple, list)) and all(isinstance(one, (Real, str)) for one in rates):
             read_flip_rates(rates, [""])  # those of single labels are read with their names
         if given.get("n_jobs") == 0:
-            raise ParameterError("`n_jobs` is 0; give a number of threads from 1 on, or -1 for all.")
+            raise ParameterError("`n_jobs` is 0; it must be a number of threads >= 1, or -1 for all.")
 
 
 class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters):
@@ -177,7 +178,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     @property
     def _budget(self) -> float:
         """Megabytes for what grows with the number of row pairs."""
-        return BUDGET.get("megabytes", self._usual_budget)
+        home = HOME.get()
+        return BUDGET.get("megabytes") or (home and home.megabytes) or self._usual_budget
 
     @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
@@ -189,8 +191,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             The training rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
                 ClassProbabilities
-            Labels 0/1 or -1/1 with NaN where unobserved; or one class per row, None or NaN where it is
-            unobserved.  With a taxonomy as the covariance a row may name an inner node: the classes
+            Labels 0/1 or -1/1 with NaN where unobserved; or one class per row, or per row and column, None
+            or NaN where unobserved.  With a taxonomy as the covariance a row may name an inner node: classes
             below are unobserved in it, the others negative.  A row without observed labels adds nothing.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
@@ -205,8 +207,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         Raises
         ------
         ValueError
-            If the data, or their combination with the parameters, are invalid; the message names the row,
-            column or label.
+            If the data, or their combination with the parameters, are invalid; it names the row or label.
         KeyboardInterrupt
             After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
 
@@ -251,6 +252,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
         assert rows.form is not None, "the form is known with the labels"
         self._form, self.classes_ = rows.form, rows.form.classes
+        self._form.refuse_columns(self)
         counts, seen = rows.labels.positive_counts(), rows.labels.observed_counts()
         self._rare_share = float(counts.sum(where=10 * counts < seen) / max(1, counts.sum()))
         return self._corrected(rows.labels)
@@ -288,22 +290,22 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         try:
             if (reset or isinstance(X, np.ndarray)) and (text := first_text(X)) is not None:
                 raise ValueError(
-                    f"X has the text {text[:40]!r}, which is no number; TableModel takes frames with texts, "
-                    "and a pipeline with a vectorizer takes lists of them."
+                    f"X has the text {text[:40]!r}, which is not a number; use TableModel for frames with "
+                    "texts, or a pipeline with a vectorizer for lists."
                 )
             checked = validate_data(
                 self, unmasked(X), reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],
                 ensure_all_finite=False, accept_large_sparse=True,
             )  # fmt: skip
         except OverflowError:
-            raise ValueError("X has a whole number that is too large for a floating one.") from None
+            raise ValueError("X has an integer too large for float64; scale X down.") from None
         except (TypeError, ValueError):
             found = first_entry_of_no_number(X) if reset else None
             if found is None:
                 raise
             raise ValueError(
-                f"Column {found[0]!r} of X has {found[1]!r}, which is no number; TableModel takes frames "
-                "with texts and categories."
+                f"Column {found[0]!r} of X has {found[1]!r}, which is not a number; use TableModel for "
+                "frames with texts and categories."
             ) from None
         if reset:
             self.scaling_ = None
@@ -324,9 +326,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         given, dtype = given_weights(sample_weight), self._weight_type
-        weights = np.asarray(
-            _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
-        )
+        found = _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
+        weights = np.asarray(found)
         refuse_no_weight(weights)
         return weights
 
@@ -349,15 +350,14 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             return weights
         if self._form.kind == "labels":
             raise ParameterError(
-                f"`class_weight` is given, but y has many labels a row, of which {type(self).__name__} has "
-                "one weight for all; give sample_weight, or use MaxMarginClassifier, LowRankClassifier or "
-                "BinaryRelevance."
+                f"`class_weight` of {type(self).__name__} needs one class per row, but y has many labels; "
+                "use sample_weight, or MaxMarginClassifier, LowRankClassifier or BinaryRelevance."
             )
         found, factors = self._weighted_by_class(labels, weights)
         if factors is not None:
             found = found * np.where(labels.to_signs()[:, 0] > 0, *factors)
         if weights.any() and not found.any():
-            raise ValueError("class_weight is 0 for every class that a row has; give one a weight above 0.")
+            raise ValueError("class_weight is 0 for every class in y; at least one must be above 0.")
         return found
 
     def _open_journal(self, **data: Any) -> Journal:
@@ -374,7 +374,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _close_journal(self, journal: Journal, *, is_done: bool) -> None:
         journal.close(is_done=is_done)
-        self._states = journal.states if self.warm_start else {}
+        self._states = journal.states if self.warm_start and HOME.get() is None else {}
 
     def _keep_result(self, result: SolverResult, message: str = "", *, is_convex: bool = True) -> None:
         """Keep how a fit ended; for a non-convex objective the gap certifies a convex one nearby."""
@@ -382,8 +382,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             raise ParameterError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
         if np.isnan(result.gap) and not np.isfinite(result.trace[-1].primal):  # not a solver without a gap
             raise ValueError(
-                "The objective overflowed, since a number in the data, weights or parameters is too "
-                "large; bring them to usual sizes."
+                "The objective overflowed, since data, weights or parameters are too large; scale them down."
             )
         self.converged_ = result.converged and is_convex
         self.status_ = ("settled" if result.converged and not is_convex else result.status.name).lower()
@@ -396,7 +395,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         """Score each column of the label matrix: shape (n, columns)."""
-        scores = self.scorer_.scores(features)
+        scores = self.scorer_.scores_at_home(features)
         if self.label_mean_ is None or self.scorer_.holds_mean:
             return scores
         return scores + self.label_mean_.scores(features.data)
@@ -461,7 +460,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             raise ModelFileError(f"its {cls.__name__}.feature_names are not distinct.")
         parts = (state["fitted"].get(name) for name in ("scorer_", "scaling_"))
         if not all(part is None or part.takes(sizes["d"]) for part in parts):
-            raise ModelFileError(f"its {cls.__name__} has weights for others than {sizes['d']} features.")
+            raise ModelFileError(f"its {cls.__name__} does not have weights for {sizes['d']} features.")
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LabelClassifier:

@@ -32,8 +32,8 @@ SignFactors: TypeAlias = tuple[PerLabel, PerLabel]
 _SIGNS = {0: 0, -1: 0, 1: 1}
 _NO_WEIGHT = 1e-12  # of the weight of all rows: rounding of a difference
 RATES_OF_CLASSES = (
-    "flip_rates are those of labels that are there or not, but y has one class a row; give the classes as "
-    "a table with a column each."
+    "flip_rates are for many labels per row, but y has one class per row; pass a table with one column per "
+    "class."
 )
 
 
@@ -99,11 +99,11 @@ def class_weight_of_state(state: Any) -> Any:
         return state
     classes, weights = state.get("classes"), state.get("weights")
     if not (isinstance(classes, list) and isinstance(weights, list) and len(classes) == len(weights)):
-        raise ModelFileError("its parameters.class_weight has no weight a class.")
+        raise ModelFileError("its parameters.class_weight does not have one weight per class.")
     try:
         return dict(zip(classes, weights, strict=True))
     except TypeError:  # a list as a class
-        raise ModelFileError("its parameters.class_weight names what is no class.") from None
+        raise ModelFileError("its parameters.class_weight names something that is not a class.") from None
 
 
 def _is_balanced(class_weight: Any) -> bool:
@@ -141,14 +141,14 @@ def _by_class(class_weight: Any, classes: Array) -> Array:
     """Look up the weight of each class; a class without one has weight 1, as in scikit-learn."""
     if not isinstance(class_weight, Mapping):
         raise ValueError(
-            "class_weight is a list, which is for many labels a row, but y has one class a row; give a "
+            "class_weight is a list, which is for many labels per row, but y has one class per row; use a "
             'dict of classes, or "balanced".'
         )
     names = classes.tolist()
     strange = [key for key in class_weight if key not in names]
     if strange and not all(name in class_weight for name in names):  # a fold may lack a class
         raise ValueError(
-            f"class_weight names {strange[0]!r}, which is no class of y; the classes are "
+            f"class_weight names {strange[0]!r}, which is not a class of y; the classes are "
             f"{', '.join(map(repr, names[:5]))}{', ...' if len(names) > 5 else ''}."
         )
     return np.array([_checked(class_weight.get(name, 1.0), repr(name)) for name in names])
@@ -159,7 +159,7 @@ def _a_label_each(class_weight: Any, n_labels: int) -> list[Any]:
         return [class_weight] * n_labels
     if len(class_weight) != n_labels or not all(isinstance(given, Mapping) for given in class_weight):
         raise ValueError(
-            f"class_weight is a list of {len(class_weight)} entries; with many labels give one dict, such as "
+            f"class_weight is a list of {len(class_weight)} entries; for many labels pass one dict, such as "
             f'{{0: 1.0, 1: 5.0}}, for all of them, a list of {n_labels} dicts, or "balanced".'
         )
     return list(class_weight)
@@ -169,8 +169,8 @@ def _of_label(given: Mapping[Any, Any]) -> Array:
     strange = [key for key in given if key not in _SIGNS]
     if strange or (0 in given and -1 in given):
         raise ValueError(
-            f"class_weight of a label has the keys {', '.join(map(repr, given))}; with many labels they are "
-            "1 for positive and 0 (or -1) for negative entries."
+            f"class_weight of a label has the keys {', '.join(map(repr, given))}; for many labels use 1 for "
+            "positive and 0 (or -1) for negative entries."
         )
     factors = np.ones(2)
     for key, value in given.items():
@@ -180,7 +180,7 @@ def _of_label(given: Mapping[Any, Any]) -> Array:
 
 def _checked(value: Any, name: str) -> float:
     if not isinstance(value, Real) or not math.isfinite(value) or value < 0:
-        raise ValueError(f"class_weight of {name} is {value!r}; weights are finite numbers from 0 on.")
+        raise ValueError(f"class_weight of {name} is {value!r}; weights must be finite and >= 0.")
     return float(value)
 
 
@@ -210,7 +210,7 @@ def rates_by(
     missed, false = read_flip_rates(flip_rates, names)
     if np.isnan(missed).any() or np.isnan(false).any():
         raise ValueError(
-            "flip_rates has a part that is None; give both shares, such as those that "
+            "flip_rates has a part that is None; pass both shares, such as those of "
             "labelweave.noise.find_label_errors estimates."
         )
     return missed, false

@@ -55,7 +55,7 @@ def drawn_blocks(candidates: Array, rows: int | None, blocks: int, seed: int) ->
         each = "of at least 2" if rows is None else f"of `learning_rows={rows}`"
         raise ParameterError(
             f"`learning_blocks={blocks}` blocks {each} rows need {needed} rows, but only {len(candidates)} "
-            "with known labels are there to learn on; give fewer or smaller blocks."
+            "have known labels; use fewer or smaller blocks."
         )
     drawn = np.random.default_rng(seed).permutation(candidates)
     return [np.sort(block) for block in np.array_split(drawn if rows is None else drawn[:needed], blocks)]
@@ -93,8 +93,8 @@ def held_out_rows(cv: Any, chosen: Array, targets: Array | LabelMatrix, seed: in
     untrained = np.flatnonzero(held_out.all(axis=0))
     if held_out.shape[1] == 0 or len(untrained):
         raise ValueError(
-            f"cv splits {len(targets)} rows, but of the {len(chosen)} rows that are learned on some fold has "
-            "none to train on, or no fold has one to hold out; give other folds, or more rows to learn on."
+            f"cv leaves a fold without training rows, or no held-out rows, among the {len(chosen)} of "
+            f"{len(targets)} rows for learning; use other folds, or more learning rows."
         )
     return held_out
 
@@ -102,14 +102,14 @@ def held_out_rows(cv: Any, chosen: Array, targets: Array | LabelMatrix, seed: in
 def _splits(cv: Any, targets: Array | LabelMatrix) -> list[Any]:
     if not hasattr(cv, "split"):
         if getattr(cv, "ndim", 1) == 0:
-            raise ValueError("cv is one number in an array; give a number, a splitter or folds.")
+            raise ValueError("cv is an array with one number; pass a number, a splitter or folds.")
         return list(cv)
     try:
         return list(cv.split(np.zeros((len(targets), 1)), targets))
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"cv={cv!r} cannot split the rows by y alone ({error}); give the splits of all rows themselves, "
-            "for groups cv=list(splitter.split(X, y, groups))."
+            f"cv={cv!r} cannot split the rows by y alone ({error}); pass splits, such as "
+            "cv=list(splitter.split(X, y, groups))."
         ) from None
 
 
@@ -136,8 +136,8 @@ def fold_numbers(splits: list[Any], n_rows: int) -> Array:
     if (counts != 1).any():
         row = int(np.argmax(counts != 1))
         raise ValueError(
-            f"cv holds row {row} out {counts[row]} times, but every row is to be held out once; give folds "
-            "that part the rows, such as KFold(5)."
+            f"cv holds row {row} out {counts[row]} times, but must hold every row out once; use folds such "
+            "as KFold(5)."
         )
     return np.asarray(held_out.argmax(axis=1))
 
@@ -202,8 +202,8 @@ def held_out_parts(labels: LabelMatrix, share: Share, seed: int) -> list[tuple[A
     n_held = 1 if n_parts > 1 else held_out_count(share, n_rows)
     if n_held >= n_rows:
         raise ValueError(
-            f"Rows are to be held out, but that would leave none of {n_rows} (n_samples={n_rows}) to fit; "
-            "give more rows, or a number as the threshold."
+            f"Holding out rows leaves none of {n_rows} (n_samples={n_rows}) for training; pass more rows, or "
+            "a number as threshold."
         )
     if n_parts == 1:
         return [hold_out(labels, n_held, seed)]
@@ -224,8 +224,7 @@ def _warn_of_close_fit(held: HeldOutScores, thresholds: PerLabel) -> None:
     if of_fitted > 2.0 * of_held:
         warn_caller(
             f"The micro-averaged F1 score is {of_fitted:.2f} on rows that the model was fitted to and "
-            f"{of_held:.2f} on held-out ones; a stronger regularization or more rows may narrow that, and "
-            "thresholds cannot."
+            f"{of_held:.2f} on held-out rows, so the model overfits; regularize more, or use more rows."
         )
 
 

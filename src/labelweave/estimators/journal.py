@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from labelweave.foundation.arguments import ParameterMessage
+from labelweave.foundation.arrays.homes import refuse
 from labelweave.model_files import (
     ModelContent,
     ModelFileError,
@@ -52,6 +53,8 @@ class Journal:
     def __init__(
         self, path: str | os.PathLike[str] | None = None, fingerprint: Mapping[str, str] | None = None
     ) -> None:
+        if path is not None:
+            refuse("`checkpoint`", "use None, or X as a NumPy array")
         self.path = None if path is None else Path(path)
         self.fingerprint = dict(fingerprint or {})
         self.states: dict[str, State] = {}
@@ -132,7 +135,7 @@ class Journal:
             if not self.read:
                 raise
             said = " ".join(str(error).split()).rstrip(".")
-            why = f": the fit cannot go on from it ({said}); delete it, or name another file."
+            why = f": the fit cannot resume from it ({said}); delete it, or use another file."
             raise _refusal(self.path, why) from error
 
     def recall(self, name: str, make: Callable[[], Any]) -> Any:
@@ -183,10 +186,10 @@ class Journal:
             _CONTENT.check(plain, "checkpoint", {})
             states = {stage: _state_of(stage, state) for stage, state in plain["states"].items()}
         except ModelFileError as error:
-            raise _refusal(path, f": {error} Name another file.") from error
+            raise _refusal(path, f": {error} Use another file.") from error
         others = [what for what, mark in self.fingerprint.items() if plain["fingerprint"].get(what) != mark]
         if others:
-            differ = f" is of another fit: {', '.join(others)} differ; fit with the same again, or name "
+            differ = f" belongs to another fit: {', '.join(others)} differ; repeat that fit, use "
             raise _refusal(path, f"{differ}another file, or delete this one.")
         self.ends, self.facts, self.states = plain["ends"], plain["facts"], states
         self.read = set(states)
@@ -211,7 +214,7 @@ def _state_of(stage: str, plain: Any) -> State:
     try:
         return State.from_plain(plain)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ModelFileError(f"its stage {stage!r} is no state ({error}).") from error
+        raise ModelFileError(f"its stage {stage!r} is not a state ({error}).") from error
 
 
 def data_fingerprint(*values: Any) -> str:

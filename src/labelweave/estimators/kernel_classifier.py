@@ -53,12 +53,17 @@ _STRANGERS = 0.01
 
 
 def is_learned(label_covariance: Any) -> bool:
+    """Whether the search learns a covariance, or one of a list of them."""
+    if isinstance(label_covariance, list | tuple):
+        return any(is_learned(one) for one in label_covariance if not isinstance(one, list | tuple))
     is_word = isinstance(label_covariance, str) and label_covariance == "learn"
     return is_word or isinstance(label_covariance, Integral)
 
 
 def is_identity(label_covariance: Any) -> bool:
-    """Whether there is no covariance, or the identity by name."""
+    """Whether there is no covariance, or the identity by name, or a list of these."""
+    if isinstance(label_covariance, list | tuple):
+        return len(label_covariance) > 0 and all(map(is_identity, label_covariance))
     return label_covariance is None or (isinstance(label_covariance, str) and label_covariance == "identity")
 
 
@@ -92,6 +97,11 @@ class HyperparameterSearch(ParameterGroup):
     max_learning_iter : int, default=100
         The largest number of evaluations of the cross-validated loss, including those on a first part of
         3,000 rows and more.
+    criterion : {"cross_validation", "marginal_likelihood"}, default="cross_validation"
+        What hyper-parameters minimize: the loss of held-out rows, or minus Laplace's approximation to the log
+        marginal likelihood, which has no folds and weighs all rows.  The latter is for logistic losses and
+        takes n^3 multiplications per evaluation and label, and per pair of classes; set ``learning_rows``,
+        or ``kernel_rank``.
 
     Examples
     --------
@@ -104,11 +114,12 @@ class HyperparameterSearch(ParameterGroup):
         "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
         "learning_blocks": [COUNT],
         "max_learning_iter": [COUNT],
+        "criterion": [StrOptions({"cross_validation", "marginal_likelihood"})],
     }
 
     def __init__(
         self, cv: Any = 5, *, learning_rows: int | None = None, learning_blocks: int = 1,
-        max_learning_iter: int = 100,
+        max_learning_iter: int = 100, criterion: str = "cross_validation",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -130,6 +141,7 @@ class KernelClassifier(LabelClassifier):
     on the scale of :meth:`_compared`.
     """
 
+    _takes_devices = True
     kernel_: Kernel
     thresholds_: Array
     learning_trace_: list[SearchRecord]
@@ -169,8 +181,8 @@ class KernelClassifier(LabelClassifier):
         name = next((name for name, holds in is_open.items() if holds), None)
         if name is not None and self._search is None:
             raise ParameterError(
-                f"`{name}={getattr(self, name)!r}` is learned, but `hyperparameters='fixed'`; give "
-                "`hyperparameters='learn'`, or what is known."
+                f"`{name}={getattr(self, name)!r}` is learned, but `hyperparameters='fixed'`; pass "
+                "`hyperparameters='learn'`, or a fixed value."
             )
 
     @property
@@ -243,11 +255,10 @@ class KernelClassifier(LabelClassifier):
         return 1 if self._form.kind == "binary" else len(self.classes_)
 
     def _check_threshold(self) -> None:
-        if self.threshold != "auto" and self._form.kind == "multiclass":
+        if self.threshold != "auto" and self._form.is_ranked:
             raise ParameterError(
-                f"`threshold={self.threshold!r}` is for many labels a row or two classes, but y has one of "
-                f"{len(self.classes_)} classes a row; use `threshold='auto'`, which predicts the class of "
-                "the highest score."
+                f"`threshold={self.threshold!r}` is for many labels per row or two classes, but y has one of "
+                f"{len(self.classes_)} classes per row or column; use `threshold='auto'`."
             )
         if self._form.kind == "binary":
             self._check_names_of_two()
@@ -261,8 +272,8 @@ class KernelClassifier(LabelClassifier):
             names = [] if theirs is None else [str(name) for name in theirs]
             if first in names and names != ["0"]:  # a position, where there are no names
                 raise ValueError(
-                    f"{what} names the class {first!r}, but the one score of two classes is that of "
-                    f"{second!r}; give what is for {second!r} alone."
+                    f"{what} names the class {first!r}, but two classes have one score, that of {second!r}; "
+                    f"pass a value for {second!r} only."
                 )
 
     def _begin(self, rows: SeenRows) -> LabelMatrix:
@@ -277,7 +288,7 @@ class KernelClassifier(LabelClassifier):
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
         if self.label_mean is not None and self._is_precomputed:
             raise ValueError(
-                "label_mean has weights of features, but X is a kernel matrix; give features and a kernel."
+                "label_mean has weights of features, but X is a kernel matrix; pass features and a kernel."
             )
         return self._read_mean(features, self.classes_[-n_labels:])
 
@@ -298,8 +309,8 @@ class KernelClassifier(LabelClassifier):
         return self._raw_scores(features) - self._lowest_threshold
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
-        if self._form.kind == "multiclass":
-            return self._score_blocks(X)
+        if self._form.is_ranked:
+            return self._form.deciding(self._score_blocks(X))
         return (
             self._compared(scores) - self.thresholds_ for scores in self._score_blocks(X, self._raw_scores)
         )
@@ -312,7 +323,7 @@ class KernelClassifier(LabelClassifier):
             done = len(self.learning_trace_)
             warn_of_end(
                 f"The search for hyper-parameters was interrupted after {done} evaluations; the model has "
-                "the best ones that were met."
+                "the best of these."
             )
 
     def to_state(self) -> dict[str, Any]:
@@ -344,13 +355,13 @@ def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
         return
     middle, high = np.quantile(values, [0.5, 0.99])
     if middle > _ALIKE:
-        what = f"all but constant: half of its values are above {middle:.3g}, so it hardly tells rows apart"
+        what = f"almost constant (half of its values are above {middle:.3g}), so it hardly distinguishes rows"
     elif high < _STRANGERS:
-        what = f"all but the identity: 99 of 100 values are below {high:.2g}, so no row says much of another"
+        what = f"almost the identity (99 % of its values are below {high:.2g}), so rows have little in common"
     else:
         return
     said = (
-        f"The matrix of {kernel} is {what}. Features of different sizes do this; `scaling='auto'` brings "
-        "them to one scale. Otherwise give another `gamma`."
+        f"The matrix of {kernel} is {what}; use `scaling='auto'` if features differ in scale, otherwise "
+        "another `gamma`."
     )
     warn_caller(ParameterMessage(said))

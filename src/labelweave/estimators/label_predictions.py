@@ -28,8 +28,10 @@ _BY_LABEL = ("false_negative_cost", "false_positive_cost", "flip_rates")
 class LabelPredictions(ClassifierMixin, BaseEstimator):
     """Base of the classifiers of labels, and of meta-estimators that decide on their scores."""
 
+    _takes_devices = False  # whether fits have a form for arrays of other libraries than NumPy
     _form: TargetForm
     classes_: Array
+    _takes_columns = False
     _html_repr = html_with_facts
 
     def _score_blocks(self, X: Any) -> Iterator[Array]:
@@ -38,7 +40,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
         """Score each column for ``predict``, positive where it is predicted: shape (n, columns)."""
-        return self._score_blocks(X)
+        return self._form.deciding(self._score_blocks(X))
 
     @property
     def label_names_(self) -> Array:
@@ -89,7 +91,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         -------
         ndarray, csr_array or DataFrame of shape (n, L), or ndarray or Series of shape (n,)
             The labels: a frame for a frame with its columns, sparse for sparse, classes for classes, lists of
-            tags for lists of tags.
+            tags for lists of tags; for columns of classes a table with the most probable class of each.
         """
         check_is_fitted(self)
         parts = [self._decide(scores) for scores in self._deciding_blocks(X)]
@@ -145,7 +147,9 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         """Compute the share of rows whose labels are all correct.
 
         Unobserved entries, rows of unobserved class, and labels with no observed value in training do not
-        count.  Where labels obey a hierarchy, those of y are completed by it first.
+        count.  Where labels obey a hierarchy, those of y are completed by it first.  With columns of classes
+        it is the share of rows with the right class in every column (exact match);
+        :func:`labelweave.metrics.column_accuracy_score` has the accuracy of each column.
 
         Parameters
         ----------

@@ -16,6 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers, is_collection, numbers_of, refuse_lazy
+from labelweave.foundation.arrays.homes import called_where_x_is, require_form
+from labelweave.foundation.arrays.linear_algebra import HOME, is_foreign
 from labelweave.foundation.config import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import _fit_context, callbacks_of, with_callbacks
@@ -43,11 +45,11 @@ def given_weights(sample_weight: Any) -> Any:
 def refuse_no_weight(weights: Array) -> None:
     """Reject row weights that are all 0, infinite, or so large that objectives overflow."""
     if not np.isfinite(weights).all():
-        raise ValueError("sample_weight is not finite; give numbers from 0 on.")
+        raise ValueError("sample_weight is not finite; pass finite numbers >= 0.")
     largest = weights.max(initial=0.0)
     if largest > _LARGEST_WEIGHT:
         raise ValueError(
-            f"sample_weight at row {weights.argmax()} is {largest:g}; sums of losses hold weights of at most "
+            f"sample_weight at row {weights.argmax()} is {largest:g}; weights must be at most "
             f"{_LARGEST_WEIGHT:g}."
         )
     if not (weights > 0).any():
@@ -188,6 +190,8 @@ def fit_method(fit: _Method) -> _Method:
     @wraps(fit)
     def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
         _refuse_lazy_arguments(arguments, options)
+        if HOME.get() is not None:
+            require_form(self)
         is_part = hasattr(self, "_parent_callback_ctx")  # of a scikit-learn search
         with (
             as_before_if_refused(self),
@@ -254,12 +258,14 @@ def _raised_at_the_end(*, is_part: bool) -> Iterator[None]:
 
 
 def where_rows_are(method: _Method) -> _Method:
-    """Dispatch a method by the type of its X to implementations registered for collections."""
+    """Dispatch a method by the type of its X: to implementations for collections, or to X's library."""
 
     @wraps(method)
     def dispatched(self: Any, X: Any, *given: Any, **named: Any) -> Any:
         if is_collection(X):
             return view("answer", method.__name__, self, X, *given, **named)
+        if any(map(is_foreign, (X, *given, *named.values()))):
+            return called_where_x_is(method, self, X, *given, **named)
         return method(self, X, *given, **named)
 
     return cast(_Method, dispatched)

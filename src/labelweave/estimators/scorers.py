@@ -6,9 +6,10 @@ A classifier stores it as ``scorer_``; its fields can be read on the classifier 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Any, ClassVar, Self
 
@@ -21,6 +22,17 @@ from labelweave.features.gram import LowRankGram
 from labelweave.features.gram.sources import is_known_semidefinite
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
+from labelweave.foundation.arrays.linear_algebra import (
+    HOME,
+    as_type,
+    columns_of,
+    empty,
+    is_numpy,
+    placed,
+    put_columns,
+    rows_of,
+    to_numpy,
+)
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, Field, Items, Made, Maybe, Numbers, places, reads_numbers
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
@@ -38,10 +50,25 @@ class Scorer(StoredParameters, ABC):
     intercept_: PerLabel
     holds_mean: ClassVar[bool] = False
     """Whether scores known a priori are part of the weights, and not to be added."""
+    _takes_devices: ClassVar[bool] = True
 
     @abstractmethod
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         """Compute the score of each label in each row, with the same bits for any number of threads."""
+
+    def scores_at_home(self, features: FeatureMatrix) -> RowsByLabels:
+        """Score rows where the call makes its tables (:mod:`labelweave.foundation.arrays.homes`)."""
+        if (home := HOME.get()) is None or not self._takes_devices:
+            return self.scores(features)
+        key = str(home[:2])
+        if key not in self._copies:
+            self._copies[key] = _placed(self)
+        return to_numpy(self._copies[key].scores(features.placed()))
+
+    @cached_property
+    def _copies(self) -> dict[str, Self]:
+        """The scorer with its arrays at other homes."""
+        return {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # without derived values
@@ -57,7 +84,7 @@ class Scorer(StoredParameters, ABC):
 
     @property
     def n_labels(self) -> int:
-        return len(self.intercept_)
+        return int(self.intercept_.shape[0])
 
     def _in_panels(self, features: FeatureMatrix, size: int, score: _Score, *kernels: Kernel | None) -> Array:
         """Score panels of rows, each on one thread, on as many threads as the linear algebra library uses.
@@ -66,15 +93,27 @@ class Scorer(StoredParameters, ABC):
         score: writes the scores of rows.
         kernels: the kernels it uses; a custom one may not be called by several threads.
         """
-        scores = np.empty((len(features), self.n_labels))
+        scores = empty((len(features), self.n_labels), np.float64)
         parts = panels(len(features), max(_FEWEST_ROWS, size))
         is_own = all(kernel is None or is_known_semidefinite(kernel) for kernel in kernels)
         with (Workers.of_library() if is_own and len(parts) > 1 else Workers()).running() as workers:
-            workers.each(lambda rows: score(features.rows(rows), scores[rows]), parts)
+            workers.each(lambda rows: score(features.rows(rows), scores[rows, ...]), parts)
         return scores
 
     def takes(self, n_features: int) -> bool:
         raise NotImplementedError
+
+
+def _placed(part: Any) -> Any:
+    """Copy a scorer, or a part of it, with its real numbers at the home of the call."""
+    part = part.toarray() if sp.issparse(part) else part
+    if isinstance(part, np.ndarray):
+        return placed(part) if part.dtype.kind == "f" else part
+    if isinstance(part, tuple):
+        return tuple(map(_placed, part))
+    if isinstance(part, Scorer | KernelExpansion):
+        return replace(part, **{field.name: _placed(getattr(part, field.name)) for field in fields(part)})
+    return part
 
 
 def attribute_of_scorer(model: Any, name: str) -> Any:
@@ -118,7 +157,8 @@ class LinearScorer(Scorer):
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         def score(rows: FeatureMatrix, scores: Array) -> None:
-            np.add(explicit_features(self.kernel, rows).matmul(self.weights), self.intercept_, out=scores)
+            scores[...] = explicit_features(self.kernel, rows).matmul(self.weights)
+            scores += self.intercept_
 
         return self._in_panels(features, _PRODUCTS_AT_ONCE // _products(features, self.weights), score)
 
@@ -154,13 +194,13 @@ class FactorScorer(Scorer):
     @property
     def support_(self) -> Array:
         if self.support is None:
-            raise AttributeError("Weights of features have no support rows.")
+            raise AttributeError("A model with weights of features has no support rows; use coef_.")
         return self.support
 
     @property
     def support_vectors_(self) -> Any:
         if self.support_vectors is None:
-            raise AttributeError("There are no features of support rows.")
+            raise AttributeError("The model has no features of support rows.")
         return self.support_vectors
 
     @property
@@ -184,10 +224,11 @@ class FactorScorer(Scorer):
             rows = _KERNEL_VALUES_AT_ONCE // max(1, len(self.support))
         else:
             of_latent = _products(features, self.feature_factors_)
-            rows = _PRODUCTS_AT_ONCE // (of_latent + self.label_factors_.size)
+            rows = _PRODUCTS_AT_ONCE // (of_latent + math.prod(self.label_factors_.shape))
 
         def score(part: FeatureMatrix, scores: Array) -> None:
-            np.add(self._latent(part) @ self.label_factors_.T, constants, out=scores)
+            scores[...] = self._latent(part) @ self.label_factors_.T
+            scores += constants
 
         return self._in_panels(features, rows, score, self.kernel)
 
@@ -201,7 +242,7 @@ class FactorScorer(Scorer):
 
         def latent(rows: FeatureMatrix) -> Array:
             block = _kernel_values(self.kernel, rows, support, columns)
-            return np.asarray(block @ self.feature_factors_).astype(self.feature_factors_.dtype, copy=False)
+            return as_type(_product(block, self.feature_factors_), self.feature_factors_.dtype)
 
         return latent
 
@@ -225,10 +266,11 @@ class KernelExpansion(StoredParameters):
 
     def add_to(self, scores: RowsByLabels, block: Array) -> None:
         """Add the term, from the kernel (n, m) between the rows to score and the term's rows."""
+        added = _product(block, self.coefficients)
         if len(self.labels) == scores.shape[1]:
-            scores += block @ self.coefficients
+            scores += added
         else:
-            scores[:, self.labels] += block @ self.coefficients
+            put_columns(scores, self.labels, columns_of(scores, self.labels) + added)
 
 
 SUPPORT: dict[str, Field] = {
@@ -265,13 +307,13 @@ class KernelScorer(Scorer):
     def dual_coef_(self) -> Array:
         """Coefficients of the support rows, shape (m, L); with one kernel only."""
         if len(self.terms) > 1:
-            raise AttributeError("A sum of kernels has coefficients a kernel, and no dual_coef_.")
+            raise AttributeError("A sum of kernels has coefficients per kernel, but no dual_coef_.")
         return self.terms[0].coefficients
 
     @property
     def support_vectors_(self) -> Any:
         if self.support_vectors is None:
-            raise AttributeError("With a precomputed kernel the features of support rows are not known.")
+            raise AttributeError("With a precomputed kernel the features of support rows are unknown.")
         return self.support_vectors
 
     @cached_property
@@ -280,7 +322,9 @@ class KernelScorer(Scorer):
         rows, everything = self.support_vectors, np.arange(len(self.support_))
         return [
             None if term.kernel is None
-            else FeatureMatrix.of_model(rows if np.array_equal(term.rows, everything) else rows[term.rows])
+            else FeatureMatrix.of_model(
+                rows if np.array_equal(term.rows, everything) else rows_of(rows, term.rows)
+            )
             for term in self.terms
         ]  # fmt: skip
 
@@ -289,7 +333,7 @@ class KernelScorer(Scorer):
             return self._as_weights.scores(features)
 
         def score(rows: FeatureMatrix, scores: Array) -> None:
-            scores[:] = self.intercept_
+            scores[...] = self.intercept_
             for term, vectors in zip(self.terms, self._columns, strict=True):
                 term.add_to(scores, _kernel_values(term.kernel, rows, self.support_[term.rows], vectors))
 
@@ -305,6 +349,7 @@ class KernelScorer(Scorer):
         if explicit is None or explicit.shape[1] >= len(explicit):
             return None
         weights = np.zeros((explicit.shape[1], self.n_labels))
+        weights = weights if is_numpy(self.intercept_) else placed(weights)
         self.terms[0].add_to(weights, explicit.data.T)
         return LinearScorer(self.intercept_, weights, kernel)
 
@@ -358,12 +403,16 @@ def _products(features: FeatureMatrix, weights: Array) -> int:
     return max(1, int(share * n_labels))  # with sparse rows the bits do not depend on panels
 
 
+def _product(left: Array, right: Array) -> Array:
+    return left @ right if is_numpy(left) else Workers().matmul(left, right)
+
+
 def _kernel_values(
     kernel: Kernel | None, rows: FeatureMatrix, support: Array, vectors: FeatureMatrix | None
 ) -> Array:
     """Return the kernel between rows and support rows; a slice of the rows if it is precomputed."""
     if kernel is None:
-        return dense_rows(rows)[:, support]
+        return columns_of(dense_rows(rows), support)
     assert vectors is not None, "a kernel comes with the features of the support rows"
     return kernel.block(rows, vectors)
 

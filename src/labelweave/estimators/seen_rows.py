@@ -16,6 +16,7 @@ from labelweave.estimators.targets import (
     check_lengths,
     has_many_labels,
     label_form,
+    read_labels,
     read_targets,
     require_observed,
     taxonomy_of,
@@ -26,10 +27,11 @@ from labelweave.foundation.arrays import unmasked
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
+from labelweave.labels.class_columns import joined_columns
 
 _LOST_ROWS = (
-    "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go on, begin "
-    "with partial_fit, or with fit and warm_start=True, without entry_weight or probabilities of classes."
+    "The last fit kept no rows, so only these rows are fitted; to continue, start with partial_fit, or fit "
+    "and warm_start=True, without entry_weight or class probabilities."
 )
 
 
@@ -61,15 +63,15 @@ class SeenRows:
         """
         if isinstance(y, ClassProbabilities):
             raise ValueError(
-                "y has probabilities of classes, which partial_fit does not keep; give classes, or use fit."
+                "y has class probabilities, which partial_fit does not keep; pass classes, or use fit."
             )
         if not has_many_labels(y):
             y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)
             check_lengths(len(features), len(y))
             return cls(features, y, weights, None, None if classes is None else column_or_1d(classes))
         if classes is not None:
-            raise ValueError("classes is for y with one class a row; many labels are known by their columns.")
-        labels = LabelMatrix.from_any(y)
+            raise ValueError("classes is for y with one class per row; leave it out for many labels.")
+        labels = read_labels(y)
         check_lengths(len(features), len(labels))
         return cls(features, labels, weights, label_form(y, labels))
 
@@ -99,20 +101,23 @@ class SeenRows:
         features = _joined_features(self.features, other.features)
         weights = np.concatenate([self.weights, other.weights])
         if isinstance(self.labels, LabelMatrix) and isinstance(other.labels, LabelMatrix):
-            labels = _joined_labels(self.labels, other.labels)
             assert self.form is not None, "labels have a form"
             assert other.form is not None, "labels have a form"
+            if self.labels.class_columns is not None:
+                labels = joined_columns(self.labels, other.labels)
+                names = np.asarray(labels.words, object)
+                form = replace(self.form, classes=names, columns=labels.class_columns)
+                return SeenRows(features, labels, weights, form)
+            labels = _joined_labels(self.labels, other.labels)
             names = np.arange(labels.n_labels) if labels.names is None else labels.names.astype(object)
             return SeenRows(features, labels, weights, self.form.widened(other.form, names))
         if isinstance(self.labels, LabelMatrix) or isinstance(other.labels, LabelMatrix):
             kinds = ("many labels", "one class")
             before, now = kinds if isinstance(self.labels, LabelMatrix) else kinds[::-1]
-            raise ValueError(f"y has {now} a row, but had {before} a row before; go on with the same.")
+            raise ValueError(f"y has {now} per row, but had {before} before; keep to one kind.")
         types = self.labels.dtype, other.labels.dtype
         if object not in types and len({one.kind in "US" for one in types}) > 1:
-            raise ValueError(
-                f"y has classes of type {types[1]}, but had {types[0]} before; go on with one type."
-            )
+            raise ValueError(f"y has classes of type {types[1]}, but had {types[0]} before; use one type.")
         known = [part.classes for part in (self, other) if part.classes is not None]
         classes = np.unique(np.concatenate(known)) if known else None
         return SeenRows(features, np.concatenate([self.labels, other.labels]), weights, None, classes)
@@ -210,6 +215,9 @@ def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:
     """Return the columns of the labels of ``before`` in ``after``; None where labels do not match."""
     if before.kind != after.kind:
         return None
+    if before.columns is not None:
+        places = {name: place for place, name in enumerate(after.classes)}
+        return np.array([places[name] for name in before.classes])
     if before.kind == "labels":
         return np.arange(len(before.classes))
     if not np.isin(before.classes, after.classes).all():
@@ -220,7 +228,7 @@ def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:
 def _joined_features(first: FeatureMatrix, second: FeatureMatrix) -> FeatureMatrix:
     if first.shape[1] != second.shape[1]:
         raise ValueError(
-            f"X has {second.shape[1]} features, but had {first.shape[1]} before; give the same features."
+            f"X has {second.shape[1]} features, but had {first.shape[1]} before; pass the same features."
         )
     parts = [first.data, second.data]
     if first.is_sparse:
@@ -252,12 +260,12 @@ def _places(first: LabelMatrix, second: LabelMatrix) -> tuple[Array, Any]:
         if first.names is not None and second.n_labels > first.n_labels:
             raise ValueError(
                 f"y has {second.n_labels} labels without names, but the {first.n_labels} labels so far have "
-                "names; name the new labels, as columns of a frame or names of a LabelMatrix."
+                "names; name them, as columns of a DataFrame or names of a LabelMatrix."
             )
         return np.arange(second.n_labels), first.names
     if first.names is None:
         raise ValueError(
-            "y has label names, but the labels so far have none; give names from the first call on, or none."
+            "y has label names, but the labels so far have none; pass names from the first call, or none."
         )
     known = {str(name): place for place, name in enumerate(first.names)}
     for name in second.names:

@@ -63,6 +63,8 @@ class SparseScorer(Scorer):
     scales (L,): the units.
     """
 
+    _takes_devices = False
+
     indptr: Array
     gaps: Array
     values: Array

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from labelweave.labels.class_columns import ClassColumns
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import (
     FLAG,
     TEXT,
     Field,
     Items,
+    Made,
     Maybe,
     Number,
     Numbers,
@@ -36,7 +38,7 @@ _LABEL = Maybe(Number(), TEXT, FLAG)  # of a column, or of its levels
 _FRAME = Record(
     {
         "library": TEXT,
-        "labels": Maybe(Items(Maybe(_LABEL, Items(_LABEL, kind=tuple)), "C")),
+        "labels": Maybe(Items(Maybe(_LABEL, Items(_LABEL, kind=tuple)))),
         "level_names": Maybe(Items(_LABEL, least=1)),
     },
     {"columns are called as their library and levels allow": _has_names_of_columns},
@@ -49,6 +51,7 @@ FORM: dict[str, Field] = {
             "negative": OneOf((0, -1)),
             "frame": Optional(_FRAME),
             "unobserved": Optional(Items(count(), kind=(list, tuple))),
+            "columns": Optional(Made(ClassColumns)),
         }
     ),
     "classes": Maybe(Texts("C"), Numbers("C", "iufb"), none=False),
@@ -64,6 +67,4 @@ def check_columns(kind: str, sizes: Sizes) -> None:
     fits = sizes.get("K", columns) == columns and (n_classes == 2 or kind != "binary") and n_classes > 0
     scores = sizes.get("L", columns)
     if not fits or not (scores == columns or (kind == "binary" and scores == 2)):
-        raise ModelFileError(
-            f"its numbers of labels do not fit together: {n_classes} {kind}, {scores} scores."
-        )
+        raise ModelFileError(f"its numbers of labels do not agree: {n_classes} {kind}, {scores} scores.")

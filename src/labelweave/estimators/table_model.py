@@ -41,7 +41,7 @@ _COLUMNS = Record(
         "vectors": Optional(_NAMES),
         **dict.fromkeys(("label_separator", "id"), Maybe(TEXT)),
         "empty_labels": Optional(Maybe(OneOf(("none", "unknown")))),
-        "no_header": Optional(FLAG),
+        **dict.fromkeys(("no_header", "holds_classes"), Optional(FLAG)),
     }
 )
 
@@ -189,8 +189,8 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         self.feature_names_ = vectorizer.get_feature_names_out()
         if classifier.n_features_in_ != len(self.feature_names_):
             raise ValueError(
-                f"The classifier takes {classifier.n_features_in_} features but the vectorizer makes "
-                f"{len(self.feature_names_)}; fit the classifier to what the vectorizer makes."
+                f"The classifier has {classifier.n_features_in_} features but the vectorizer makes "
+                f"{len(self.feature_names_)}; fit the classifier to the output of the vectorizer."
             )
         self.feature_names_in_ = np.array(vectorizer.column_names, object)
         self.n_features_in_ = len(self.feature_names_in_)
@@ -213,7 +213,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         X : DataFrame of n rows
             The rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix or n lists of tags
-            Their labels or classes.
+            Their labels or classes, or a table of classes, one per row and column.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, for the classifier.
         groups : array-like of shape (n,), default=None
@@ -353,8 +353,7 @@ def frame_of(X: Any) -> Any:
     if is_frame(X):
         return as_pandas(X)
     raise TypeError(
-        f"A {type(X).__name__} was given; a TableModel takes a DataFrame, and the classifier itself takes "
-        "arrays."
+        f"X is of type {type(X).__name__}; TableModel needs a DataFrame (its classifier_ takes arrays)."
     )
 
 

@@ -1,15 +1,15 @@
 """Conversion of a user's y to a label matrix, and of scores back to the form of y.
 
 A two-dimensional y has one column per label.  A one-dimensional y has one class per row, observed fully,
-partially or not at all: two classes are one label, more are one label per class.
+partially or not at all: two classes are one label, more are one label per class.  A two-dimensional y of
+other entries has one column per class of each column (:mod:`labelweave.labels.class_columns`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -17,13 +17,20 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
+from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import checked_csr, numbers_of, unmasked
 from labelweave.foundation.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
-from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.class_columns import ClassColumns, has_class_columns, read_class_columns
 from labelweave.labels.label_matrix import is_plain_array, words_on_no_negative
-from labelweave.labels.label_names import as_text, columns_by_name, rows_by_name, words_on_alike
+from labelweave.labels.label_names import (
+    as_text,
+    columns_by_name,
+    distinct_classes,
+    typed,
+    unknown_entries,
+    words_on_alike,
+)
 from labelweave.labels.tags import numbered_tags, tag_rows
 
 
@@ -37,6 +44,7 @@ class TargetForm:
     classes: the classes, or the labels' names or numbers.
     frame: the library of a frame or column, and the names of labels that are not text.
     unobserved: the numbers of labels with no observed value in training.
+    columns: the columns of classes that the labels stand for; None where labels are free.
     """
 
     kind: Literal["labels", "binary", "multiclass"]
@@ -45,6 +53,7 @@ class TargetForm:
     classes: Array
     frame: FrameForm | None = None
     unobserved: tuple[int, ...] = ()
+    columns: ClassColumns | None = None
 
     def to_state(self) -> dict[str, Any]:
         """Return all but the classes as plain data, without what cannot be stored of a frame's columns."""
@@ -58,8 +67,12 @@ class TargetForm:
     def from_state(cls, state: dict[str, Any], classes: Array) -> TargetForm:
         """Restore the form."""
         frame = None if state.get("frame") is None else FrameForm(**state["frame"])
-        if frame is not None and frame.labels is not None and len(frame.labels) != len(classes):
-            raise ValueError(f"{len(frame.labels)} columns are named for {len(classes)} labels")
+        columns = state.get("columns")
+        n_columns = len(classes if columns is None else columns.names)
+        if frame is not None and frame.labels is not None and len(frame.labels) != n_columns:
+            raise ValueError(f"{len(frame.labels)} columns are named for {n_columns} labels")
+        if columns is not None and columns.labels != classes.tolist():
+            raise ValueError("the classes of its columns are not its labels")
         unobserved = tuple(state.get("unobserved", ()))
         if not all(type(label) is int and 0 <= label < len(classes) for label in unobserved):
             raise ValueError(f"{unobserved} are no numbers of {len(classes)} labels")
@@ -75,6 +88,25 @@ class TargetForm:
         known = dict(zip(later.classes, after.labels or later.classes, strict=True))
         known |= dict(zip(self.classes, before.labels, strict=True))
         return replace(self, classes=classes, frame=replace(before, labels=[known[name] for name in classes]))
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether the highest score decides, of all classes or of those of each column; not thresholds."""
+        return self.kind == "multiclass" or self.columns is not None
+
+    def refuse_columns(self, model: Any) -> None:
+        """Raise ValueError for columns of classes, for a model that predicts free labels."""
+        if self.columns is not None and not getattr(model, "_takes_columns", False):
+            raise ValueError(
+                f"y has columns of classes, such as {self.columns.names[0]!r}, which {type(model).__name__} "
+                "does not take; use MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier, "
+                "BinaryRelevance or AutoLabelClassifier, or pass labels of 0 and 1."
+            )
+
+    def deciding(self, blocks: Iterator[Array]) -> Iterator[Array]:
+        """Make the scores of columns of classes, in blocks (n, L), positive for predicted classes alone."""
+        columns = self.columns
+        return blocks if columns is None else (columns.sets(block) - 0.5 for block in blocks)
 
     def scores(self, wide: Array) -> Array:
         """Convert scores to their public shape: one column for two classes becomes a vector.
@@ -94,6 +126,8 @@ class TargetForm:
             return self.classes[(wide[:, 0] > 0).astype(np.intp)]
         if self.kind == "multiclass":
             return self.classes[wide.argmax(axis=1)]
+        if self.columns is not None:
+            return self.columns.best(wide)
         if self.container in ("sparse", "tags"):
             return sp.csr_array((wide > 0).astype(np.int64))
         return np.where(wide > 0, 1, self.negative)
@@ -109,6 +143,8 @@ class TargetForm:
             whole = sp.csr_array(sp.vstack(parts, format="csr"))
             return self._tags(whole, index) if self.container == "tags" else whole
         whole = np.concatenate(parts)
+        if self.columns is not None:
+            return self.columns.table(whole, self.frame, index)
         if self.kind == "labels" and self.container == "frame":
             return (self.frame or FrameForm("pandas")).frame(whole, self.classes, index)
         return whole
@@ -140,13 +176,14 @@ def read_targets(
     Raises ValueError if y has only one class, or its entries are no labels.
     """
     if has_many_labels(y):
-        labels = LabelMatrix.from_any(y)
+        labels = read_labels(y)
         require_observed(labels, is_related=is_related)
         form = label_form(y, labels)
         words = words_on_alike(labels.words) if form.container == "tags" else None
-        if form.container != "tags" and not (is_related or isinstance(y, LabelMatrix)):
+        is_table = form.container != "tags" and labels.class_columns is None
+        if is_table and not (is_related or isinstance(y, LabelMatrix)):
             words = words_on_no_negative(labels, in_all=True)  # in one column it may be chance
-            words = words and f"{words}; give 0, as y.fillna(0) does, or a LabelMatrix to silence this"
+            words = words and f"{words}; for negative ones use y.fillna(0), or a LabelMatrix to silence this"
         if words is not None:
             warnings.warn(f"In Y {words}", UserWarning, stacklevel=2)
         return labels, form
@@ -173,13 +210,26 @@ def _one_against_the_rest(targets: ClassTargets, columns: slice) -> LabelMatrix:
     return LabelMatrix(positives, sp.csr_array(observed)[:, columns])
 
 
+def read_labels(y: Any) -> LabelMatrix:
+    """Read labels, or columns of classes where entries are no labels.
+
+    Raises ValueError if they are neither.
+    """
+    try:
+        return LabelMatrix.from_any(y)
+    except ValueError:
+        if not has_class_columns(y):
+            raise
+    return read_class_columns(y)
+
+
 def check_lengths(n_rows: int, n_targets: int) -> None:
     """Check that there is one target per row.
 
     Raises ValueError if the numbers differ.
     """
     if n_rows != n_targets:
-        raise ValueError(f"X has {n_rows} rows but y has {n_targets}; give one row of labels a row of X.")
+        raise ValueError(f"X has {n_rows} rows but y has {n_targets}; pass one row of labels per row of X.")
 
 
 def has_many_labels(y: Any) -> bool:
@@ -204,19 +254,17 @@ def _is_column_of_classes(y: Array) -> bool:
     return y.shape[1] == 1 and not np.isin(y[~unknown_entries(y)], (0, 1, -1)).all()
 
 
-def unknown_entries(y: Array) -> Array:
-    """Return whether each class or label is missing, None or NaN."""
-    if y.dtype.kind == "O":
-        return np.array([is_missing(entry) for entry in y.ravel()], bool).reshape(y.shape)
-    return np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
-
-
 def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
     """Return the form of labels."""
     names = labels.names
     classes = np.arange(labels.n_labels) if names is None else names.astype(object)
     unobserved = tuple(np.flatnonzero(labels.observed_counts() == 0).tolist())
-    return replace(_form_of(y, classes), unobserved=unobserved)
+    if labels.class_columns is None:
+        return replace(_form_of(y, classes), unobserved=unobserved)
+    labels.class_columns.require_classes()
+    frame = FrameForm.of(y) if is_frame(y) else None
+    container: Literal["array", "frame"] = "array" if frame is None else "frame"
+    return TargetForm("labels", container, 0, classes, frame, unobserved, labels.class_columns)
 
 
 def _form_of(y: Any, classes: Array) -> TargetForm:
@@ -254,14 +302,14 @@ def require_observed(labels: LabelMatrix, *, is_related: bool = False) -> None:
     is_related: whether more than the rows informs them, so that there is nothing to warn of.
     """
     if labels.n_labels == 0:
-        raise ValueError("Y has no labels (0 columns); at least one label is needed.")
+        raise ValueError("Y has no labels (0 columns); it must have at least one.")
     never = np.flatnonzero(labels.observed_counts() == 0)
     if not len(never) or not len(labels):
         return
     name = never[0] if labels.names is None else repr(str(labels.names[never[0]]))
     said = (
         f"Label {name} has no observed entry in Y ({len(never)} of {labels.n_labels} labels have none); "
-        "drop such labels, observe some of their entries, or give what relates them to others."
+        "drop them, or relate them to others, as by label_covariance."
     )
     if len(never) == labels.n_labels:
         raise ValueError(said)
@@ -305,7 +353,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     missing = unknown_entries(y)
     known = y[~missing]
     if len(known) == 0:
-        raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
+        raise ValueError(f"y has {len(y)} rows and no observed class; it must have at least 2 classes.")
     known = typed(known)
     if known.dtype.kind == "f":
         assert_all_finite(known, input_name="y")
@@ -318,12 +366,12 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
 
 def _probable_classes(y: ClassProbabilities, taxonomy: Taxonomy | None) -> ClassTargets:
     if not y.observed.any():
-        raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
+        raise ValueError(f"y has {len(y)} rows and no observed class; it must have at least 2 classes.")
     names = [node_name(name) for name in y.classes.tolist()]
     if taxonomy is not None and (strange := sorted(set(names) - set(taxonomy.leaves))):
         raise ValueError(
-            f"y has probabilities of {strange[0]!r}, which is no leaf of the taxonomy; give those of leaves, "
-            "to which the mass of an inner node is spread."
+            f"y has probabilities of {strange[0]!r}, which is not a leaf of the taxonomy; spread the mass of "
+            "an inner node over its leaves."
         )
     codes = np.where(y.observed, np.nan_to_num(y.table).argmax(axis=1), 0)
     nothing = np.empty(0, np.intp), np.empty((0, len(names)), bool)
@@ -336,28 +384,6 @@ def node_name(entry: Any) -> str:
     Returns its text, whole numbers without a decimal point: 3.0 is 3.
     """
     return as_text(entry)
-
-
-def typed(known: Array) -> Array:
-    """Convert an array of objects that are all numbers, such as those passed with None, to a numeric type."""
-    if known.dtype.kind == "O" and all(isinstance(entry, (Real, np.bool_)) for entry in known):
-        return np.array(known.tolist())
-    return known
-
-
-def distinct_classes(known: Array) -> tuple[Array, Array]:
-    """Return the sorted classes of rows, and each row's class number.
-
-    Raises ValueError if some are text and some numbers.
-    """
-    try:
-        classes, found = np.unique(known, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(entry).__name__ for entry in known})
-        raise ValueError(
-            f"y mixes entries of the types {', '.join(kinds)}; give all classes as text or all as numbers."
-        ) from None
-    return classes, found
 
 
 def _flat(known: Array, missing: Array) -> ClassTargets:
@@ -396,8 +422,8 @@ def _refuse_unknown(entries: Array, which: Array, rows: Array, taxonomy: Taxonom
     if unknown.any():
         first = int(unknown.argmax())
         raise ValueError(
-            f"y at row {rows[first]} is {str(entries[which[first]])!r}, which is no node of the taxonomy; "
-            "give the name of a leaf, of an inner node if no more is known, or None."
+            f"y at row {rows[first]} is {str(entries[which[first]])!r}, which is not a node of the taxonomy; "
+            "pass a leaf, an inner node if the leaf is unknown, or None."
         )
 
 
@@ -434,17 +460,14 @@ def read_entry_weights(
     if weights.shape != labels.shape:
         raise ValueError(
             f"{what} has shape {weights.shape}, but there are {labels.shape[0]} rows and "
-            f"{labels.shape[1]} labels; give one number an entry."
+            f"{labels.shape[1]} labels; pass one number per entry."
         )
     values = weights.data if sparse else weights.ravel()
     bad = np.flatnonzero(~np.isfinite(values) | (values < 0))
     if len(bad):
         first = int(bad[0])
         row, label = (part[first] for part in weights.coords) if sparse else divmod(first, weights.shape[1])
-        raise ValueError(
-            f"{what} at row {row}, label {label} is {values[first]}; numbers of entries must be finite and "
-            "not negative."
-        )
+        raise ValueError(f"{what} at row {row}, label {label} is {values[first]}; it must be finite, >= 0.")
     return weights
 
 
@@ -458,26 +481,3 @@ def weights_of_entries(weights: PerRow, entries: RowsByLabels | sp.coo_array | N
     entries.sum_duplicates()
     table[entries.coords] *= entries.data
     return table
-
-
-def costs_by_label(name: str, cost: Any, labels: Iterable[Any]) -> PerLabel:
-    """Check the cost of a kind of mistake: one for all labels, or one per label, a Series by their names.
-
-    labels: their names.
-    Raises ValueError unless there is one finite non-negative number, or one per label; it names the label.
-    """
-    names = [str(label) for label in labels]
-    n_labels, cost = len(names), rows_by_name(cost, names, name)
-    try:
-        costs = np.asarray(cost, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} has an entry that is no number; give one number, or one a label.") from None
-    if costs.shape not in ((), (n_labels,)):
-        raise ValueError(
-            f"{name} has shape {costs.shape}; give one number, or one for each of the {n_labels} labels."
-        )
-    bad = np.flatnonzero(~np.isfinite(costs) | (costs < 0))
-    if len(bad):
-        where = f" at label {bad[0]}" if costs.ndim else ""
-        raise ValueError(f"{name} is {costs.flat[bad[0]]:g}{where}; costs must be finite numbers >= 0.")
-    return np.broadcast_to(costs, (n_labels,)).astype(np.float64)

@@ -10,22 +10,33 @@ for the factor of the labels (Phi = 1).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+import scipy.sparse.linalg as ssl
 
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace
-from labelweave.foundation.arrays.linear_algebra import as_type, is_double, is_numpy, like, to_numpy
+from labelweave.foundation.arrays.linear_algebra import (
+    HOME,
+    as_type,
+    is_double,
+    is_numpy,
+    like,
+    placed,
+    to_numpy,
+)
 
 if TYPE_CHECKING:
     from labelweave.features.gram.stored import Gram
 
 _EIGENVALUES, _AXES_SAVE = 10, 25  # cost of eigenvectors in m^3; products with the table saved per fit
+_RITZ_TOL = 1e-4
 USUAL = 1e12  # up to this size squares in single precision are finite
 
 
@@ -151,10 +162,40 @@ class KernelMap(FactorMap):
         return np.full((1, 1), self._mean * float(weights.mean()), weights.dtype)
 
 
+def largest_root(
+    forth: Callable[[Array], Array], back: Callable[[Array], Array], size: int, dtype: np.dtype[Any]
+) -> float:
+    """Compute the square root of the largest eigenvalue of ``back forth``, positive semi-definite.
+
+    Both are scaled by a power of 2, so that squares of tiny or huge roots neither underflow nor overflow.
+    Returns infinity if the iteration takes too long.
+    """
+    start = np.random.default_rng(0).standard_normal(size).astype(dtype)
+    largest = float(np.abs(forth(start)).max(initial=0.0))
+    if not largest:
+        return 0.0
+    power = int(np.frexp(largest)[1])
+
+    def multiply(vector: Array) -> Array:
+        return np.ldexp(back(np.ldexp(forth(vector), -power)), -power)
+
+    if size < 3:
+        columns = [multiply(column) for column in np.eye(size, dtype=dtype)]
+        found = float(np.linalg.eigvalsh(np.array(columns, dtype=np.float64)).max(initial=0.0))
+        return float(np.ldexp(np.sqrt(max(0.0, found)), power))
+    operator = ssl.LinearOperator((size, size), matvec=multiply, dtype=dtype)
+    try:
+        values = ssl.eigsh(operator, k=1, which="LA", v0=start, tol=_RITZ_TOL, return_eigenvectors=False)
+    except ssl.ArpackError:
+        return np.inf
+    return float(np.ldexp(np.sqrt(max(0.0, float(values[0]) * (1 + _RITZ_TOL))), power))
+
+
 def explicit_map(table: Any, dtype: npt.DTypeLike, workers: Workers) -> FactorMap:
     """Return the map of explicit features (n, d), dense or CSR; a map is returned as it is."""
     if isinstance(table, FactorMap):
         return table
-    if sp.issparse(table):
+    if sp.issparse(table) and HOME.get() is None:
         return SparseMap(SparseProducts(table, dtype, workers))
-    return DenseMap(np.ascontiguousarray(table, dtype), workers)
+    table = table.toarray() if sp.issparse(table) else table
+    return DenseMap(placed(np.ascontiguousarray(table, dtype)), workers)

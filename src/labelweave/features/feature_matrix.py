@@ -12,7 +12,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from labelweave.foundation.arrays import checked_csr, unmasked
+from labelweave.foundation.arrays import Workers, checked_csr, unmasked
+from labelweave.foundation.arrays.linear_algebra import HOME, as_type, is_foreign, is_numpy, placed, rows_of
+from labelweave.foundation.arrays.tables import row_inner
 
 LARGEST_FEATURE = 1e40
 """The largest feature: its seventh power, needed by ADMM, is finite; single precision is below it."""
@@ -72,7 +74,7 @@ class FeatureMatrix:
     @classmethod
     def of_model(cls, X: Any) -> FeatureMatrix:
         """Wrap rows that a fitted model stores."""
-        return cls(X).kept_rows()
+        return (cls._unchecked(X) if is_foreign(X) else cls(X)).kept_rows()
 
     def kept_rows(self) -> FeatureMatrix:
         """Return the same rows with a cache for :meth:`once`."""
@@ -124,11 +126,18 @@ class FeatureMatrix:
         """Keep some rows, without validation."""
         if isinstance(which, slice) and which.indices(len(self)) == (0, len(self), 1):
             return self
-        return self._unchecked(self.data[which], self.names)
+        return self._unchecked(rows_of(self.data, which), self.names)
+
+    def placed(self) -> FeatureMatrix:
+        """Return dense rows where the call makes its tables (:mod:`labelweave.foundation.arrays.homes`)."""
+        if HOME.get() is None or is_foreign(self.data):
+            return self
+        return self._unchecked(placed(dense_rows(self)), self.names)
 
     def astype(self, dtype: npt.DTypeLike) -> FeatureMatrix:
         """Convert the features to another precision, without validation."""
-        return self._unchecked(self.data.astype(dtype, copy=False), self.names)
+        converted = self.data.astype(dtype, copy=False) if self.is_sparse else as_type(self.data, dtype)
+        return self._unchecked(converted, self.names)
 
     def with_constant(self, value: float) -> FeatureMatrix:
         """Append a feature with the same value in every row; without names and validation."""
@@ -150,8 +159,11 @@ class FeatureMatrix:
         )
 
     def squared_norms(self) -> npt.NDArray[np.float64]:
-        if not self.is_sparse:
+        if is_numpy(self.data):
             return np.asarray(np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64))
+        if not self.is_sparse:
+            table = as_type(self.data, np.float64)
+            return row_inner(table, table, Workers())
         squares = sp.csr_array(
             (self.data.data.astype(np.float64) ** 2, self.data.indices, self.data.indptr),
             shape=self.data.shape,
@@ -159,6 +171,8 @@ class FeatureMatrix:
         return np.asarray(squares.sum(axis=1)).ravel()
 
     def matmul(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if is_foreign(self.data):
+            return Workers().matmul(self.data, weights)
         dtype = np.result_type(self.data, weights, np.float32)
         if not self.is_sparse or len(weights) != self.shape[1]:
             return np.asarray(self.data.astype(dtype, copy=False) @ weights)

@@ -165,6 +165,17 @@ class FrameForm:
 
         return pd.DataFrame(values, columns=self._pandas_columns(names), index=index)
 
+    def frame_of_columns(self, columns: list[Any], names: Array, index: Any) -> Any:
+        """Build a DataFrame of columns (n,) that have types of their own; see :meth:`frame`."""
+        if self.library in ("polars", "pyarrow"):
+            return self.frame(np.stack([np.asarray(one, object) for one in columns], axis=1), names, index)
+        import pandas as pd
+
+        made = pd.DataFrame({place: np.asarray(one, object) for place, one in enumerate(columns)})
+        made = made.astype({place: one.dtype for place, one in enumerate(columns)})
+        named = made.set_axis(self._pandas_columns(names), axis=1)
+        return named if index is None else named.set_axis(index, axis=0)
+
     def column_of_lists(self, lists: list[list[Any]], index: Any) -> Any:
         """Build a column of lists in the library, or an array of objects; see :meth:`frame`."""
         library = sys.modules.get(self.library)

@@ -42,7 +42,7 @@ def are_vectors(column: Any) -> bool:
 
 def vector_cells(column: Any) -> Sequence[Any]:
     """List the cells of a column; those of list types as arrays."""
-    return column if isinstance(column, (list, tuple)) else list(np.asarray(column))
+    return column if isinstance(column, (list, tuple)) else list(np.atleast_1d(np.asarray(column)))
 
 
 def stacked(column: Any, refusal: Refusal, length: int | None = None, *, finite: bool = True) -> Array:

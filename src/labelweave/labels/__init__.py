@@ -1,5 +1,6 @@
 """Labels: targets with missing entries, covariances, taxonomies, graphs."""
 
+from labelweave.labels.class_columns import read_class_columns
 from labelweave.labels.class_probabilities import ClassProbabilities
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.covariance import LabelCovariance
@@ -16,4 +17,5 @@ __all__ = [
     "LabelMean",
     "LabelText",
     "Taxonomy",
+    "read_class_columns",
 ]

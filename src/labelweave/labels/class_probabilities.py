@@ -97,7 +97,7 @@ class ClassProbabilities:
             As for a table; also for a partially observed row, naming the entry.
         """
         if not hasattr(labels, "expected_positives"):
-            raise ValueError(f"labels is a {type(labels).__name__}; it needs to be a LabelMatrix.")
+            raise ValueError(f"labels is of type {type(labels).__name__}; it must be a LabelMatrix.")
         table = labels.expected_positives.toarray().astype(np.float64)
         if labels.has_missing:
             table[labels.observed_pattern().toarray() == 0] = np.nan
@@ -148,20 +148,18 @@ def _distinct(classes: Any, n_columns: int) -> Array:
     given = np.asarray(classes, dtype=None if hasattr(classes, "dtype") else object)
     if given.shape != (n_columns,):
         raise ValueError(
-            f"classes has the shape {given.shape} but the probabilities have {n_columns} columns; give one "
-            "class a column."
+            f"classes has shape {given.shape} but the probabilities have {n_columns} columns; pass one class "
+            "per column."
         )
     if n_columns < 2:
-        raise ValueError("The probabilities are of one class only; a classifier needs at least 2 classes.")
+        raise ValueError("The probabilities have one class; a classifier needs at least 2 classes.")
     names = given.tolist()
     strange = [name for name in names if is_missing(name) or not isinstance(name, (str, Real))]
     if strange or len({isinstance(name, str) for name in names}) > 1:
-        raise ValueError(
-            "classes mixes text and numbers, or has neither; give all as text or all as numbers."
-        )
+        raise ValueError("classes has mixed or unsupported types; pass all text or all numbers.")
     found, counts = np.unique(np.array(names), return_counts=True)
     if (counts > 1).any():
-        raise ValueError(f"classes has {found[counts.argmax()].item()!r} twice; give every class one column.")
+        raise ValueError(f"classes has {found[counts.argmax()].item()!r} twice; use distinct names.")
     return np.array(names)
 
 
@@ -195,11 +193,11 @@ def probability_blocks(table: RowsByClasses, n_columns: int = 0) -> Iterator[tup
 
 def _as_table(probabilities: Any) -> Array:
     if sp.issparse(probabilities):
-        raise ValueError("The probabilities are a sparse matrix; give them dense, one column a class.")
+        raise ValueError("The probabilities are a sparse matrix; pass a dense array, one column per class.")
     table = numbers_of(probabilities, "The table of probabilities")
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(
-            f"The probabilities have shape {table.shape}; they must be a table of (rows, classes) with at "
+            f"The probabilities have shape {table.shape}; they must have shape (rows, classes), with at "
             "least one class."
         )
     if table.dtype.kind == "f":
@@ -208,7 +206,7 @@ def _as_table(probabilities: Any) -> Array:
         return table.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"The probabilities have entries that are not numbers ({error}); give numbers from 0 to 1."
+            f"The probabilities have entries that are not numbers ({error}); pass numbers from 0 to 1."
         ) from None
 
 
@@ -220,6 +218,5 @@ def _refuse_row(row: int, values: Array, total: float) -> None:
             "numbers from 0 to 1."
         )
     raise ValueError(
-        f"The probabilities of row {row} sum to {total:.6g}; the probabilities of a row must sum to 1, so "
-        "give one column for each class."
+        f"The probabilities of row {row} sum to {total:.6g}; they must sum to 1, with one column per class."
     )

@@ -53,13 +53,13 @@ def read_flip_rates(given: Any, names: Sequence[str]) -> tuple[Array, Array]:
         given = given.missed, given.false
     if given is not None and not (isinstance(given, (tuple, list)) and len(given) == 2):
         raise ParameterError(
-            "`flip_rates` needs to be a pair (missed, false) of shares, one number or one a label each, such "
-            "as `flip_rates=(0.1, 0.02)`."
+            "`flip_rates` must be a pair (missed, false), each one number or one per label, such as "
+            "`flip_rates=(0.1, 0.02)`."
         )
     missed, false = (_read_rate(one, names) for one in given or (None, None))
     if (np.nan_to_num(missed) + np.nan_to_num(false) >= 1.0).any():
         raise ParameterError(
-            "`flip_rates` add up to 1 or more, so that what was recorded says nothing or the opposite."
+            "`flip_rates` add up to 1 or more, so records carry no information; use shares with sum below 1."
         )
     return missed, false
 
@@ -71,13 +71,11 @@ def _read_rate(rate: Any, names: Sequence[str]) -> Array:
     found = numbers_of(rows_by_name(rate, names, "flip_rates"), "`flip_rates`").astype(np.float64)
     if found.shape not in ((), (n_labels,)):
         raise ValueError(
-            f"flip_rates has a part of shape {found.shape}; give one number, or one of {n_labels} a label."
+            f"flip_rates has a part of shape {found.shape}; pass one number, or one per label ({n_labels})."
         )
     bad = ~((found >= 0) & (found < 1))
     if bad.any():
-        raise ParameterError(
-            f"`flip_rates` has {found[bad].flat[0]:g}; a share of wrong labels is at least 0 and below 1."
-        )
+        raise ParameterError(f"`flip_rates` has {found[bad].flat[0]:g}; shares must be >= 0 and below 1.")
     return np.broadcast_to(found, (n_labels,)).astype(np.float64)
 
 
@@ -100,8 +98,8 @@ def corrected_targets(labels: LabelMatrix, missed: PerLabel, false: PerLabel) ->
         targets.data = (recorded.data - 2.0 - false[targets.indices]) * scale[targets.indices]
     elif labels.shape[0] * labels.n_labels > _MOST_ENTRIES:
         raise ValueError(
-            f"flip_rates has shares of absent labels recorded as present, which makes a target of each of "
-            f"{len(labels)} x {labels.n_labels} entries; give 0 as their share, or fewer labels at a time."
+            f"flip_rates of absent labels need a dense table of {len(labels)} x {labels.n_labels} entries; "
+            "pass 0 for them, or fewer labels."
         )
     else:
         targets = sp.csr_array((labels.to_dense() - false) * scale)

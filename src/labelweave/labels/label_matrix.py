@@ -52,18 +52,21 @@ class LabelMatrix:
         One name per label.
     flip_probabilities : sparse array of shape (n, L) or None, default=None
         The flip probabilities of entries, 0 where not stored; :meth:`from_probabilities` computes them.
+    class_columns : ClassColumns or None, default=None
+        The columns of classes that labels stand for; :func:`labelweave.read_class_columns` reads them.
 
     Attributes
     ----------
     positives : scipy.sparse.csr_array of int8, shape (n, L)
         Ones at the positive entries, with sorted indices.
     observed : scipy.sparse.csr_array of int8, shape (n, L), or None
-        +1 and -1 at the observed entries, with sorted indices; ``None`` when
-        everything was observed.
+        +1 and -1 at the observed entries, with sorted indices; ``None`` when all were observed.
     names : ndarray of str, shape (L,), or None
         The label names.
     flip_probabilities : scipy.sparse.csr_array of float64, shape (n, L), or None
         The nonzero flip probabilities, with sorted indices; ``None`` when all entries are certain.
+    class_columns : ClassColumns or None
+        The columns of classes.
 
     Notes
     -----
@@ -77,14 +80,14 @@ class LabelMatrix:
         observed: Any | None = None,
         names: Sequence[str] | npt.NDArray[Any] | None = None,
         flip_probabilities: Any | None = None,
+        class_columns: Any | None = None,
     ) -> None:
         self.positives = _pattern(positives)
         self.observed = None if observed is None else signed_pattern(self.positives, _pattern(observed))
         self.names = checked_names(names, self.positives.shape[1])
-        flips = flip_probabilities
-        self.flip_probabilities = (
-            None if flips is None else checked_flips(flips, self.positives, self.observed)
-        )
+        flips, parts = flip_probabilities, (self.positives, self.observed)
+        self.flip_probabilities = None if flips is None else checked_flips(flips, *parts)
+        self.class_columns = class_columns
 
     @classmethod
     def from_any(cls, Y: Any, names: Sequence[str] | Array | None = None) -> LabelMatrix:
@@ -132,7 +135,7 @@ class LabelMatrix:
             row, column = np.argwhere(bad)[0]
             raise ValueError(
                 f"Y at row {row}, label {shown_name(names, column)} is {table[row, column]}. "
-                f"Labels are 0/1 or -1/1, NaN where not observed{or_probabilities(table)}."
+                f"Use 0/1 or -1/1, and NaN where not observed{or_probabilities(table)}."
             )
         if (table == 0).any() and (table == -1).any():
             row, column = np.argwhere(table == -1)[0]
@@ -209,7 +212,7 @@ class LabelMatrix:
         """
         widths = sorted({part.n_labels for part in parts})
         if len(widths) != 1:
-            raise ValueError(f"Labels of rows are stacked that have {widths} labels; all must have the same.")
+            raise ValueError(f"The matrices have {widths} labels; all must have the same number.")
         seen, flips = None, None
         if any(part.observed is not None for part in parts):
             seen = sp.vstack([part.observed_pattern() for part in parts], format="csr")
@@ -270,24 +273,22 @@ class LabelMatrix:
             rows = rows[0]  # scikit-learn indexes rows this way
         if not isinstance(rows, slice):
             rows = row_index(rows)
-        return self._each(lambda table: table[rows], self.names)
+        return self._each(lambda table: table[rows], self.names, self.class_columns)
 
-    def _each(self, change: Callable[[Any], Any], names: Any) -> LabelMatrix:
+    def _each(self, change: Callable[[Any], Any], names: Any, columns: Any = None) -> LabelMatrix:
         """Change each of the tables (n, L) that there are."""
         observed, flips = (
             None if table is None else change(table) for table in (self.observed, self.flip_probabilities)
         )
-        return LabelMatrix(change(self.positives), observed, names, flips)
+        return LabelMatrix(change(self.positives), observed, names, flips, columns)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return dense targets with NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
         if copy is False:
-            raise ValueError(
-                "A LabelMatrix is sparse; an array of it is a copy, so copy=False cannot be had."
-            )
+            raise ValueError("A LabelMatrix is sparse, so its array is a copy; leave copy=False out.")
         if dtype is not None and self.has_missing and np.dtype(dtype).kind not in "fcO":
             raise ValueError(
-                f"The LabelMatrix has unobserved entries, which type {np.dtype(dtype)} cannot say; ask for "
+                f"The LabelMatrix has unobserved entries, which type {np.dtype(dtype)} cannot hold; use "
                 "float64, where they are NaN."
             )
         return np.asarray(self.to_dense(), dtype=dtype)
@@ -312,11 +313,13 @@ class LabelMatrix:
         """
         mask = _pattern(observed)
         if mask.shape != self.shape:
-            raise ValueError(f"The mask has shape {mask.shape} but the labels have shape {self.shape}.")
+            raise ValueError(
+                f"The mask has shape {mask.shape} but the labels have shape {self.shape}; they must agree."
+            )
         if self.observed is not None:
             mask = mask.multiply(_pattern(self.observed))
         flips = None if self.flip_probabilities is None else self.flip_probabilities.multiply(mask)
-        return LabelMatrix(self.positives.multiply(mask), mask, self.names, flips)
+        return LabelMatrix(self.positives.multiply(mask), mask, self.names, flips, self.class_columns)
 
     def without_labels(self, labels: Any) -> LabelMatrix:
         """Make all entries of some labels unobserved, and keep the columns; see :meth:`select_labels`."""
@@ -357,7 +360,8 @@ class LabelMatrix:
 
         For counts: entries that are not stored, and unobserved ones, count 0.
         """
-        return expected_positives(self.positives, self.flip_probabilities)
+        flips = self.flip_probabilities
+        return self.positives if flips is None else expected_positives(self.positives, flips)
 
     def positive_counts(self) -> npt.NDArray[np.int64]:
         """Count the positive rows per label.
@@ -413,9 +417,9 @@ def _pattern(matrix: Any) -> sp.csr_array:
     else:
         table = numbers_of(matrix, "The label matrix")
         if table.ndim != 2:
-            raise ValueError(f"The label matrix has shape {table.shape}; it needs two, (rows, labels).")
+            raise ValueError(f"The label matrix has shape {table.shape}; it must have shape (rows, labels).")
         if table.dtype.kind == "f" and np.isnan(table).any():
-            raise ValueError("The label matrix has NaN; read it with LabelMatrix.from_any.")
+            raise ValueError("The label matrix has NaN; use LabelMatrix.from_any.")
         csr = sp.csr_array(table)
     if csr.data.size and not csr.data.all():
         csr = csr.copy()
@@ -437,8 +441,8 @@ def _checked_sparse(Y: Any) -> sp.csr_array:
         position = int(np.flatnonzero(bad)[0])
         row = int(np.searchsorted(csr.indptr, position, side="right")) - 1
         raise ValueError(
-            f"Y at row {row}, label {csr.indices[position]} is {csr.data[position]}. In a sparse Y stored "
-            "entries are 1 (what is not stored is negative); give a LabelMatrix with a mask for the rest."
+            f"Y at row {row}, label {csr.indices[position]} is {csr.data[position]}. Stored entries of a "
+            "sparse Y must be 1, others are negative; for unobserved ones pass a LabelMatrix with a mask."
         )
     return csr
 
@@ -462,23 +466,21 @@ def numbers_in(Y: Any) -> npt.NDArray[Any]:
 def checked_table(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Check that a table is two-dimensional and numeric."""
     if table.ndim != 2:
-        raise ValueError(
-            f"Y has {table.ndim} dimension(s) and shape {table.shape}; labels need two, (rows, labels)."
-        )
+        raise ValueError(f"Y has shape {table.shape}; it must have shape (rows, labels).")
     if table.dtype.kind == "b":
         return table.astype(np.int8)
     if table.dtype.kind not in "iuf":
-        raise ValueError(f"Y has type {table.dtype}. Labels are 0/1 or -1/1, NaN where not observed.")
+        raise ValueError(f"Y has type {table.dtype}. Use 0/1 or -1/1, and NaN where not observed.")
     return table
 
 
 def _why_no_table(error: Exception) -> str:
     if "inhomogeneous" in str(error):
         return (
-            "Y has rows of different lengths; give a table of 0 and 1, or lists of tags: text, or sets of "
-            "numbers."
+            "Y has rows of different lengths; pass a table of 0 and 1, or lists of tags (text, or sets of "
+            "numbers)."
         )
-    return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
+    return f"Y has entries that are not numbers ({error}). Use 0/1 or -1/1, and NaN where not observed."
 
 
 def words_on_no_negative(labels: LabelMatrix, *, in_all: bool = False) -> str | None:
@@ -492,5 +494,5 @@ def words_on_no_negative(labels: LabelMatrix, *, in_all: bool = False) -> str | 
     name, count = str(labels.words[found[0]]), positive[found[0]]
     return (
         f"{len(found)} of {labels.n_labels} label columns hold 1 and missing cells only, such as {name!r} "
-        f"({count} and {len(labels) - count}), so no row is known to be without the label"
+        f"({count} and {len(labels) - count}), so no row is known to lack the label"
     )

@@ -69,8 +69,8 @@ class LabelMean(StoredParameters):
             self.intercepts = numbers_of(intercepts, "intercepts").astype(np.float64)
         if self.intercepts.shape != (n_labels,) or not np.isfinite(self.intercepts).all():
             raise ValueError(
-                f"intercepts has shape {self.intercepts.shape} for {n_labels} labels, or holds a number that "
-                "is not finite; give one finite number a label."
+                f"intercepts has shape {self.intercepts.shape} for {n_labels} labels, or is not finite; pass "
+                "one finite number per label."
             )
         if self.feature_factors is not None and self.feature_factors.shape[1] != self.label_factors.shape[1]:
             raise ValueError(
@@ -173,8 +173,8 @@ def read_label_mean(
     mean = given if isinstance(given, LabelMean) else LabelMean(given)
     if mean.n_labels != len(names) or mean.n_features != n_features:
         raise ValueError(
-            f"label_mean is of {mean.n_labels} labels and {mean.n_features} features, but there are "
-            f"{len(names)} and {n_features}; give weights of shape (labels, features)."
+            f"label_mean has {mean.n_labels} labels and {mean.n_features} features, but there are "
+            f"{len(names)} and {n_features}; pass weights of shape (labels, features)."
         )
     theirs = [] if mean.label_names is None else mean.label_names.tolist()
     places = places_by_name(theirs, names, "label_mean")
@@ -185,7 +185,5 @@ def _table(given: Any, name: str) -> Array:
     table = checked_csr(given, name).toarray() if sp.issparse(given) else numbers_of(given, name)
     found = np.array(table, dtype=np.float64)  # a copy, which callers cannot change
     if found.ndim != 2 or not np.isfinite(found).all():
-        raise ValueError(
-            f"{name} has shape {found.shape}, or a number that is not finite; give a table of finite numbers."
-        )
+        raise ValueError(f"{name} has shape {found.shape}, or is not finite; pass a table of finite numbers.")
     return found

@@ -1,17 +1,19 @@
-"""Validation and matching of label names."""
+"""Validation and matching of label names, and the distinct classes of rows."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 from unicodedata import combining, normalize
 
 import numpy as np
 
-from labelweave.foundation.array_types import Array
+from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.foundation.frames import column_labels
+from labelweave.labels.class_probabilities import is_missing
 
 _MOST_ALIKE = 5  # groups of names in the message
 _LEAST_PLURAL = 6  # letters of a word whose plural ending is ignored
@@ -30,13 +32,14 @@ def words_on_alike(names: Iterable[str]) -> str | None:
         groups[_folded(str(name))].append(repr(str(name)[:40]))
     found = [" and ".join(group) for group in groups.values() if len(group) > 1]
     more = f"; and {len(found) - _MOST_ALIKE} more" if len(found) > _MOST_ALIKE else ""
-    said = f"some labels are written alike: {'; '.join(found[:_MOST_ALIKE])}{more}"
-    return f"{said}; if they are one label, write them in one way." if found else None
+    said = f"some labels differ only in spelling: {'; '.join(found[:_MOST_ALIKE])}{more}"
+    return f"{said}; if they are one label, use one spelling." if found else None
 
 
 def _folded(name: str) -> str:
     plain = "".join(sign for sign in normalize("NFKD", name.casefold()) if not combining(sign))
-    word = re.sub(r"(?<=[^\W\d_])[-\s_]+(?=[^\W\d_])", "", plain.strip())
+    plain = re.sub(r"[\u200b-\u200d\ufeff]", "", plain).replace("&", "and").strip(" .")
+    word = re.sub(r"(?<=[^\W\d_])[-\s_.'’]+(?=[^\W\d_])", "", plain)
     is_long = len(word) >= _LEAST_PLURAL and word.isalpha()
     return re.sub(r"(?<=[^s])s$", "", re.sub("ies$", "ys", word)) if is_long else word
 
@@ -46,14 +49,14 @@ def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> 
     if names is None:
         return None
     if not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
-        raise ValueError(f"The label names are {names!r}; give a list of names, one a label.")
+        raise ValueError(f"The label names are {names!r}; pass a list of names, one per label.")
     array = np.asarray([str(name) for name in names], dtype=np.str_)
     if n_labels is not None and len(array) != n_labels:
-        raise ValueError(f"{len(array)} label names were given for {n_labels} labels; give one name a label.")
+        raise ValueError(f"{len(array)} label names were given for {n_labels} labels; pass one per label.")
     unique, counts = np.unique(array, return_counts=True)
     if len(unique) < len(array):
         raise ValueError(
-            f"The label name {str(unique[counts > 1][0])!r} occurs more than once; names must be distinct."
+            f"The label name {str(unique[counts > 1][0])!r} occurs more than once; use distinct names."
         )
     return array
 
@@ -76,8 +79,8 @@ def places_by_name(
         strange = next(name for name in given if name not in ours)
         lacking = next(name for name in names if name not in theirs)
         raise ValueError(
-            f"{what} has {strange!r}, which is no {kind}, and not the {kind} {lacking!r}, while other names "
-            f"agree; name all {kind}s, or none."
+            f"{what} has {strange!r}, which is not a {kind}, and lacks the {kind} {lacking!r}; name all "
+            f"{kind}s, or none."
         )
     return None
 
@@ -115,7 +118,58 @@ def labels_of_columns(given: Array | None, names: Array | None, n_labels: int, w
     unknown = next((name for name in columns if name not in place), None)
     if unknown is not None:
         raise ValueError(
-            f"{what} has a column {unknown!r}, which is no label of the model; leave it out, or name its "
-            "columns like the labels."
+            f"{what} has a column {unknown!r}, which is not a label of the model; leave it out, or rename it."
         )
     return np.array([place[name] for name in columns], np.intp)
+
+
+def unknown_entries(y: Array) -> Array:
+    """Return whether each class or label is missing, None or NaN."""
+    if y.dtype.kind == "O":
+        return np.array([is_missing(entry) for entry in y.ravel()], bool).reshape(y.shape)
+    return np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
+
+
+def typed(known: Array) -> Array:
+    """Convert an array of objects that are all numbers, such as those passed with None, to a numeric type."""
+    if known.dtype.kind == "O" and all(isinstance(entry, (Real, np.bool_)) for entry in known):
+        return np.array(known.tolist())
+    return known
+
+
+def distinct_classes(known: Array) -> tuple[Array, Array]:
+    """Return the sorted classes of rows, and each row's class number.
+
+    Raises ValueError if some are text and some numbers.
+    """
+    try:
+        classes, found = np.unique(known, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(entry).__name__ for entry in known})
+        raise ValueError(
+            f"y mixes entries of the types {', '.join(kinds)}; pass all classes as text or all as numbers."
+        ) from None
+    return classes, found
+
+
+def costs_by_label(name: str, cost: Any, labels: Iterable[Any]) -> PerLabel:
+    """Check the cost of a kind of mistake: one for all labels, or one per label, a Series by their names.
+
+    labels: their names.
+    Raises ValueError unless there is one finite non-negative number, or one per label; it names the label.
+    """
+    names = [str(label) for label in labels]
+    n_labels, cost = len(names), rows_by_name(cost, names, name)
+    try:
+        costs = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} has a non-numeric entry; pass one number, or one per label.") from None
+    if costs.shape not in ((), (n_labels,)):
+        raise ValueError(
+            f"{name} has shape {costs.shape}; pass one number, or one for each of the {n_labels} labels."
+        )
+    bad = np.flatnonzero(~np.isfinite(costs) | (costs < 0))
+    if len(bad):
+        where = f" at label {bad[0]}" if costs.ndim else ""
+        raise ValueError(f"{name} is {costs.flat[bad[0]]:g}{where}; costs must be finite and >= 0.")
+    return np.broadcast_to(costs, (n_labels,)).astype(np.float64)

@@ -37,7 +37,7 @@ def or_probabilities(table: npt.NDArray[Any]) -> str:
     if not is_share:
         return ""
     return (
-        "; probabilities are given as LabelMatrix.from_probabilities(Y), those of one class a row as "
+        "; for probabilities pass LabelMatrix.from_probabilities(Y), for those of one class per row "
         "ClassProbabilities(Y)"
     )
 
@@ -56,7 +56,7 @@ def read_probabilities(P: Any, names: Any, read: Callable[[Any], Any]) -> tuple[
         return shares, None, names
     is_array = isinstance(P, np.ndarray) and P.dtype.kind != "O"
     if not is_array and not is_frame(P) and tag_rows(P) is not None:
-        raise ValueError("The probabilities are lists of tags; give a table of numbers, a column a label.")
+        raise ValueError("The probabilities are lists of tags; pass numbers, one column per label.")
     names = frame_names(P) if names is None else names
     table = read(P).astype(np.float64)
     seen = ~np.isnan(table)
@@ -71,7 +71,7 @@ def _refuse_others(shares: sp.coo_array, names: Sequence[Any] | npt.NDArray[Any]
         row, label = (int(part[bad[0]]) for part in shares.coords)
         raise ValueError(
             f"The probability at row {row}, label {shown_name(names, label)} is {shares.data[bad[0]]:g}; "
-            "probabilities are numbers from 0 to 1, NaN where nothing is known."
+            "probabilities must be between 0 and 1, or NaN where unknown."
         )
 
 
@@ -85,20 +85,21 @@ def label_places(labels: Any, n_labels: int) -> npt.NDArray[np.int64]:
         return np.flatnonzero(places)
     places = places.astype(np.int64) if places.size == 0 and places.ndim == 1 else places
     if places.dtype.kind not in "iu" or places.ndim != 1:
-        raise ValueError(f"labels is {labels!r}; give a list of the places of labels, whole numbers.")
+        raise ValueError(f"labels is {labels!r}; pass a list of label positions (integers).")
     if len(places) and not (-n_labels <= places.min() and places.max() < n_labels):
-        raise ValueError(f"labels go from {places.min()} to {places.max()}, but there are {n_labels} labels.")
+        raise ValueError(
+            f"labels has positions from {places.min()} to {places.max()}, but there are "
+            f"{n_labels} labels; use positions from 0 to {n_labels - 1}."
+        )
     return places.astype(np.int64, copy=False)
 
 
 def row_index(rows: Any) -> npt.NDArray[Any]:
     if isinstance(rows, tuple):
-        raise ValueError(
-            f"Labels are asked for {rows!r}; give rows alone, and choose labels by select_labels."
-        )
+        raise ValueError(f"The index is {rows!r}; index rows only, and choose labels with select_labels.")
     index = np.atleast_1d(np.asarray(rows))
     if index.ndim != 1:
-        raise ValueError(f"Labels are asked for rows of shape {index.shape}; give a list of rows or a mask.")
+        raise ValueError(f"The index of rows has shape {index.shape}; use a list of rows or a mask.")
     return index if index.size else index.astype(np.intp)
 
 
@@ -117,7 +118,7 @@ def signed_pattern(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_ar
         row = int(np.searchsorted(signed.indptr, outside[0], side="right")) - 1
         raise ValueError(
             f"The entry at row {row}, label {signed.indices[outside[0]]} is positive but not in the observed "
-            f"mask ({len(outside)} are); put it in, or hide it with LabelMatrix(positives).masked(observed)."
+            f"mask ({len(outside)} are); add it, or use LabelMatrix(positives).masked(observed)."
         )
     signed.data = np.where(signed.data > 0, 1, -1).astype(np.int8)
     signed.sort_indices()
@@ -154,14 +155,14 @@ def checked_flips(flips: Any, positives: sp.csr_array, observed: sp.csr_array | 
     bad = np.flatnonzero(~((table.data <= 0.5) & (table.data > -np.inf)))
     if len(bad):
         raise ValueError(
-            f"{_FLIPS} has {table.data[bad[0]]}; it is the probability of the less likely value of an entry, "
-            "at most 0.5."
+            f"{_FLIPS} has {table.data[bad[0]]}; it must be the probability of the less likely value, at "
+            "most 0.5."
         )
     return table if table.nnz else None
 
 
-def expected_positives(positives: sp.csr_array, flips: sp.csr_array | None) -> sp.csr_array:
-    return positives if flips is None else sp.csr_array(positives + flips - 2.0 * positives.multiply(flips))
+def expected_positives(positives: sp.csr_array, flips: sp.csr_array) -> sp.csr_array:
+    return sp.csr_array(positives + flips - 2.0 * positives.multiply(flips))
 
 
 def graded(signs: npt.NDArray[np.int8], flips: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -228,12 +228,12 @@ def tree_of_taxonomy(taxonomy: Taxonomy, names: list[str], leaf_size: int) -> La
 
     Raises ValueError if a node has several parents, or a label is no node.
     """
-    taxonomy.require_tree("A tree that labels are searched by")
+    taxonomy.require_tree("A label tree")
     unknown = [name for name in names if name not in taxonomy]
     if unknown:
         raise ValueError(
-            f"tree has no node {unknown[0]!r}, which is a label ({len(unknown)} labels are missing); give a "
-            "taxonomy with a node a label, or tree=None."
+            f"tree has no node {unknown[0]!r}, which is a label ({len(unknown)} are missing); pass a "
+            "taxonomy with one node per label, or tree=None."
         )
     place = {name: label for label, name in enumerate(names)}
     below: dict[str | None, list[Any]] = {}

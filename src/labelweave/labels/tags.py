@@ -50,7 +50,7 @@ def _listed_tags(rows: list[Any], say: Callable[[str], None] | None) -> list[Any
         found = written.layout_inside([rows[half] for half in written.in_halves(len(rows))])
         words = written.Layout(None, found.example, found.separator or found.doubt).words("the tags of Y")
         if words is not None:
-            say(f"{words}; cut it where it is several.")
+            say(f"{words}; split those that contain several.")
     return rows
 
 
@@ -61,9 +61,12 @@ def _written_tags(rows: Sequence[Any], say: Callable[[str], None] | None = None)
         return None
     parts = [dict.fromkeys(text for text in texts[half] if text) for half in written.in_halves(len(texts))]
     found = written.found_layout(parts)
+    if found.separator == written.PLACES:
+        said = f"The texts of Y, such as {found.example[:40]!r}, hold 0 or 1 for each label"
+        raise ValueError(f"{said}; give a two-dimensional array of numbers, a row each.")
     words = None if say is None or found.is_path else found.words("the texts of Y")
     if say is not None and words is not None:
-        say(f"{words}; give lists of tags to have them otherwise, or an array, y.to_numpy(), of classes.")
+        say(f"{words}; pass lists of tags to override this, or y.to_numpy() for classes.")
     is_cut = found.separator is not None or any(map(written.is_list, chain(*parts)))
     return _cut_alike(texts, found.separator) if is_cut else None
 
@@ -82,7 +85,7 @@ def _cut_alike(texts: Sequence[str | None], separator: str | None) -> list[Any]:
             try:
                 read[text] = written.names_in(text, separator)
             except ValueError as error:
-                raise ValueError(f"Y at row {number} is {text[:40]!r}; give {error}.") from None
+                raise ValueError(f"Y at row {number} is {text[:40]!r}; pass {error}.") from None
     return [None if text is None else read[text] for text in texts]
 
 
@@ -98,8 +101,7 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
     texts, known = texts_of(Y), {*tags}
     if texts is None:
         return tag_rows(Y)
-    every = "\0".join(filter(None, texts))
-    signs = (None, *filter(every.__contains__, written.SEPARATORS), *_BRACKETED)
+    signs = (None, *written.separators_in([*filter(None, texts)]), *_BRACKETED)
     cells = [_cut_alike(texts, separator) for separator in signs]
     return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
 
@@ -149,13 +151,16 @@ def read_tags(
     place = {str(tag): column for column, tag in enumerate(found)}
     if len(place) < len(found):
         same = next(tag for column, tag in enumerate(found) if place[str(tag)] != column)
-        raise ValueError(f"Two tags are written {str(same)!r}, one as text and one not; write both alike.")
+        raise ValueError(f"The tag {str(same)!r} occurs as text and as a number; use one type.")
     pairs = [(number, tag) for number, row in enumerate(lists) for tag in row or ()]
     strange = next(((number, tag) for number, tag in pairs if str(tag) not in place), None)
     if others == "ignore":
         pairs = [(number, tag) for number, tag in pairs if str(tag) in place]
     elif strange is not None:
-        raise ValueError(f"Y at row {strange[0]} has the tag {strange[1]!r}, none of the labels named.")
+        raise ValueError(
+            f"Y at row {strange[0]} has the tag {strange[1]!r}, which is not among the label "
+            "names; remove it, or name it."
+        )
     shape = (len(lists), len(found))
     columns = np.array([place[str(tag)] for _, tag in pairs], np.intp)
     at = (np.array([number for number, _ in pairs], np.intp), columns)
@@ -195,8 +200,8 @@ def _tags_of(row: Any, number: int) -> list[Any]:
     if not isinstance(row, _COLLECTIONS):
         what = f"the text {row[:40]!r}" if isinstance(row, str) else f"of type {type(row).__name__}"
         raise ValueError(
-            f"Y at row {number} is {what} where other rows are lists of tags; give a list, a tuple or a set, "
-            "as Series.str.split(',') makes it of texts, or None where no tag is known."
+            f"Y at row {number} is {what} where other rows are lists of tags; pass a list, tuple or set, or "
+            "None where unknown (Series.str.split splits texts)."
         )
     entries = row.tolist() if isinstance(row, np.ndarray) else row
     return [tag for tag in dict.fromkeys(_tag(entry, number) for entry in entries) if tag != ""]
@@ -207,7 +212,7 @@ def _unpacked(tags: list[Any], number: int) -> list[Any]:
     try:
         return written.names_inside(tags, None) if all(isinstance(tag, str) for tag in tags) else tags
     except ValueError as error:
-        raise ValueError(f"Y at row {number} has a tag in {str(tags)[:40]!r}; give {error}.") from None
+        raise ValueError(f"Y at row {number} has a tag in {str(tags)[:40]!r}; pass {error}.") from None
 
 
 def _tag(entry: Any, number: int) -> Any:
@@ -220,8 +225,7 @@ def _tag(entry: Any, number: int) -> Any:
     missing = not isinstance(entry, _COLLECTIONS) and is_missing(entry)
     what = "missing" if missing else f"of type {type(entry).__name__}"
     raise ValueError(
-        f"Y at row {number} has a tag that is {what}; tags are text or numbers, and a row of which nothing "
-        "is known is None."
+        f"Y at row {number} has a tag that is {what}; tags must be text or numbers, and unobserved rows None."
     )
 
 
@@ -236,8 +240,8 @@ def _refuse_table(lists: Sequence[list[Any] | None]) -> None:
     if tags and (are_shares or {str(tag).lower() for tag in tags} <= _ENTRIES):
         shown = ", ".join(sorted(map(repr, tags))[:5])
         raise ValueError(
-            f"Y has lists in which every tag is one of {shown}, as if it were a table of 0 and 1 or shares; "
-            "give a two-dimensional array of numbers, or name the tags otherwise."
+            f"Y has lists with only the tags {shown}, like a table of numbers; pass a two-dimensional array, "
+            "or rename the tags."
         )
 
 

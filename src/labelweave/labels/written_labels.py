@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 import warnings
 from collections import Counter
@@ -32,14 +33,17 @@ OPENING = frozenset(" [{(<'\"")
 
 _NAMED_BY = ("name", "label", "title", "tag", "value", "text", "id")  # the first key all objects have
 _PLAIN = (str, int, float)
-_CLOSED_BY = {"[": "]", "{": "}", "(": ")", "<": ">", "'": "'", '"': '"'}
+_AMOUNTS = ("value", "score", "probability", "confidence", "weight", "present")
+_CLOSED_BY = dict(zip("[{(<'\"`“„”‘‚’«»‹›「", "]})>'\"`”“”’‘’»«›‹」", strict=True))
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NAME = rf"(?:{_QUOTED}|-?(?:0|[1-9]\d*)(?:\.\d*)?)"
 _FLAGS = re.ASCII | re.DOTALL
 _LIST = re.compile(rf"[\[{{(]\s*(?:{_NAME}\s*(?:,\s*{_NAME}\s*)*,?\s*)?[\]}})]", _FLAGS)
 _NUMPY = re.compile(rf"\[\s*{_NAME}(?:\s+{_NAME})+\s*\]", _FLAGS)
 _BARE = re.compile(rf"(?:{_QUOTED})(?:\s*,\s*(?:{_QUOTED}))+", _FLAGS)
-_CALL = re.compile(r"(?:frozenset|set|tuple|list|(?:np\.)?array|c)\((.*?)(?:,\s*dtype=[^()]*)?\)", _FLAGS)
+_CALL = re.compile(
+    r"(?:frozenset|set|tuple|list|(?:np\.)?array|c)\((.*?)(?:,\s*dtype=[^()]*)?\)"
+    rf"|[A-Za-z_][\w.]*\(((?:{_QUOTED})(?:,\s*(?:{_QUOTED}))*)\)", _FLAGS)  # fmt: skip
 # reprs of Python objects, as dict_keys(['a']), Index(['a'], dtype='object') and <QuerySet ['a']>
 _SHOWN = re.compile(
     r"(?:[A-Za-z_][\w.]*\((?:<[^<>]*>,\s*)?|<\w+[>\s])\s*([\[({].*?[\])}])\s*"
@@ -47,6 +51,11 @@ _SHOWN = re.compile(
 _SCALAR = re.compile(
     rf"{_QUOTED}|[bu]({_QUOTED})|[A-Za-z_][\w.]*\(({_QUOTED})\)|np\.\w+\(([-+.\w]+)\)", _FLAGS
 )
+_AROUND = re.compile(r"([\w.]*[\[{(<])(.+)([\]})>])", re.DOTALL)  # the cell, as a separator says
+_OPENED = re.compile(r"[A-Za-z][\w.]*\(|[\[{(<]")
+_SIGNS_AROUND = f"[{re.escape(''.join(_CLOSED_BY))}]"
+_OPENS = re.compile(rf"<\w+>(?=.*</)|({_SIGNS_AROUND})\1*", re.DOTALL)  # a name
+_EACH = re.compile(rf"(</\w+>|{_SIGNS_AROUND}+|[\]}})>]+)(.*?)(<\w+>|{_SIGNS_AROUND}+)", re.DOTALL)
 _BEGIN = re.compile(r"""[\[(]\s*['"]""", re.ASCII)
 _OBJECT = re.compile(rf"\{{\s*(?:{_QUOTED}|\d+)\s*:|[\[(]\s*[{{\[(].*['\"\d]", _FLAGS)
 _WRAPPED = re.compile(r"\w\(|\b[bu]['\"]")
@@ -54,30 +63,28 @@ _STRING = re.compile(_QUOTED, _FLAGS)
 _WEIGHTED = re.compile(r"[^\W\d].*?(?:\s-|\s*[:=(*])\s*(?:[01]?\.\d+|1|\d+(?:\.\d+)?\s?%)\)?", re.DOTALL)
 _BEHIND = re.compile(r"\s*[,;|\n]\s*|(?<=[\d%)])\s+(?=[^\W\d])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SIGN = r"(?:-?1|0)(?:\.0*)?"
+_SIGN = r"(?:[-+]?[01](?:\.0*)?(?:e[-+]?0+)?|nan)"
 _ROW = re.compile(rf"[\[({{]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])}}]?", re.ASCII)
-_AROUND_ROW = re.compile(r"['\"]|\A(?:np\.)?(?:array|tensor)\(|(?:,\s*dtype=[^()]*)?\)\Z")
+_CALLED = re.compile(r"(?:np\.)?[a-z]\w*\(([^()]*?)(?:,\s*dtype=[^()]*)?\)|['\"]")
+_BITS, _OF_PLACES = re.compile("[01]{3,}"), {int, float, bool, type(None)}
+_WORD_SIGNS = {"na": "nan", "none": "nan", "null": "nan", **{word: str(sign) for word, sign in TRUTH.items()}}
 
 # prefixes of list items, the first too: increasing numbers, and bullets
 _ITEMS = {f"1{sign}": re.compile(rf"(?:\A|[\s;,])\s*\(?\d+{re.escape(sign)}\s*(?=[^\d\s])") for sign in ".):"}
 _ITEMS |= {f"\n{sign}": re.compile(rf"(?:\A|\n)\s*{re.escape(sign)}") for sign in "-*+•·–"}
-_RARE = (*"；、，•¦‖\x1f", "<br>", "<br/>")  # rare in names, as are the next ones
+_RARE = (*"；、，•¦‖｜\x1e\x1f", "<br>", "<br/>", "<br />")  # rare in names, as are the next ones
 _STRONG = (*_ITEMS, ",\n", ";\n", "\n", "\t", ";#", ";", "|||", "||", "|", "//", *_RARE)
 _SIGNS, _WORDS = "^~#@%*=$§", (" - ", " – ", " — ", " and ", " or ", " und ", " et ", " y ")
-_DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")  # of paths, and of labels
-_WEAK = (*(2 * sign for sign in _SIGNS), *_DIVIDERS, *_SIGNS, *"·+&:", *_WORDS, " ")
+DIVIDERS = ("->", "=>", ">>", ">", "›", "→", "»", "::", "|", "\\", "/", "--")  # of paths, and of labels
+_WEAK = (*(2 * sign for sign in _SIGNS), *DIVIDERS, *_SIGNS, *"·+&:", *_WORDS, " ")
 _BEFORE = ("#", "@")  # prefixes of names, such as hashtags, the first too
-SEPARATORS = (*dict.fromkeys((";#", *_BEFORE, *_STRONG, ",", *_WEAK)),)
+_FIRST = (";#", *_BEFORE, *_STRONG, ",")
+SEPARATORS = (*dict.fromkeys((*_FIRST, *_WEAK)),)
+_RUN = re.compile(r"\\[nrt]|[^\w\s'’]+|_+|[\u2028\u2029]")  # other signs that may be separators
 _OF_NUMBERS = frozenset(("/", ":", "+", "*", "=", "//", " - ", " – ", " — "))  # also in numbers, as in dates
-_OF_PATHS = frozenset((*_DIVIDERS, ":"))
-_PATH_SIGNS = {
-    **{sign: rf"\s*{re.escape(sign)}\s*" for sign in _DIVIDERS},
-    ":": r":(?=\S)",
-    ".": r"(?<=[^\d\s])\.(?=\S)|(?<=\S)\.(?=[^\d\s])",
-}
-_CODE = re.compile(r"[A-Za-z]?\d+(?:\.\w+)*")
+_OF_PATHS = frozenset((*DIVIDERS, ":"))
 _NOTHING = frozenset({"", "?", "na", "nan", "none", "null", "[]", "{}", "()", "set()"})
-_MOST_CELLS = 20_000
+_MOST_CELLS, _MOST_RUNS = 20_000, 6
 _FEW, _MANY = 3, 10  # cells with a separator
 
 
@@ -93,7 +100,7 @@ def written_list(text: str) -> list[str] | None:
     if shown is not None:
         text = shown[1]
     elif text[-1] == ")" and (called := _CALL.fullmatch(text)) is not None:
-        text = f"[{called[1]}]"
+        text = f"[{called[1] or called[2] or ''}]"
     elif text[0] in "'\"" and _STRING.fullmatch(text):  # of doubly encoded JSON
         with suppress(ValueError):
             return written_list(_read(text).strip())
@@ -108,11 +115,11 @@ def written_list(text: str) -> list[str] | None:
         text = f"[{text}]"
     elif not is_closed or not _OBJECT.match(text):
         if is_closed and (_BEGIN.match(text) or (shown is not None and text[0] != "(")):
-            raise ValueError("a list of names in quotes with commas between them")
+            raise ValueError("a list of quoted names separated by commas")
         return None
     names = names_of(_read(text))
     if any(map(_SURROGATE.search, names)):
-        raise ValueError("names without half a pair of surrogates, which is no character")
+        raise ValueError("names without half of a surrogate pair")
     return names
 
 
@@ -137,7 +144,7 @@ def _read(text: str) -> Any:
             warnings.simplefilter("ignore")  # about invalid escape sequences
             return ast.literal_eval(text)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        raise ValueError("names in quotes without broken escapes") from None
+        raise ValueError("quoted names without broken escapes") from None
 
 
 def names_of(value: Any) -> list[str]:
@@ -149,14 +156,20 @@ def names_of(value: Any) -> list[str]:
     given = [*value.values()] if isinstance(value, Mapping) else [*value]
     are_shares = all(isinstance(one, (int, float)) and 0 <= one <= 1 for one in given)
     if are_shares and any(one % 1 for one in given):
-        raise ValueError("names, or 0 and 1 for each; probabilities go in a column a label")
+        raise ValueError("names, or 0 and 1 for each; for probabilities use one column per label")
     if given and all(isinstance(one, (list, tuple)) and [*map(type, one)] == [str, int] for one in given):
         value = dict(given)  # as the items of an object
     entries = _entries_of(value) if isinstance(value, Mapping) else given
     if any(isinstance(entry, Mapping) for entry in entries):
         fields = [*map(_lower, entries)]
-        key = next((key for key in _NAMED_BY if all(type(one.get(key)) in _PLAIN for one in fields)), "")
+        texts = [key for key in fields[0] if all(isinstance(one.get(key), str) for one in fields)]
+        named = (key for key in _NAMED_BY if all(type(one.get(key)) in _PLAIN for one in fields))
+        key = next(named, texts[0] if len(texts) == 1 else "")
         entries = [one.get(key) for one in fields]
+        numbers = ([one.get(amount) for one in fields] for amount in _AMOUNTS if amount != key)
+        found = next((some for some in numbers if all(isinstance(one, (int, float)) for one in some)), None)
+        if found is not None and all(isinstance(entry, str) for entry in entries):
+            return names_of(dict(zip(entries, found, strict=True)))
     if not all(type(entry) in _PLAIN and not is_missing(entry) for entry in entries):
         raise ValueError("a list of names, or of objects with a name, label, title or id")
     return [*map(as_text, entries)]
@@ -181,15 +194,22 @@ def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
 
 @cache
 def _pattern(separator: str) -> tuple[str, str, str]:
-    """Split a separator into the opening of a cell or a name, the text between names, and the closing."""
-    first, last = separator[0], separator[-1]
+    """Split a separator into what opens a cell, or each name (``><``), stands between names, and closes."""
     if separator in SEPARATORS:
         return "", separator, ""
     if separator[:2] + separator[-2:] == '[""]':
         return '["', separator[2:-2], '"]'
-    if len(separator) > 2 and _CLOSED_BY.get(first) == last:
-        return first, separator[1:-1], last
-    return (last, separator, first) if last != first == _CLOSED_BY.get(last) else ("", separator, "")
+    each, around = _EACH.fullmatch(separator), _AROUND.fullmatch(separator)
+    if each is not None and each[1] == _closing(each[3]):
+        return each[3], separator, each[1]
+    if around is not None and _closing(around[1][-1]) == around[3]:
+        return around[1], around[2], around[3]
+    return "", separator, ""
+
+
+def _closing(opened: str) -> str:
+    """Return what closes some signs, such as ``</b>`` for ``<b>``."""
+    return f"</{opened[1:]}" if opened[-1] == ">" else "".join(map(_CLOSED_BY.__getitem__, opened[::-1]))
 
 
 def is_plain(separator: str | None) -> bool:
@@ -231,8 +251,14 @@ def _cut(text: str, separator: str) -> list[str]:
     if not opened:
         around = " \t\r\n,;" if between in _BEFORE else None
         return [name for part in text.split(between) if (name := part.strip(around))]
-    if opened not in "'\"":
-        text = text.removeprefix(opened).removesuffix(closed)
+    if between == separator:  # each name has the signs
+        sign = re.escape(separator[len(closed) : -len(opened)].strip())
+        parts = re.split(rf"(?<={re.escape(closed)})\s*{sign}\s*(?={re.escape(opened)})", text)
+        parts = [part.strip().removeprefix(opened).removesuffix(closed) for part in parts]
+        return [name for part in parts if (name := part.strip())]
+    text = text.removeprefix(opened).removesuffix(closed).strip()
+    if _pattern(between)[0]:
+        return _cut(text, between)
     parts = text.split(between)
     if len(between) == 1 and re.search("['\"]", text):
         parts = re.findall(rf"((?:{_QUOTED}|[^{re.escape(between)}'\"]|['\"])+)", text)
@@ -241,23 +267,26 @@ def _cut(text: str, separator: str) -> list[str]:
 
 
 def places_of(cell: Any) -> list[float] | None:
-    """Parse 0 or 1 per label, in a text or a list; None for anything else."""
+    """Parse 0 or 1 per label, NaN where unknown, in a text or a list; None for anything else."""
     if isinstance(cell, str):
-        text = _AROUND_ROW.sub("", cell.strip().lower())
-        text = re.sub("[a-z]+", lambda word: str(TRUTH.get(word[0], word[0])), text)
+        text = _CALLED.sub(r"\1", cell.strip().lower())
+        text = ",".join(text) if _BITS.fullmatch(text) else text
+        text = re.sub(r"(?:np\.)?([a-z]+)_?", lambda word: _WORD_SIGNS.get(word[1], word[1]), text)
         cell = [*map(float, re.findall(_SIGN, text))] if _ROW.fullmatch(text) else None
     elif isinstance(cell, (list, tuple)) and {*map(type, cell)} == {str}:
         return places_of(",".join(cell))
-    if not isinstance(cell, (list, tuple)) or len(cell) < 2 or not {*map(type, cell)} <= {int, float, bool}:
+    if not isinstance(cell, (list, tuple)) or len(cell) < 2 or not {*map(type, cell)} <= _OF_PLACES:
         return None
-    return [*map(float, cell)] if {*cell} <= {0, 1} or {*cell} <= {-1, 1} else None
+    known = {one for one in cell if not is_missing(one)}
+    are_signs = bool(known) and (known <= {0, 1} or known <= {-1, 1})
+    return [math.nan if is_missing(one) else float(one) for one in cell] if are_signs else None
 
 
 def are_places(cells: Sequence[Any]) -> bool:
     """Return whether all cells hold 0 or 1 for each of the same number of labels."""
-    return (
-        bool(cells) and bool(places_of(cells[0])) and len({len(places_of(cell) or ()) for cell in cells}) == 1
-    )
+    if not cells or not places_of(cells[0]) or len({len(places_of(cell) or ()) for cell in cells}) > 1:
+        return False
+    return not all(re.fullmatch("1[01]*", str(cell)) for cell in cells)  # which are numbers
 
 
 class Layout(NamedTuple):
@@ -280,16 +309,15 @@ class Layout(NamedTuple):
             sign = self.doubt and _pattern(self.doubt)[1]
             seem = "look like paths" if self.is_path else f"may be lists with {sign!r} between labels"
             seem = "have numbers behind names" if sign == WEIGHTS else seem
-            return self.doubt and f"{where} {seem}, {such}, and each is taken as it stands"
+            return self.doubt and f"{where} {seem}, {such}, and are not split"
         if self.separator == PLACES:
             return f"{where} hold 0 or 1 for each label, {such}, and are read as columns"
         opened, between, closed = _pattern(self.separator)
-        around = f" inside {opened!r} and {closed!r}" if opened and between[0] != closed else ""
-        return f"{where} list labels, {such}, and are cut at {between!r}{around}"
+        around = f" inside {opened!r} and {closed!r}" if opened and between != self.separator else ""
+        return f"{where} list labels, {such}, and are split at {between!r}{around}"
 
 
 def in_halves(n_rows: int) -> list[slice]:
-    """Return the first half of the rows and the second."""
     return [slice(n_rows // 2), slice(n_rows // 2, None)]
 
 
@@ -302,7 +330,7 @@ def found_layout(parts: Sequence[Iterable[str]]) -> Layout:
     found = _layout(whole) if whole else Layout(None)
     if found is None:
         return layout_inside(parts)
-    halves = map(_distinct, parts if found.separator in SEPARATORS else ())
+    halves = map(_distinct, () if _pattern(found.separator or PLACES)[0] else parts)
     said = {_evidence(half, str(found.separator))[:3] for half in halves}
     return found if said <= {"for", "few"} else Layout(None, found.example, found.separator)
 
@@ -322,19 +350,16 @@ def layout_inside(parts: Sequence[Iterable[Any]]) -> Layout:
 
 def _inside(cells: Iterable[Any]) -> dict[str, None]:
     """Return the names in cells that are lists."""
-    lists = list[Iterable[Any]]()
+    names = list[Any]()
     for cell in cells:
-        if isinstance(cell, str):
-            with suppress(ValueError):
-                lists.append(written_list(cell.strip()) or ())
-        elif isinstance(cell, (list, tuple, set, frozenset)):
-            lists.append(cell)
-    return dict.fromkeys(name for name in chain.from_iterable(lists) if isinstance(name, str))
+        with suppress(ValueError):
+            listed = written_list(cell.strip()) if isinstance(cell, str) else cell
+            names += listed if isinstance(listed, (list, tuple, set, frozenset)) else ()
+    return dict.fromkeys(name for name in names if isinstance(name, str))
 
 
 def _distinct(cells: Iterable[str]) -> list[str]:
-    names = dict.fromkeys(cell.strip() for cell in cells)
-    kept = [name for name in names if name.lower() not in _NOTHING]
+    kept = [name for name in dict.fromkeys(map(str.strip, cells)) if name.lower() not in _NOTHING]
     return kept[:: -(-len(kept) // _MOST_CELLS) or 1]
 
 
@@ -342,13 +367,12 @@ def _layout(names: Sequence[str]) -> Layout | None:
     """Detect how distinct cells write labels, regardless of halves; None if they are lists."""
     if are_places(names):
         return Layout(PLACES, names[0])
-    bare, quotes = [*filter(_BARE.fullmatch, names)], {name[0] + name[-1] for name in names}
-    if bare and len(quotes) == 1:
-        return Layout(",".join(quotes.pop()), min(bare))
     are_lists = [*map(is_list, names)]
+    if names[0][0] in "'\"" and (marked := _marked(names)) is not None:
+        return marked
     if any(are_lists) and (all(are_lists) or not all(map(_is_in_brackets, names))):
         return None
-    return _weighted(names) or _in_brackets(names) or _separated(names)
+    return _weighted(names) or _marked(names) or _in_brackets(names) or _separated(names)
 
 
 def _weighted(names: Sequence[str]) -> Layout | None:
@@ -358,34 +382,66 @@ def _weighted(names: Sequence[str]) -> Layout | None:
     return Layout(None, found[0], WEIGHTS) if is_fraction and 2 * len(found) > len(names) else None
 
 
+def _marked(names: Sequence[str]) -> Layout | None:
+    """Detect names that are each between quotation marks or brackets, as ``'a', 'b'`` and ``<a><b>``."""
+    begin = _OPENS.match(names[0])
+    if begin is None:
+        return None
+    opened, closed = begin[0], _closing(begin[0])
+    one = rf"{re.escape(opened)}.*?{re.escape(closed)}"
+    found = [re.fullmatch(rf"{one}(?:(\s*[,;|/]?\s*){one})*", name, re.DOTALL) for name in names]
+    signs = {each[1] for each in found if each is not None and each[1] is not None}
+    if not signs or not all(found) or len({sign.strip() for sign in signs}) > 1:
+        return None
+    return Layout(f"{closed}{min(signs).strip() or min(signs)}{opened}", max(names, key=len))
+
+
 def _in_brackets(names: Sequence[str]) -> Layout | None:
     """Detect lists in brackets with unquoted names, and names that are each in brackets."""
-    opened = next((name[0] for name in names if name[0] in "[{(<"), "")
-    closed = _CLOSED_BY.get(opened, "")
-    inside = [name for name in names if opened and name[0] == opened and name[-1] == closed]
-    if 2 * len(inside) < len(names) or not inside:
+    opened = next((found[0] for found in map(_OPENED.match, names) if found is not None), "")
+    closed = _CLOSED_BY.get(opened[-1:], "")
+    inside = [name for name in names if opened and name.startswith(opened) and name[-1] == closed]
+    if 2 * len(inside) < len(names) or not inside or any(closed + opened in name for name in inside):
         return None
-    if pairs := [name for name in inside if closed + opened in name]:
-        return Layout(closed + opened, min(pairs)) if len(inside) == len(names) else None
     if opened == "<" or any("," in name for name in {*names} - {*inside}):
         return None
-    bare = [name[1:-1] for name in inside]
-    is_cut = any("," in name for name in bare) and (opened != "(" or _evidence(bare, ",") == "for")
-    separator = "," if is_cut else _separated(bare).separator
-    example = min((name for name in inside if separator and separator in name), default="")
-    return Layout(f"{opened}{separator}{closed}", example) if separator else None
+    bare = [name[len(opened) : -1].strip() for name in inside]
+    is_cut = any("," in name for name in bare) and (opened[-1] != "(" or _evidence(bare, ",") == "for")
+    marked = _marked([*filter(None, bare)] or [""])
+    separator = marked.separator if marked else "," if is_cut else _separated(bare).separator
+    return Layout(f"{opened}{separator}{closed}", max(inside, key=len)) if separator else None
 
 
 def _separated(names: Sequence[str]) -> Layout:
-    doubt, every = Layout(None), "\0".join(names)
-    for separator in filter(every.__contains__, SEPARATORS):
+    doubt = Layout(None)
+    for separator in separators_in(names):
         said = _evidence(names, separator)
-        if said == "for" or (said.endswith(("unclear", "path")) and doubt.doubt is None):
+        is_known = separator in SEPARATORS and doubt.doubt is None
+        if said == "for" or (is_known and said.endswith(("unclear", "path"))):
             example = min(name for name in names if separator in name)
             if said == "for":
-                return Layout(separator, example)
+                return Layout(_widened(names, separator), example)
             doubt = Layout(None, example, separator, said == "path")
     return doubt
+
+
+def separators_in(names: Sequence[str]) -> list[str]:
+    """Return what may separate labels, the likeliest first: known signs, and the most common others."""
+    some = names[:: 1 + len(names) // 1000]
+    runs = Counter(chain.from_iterable({*_RUN.findall(name)} for name in some))
+    others = [run for run, _ in runs.most_common(_MOST_RUNS) if run not in SEPARATORS]
+    return [*filter("\0".join(names).__contains__, dict.fromkeys((*_FIRST, *others, *_WEAK)))]
+
+
+def _widened(names: Sequence[str], separator: str) -> str:
+    """Add signs to a separator that stand at all its places, such as the comma of ``a, and b``."""
+    places = re.compile(rf"([^\w\s]*)\s*{re.escape(separator)}\s*([^\w\s]*)")
+    found = chain.from_iterable(map(places.finditer, names))
+    left, right = next(found).groups()
+    if separator in _ITEMS or not left + right or any(one.groups() != (left, right) for one in found):
+        return separator
+    are_of_names = any((left and name.endswith(left)) or (right and name.startswith(right)) for name in names)
+    return separator if are_of_names else f"{left}{separator}{right}"
 
 
 def _evidence(names: Sequence[str], separator: str) -> str:
@@ -395,11 +451,8 @@ def _evidence(names: Sequence[str], separator: str) -> str:
     two-word names, such as "New", do not appear later, and parts of paths stay below their parents.
     """
     lists, is_strong = [name for name in names if separator in name], separator in _STRONG
-    if not lists:
-        return "against"
-    if len(lists) < (0.1 if separator == "," else 0.15 if is_strong else 0.25) * len(names) or _is_of_names(
-        lists, separator
-    ):
+    least = 0.1 if separator == "," else 0.15 if is_strong else 0.25
+    if not lists or len(lists) < least * len(names) or _is_of_names(lists, separator):
         return "against"
     found = [parts for name in lists if len(parts := _cut(name, separator)) > 1]
     if not found:
@@ -442,19 +495,6 @@ def _is_of_names(lists: Sequence[str], separator: str) -> bool:
     if separator in _BEFORE and not any(some[0] for some in parts):
         parts = [some[1:] for some in parts]
     n_open = sum("" in some for some in parts)
-    n_numbers = sum(all(map(str.isdigit, some)) for some in parts if separator in _OF_NUMBERS)
+    is_in_numbers = separator in _OF_NUMBERS or separator not in SEPARATORS
+    n_numbers = sum(all(map(str.isdigit, some)) for some in parts if is_in_numbers)
     return any("://" in name for name in lists) or 10 * n_open > len(lists) or 2 * n_numbers > len(lists)
-
-
-def path_divider(names: Sequence[str]) -> re.Pattern[str]:
-    """Detect the separator of paths such as "Food > Dairy" and "food/dairy"; by default a slash."""
-    are_codes = all(map(_CODE.fullmatch, names))
-    best, most = re.compile("/"), 0
-    for sign, pattern in _PATH_SIGNS.items():
-        divider = re.compile(r"\." if sign == "." and are_codes else pattern)
-        paths = [parts for name in names if len(parts := divider.split(name)) > 1]
-        firsts = [parts[0] for parts in paths]
-        is_shared = len({*firsts, *names}) < len(firsts) + len(names) or (len(names) == 1 and sign != ".")
-        if is_shared and all(part.strip() for parts in paths for part in parts) and len(paths) > most:
-            best, most = divider, len(paths)
-    return best

@@ -1,6 +1,7 @@
 """Metrics for label sets, rankings and classes; all of them ignore unobserved entries."""
 
 from labelweave.metrics.class_metrics import (
+    column_accuracy_score,
     error_reject_curve,
     harmonic_mean_accuracy,
     mean_reciprocal_rank,
@@ -40,6 +41,7 @@ __all__ = [
     "average_auc",
     "average_precision_score",
     "class_summary",
+    "column_accuracy_score",
     "coverage_error",
     "depth_table",
     "error_reject_curve",

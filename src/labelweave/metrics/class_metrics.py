@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.stats import hmean
 
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, Floats
-from labelweave.labels import Taxonomy
+from labelweave.labels import LabelMatrix, Taxonomy, read_class_columns
+from labelweave.labels.class_columns import ClassColumns, labels_of_columns
 from labelweave.metrics._classes import (
     Classes,
     ClassRows,
@@ -55,6 +57,64 @@ def reciprocal_ranks(given: ClassRows) -> Floats:
         return np.asarray((block >= np.take_along_axis(block, codes[:, None], axis=1)).sum(axis=1))
 
     return np.asarray(1.0 / given.per_row(worst_ranks))
+
+
+@checked
+def column_accuracy_score(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> dict[str, float]:
+    """Compute the accuracy of each column of classes, the share of observed cells predicted correctly.
+
+    Parameters
+    ----------
+    y_true : DataFrame, array-like of shape (n, m) or LabelMatrix
+        The true class of every column; None or NaN where unobserved.
+    y_pred : DataFrame or array-like of shape (n, m)
+        The predicted classes.  Two frames are matched by the names of their columns.
+    sample_weight : array-like of shape (n,) or None, default=None
+        One weight per row, by default ones.
+
+    Returns
+    -------
+    dict of str to float
+        The accuracy by the name of the column, NaN for one without an observed cell.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of rows or the columns differ.
+
+    Examples
+    --------
+    >>> from labelweave.metrics import column_accuracy_score
+    >>> column_accuracy_score([["a", 1], ["b", None]], [["a", 2], ["c", 2]])
+    {'0': 0.5, '1': 0.0}
+    """
+    truth = y_true if isinstance(y_true, LabelMatrix) else read_class_columns(y_true)
+    columns = truth.class_columns
+    if columns is None:
+        raise ValueError(
+            "y_true has no columns of classes; pass a table of them, as read_class_columns does."
+        )
+    found = labels_of_columns(y_pred, columns)
+    if len(found) != len(truth):
+        raise ValueError(f"y_true has {len(truth)} rows but y_pred has {len(found)}; pass the same rows.")
+    predicted = found.positives[:, : truth.n_labels]
+    return column_accuracies(truth, predicted, columns, read_weights(sample_weight, truth))
+
+
+def column_accuracies(
+    truth: LabelMatrix, sets: Any, columns: ClassColumns, weights: Floats
+) -> dict[str, float]:
+    """Compute the accuracies of :func:`column_accuracy_score` from labels and label sets (n, L).
+
+    Those of classes that the columns lack come last.
+    """
+    hits = sp.csr_array(truth.positives.multiply(sets))
+    right, seen = (
+        [weights @ (abs(table[:, part]).sum(axis=1) > 0) for part in columns.slices]
+        for table in (hits, truth.observed_pattern())
+    )
+    with np.errstate(invalid="ignore"):
+        return dict(zip(columns.names, np.divide(right, seen).tolist(), strict=True))
 
 
 @checked

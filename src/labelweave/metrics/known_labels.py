@@ -13,6 +13,7 @@ from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.frames import is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
+from labelweave.labels.class_columns import labels_of_columns
 from labelweave.labels.tags import read_tags, tag_rows, tags_of_texts
 from labelweave.labels.taxonomy.taxonomy import merged_labels
 from labelweave.metrics._classes import NOT_A_CLASS, as_text, class_codes, one_column, read_values
@@ -107,13 +108,21 @@ def widened(found: Any, truth: Any, is_set: bool = True) -> Any:
 
 
 def tags_of_model(y: Any, classifier: Any, others: Literal["ignore", "add"] = "ignore") -> Any:
-    """Read lists of tags as the labels of a classifier, ignoring others; return other targets unchanged."""
+    """Read lists of tags, or columns of classes, as the labels of a classifier; return others unchanged."""
     names = [str(name) for name in getattr(classifier, "classes_", ())]
-    form = getattr(fitted_inside(classifier), "_form", None)
+    form: Any = getattr(fitted_inside(classifier), "_form", None)
+    if has_columns(classifier):
+        labels = labels_of_columns(y, form.columns)
+        return labels.select_labels(np.arange(len(names))) if others == "ignore" else labels
     rows = tags_of_texts(y, names) if getattr(form, "container", None) == "tags" else tag_rows(y)
     if rows is None:
         return y
     return LabelMatrix(*read_tags(rows, names, others=others))
+
+
+def has_columns(classifier: Any) -> bool:
+    """Return whether a fitted classifier predicts columns of classes, with a list of probabilities."""
+    return getattr(getattr(fitted_inside(classifier), "_form", None), "columns", None) is not None
 
 
 def fitted_inside(classifier: Any) -> Any:
@@ -248,6 +257,8 @@ def label_probabilities(estimator: Any, X: Any, n_labels: int) -> RowsByLabels:
             "pass an estimator with decision_function or predict_proba."
         )
     found = estimator.predict_proba(X)
+    if has_columns(estimator):
+        return as_score_table(np.hstack(found), estimator, n_labels)
     if isinstance(found, list):  # forests, neighbors and trees return one table per label
         classes = getattr(estimator, "classes_", [np.arange(2)] * len(found))
         columns = [_positive_column(table, values) for table, values in zip(found, classes, strict=True)]

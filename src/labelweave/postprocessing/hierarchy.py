@@ -75,7 +75,8 @@ def enforce_hierarchy(
     table = numbers_of(columns_by_name(scores, list(map(str, names)), "scores"), "scores").astype(np.float64)
     if table.ndim != 2 or table.shape[1] != len(order.columns):
         raise ValueError(
-            f"scores has shape {table.shape}, but there are {len(order.columns)} labels; pass a column each."
+            f"scores has shape {table.shape}, but there are {len(order.columns)} labels; pass one column per "
+            f"label."
         )
     if enforce not in get_args(Enforcement):
         raise ValueError(f"enforce={enforce!r}; pass 'max' or 'projection'.")
@@ -342,9 +343,7 @@ def term_lists(
     own = words if sets.names is None else sets.words
     numbers = numbers_of(columns_by_name(probabilities, own, "probabilities"), "probabilities")
     if numbers.shape != sets.shape:
-        raise ValueError(
-            f"probabilities has shape {numbers.shape}, but labels {sets.shape}; pass one per label."
-        )
+        raise ValueError(f"probabilities has shape {numbers.shape}, labels {sets.shape}; they must agree.")
     if not np.isfinite(numbers).all():
         row, label = np.argwhere(~np.isfinite(numbers))[0]
         raise ValueError(

@@ -164,8 +164,8 @@ class CoupledGram:
         """Return the dense prior covariance of one label's scores; ValueError if labels are coupled."""
         if any(term.covariance.ties_labels for term in self.terms):
             raise ValueError(
-                "An exact solution needs labels that no covariance ties together, and here a term of the "
-                "prior ties some; solve by conjugate gradients."
+                "The exact solver needs independent labels, but a term of the prior has a label covariance; "
+                "use conjugate gradients."
             )
         total = np.full((self.n_rows, self.n_rows), float(self.intercept_variance))
         for term in self.terms:

@@ -19,7 +19,14 @@ import numpy.typing as npt
 from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import namespace
-from labelweave.foundation.arrays.linear_algebra import as_type, copied, inner_product, like, to_numpy
+from labelweave.foundation.arrays.linear_algebra import (
+    as_type,
+    copied,
+    inner_product,
+    is_numpy,
+    like,
+    to_numpy,
+)
 from labelweave.problems.coupled_gram import CoupledGram
 from labelweave.problems.kernel_row_margins import MarginBox
 from labelweave.solvers.box_dual import Settled, ShiftedSolves, dual_value, primal_value
@@ -96,10 +103,11 @@ class GramMargins:
         return 4.0 * n * (rank + _ENTRY_WORK) * self.operator.n_labels
 
     def low_rank_factor(self) -> Array | None:
-        """Return reflected features (n, r), with the intercept's; None for a kernel or coupled labels."""
+        """Return reflected features (n, r) in NumPy; None for a kernel or coupled labels."""
         if self.is_coupled or self.only is None or not isinstance(self.only.gram, FeatureGram):
             return None
-        return self.only.gram.exact_table
+        table = self.only.gram.exact_table
+        return table if is_numpy(table) else None
 
     def system(self, rows: Array, labels: Array) -> Array:
         """Return ``K (x) R`` between the variables at ``rows`` and ``labels`` (k,), dense (k, k)."""

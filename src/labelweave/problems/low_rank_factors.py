@@ -19,11 +19,11 @@ H)``.  With U the features of the labels this is inductive matrix completion.
     sum of entries' losses at (Phi F, N)  +  lambda / 2 <F, F>,
 
 with Phi = X or a kernel for the feature factor, and Phi = 1 on the transposed entries for the label
-factor (equations 5 and 6).  A product has many pairs of factors.  Each half step starts from a pair
-with a suitable fixed factor: for the trace norm the pair of least penalty (both factors balanced), for the
-ridge penalty a fixed factor with orthonormal columns, so that the penalty is ``lambda / 2`` times the squared
-norm of the one that moves; and both rotated so that the columns of the fixed factor, as the entries use it,
-are orthogonal.  All of this uses k x k matrices, then each factor is multiplied once.
+factor, or U with a covariance (equations 5 and 6).  A product has many pairs of factors.  For the ridge
+penalty each half step starts from a fixed factor with orthonormal columns, so that the penalty is ``lambda /
+2`` times the squared norm of the one that moves; for the trace norm a step of the feature factor starts from
+the pair of least penalty (both factors balanced).  Then both are rotated so that the columns of the fixed
+factor, as the entries use it, are orthogonal.  All of this uses k x k matrices, then multiplies each factor.
 
 **Certificate.**  Without the bound on the rank the trace norm problem is convex.  With D the matrix of
 gradients, t D is feasible for its dual where ``t <= 1`` and ``t ||Phi^T D U||_2 <= lambda``, and
@@ -46,10 +46,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.features.factor_maps import USUAL, FactorMap, is_usual
+from labelweave.features.factor_maps import USUAL, FactorMap, is_usual, largest_root
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace
-from labelweave.foundation.arrays.linear_algebra import as_type, is_double, largest_root, like, to_numpy
+from labelweave.foundation.arrays.homes import refuse
+from labelweave.foundation.arrays.linear_algebra import HOME, as_type, is_double, like, to_numpy
 from labelweave.foundation.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
 from labelweave.labels import LabelMatrix
 from labelweave.problems.label_entries import (
@@ -235,12 +236,12 @@ class LowRankFactors:
         gradients = self.entries.gradient_operator(pair.image, pair.labels)
 
         def forth(vector: Array) -> Array:
-            column = self.label_map.image(np.ascontiguousarray(vector.reshape(-1, 1), self.dtype))
-            return np.asarray(self.map.gradient(gradients.matmul(column)))
+            column = self.label_map.image(like(vector.reshape(-1, 1), self.first))
+            return to_numpy(self.map.gradient(gradients.matmul(column)))
 
         def back(moved: Array) -> Array:
-            found = self.label_map.gradient(gradients.adjoint(self.map.image(moved)))
-            return np.asarray(found).ravel()
+            image = self.map.image(like(moved, self.first))
+            return to_numpy(self.label_map.gradient(gradients.adjoint(image))).ravel()
 
         return largest_root(forth, back, self.label_map.shape[1], self.dtype)
 
@@ -440,6 +441,8 @@ class RowsLoss:
         Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
             where few entries are observed, else :class:`DenseEntries`; shifted by prior scores, if any.
         """
+        if self.known is not None or isinstance(self.loss, EntryLoss):
+            refuse("`label_mean`, or a custom loss,", "leave it out, or pass X as a NumPy array")
         entries = self._unshifted(workers, budget)
         if self.known is None:
             return entries
@@ -455,9 +458,10 @@ class RowsLoss:
             signs = listed_signs(labels)
         if not lists_all:
             own = loss.loss if isinstance(loss, GradedEntryLoss) else loss
-            if type(own) is SquaredEntryLoss and factors is None:  # not a subclass
+            is_squared = type(own) is SquaredEntryLoss and factors is None  # not a subclass
+            if is_squared and HOME.get() is None:
                 return QuadraticEntries.from_pattern(labels.expected_positives, weights, negative, workers)
-        elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
+        elif HOME.get() is None and signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
             return SampledEntries.from_signs(loss, signs, weights, negative, workers, factors)
         ones = np.ones(labels.n_labels, weights.dtype)
         table = EntryTable(sp.csr_array(signs), lists_all, weights, ones, negative, factors)

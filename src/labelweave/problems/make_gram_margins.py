@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from labelweave.features.gram.spectrum import GramSpectrum, feature_spectrum, fu
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.arrays.linear_algebra import as_type
+from labelweave.foundation.arrays.linear_algebra import HOME, as_type, dot
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
@@ -28,7 +29,7 @@ from labelweave.problems.kernel_row_margins import MarginBox, Resources
 from labelweave.problems.shifted_solves import CholeskySolves, SpectralSolves
 from labelweave.solvers.box_dual import ShiftedSolves
 
-_LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of this many take about 4 s
+_LARGEST_FULL_SPECTRUM, _DEVICE_SPECTRUM = 2500, 15000  # rows; eigenvalues of this many take about 4 s
 _LARGEST_RANK = 1500
 _ROWS_A_RANK = 20
 _LABELS_A_RANK = 20  # so that the factor takes about as long as ten rounds
@@ -38,10 +39,7 @@ _PANEL_BYTES = 64e6  # for the blocks in which a matrix is computed that is not 
 _SMALLEST_PANEL_BYTES = 2e5
 _FACTOR_COPIES = 2  # of rows x rank, while a low-rank factor is computed
 _PRODUCT_STEPS = 20
-_ROUNDS, _ENTRY_WORK = (
-    25,
-    100.0,
-)  # of a typical fit; cost of a kernel entry, in multiplications
+_ROUNDS, _ENTRY_WORK = 25, 100.0  # of a typical fit; cost of a kernel entry, in multiplications
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,8 @@ def plan_gram(n_rows: int, resources: Resources, is_diagonal: bool, n_labels: in
     needed = {"cholesky": 2 * table, "eigenvalues": table + 4 * float(n_rows) ** 2 * 8}
     if factorization == "auto":
         exact = "cholesky" if is_diagonal else "eigenvalues"
-        small = is_diagonal or n_rows <= _LARGEST_FULL_SPECTRUM
+        most = _LARGEST_FULL_SPECTRUM if HOME.get() is None else _DEVICE_SPECTRUM
+        small = is_diagonal or n_rows <= most
         factorization = exact if small and needed[exact] <= budget else "incomplete_cholesky"
     if factorization in needed:
         _require(needed[factorization], budget, f"solver={factorization!r} of {n_rows} rows")
@@ -97,7 +96,7 @@ def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
 def _require(needed: float, budget: float, what: str) -> None:
     if needed > budget:
         raise ParameterError(
-            f"`memory_budget` is {budget / 1e6:g} MB, too small for {what}; give at least "
+            f"`memory_budget` is {budget / 1e6:g} MB, too small for {what}; pass at least "
             f"{np.ceil(needed / 1e5) / 10:g} MB."
         )
 
@@ -142,8 +141,8 @@ def kernel_margins(
     dtype, workers = resources.dtype, resources.workers
     if resources.factorization == "cholesky" and not covariance.is_diagonal:
         raise ParameterError(
-            "`solver='cholesky'` serves independent labels only; with a label covariance use "
-            "'eigenvalues' or 'incomplete_cholesky'."
+            "`solver='cholesky'` is for independent labels; with a label covariance use 'eigenvalues' or "
+            "'incomplete_cholesky'."
         )
     plan = plan_gram(source.n_rows, resources, covariance.is_diagonal, box.targets.shape[1])
     if not plan.is_stored:
@@ -177,15 +176,15 @@ def sum_margins(
     if needed > resources.budget:
         raise ParameterError(
             f"`memory_budget` is {resources.budget / 1e6:g} MB, but {len(terms)} kernel matrices of {n} rows "
-            f"and a factor take {needed / 1e6:.0f} MB; give as much, or one kernel."
+            f"and a factor take {needed / 1e6:.0f} MB; raise it, or use one kernel."
         )
     grams = [StoredGram.from_source(source, constant, dtype, workers) for source, _ in terms]
     covariances = [covariance for _, covariance in terms]
 
     def solves() -> ShiftedSolves:
         of_rows, of_labels = _nearest_product([gram.table for gram in grams], covariances)
-        table = sum(share * gram.table for share, gram in zip(of_rows, grams, strict=True))
-        spectrum = _of_type(full_spectrum(StoredGram(np.asarray(table, dtype), workers)), dtype)
+        table: Any = sum(float(share) * gram.table for share, gram in zip(of_rows, grams, strict=True))
+        spectrum = _of_type(full_spectrum(StoredGram(as_type(table, dtype), workers)), dtype)
         mean = sum(share * one.to_dense() for share, one in zip(of_labels, covariances, strict=True))
         return SpectralSolves(replace(spectrum, is_exact=False), LabelCovariance.dense(mean), workers)
 
@@ -196,7 +195,7 @@ def sum_margins(
 def _nearest_product(tables: list[Array], covariances: list[LabelCovariance]) -> tuple[Array, Array]:
     """Find the a, b for which ``sum a_g K_g (x) sum b_g R_g`` is nearest to the sum (Van Loan 1993)."""
     matrices = [covariance.to_dense() for covariance in covariances]
-    P = np.array([[float(np.vdot(one, other)) for other in tables] for one in tables])
+    P = np.array([[dot(one, other) for other in tables] for one in tables])
     Q = np.array([[float(np.vdot(one, other)) for other in matrices] for one in matrices])
     a = np.ones(len(tables))
     for _ in range(_PRODUCT_STEPS):  # alternating least squares; inner products of kernels are non-negative
@@ -211,10 +210,10 @@ def _warn_of_rounds(box: MarginBox, resources: Resources) -> None:
     work = _ROUNDS * float(n_rows) ** 2 * (_ENTRY_WORK + n_labels)
     enough = 2e-6 * n_rows**2 * np.dtype(resources.dtype).itemsize
     warn_of_time(
-        f"The kernel matrix of {n_rows} rows does not fit `memory_budget={resources.budget / 1e6:g}`, and is "
-        f"computed anew in each of {_ROUNDS} rounds or more, which",
+        f"The kernel matrix of {n_rows} rows exceeds `memory_budget={resources.budget / 1e6:g}` and is "
+        f"recomputed in {_ROUNDS} or more rounds, which",
         work / MULTIPLICATIONS / resources.workers.n_threads,
-        f"give a `memory_budget` of {enough:.0f} megabytes, or fewer rows.",
+        f"raise it to {enough:.0f} (megabytes), or pass fewer rows.",
     )
 
 

@@ -405,7 +405,7 @@ def _checked_norms(features: FeatureMatrix) -> PerRow:
     if not (norms < _LARGEST_DOUBLE).all():
         row = int(np.argmax(norms))
         raise ValueError(
-            f"X at row {row} has a squared norm of {norms[row]:.3g}, too large to compute with; scale the "
-            "features so that the norms of rows are near 1."
+            f"X at row {row} has a squared norm of {norms[row]:.3g}, which is too large; scale the features "
+            "so that row norms are near 1."
         )
     return norms

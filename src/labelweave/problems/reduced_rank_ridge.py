@@ -35,7 +35,16 @@ from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.foundation.arrays.linear_algebra import contiguous, copied, eigh, inner_product, namespace
+from labelweave.foundation.arrays.linear_algebra import (
+    contiguous,
+    copied,
+    eigh,
+    inner_product,
+    like,
+    namespace,
+    placed,
+    to_numpy,
+)
 from labelweave.problems.shifted_solves import shifted_factor
 
 # the cost of alternating minimization: rounds times conjugate gradient iterations, each with one product
@@ -138,7 +147,7 @@ class NormalEquations:
         table = _with_constant(features, constant, roots)
         product = table.T @ scaled
         right = np.ascontiguousarray(product.toarray() if sp.issparse(product) else product)
-        return cls(_gram(table.T, workers), right)
+        return cls(_gram(table.T, workers), placed(right))
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
         return NormalEquations(self.normal + other.normal, self.right + other.right)
@@ -192,18 +201,20 @@ class ReducedRankRidge:
         if explicit is None:
             assert source is not None, "there are features or a kernel"
             normal = StoredGram.from_source(source, constant**2, np.float64, workers).table
-            normal *= roots[:, None]
-            normal *= roots
-            made = cls(normal, scaled.toarray(), squares, workers, by_rows=True, is_kept=is_kept)
-            made.expand = lambda coefficients: roots[:, None] * coefficients
+            by_row = like(roots[:, None], normal)
+            normal *= by_row
+            normal *= by_row.T
+            made = cls(normal, placed(scaled.toarray()), squares, workers, by_rows=True, is_kept=is_kept)
+            made.expand = lambda coefficients: by_row * coefficients
             made.has_row_coefficients = True
             return made
         if explicit.is_distributed or explicit.shape[1] + (constant != 0) <= len(explicit):
             sums = explicit.summed(partial(NormalEquations.of, constant, workers), roots, scaled)
             return cls(sums.normal, sums.right, squares, workers, by_rows=False, is_kept=is_kept)
         table = _with_constant(explicit, constant, roots)
-        made = cls(_gram(table, workers), scaled.toarray(), squares, workers, by_rows=True, is_kept=is_kept)
-        made.expand = lambda coefficients: np.asarray(table.T @ coefficients)
+        normal, right = _gram(table, workers), placed(scaled.toarray())
+        made = cls(normal, right, squares, workers, by_rows=True, is_kept=is_kept)
+        made.expand = lambda coefficients: np.asarray(table.T @ to_numpy(coefficients))
         return made
 
     def fit(self, alpha: float, rank: int, dtype: npt.DTypeLike = np.float64) -> RidgeFactors:
@@ -233,7 +244,7 @@ class ReducedRankRidge:
         solution = shifted_factor(matrix, alpha, self.workers).solve(self.right)
         other = self.right - alpha * solution if self.by_rows else solution
         values, vectors = eigh(self.workers.inner(self.right, other))  # eigh reads one triangle
-        return solution, np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        return solution, np.maximum(values[::-1], 0.0), namespace(vectors).flip(vectors, axis=1)
 
 
 def _with_constant(explicit: FeatureMatrix, constant: float, roots: Array) -> Any:
@@ -245,9 +256,10 @@ def _with_constant(explicit: FeatureMatrix, constant: float, roots: Array) -> An
 
 def _gram(table: Any, workers: Workers) -> Array:
     if not sp.issparse(table):
+        table = placed(table)
         return workers.matmul(table, table.T)
     rows = sp.csr_array(table)
     columns, gram = sp.csr_array(rows.T), np.empty((table.shape[0],) * 2)
     for panel in panels(table.shape[0]):
         gram[panel] = (rows[panel] @ columns).toarray()
-    return gram
+    return placed(gram)

@@ -11,11 +11,11 @@ small gains are skipped for whole rounds instead.
 A block is up to ``WIDTH`` labels if these are independent.  If a covariance R couples them it is all
 that it couples, in *slabs* of ``WIDTH``: one visit updates a row for all of them.  Such a block has
 ``CONCURRENT_VISITS`` visits at a time: these start from the same weights, and their updates are added.  A
-visit does not see the updates of the others, so it multiplies curvatures and its own changes of scores by
-``caution`` (the local problems of CoCoA+, Ma et al., "Adding vs. averaging in distributed primal-dual
-optimization", ICML 2015, but of small pieces).  The sum never lowers the dual at a caution of
-``CONCURRENT_VISITS``; less is faster and usually does not either, so the caution starts low and rises when a
-full round does not reduce the gap.
+visit does not see the updates of the others, so within it R is multiplied by the *caution*, and so are
+curvatures and its own changes of scores (the local problems of CoCoA+, Ma et al., "Adding vs. averaging in
+distributed primal-dual optimization", ICML 2015, but of small pieces); the sum is without this factor.  It
+never lowers the dual at a caution of ``CONCURRENT_VISITS``.  Less is faster and usually does not either, so
+the caution starts low and rises after a full round with a larger gap than the last; it never falls.
 A visit is a function of the rows, of the *traveller* (weights, intercepts and their update state) and of the
 *seat* (the variables of these rows in this block); it returns a traveller and a seat and changes nothing in
 place.
@@ -29,8 +29,8 @@ there (a curvature estimate far too large) halves its stiffness instead.
 Fixed intercepts alone would oscillate where weights respond slowly, as with dense rows.  So within a round
 they follow the variables by a small share, the *damping*: the term of a proximal method of multipliers
 (Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming",
-1976), for which the constant feature has a small value instead of 1.  The damping rises when a full round
-does not reduce the gap, and falls otherwise.
+1976), for which the constant feature has a small value instead of 1.  The damping rises after a full round
+with a larger gap than the last, and falls otherwise.
 
 With R the intercepts are b = R c, and the saddle form of the dual is
 
@@ -58,7 +58,7 @@ from labelweave.solvers.dual_coordinate_ascent import IDLE_GAIN, RUN
 from labelweave.solvers.frame import State
 
 CONCURRENT_VISITS = 2
-"""Places that a block of coupled labels is at at once: more gain less a round, which two workers pay for."""
+"""Concurrent visits of a block of coupled labels: a round gains less, but two workers share it."""
 _CAUTION, _MORE_CAUTION = 1.25, 1.25  # initial value, and factor where the gap does not shrink
 _LONGEST = 0.5  # change of an intercept per round, in margins: beyond, other rows are free
 _DAMPING, _LEAST_RISEN, _MOST_DAMPING = 0.03, 0.03, 0.1  # shares of the typical squared norm of a row
@@ -75,7 +75,7 @@ class SharedState(State):
     moves: how the intercepts move; its totals are the sums of all variables.
     met_gap: the gap over all rows in the last full round; meeting: its partial sum in this round.
     free (slabs, WIDTH): the inverse norms of rows with free variables, summed in the last full round.
-    caution: the factor of curvatures in concurrent visits.
+    caution: the factor of R in a visit, 1 without concurrent ones.
     damping: the share of the typical squared norm of a row with which intercepts follow the variables.
     """
 

@@ -38,25 +38,22 @@ class Status(Enum):
 
     CONVERGED = "The relative duality gap is within the tolerance."
     SETTLED = (
-        "Further rounds would change next to nothing, but no relative duality gap within the tolerance "
-        "certifies the objective."
+        "Further rounds hardly change the objective, but the relative duality gap does not certify it within "
+        "the tolerance."
     )
     ITERATION_LIMIT = (
         "The iteration limit was reached before the relative duality gap met the tolerance; raise "
-        "`max_iter`, scale the features, or regularise more."
+        "`max_iter`, scale the features, or regularize more."
     )
     STALLED = (
-        "Rounding kept the relative duality gap from falling to the tolerance; use double precision if it "
-        "was single, or a larger `tol`."
+        "Rounding kept the relative duality gap above the tolerance; use dtype='float64', or a larger `tol`."
     )
     INDEFINITE = (
-        "The objective of the result lies below its own lower bound, which a positive semi-definite kernel "
-        "rules out; check the kernel."
+        "The objective is below its lower bound, so the kernel is not positive semi-definite; check the "
+        "kernel."
     )
     HANDED_OVER = "Another solver is expected to be faster from here on."
-    INTERRUPTED = (
-        "The fit was interrupted; the model is the best one so far, with the duality gap it reached."
-    )
+    INTERRUPTED = "The fit was interrupted; the model is the best one so far, with its duality gap."
 
 
 MEASURED = (Status.CONVERGED, Status.SETTLED, Status.HANDED_OVER)
@@ -174,7 +171,7 @@ class State:
         """Restore a state, with copied arrays in their original layout; ValueError for another kind."""
         state = _from_plain(plain)
         if not isinstance(state, cls):
-            raise ValueError(f"This is a {type(state).__name__}, and a {cls.__name__} is needed.")
+            raise ValueError(f"The state is of type {type(state).__name__}; it must be a {cls.__name__}.")
         return state
 
 
@@ -286,10 +283,10 @@ class Solver(ABC, Generic[Problem, AnyState]):
 
 def checked_round(solver: Any, found: Any) -> Round[Any]:
     """Raise a TypeError that names a part of a round of the wrong type."""
-    what = f"{type(solver).__name__}.round gave"
+    what = f"{type(solver).__name__}.round returned"
     if not isinstance(found, Round):
         raise TypeError(
-            f"{what} a {type(found).__name__}; it must give Round(state, record, status, answer)."
+            f"{what} a {type(found).__name__}; it must return Round(state, record, status, answer)."
         )
     if not isinstance(found.state, State):
         raise TypeError(f"{what} a {type(found.state).__name__} as state; it must be a State.")
@@ -307,7 +304,7 @@ def _refuse_no_number(trace: Sequence[TraceRecord]) -> None:
     if trace and not math.isfinite(trace[-1].primal):
         raise ValueError(
             f"The objective is {trace[-1].primal} after {trace[-1].iteration} rounds, so nothing was "
-            "learned; scale the features, the weights or the regularization to usual sizes."
+            "learned; scale the features, the weights or alpha to usual sizes."
         )
 
 
@@ -385,9 +382,9 @@ def _made(kind: str, parts: dict[str, Any]) -> Any:
     if kind == "Generator":
         return generator_at(parts["stream"])
     if kind not in State._kinds:
-        raise ValueError(f"There is no kind of state called {kind!r}.")
+        raise ValueError(f"The kind of state {kind!r} does not exist.")
     made = State._kinds[kind]
     for name, default in getattr(made, "_field_defaults", {}).items():
         if isinstance(default, int | float) and not isinstance(parts.get(name, 0), Real):
-            raise ValueError(f"The {name} of a {kind} is no number.")
+            raise ValueError(f"The {name} of a {kind} is not a number.")
     return made(**parts)

@@ -46,7 +46,7 @@ def _check_parts(found: Any, start: Any, where: str) -> None:
     limits, varies = getattr(start, "_limits", {}), getattr(start, "_varies", ())
     if isinstance(start, list | tuple) and not hasattr(start, "_asdict"):
         if isinstance(start, list) and start and len(found) != len(start):
-            raise ValueError(f"its {where} has {len(found)} parts and not {len(start)}")
+            raise ValueError(f"its {where} has {len(found)} parts, not {len(start)}")
         for number, part in enumerate(found):
             _check(part, start[0] if start else None, f"{where}[{number}]")
         return
@@ -55,7 +55,7 @@ def _check_parts(found: Any, start: Any, where: str) -> None:
         is_many = type(items) is tuple and isinstance(getattr(start, name), tuple)
         listed = items if is_many else () if items is None else (items,)
         if not all(isinstance(item, kind) for item in listed):
-            raise ValueError(f"its {where}.{name} is something else than {kind.__name__}")
+            raise ValueError(f"its {where}.{name} is not of type {kind.__name__}")
     for name, part in _parts(start):
         place = f"{where}.{name}"
         _check(_part(found, name, place), part, place, varies=name in varies)
@@ -63,14 +63,14 @@ def _check_parts(found: Any, start: Any, where: str) -> None:
             least, most = limits[name]
             array = getattr(found, name)
             if array.size and not (array.min() >= least and array.max() <= most):
-                raise ValueError(f"its {place} has numbers that are not from {least} to {most}")
+                raise ValueError(f"its {place} has numbers outside {least} to {most}")
     if isinstance(found, State):
         if not 0 <= getattr(found, "begun", 0) <= found.rounds:
             raise ValueError(f"its {where} has {found.rounds} rounds")
         if not all(hasattr(record, "iteration") for record in found.trace):
-            raise ValueError(f"its {where}.trace is no list of records")
+            raise ValueError(f"its {where}.trace is not a list of records")
         if found.status in MEASURED and not found.trace:
-            raise ValueError(f"its {where} has ended at a check, and its trace has none")
+            raise ValueError(f"its {where} ended at a check, but its trace has none")
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
@@ -86,7 +86,7 @@ def _part(found: Any, name: str, place: str) -> Any:
     if not isinstance(found, dict):
         return getattr(found, name)
     if name not in found:
-        raise ValueError(f"its {place} is not there")
+        raise ValueError(f"its {place} is missing")
     return found[name]
 
 
@@ -96,7 +96,7 @@ def _check_array(found: Any, start: np.ndarray, where: str, *, varies: bool) -> 
     if varies:
         return
     if found.shape != start.shape:
-        raise ValueError(f"its {where} has the shape {found.shape} and not {start.shape}")
+        raise ValueError(f"its {where} has shape {found.shape}, not {start.shape}")
     _check_finite(found, start, where)
 
 
@@ -112,7 +112,7 @@ def _check_number(found: Any, start: Any, where: str) -> None:
     if not isinstance(found, kind) or isinstance(found, bool) != isinstance(start, bool):
         raise ValueError(f"its {where} is a {type(found).__name__} and no {type(start).__name__}")
     if where.endswith(".stream.state.pos") and found not in range(_LAST_POSITION + 1):
-        raise ValueError(f"its {where} is none of the places of a random stream")
+        raise ValueError(f"its {where} is not a position of a random stream")
 
 
 def _check_numbers(record: Any, where: str) -> None:
@@ -120,4 +120,4 @@ def _check_numbers(record: Any, where: str) -> None:
     for name, value in record._asdict().items():
         _check_finite(value, np.zeros(1), f"{where}.{name}")
         if not isinstance(value, Real | tuple | np.ndarray):
-            raise ValueError(f"its {where}.{name} is a {type(value).__name__} and no number")
+            raise ValueError(f"its {where}.{name} is a {type(value).__name__}, not a number")

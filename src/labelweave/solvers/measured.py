@@ -34,7 +34,7 @@ class MeasuredSolver(Solver[BoxProblem, State]):
         own: Any = self.own
         state = own.start(problem) if dual is None else own.start(problem, self._variables(problem, dual))
         if not isinstance(state, State):
-            raise TypeError(f"{self.name}.start gave a {type(state).__name__}; it must give a State.")
+            raise TypeError(f"{self.name}.start returned a {type(state).__name__}; it must return a State.")
         return state
 
     def state_template(self, problem: BoxProblem, state: State) -> State:
@@ -49,8 +49,8 @@ class MeasuredSolver(Solver[BoxProblem, State]):
         found = checked_round(self.own, self.own.round(problem, state))
         if found.status is None and found.state.rounds != done + 1:
             raise ValueError(
-                f"{self.name}.round gave a state with rounds={found.state.rounds} after {done}; "
-                "it must be one more."
+                f"{self.name}.round returned a state with rounds={found.state.rounds} after {done}; add one "
+                "per round."
             )
         if found.status is not Status.CONVERGED:
             return found
@@ -60,7 +60,7 @@ class MeasuredSolver(Solver[BoxProblem, State]):
     def certify(self, problem: BoxProblem, state: State, status: Status) -> Certificate:
         found = self.own.certify(problem, state, status)
         if not isinstance(found, tuple) or len(found) != 3:
-            raise TypeError(f"{self.name}.certify must give (record, status, answer).")
+            raise TypeError(f"{self.name}.certify must return (record, status, answer).")
         return self._measured(problem, found[2], status)
 
     def _measured(self, problem: BoxProblem, answer: Any, otherwise: Any) -> Certificate:
@@ -74,8 +74,9 @@ class MeasuredSolver(Solver[BoxProblem, State]):
         if not isinstance(answer, np.ndarray) or answer.shape != shape or answer.dtype.kind != "f":
             kind = getattr(answer, "shape", None) or type(answer).__name__
             raise TypeError(
-                f"{self.name} gave {kind} as answer; it must be the dual variables, a float array {shape}."
+                f"{self.name} returned {kind} as answer; it must be the dual variables, a float array "
+                f"{shape}."
             )
         if not np.isfinite(answer).all():
-            raise ValueError(f"{self.name} gave an answer with numbers that are not finite.")
+            raise ValueError(f"{self.name} returned an answer that is not finite.")
         return np.clip(answer, problem.lower, problem.upper)

@@ -27,7 +27,14 @@ import numpy as np
 
 from labelweave.foundation.array_types import Array, GroupedColumns
 from labelweave.foundation.arrays import namespace
-from labelweave.foundation.arrays.linear_algebra import columns_of, contiguous, copied, like, put_columns
+from labelweave.foundation.arrays.linear_algebra import (
+    columns_of,
+    contiguous,
+    copied,
+    like,
+    placed,
+    put_columns,
+)
 from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 from labelweave.solvers.newton_system import (
     FunctionGradients,
@@ -103,7 +110,7 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         self.directions: LinearSolver = directions or FunctionGradients()
 
     def start(self, problem: NewtonProblem) -> NewtonState:
-        return NewtonState.at(np.zeros(problem.shape))
+        return NewtonState.at(placed(np.zeros(problem.shape)))
 
     def round(self, problem: NewtonProblem, state: NewtonState) -> Round[NewtonState]:
         if state.residual is not None and self._is_done(state):  # the final state of a run

@@ -370,6 +370,6 @@ def _cholesky(matrix: Array) -> Array:
         return np.asarray(sl.cho_factor(matrix, lower=False, overwrite_a=True, check_finite=False)[0])
     except np.linalg.LinAlgError:
         raise ValueError(
-            "The prior covariance of a label is not positive semi-definite up to rounding, so the exact "
-            "solution failed; check the kernel, make its scale smaller, or solve by conjugate gradients."
+            "The prior covariance of a label is not positive semi-definite, so the exact solution failed; "
+            "check the kernel, reduce its scale, or use conjugate gradients."
         ) from None

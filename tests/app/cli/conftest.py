@@ -1,7 +1,5 @@
 """Small data files, and a way to run the command line in this process."""
 
-from __future__ import annotations
-
 import pytest
 
 from commands import TABLE, TABLE_FLAGS, invoke, split, things, write_matrix_files

@@ -1,7 +1,5 @@
 """Labels of a data file that are probably wrong, from the command line."""
 
-from __future__ import annotations
-
 import csv
 import json
 

@@ -1,7 +1,5 @@
 """``fit`` with tuned thresholds, calibration and guarantees, ``decide``, and such files in other commands."""
 
-from __future__ import annotations
-
 import json
 import signal
 

@@ -1,7 +1,5 @@
 """``labelweave fit``: tables and other files, labels in their cells, taxonomies, thresholds, its end."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
@@ -44,7 +42,7 @@ def test_cells_that_list_labels_are_cut(run, tmp_path, cells, flags, is_said, la
     lines = [f'w{row} w{row + 1},"{cell}"\n' for row, cell in enumerate(cells)]
     (tmp_path / "c.csv").write_text("text,kind\n" + "".join(lines))
     said = run("fit c.csv --model max-margin --text text --labels kind --out m.lw", *flags).err
-    assert ("column 'kind' list labels, such as 'x|y', and are cut at '|'; --one-class" in said) == is_said
+    assert ("column 'kind' list labels, such as 'x|y', and are split at '|'; --one-class" in said) == is_said
     names = list(labelweave.load("m.lw").label_names_)
     assert names == (sorted(set(cells)) if labels is None else labels)
 
@@ -61,7 +59,7 @@ def test_rare_labels_are_said_to_need_thresholds(run, tmp_path, flags, is_said):
     ("flags", "words"),
     [
         ([], "of lists of labels, or --label-column COLUMN for each .* columns are 'text', 'kind'"),
-        (["--label-column", "kind"], "a column that names labels is given by --labels kind"),
+        (["--label-column", "kind"], "for a column of label names, pass --labels kind"),
     ],
 )
 def test_which_flag_names_the_labels_is_said(run, tmp_path, flags, words):
@@ -131,7 +129,7 @@ def test_one_row_one_label_and_a_label_nobody_has(run, tmp_path):
 
 def test_too_few_rounds_are_one_plain_line(fit_table):
     done = fit_table("--max-iter 1 --tol 1e-9 --quiet")
-    assert "raise --max-iter, scale the features, or regularise more. The gap is " in done.err
+    assert "raise --max-iter, scale the features, or regularize more. The gap is " in done.err
     assert done.err.endswith(" after 1 rounds.\n")
     assert done.err.count("\n") == 1
 

@@ -1,7 +1,5 @@
 """``labelweave fit`` without ``--model``: several models combined, unless flags or data need max-margin."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,8 +123,8 @@ def test_groups_are_a_column_that_is_no_feature(run, sources, monkeypatch, tmp_p
     run(f"fit s.csv {sources} {more} --groups source --members linear --out m.lw -q")
     grouped = loaded()
     told = run(f"fit s.csv {sources} --members linear --text text --out alone.lw").err
-    assert "have a twin of the same labels in another fold, by which" in told
-    assert "give --groups of rows that come from one source" in told
+    assert "have a near-duplicate with the same labels in another fold" in told
+    assert "pass --groups of related rows" in told
     alone = loaded("alone.lw")
     assert grouped.oof_score_ < 0.7 < 0.95 < alone.oof_score_
     assert grouped.oof_standard_error_ > 1.5 * alone.oof_standard_error_
@@ -157,9 +155,7 @@ def test_few_groups(run, sources, tmp_path, n, code):
     (tmp_path / "s.csv").write_text("\n".join([lines[0], *some, ""]))
     told = run(f"fit s.csv {sources} --groups source --out m.lw", code=code).err
     said = (
-        "--groups has 3 groups, so that there are 3 folds, not 5."
-        if n > 1
-        else "--groups has one group alone"
+        "--groups has 3 groups, so that there are 3 folds, not 5." if n > 1 else "--groups has one group, but"
     )
     assert said in told
 
@@ -167,6 +163,6 @@ def test_few_groups(run, sources, tmp_path, n, code):
 def test_a_time_limit_saves_the_members_that_are_done(run, matrix_files):
     told = run(f"fit d.arff {QUICK} --members linear,rbf --time-limit 0.001 --out m.lw").err
     assert (
-        "warning: The fit, which cannot be repeated, came to --time-limit 0.001 after 1 of 2 members" in told
+        "warning: The fit reached --time-limit 0.001, which is not reproducible, after 1 of 2 members" in told
     )
     assert loaded().status_ == "time_limit"

@@ -1,7 +1,5 @@
 """One class a row: by the data and by flags, taxonomies, what kernel logistic models learn."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
@@ -192,7 +190,7 @@ def test_learning_that_ends_early_is_said(fit_things):
     assert "may still improve after --max-learning-iter 1 evaluations; raise it" in done.err
     assert done.err.count("\n") == 1
     done = fit_things("--one-class --max-iter 1", *FIXED)
-    assert "raise --max-iter, scale the features, or regularise more. The gap is " in done.err
+    assert "raise --max-iter, scale the features, or regularize more. The gap is " in done.err
 
 
 def test_an_interrupt_while_learning_saves_the_best_model(fit_things, monkeypatch):

@@ -1,7 +1,5 @@
 """Low-rank learning on the command line; rank and regularization chosen by cross-validation."""
 
-from __future__ import annotations
-
 import signal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The page to label on as a program of its own: its address, what it refuses, and what SIGKILL leaves."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """What the command line says of cells of labels, and how the model reads later files."""
 
-from __future__ import annotations
-
 import json
 import random
 
@@ -36,10 +34,10 @@ def fit(run):
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        (lambda tags: f"[{', '.join(tags)}]", "are cut at ',' inside '[' and ']'; --one-class reads each"),
-        (lambda tags: "".join(f"<{tag}>" for tag in tags), "are cut at '><'; --one-class reads each"),
-        (";".join, "are cut at ';'; --one-class reads each as a class, --label-separator"),
-        (" & ".join, "are cut at '&'"),
+        (lambda tags: f"[{', '.join(tags)}]", "are split at ',' inside '[' and ']'; --one-class reads each"),
+        (lambda tags: "".join(f"<{tag}>" for tag in tags), "are split at '><'; --one-class reads each"),
+        (";".join, "are split at ';'; --one-class reads each as a class, --label-separator"),
+        (" & ".join, "are split at '&'"),
         (str, None),
         (lambda tags: json.dumps([{"id": 1, "name": tag} for tag in tags]), None),
     ],
@@ -62,6 +60,9 @@ def test_a_later_file_is_read_as_the_training_file_was(run, fit, tmp_path, writt
         ("tags", ["--label-names", "l,k,j,i,h,g,f,e,d,c,b,a"], list("lkjihgfedcba")),
         ("l,k,j,i,h,g,f,e,d,c,b,a", [], list("lkjihgfedcba")),
         ("a,b", [], ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"]),
+        ("l/k/j/i/h/g/f/e/d/c/b/a", [], list("lkjihgfedcba")),
+        ("l k j i h g f e d c b a", [], list("lkjihgfedcba")),
+        ("tags", ["--label-names", "l, k, j, i, h, g, f, e, d, c, b, a"], list("lkjihgfedcba")),
     ],
 )
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
@@ -77,6 +78,7 @@ def test_cells_of_0_and_1_are_columns(run, tmp_path, column, flags, names, suffi
     done = run("fit", f"t.{suffix}", *words, *flags)
     assert "hold 0 or 1 for each label, such as '[" in done.err
     assert "--label-names names them" in done.err
+    assert "blank" not in done.err
     assert list(labelweave.load("m.lw").label_names_) == names
     assert run("evaluate", "m.lw", f"t.{suffix}", "--json").json["micro_f1"] > 0.9
 
@@ -92,6 +94,12 @@ def test_cells_of_0_and_1_that_do_not_fit_are_refused(run, fit, tmp_path):
     assert (
         "later.csv:3: found '[1, 1]' in column 'tags' of row 1" in run("evaluate m.lw later.csv", code=2).err
     )
+    assert "--label-names has an empty name" in fit("tags", "--label-names", "a,,b", code=2).err
+    for cell in ("[0, 1]", "[0, 2, 0]"):
+        write(tmp_path / "t.csv", ["[0, 1, 0]", cell, "[0, 0, 0]", "[1, 1, 0]", "[0, 1, 1]"])
+        assert (
+            f"t.csv:3: found '{cell}' in column 'tags' of row 1; expected 0 or 1" in fit("tags", code=2).err
+        )
     write(tmp_path / "t.csv", ["a", "b"] * 5)
     assert (
         "--label-names is for a column of --labels with 0 or 1"
@@ -102,7 +110,7 @@ def test_cells_of_0_and_1_that_do_not_fit_are_refused(run, fit, tmp_path):
 def test_places_are_read_in_blocks_and_may_be_missing(tmp_path):
     cells = [*(str([k % 2, *[0] * 10, 1]) for k in range(5)), "?", ""]
     write(tmp_path / "t.csv", cells)
-    with pytest.warns(UserWarning, match=r"column 'tags' hold 0 or 1 for each label.*label_separator says"):
+    with pytest.warns(UserWarning, match=r"column 'tags' hold 0 or 1 for each label.*set label_separator to"):
         whole = read_table(tmp_path / "t.csv", labels="tags", text="title").Y
     with pytest.warns(UserWarning, match="hold 0 or 1"):
         blocks = read_table(tmp_path / "t.csv", labels="tags", text="title", block_rows=2).Y
@@ -115,7 +123,7 @@ def test_read_table_cuts_as_the_command_line_does(tmp_path):
     sets = tag_sets()
     write(tmp_path / "t.csv", [";".join(tags) for tags in sets])
     with pytest.warns(
-        UserWarning, match="list labels, such as 'c;.*cut at ';'; label_separator says otherwise"
+        UserWarning, match="list labels, such as 'c;.*split at ';'; set label_separator to override"
     ):
         Y = read_table(tmp_path / "t.csv", labels="tags", text="title").Y
     assert Y.words == sorted(TAGS)
@@ -141,7 +149,7 @@ def test_one_row_and_cells_of_nothing(run, fit, tmp_path):
 
 def test_what_may_be_a_list_is_said(fit, tmp_path):
     write(tmp_path / "t.csv", ["sql python", "python git", "git"] * 5)
-    said = "may be lists with ' ' between labels, such as 'python git', and each is taken as it stands; "
+    said = "may be lists with ' ' between labels, such as 'python git', and are not split; "
     assert f"{said}--label-separator ' ' splits them." in fit("tags").err
 
 
@@ -174,7 +182,7 @@ def test_words_for_yes_and_no_are_labels(run, tmp_path, yes, no):
 
 def test_labels_that_are_written_alike_are_pointed_out(fit, tmp_path):
     write(tmp_path / "t.csv", ["Red", "red", "blue", "green"] * 5)
-    assert "warning: some labels are written alike: 'Red' and 'red'; if they are one" in fit("tags").err
+    assert "warning: some labels differ only in spelling: 'Red' and 'red'; if they are one" in fit("tags").err
 
 
 PATHS = "fit t.csv --text title --labels tags --model kernel-logistic --hyperparameters fixed --out m.lw"
@@ -190,7 +198,7 @@ PATHS = "fit t.csv --text title --labels tags --model kernel-logistic --hyperpar
             "warning: no class is a path, such as 'animal > live'",
             3,
         ),
-        ([], "look like paths, such as 'animal > live', and each is taken as it stands; --class-paths", None),
+        ([], "look like paths, such as 'animal > live', and are not split; --class-paths", None),
     ],
 )
 def test_paths_are_divided(run, tmp_path, flags, said, nodes):

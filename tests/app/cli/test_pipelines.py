@@ -1,7 +1,5 @@
 """Commands take the files of pipelines that ``labelweave.save`` wrote: matrices, frames of columns, texts."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

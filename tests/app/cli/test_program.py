@@ -1,22 +1,28 @@
-"""The program as a whole: help, exit codes, pipes and signals, some of it in real processes."""
-
-from __future__ import annotations
+"""The program as a whole: help, exit codes, pipes, signals and Ctrl-C, some of it in real processes."""
 
 import io
+import os
+import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from rich.console import Console
 
 import labelweave
 from labelweave import HyperparameterSearch, KernelLogisticClassifier, MaxMarginClassifier
-from labelweave.app.cli import program
+from labelweave.app.cli import demo, program
 from labelweave.app.cli.fit_words import GapBar
+from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import print_json, size_of
 from labelweave.datasets.table_files import raw_tables
 from labelweave.estimators import progress_lines
+from labelweave.estimators.binary_relevance import fit as binary_relevance
+from labelweave.estimators.low_rank import fit as low_rank_fit
+from labelweave.model_files import safe_file
 
 PYTHON = [sys.executable, "-c", "from labelweave.app.cli.program import main; main()"]
 INTERRUPTED = """
@@ -119,12 +125,14 @@ def test_a_signal_during_the_fit_saves_and_ends_with_130(run, matrix_files):
     assert 0 < labelweave.load("m.lw").duality_gap_ < 1
 
 
-def test_the_bar_shows_the_gap_and_goes_away():
+@pytest.mark.parametrize("learns", [False, True])
+def test_the_bar_shows_learning_and_the_gap_and_goes_away(learns):
     terminal = io.StringIO()
     bar = GapBar(Console(file=terminal, force_terminal=True, width=80))
-    model = MaxMarginClassifier(tol=1e-2).set_callbacks(bar).fit(np.eye(4), np.eye(4))
-    assert bar.done == bar.steps == 20
-    assert model.duality_gap_ <= 10 ** (-bar.done / 10)
+    model, X, y = _learning_model() if learns else (MaxMarginClassifier(tol=1e-2), np.eye(4), np.eye(4))
+    model.set_callbacks(bar).fit(X, y)
+    assert bar.done == bar.steps == (40 if learns else 20)
+    assert learns or model.duality_gap_ <= 10 ** (-bar.done / 10)
     assert f"gap about {model.duality_gap_:.1e}" in terminal.getvalue()
 
 
@@ -135,15 +143,6 @@ def _learning_model():
         X,
         (X[:, 0] > 0).astype(int),
     )
-
-
-def test_the_bar_shows_learning():
-    terminal = io.StringIO()
-    bar = GapBar(Console(file=terminal, force_terminal=True, width=80))
-    model, X, y = _learning_model()
-    model.set_callbacks(bar).fit(X, y)
-    assert bar.done == bar.steps == 40
-    assert f"gap about {model.duality_gap_:.1e}" in terminal.getvalue()
 
 
 def test_json_and_sizes(capsys, tmp_path):
@@ -171,3 +170,118 @@ def test_no_spreadsheet_runs_what_is_predicted(run, table_model, tmp_path):
     assert lines[2].startswith("-7\t")
     (tmp_path / "p.tsv").write_text("\n".join(lines) + "\n")
     assert next(raw_tables(tmp_path / "p.tsv")).columns["id"][:2] == ["=HYPERLINK(1)", "-7"]
+
+
+def _interrupt(monkeypatch, place, name, call=1):
+    """Send SIGINT in some call of a function."""
+    original, calls = getattr(place, name), []
+
+    def interrupted(*arguments, **options):
+        calls.append(name)
+        if len(calls) == call:
+            signal.raise_signal(signal.SIGINT)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(place, name, interrupted)
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "name"),
+    [
+        (["low-rank", "--penalty", "ridge"], low_rank_fit.ReducedRankRidge, "fit"),
+        (["binary-relevance"], binary_relevance, "make_ridge"),
+    ],
+)
+def test_what_has_no_model_so_far_ends_without_a_file(
+    run, matrix_files, tmp_path, monkeypatch, words, place, name
+):
+    _interrupt(monkeypatch, place, name)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    done = run("fit d.txt --out m.lw --model", *words, code=130)
+    assert done.err.split("\n", 1)[-1] == "labelweave: interrupted; nothing was written.\n"
+    assert done.out == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_labels_that_were_fitted_are_kept(run, matrix_files, monkeypatch):
+    _interrupt(monkeypatch, binary_relevance, "_fit_label", 4)
+    done = run("fit d.arff --out m.lw --model binary-relevance --loss log_loss", code=130)
+    assert done.err.splitlines()[-1] == (
+        "labelweave: The fit was interrupted after 3 of 5 labels; the weights of the others are 0. The model "
+        "so far is saved in m.lw."
+    )
+    assert np.flatnonzero(labelweave.load("m.lw").coef_.any(axis=1)).tolist() == [0, 1, 2]
+    assert ", interrupted" in run("inspect m.lw").out
+
+
+def test_sigterm_removes_what_is_being_written(run, matrix_files, tmp_path, monkeypatch):
+    monkeypatch.setattr(safe_file, "_unnamed", lambda *_: None)
+    before, handler = sorted(tmp_path.iterdir()), signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(os, "fsync", lambda _: signal.raise_signal(signal.SIGTERM))
+    done = run("convert d.txt e.svm --lossy", code=143)
+    assert done.err == "labelweave: terminated; no file is incomplete.\n"
+    assert sorted(tmp_path.iterdir()) == before
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+NAMES = np.array(["game::cards", "game::chess", "net::chat", "net::mail", "net::web", "role::program"])
+
+
+budgets = []
+
+
+class OneCall(MaxMarginClassifier):
+    """Says of itself what the automatic classifier says."""
+
+    def __init__(self, time_budget=1.0, n_jobs=1):
+        super().__init__(n_jobs=n_jobs)
+        self.time_budget = time_budget
+        budgets.append(time_budget)
+        self.oof_score_, self.oof_standard_error_ = 0.5, 0.25
+        self.members_ = [{"name": "margins", "weight": 1.0}, {"name": "trees", "weight": 0.0}]
+
+    def fit(self, X, y, *, groups):
+        np.testing.assert_array_equal(groups, _packages().source_ids)
+        return super().fit(X, y)
+
+
+def _packages():
+    random = np.random.default_rng(0)
+    X = sp.csr_array(random.random((40, 8)) * (random.random((40, 8)) < 0.6))
+    Y = sp.csr_array((X.toarray()[:, :6] > 0.4).astype(np.int8))
+    names = np.array(sorted(demo._PACKAGES))
+    return SimpleNamespace(
+        X=X, Y=Y, X_test=X[:10], Y_test=Y[:10], label_names=NAMES, source_ids=np.arange(40) // 3,
+        parents=[(name.split("::")[0], name) for name in NAMES],
+        names_untagged=names, descriptions_untagged=np.full(len(names), "a package of " + "words " * 20),
+        X_untagged=sp.csr_array(np.vstack([np.zeros((1, 8)), random.random((len(names) - 1, 8))])),
+    )  # fmt: skip
+
+
+def test_models_are_compared_and_tags_proposed(monkeypatch, capsys):
+    monkeypatch.setattr(demo, "load_debtags", _packages)
+    monkeypatch.setattr(demo, "AutoLabelClassifier", OneCall)
+    budgets.clear()
+    demo.run(DataFlags(jobs=1, quiet=True))
+    assert max(budgets) <= 10  # what takes longest of the demonstration
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Debian packages: 40 for training, 10 for testing."
+    assert lines[1] == "8 features; 6 tags in 3 facets."
+    assert [line.split()[0] for line in lines[3:6]] == ["one", "taxonomy", "independent"]
+    assert lines[3].endswith("margins; expected micro-F1 0.5000 +- 0.2500")
+    assert "duality gap" in lines[4]
+    proposed = lines[lines.index("Proposed for packages without tags: at most five, with their scores.") :]
+    assert sum(" - a package of" in line for line in proposed) == 10
+    assert max(map(len, lines)) <= 80
+
+
+def test_rows_are_taken_at_even_steps_and_tags_scored_by_frequency():
+    bunch = _packages()
+    X, Y, places = demo._chosen(bunch.X, bunch.Y, 4, bunch)
+    assert list(places) == [0, 13, 26, 39]
+    np.testing.assert_array_equal(X.toarray(), bunch.X.toarray()[[0, 13, 26, 39]])
+    assert list(Y.names) == list(NAMES)
+    scores = demo._frequency_scores(demo._chosen(bunch.X, bunch.Y, None, bunch)[1])
+    frequencies = bunch.Y.toarray().mean(axis=0)
+    assert (scores > 0).sum() == round(frequencies.sum())
+    assert list(np.argsort(scores)) == list(np.argsort(frequencies))

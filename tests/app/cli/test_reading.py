@@ -1,20 +1,23 @@
-"""What people bring to the command line: columns to guess, gaps in ARFF files, pipes, names with escapes."""
-
-from __future__ import annotations
+"""What people bring to the command line: columns to guess, gaps, pipes, odd names, and standard input."""
 
 import gc
+import gzip
+import io
 import json
 import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import labelweave
-from labelweave.app.cli.flags import _suffix
+from labelweave.app.cli import flags
+from labelweave.app.cli.flags import _copied, _suffix, data_path
 from labelweave.app.cli.messages import in_flags
 from labelweave.app.cli.program import main
 from labelweave.app.report.measured import measure
@@ -70,7 +73,7 @@ def test_strings_and_dates_of_an_arff_file_read_as_a_table_are_features(run, tmp
     assert "plot:red" in str(labelweave.load("m.lw").feature_names_)
     assert "read as       a table, by its columns (--format mulan otherwise)" in told
     assert "20 rows" in run("evaluate m.lw t.arff").out
-    said = "with --format table strings and dates are features"
+    said = "use --format table for strings and dates"
     assert said in run("fit t.arff --n-labels 1 --out n.lw", code=2).err
     for row, said in (("{2 yes}", "a sparse row"), ("a,?,no,{2}", "a weight of a row")):
         (tmp_path / "bad.arff").write_text(f"{header}@data\n{row}\n")
@@ -81,14 +84,14 @@ def test_weights_of_rows_count_in_the_fit(run, tmp_path):
     text = ARFF.replace("1,YES,1,0", "1,YES,1,0,{4}").replace("5,NO,0,0", "5,NO,0,0,{0.5}")
     (tmp_path / "w.arff").write_text(text.replace("?", "2", 1).replace("3,?", "3,NO"))
     said = run("fit w.arff --model max-margin --scaling none --out m.lw").err
-    assert "2 rows have a weight" in said
-    with pytest.warns(UserWarning, match="2 rows have a weight"):
+    assert "2 rows have weights" in said
+    with pytest.warns(UserWarning, match="2 rows have weights"):
         data = read_any(tmp_path / "w.arff")
     model = labelweave.MaxMarginClassifier().fit(data.X, data.Y, sample_weight=[4, 1, 1, 0.5])
     np.testing.assert_array_equal(labelweave.load("m.lw").coef_, model.coef_)
     assert "weights       of 2 rows" in run("fit w.arff --dry-run").out
     told = run("evaluate m.lw w.arff")
-    assert "'labelweave fit', 'evaluate' and 'report' count them by it" in told.err
+    assert "which 'labelweave fit', 'evaluate' and 'report' use" in told.err
     assert "Rows count by their weights in all metrics" in told.err
     found = json.loads(run("evaluate m.lw w.arff --json").out)
     expected = score_table(
@@ -117,9 +120,7 @@ def test_roles_are_told_identifiers_left_out_and_patterns_of_labels_read(run, ta
     assert "categorical   text" in told
     assert "numeric       price" in told
     assert "ignored       id (identifier), note (empty)" in told
-    assert (
-        "the columns 'id' look like identifiers and are left out; to keep them, name them in --text" in told
-    )
+    assert "the columns 'id' look like identifiers and are ignored; to keep them, name them in --text" in told
     some = "tag_c, other" if labels == "tag_[ab]" else "other"
     assert f"the columns {some} hold only 0 and 1 and are read as features" in told
     names = ["tag_a", "tag_b"] if labels == "tag_[ab]" else ["tag_a", "tag_b", "tag_c"]
@@ -139,15 +140,15 @@ def test_roles_that_are_given_are_told_with_what_is_not_named(fit_table):
     assert "names of rows package" in told
     assert "ignored       size (not named)" in told
     told = fit_table("--labels tgas", code=2).err
-    assert "a.csv: found no column 'tgas'; expected one among its columns, such as 'tags': package, " in told
+    assert "a.csv: found no column 'tgas'; expected one of its columns, such as 'tags': package, " in told
     assert "found no column 'x_*'" in fit_table("--label-column 'x_*' --labels ''", code=2).err
 
 
 def test_gaps_in_features_are_filled_by_the_model(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF)
     (tmp_path / "whole.arff").write_text(ARFF.replace("?,NO", "3,NO"))  # the mean
-    for flags in ([], ["--model", "low-rank"], ["--tune-threshold", "macro_f1,cv=2"]):
-        told = run("fit r.arff --model max-margin --out r.lw", *flags).err
+    for words in ([], ["--model", "low-rank"], ["--tune-threshold", "macro_f1,cv=2"]):
+        told = run("fit r.arff --model max-margin --out r.lw", *words).err
         assert (
             "2 values of 2 features are missing (?), such as of 'f'; they are imputed with the mean" in told
         )
@@ -179,7 +180,7 @@ def test_identifiers_of_arff_files_are_left_out_of_later_files_too(run, tmp_path
     (tmp_path / "r.arff").write_text(head + "@data\n" + "".join(rows))
     (tmp_path / "one.arff").write_text(head + "@data\n" + rows[4])
     told = run("fit r.arff --model max-margin --out r.lw").err
-    assert "warning: r.arff: the attribute 'id' has another value in every row, and is left out" in told
+    assert "warning: r.arff: the attribute 'id' has a different value in every row, and is ignored" in told
     assert len(run("predict r.lw one.arff").out.splitlines()) == 1
 
 
@@ -212,7 +213,7 @@ def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
     (tmp_path / "train.arff").write_text("\n".join([*head, *rows[:160], ""]))
     (tmp_path / "test.arff").write_text("\n".join([*head, *rows[160:]]))
     told = run("fit train.arff --model max-margin --n-labels", n_labels, "--out", "m.lw").err
-    assert "the attribute 'protein' has another value in every row, and is left out" in told
+    assert "the attribute 'protein' has a different value in every row, and is ignored" in told
     found = run("evaluate m.lw test.arff --n-labels", n_labels, "--json").json
     assert found["micro_f1"] > 0.95
     assert labelweave.load("m.lw").n_features_in_ == n_motifs
@@ -220,7 +221,7 @@ def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
 
 def test_messages_name_flags(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF.replace("r: -C -2", "r"))
-    assert "give --xml or --n-labels, or write" in run("fit r.arff --model max-margin --out m.lw", code=2).err
+    assert "pass --xml or --n-labels, or write" in run("fit r.arff --model max-margin --out m.lw", code=2).err
     told = run("fit a.csv --model max-margin --labels tags --numeric section --out m.lw", code=2).err
     assert "a.csv:2: found 'games' in column 'section'" in told
     (tmp_path / "b.csv").write_text("f,y\n1,x\n,x\n")
@@ -235,7 +236,7 @@ def test_messages_name_flags(run, tmp_path):
     )
     (tmp_path / "r.arff").write_text(ARFF)
     told = run("convert r.arff r.svm --lossy", code=2).err
-    assert "that of Mulan can" in told
+    assert "use write_mulan" in told
 
 
 def test_warnings_of_a_fit_name_flags(run, tmp_path):
@@ -245,10 +246,10 @@ def test_warnings_of_a_fit_name_flags(run, tmp_path):
     (tmp_path / "r.arff").write_text("\n".join(lines))
     flags = ["--model", "max-margin", "--kernel", "rbf", "--scaling", "none", "--max-iter", 1]
     told = run("fit r.arff", *flags, "--out", "m.lw", "-q").err
-    assert "is all but constant" in told
-    assert "Features of different sizes do this; --scaling auto brings them to one scale." in told
+    assert "is almost constant" in told
+    assert "use --scaling auto if features differ in scale" in told
     told = run("fit r.arff", *flags[:2], *flags[4:], "--tol", 1e-9, "--out", "m.lw", "-q").err
-    assert "met the tolerance; raise --max-iter, scale the features, or regularise more." in told
+    assert "met the tolerance; raise --max-iter, scale the features, or regularize more." in told
     assert "--memory-budget is 3 MB" in in_flags(
         ValueError(ParameterMessage("`memory_budget` is 3 MB, too small"))
     )
@@ -335,3 +336,37 @@ def test_escapes_in_names_are_made_visible(run, tmp_path):
     wrong = (tmp_path / "bad\x1b[2J.arff").write_text("nonsense\n")
     assert wrong
     assert "\x1b" not in run("fit", "bad\x1b[2J.arff", "--model", "max-margin", "--out", "m.lw", code=2).err
+
+
+def test_blocks_are_put_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(flags, "_BLOCK_BYTES", 7)
+    content = b"a,b\n" + b"1,2\n" * 20
+    path = _copied(io.BytesIO(content), tmp_path)
+    assert path.name == "standard-input.csv"
+    assert path.read_bytes() == content
+
+
+def test_more_than_the_limit_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(flags, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(flags, "_MOST_BYTES", 20)
+    with pytest.raises(click.UsageError, match="Standard input is longer than"):
+        _copied(io.BytesIO(b"a,b\n" + b"1,2\n" * 20), tmp_path)
+    with pytest.raises(click.UsageError, match="is empty"):
+        _copied(io.BytesIO(b""), tmp_path)
+
+
+def test_the_folder_is_gone_with_the_command(monkeypatch):
+    monkeypatch.setattr(flags, "sys", SimpleNamespace(stdin=SimpleNamespace(buffer=io.BytesIO(b"a,b\n"))))
+    context = click.Context(click.Command("predict"))
+    flag = click.Option(["--data"])
+    assert data_path(context, flag, "a.csv") == "a.csv"
+    path = data_path(context, flag, "-")
+    assert Path(path).read_text() == "a,b\n"
+    context.close()
+    gc.collect()
+    assert not Path(path).exists()
+
+
+def test_compressed_text_is_looked_into():
+    assert _suffix(gzip.compress(b"@relation r\n")) == ".arff.gz"
+    assert _suffix(gzip.compress(b'{"a": 1}\n')) == ".jsonl.gz"

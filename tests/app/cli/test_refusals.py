@@ -4,8 +4,6 @@
 said.  All run in one folder of small files.
 """
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 
@@ -101,11 +99,11 @@ DAMAGED = [
     ("--taxonomy t.csv", "a,b\nb,a\n", "has a cycle"),
     ("--taxonomy t.json", '{"a":', "t.json:1: found no JSON"),
     ("--taxonomy t.json", "5", "found the JSON value '5'; expected nested objects of names"),
-    ("--taxonomy t.json", '{"a": {"b": 1}}', "Below 'a > b' stands 1"),
-    ("--taxonomy t.json", '{"a": ["b"], "a": ["c"]}', "found the name 'a' twice in one object"),
+    ("--taxonomy t.json", '{"a": {"b": 1}}', "Below 'a > b' is 1"),
+    ("--taxonomy t.json", '{"a": ["b"], "a": ["c"]}', "found the name 'a' twice in an object"),
     ("--taxonomy t.json", "[" * 100_000, "t.json"),
     ("--taxonomy t.txt", "a/b\na//c\n", "The path 'a//c' has an empty part"),
-    ("--taxonomy t.txt", "a/b\nx,y,z\n", "t.txt:1: found 1 cells; expected a parent and a child, or on"),
+    ("--taxonomy t.txt", "a/b\nx,y,z\n", "t.txt:1: found 1 cells; expected a parent and a child, or paths"),
     ("--covariance c.csv", ",game\ngame,1\n", "c.csv:1: found no column for the label 'daemon'"),
     ("--covariance c.csv", f"{COVARIANCE}game,0,x,0,0\n", "c.csv:2: found 'x'"),
     ("--covariance c.csv", f"{COVARIANCE}game,0,1,0,0\n", "c.csv: found no row for the label 'daemon'"),

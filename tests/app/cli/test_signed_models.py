@@ -1,7 +1,5 @@
 """``--key`` signs what is written and refuses what is not signed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What predictions and pictures a model cannot give is said in a sentence, for models of every kind."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

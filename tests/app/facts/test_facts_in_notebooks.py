@@ -1,7 +1,5 @@
 """What notebooks show of an estimator: scikit-learn's own, and the facts once it is fitted."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A session of a few rows, and its application."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -4,8 +4,6 @@ The browser is told what to do through the pipe of its debugging protocol, since
 script of a test in.  With LABELWEAVE_SCREENSHOTS=FOLDER pictures are kept there to be looked at.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -182,7 +182,7 @@ def test_the_seed_is_that_of_the_automatic_model_too(world, monkeypatch):
         (None, np.full((4, 2), np.nan), {"scores": np.ones((4, 2))}, "no observed entry"),
         (None, np.eye(4), {"scores": np.eye(4), "flip_rates": 0.1}, "pair"),
         (None, np.eye(4), {"scores": np.eye(4), "flip_rates": (0.6, 0.5)}, "add up to 1"),
-        (None, np.eye(4), {"scores": np.eye(4), "flip_rates": (-0.1, None)}, "at least 0"),
+        (None, np.eye(4), {"scores": np.eye(4), "flip_rates": (-0.1, None)}, ">= 0"),
         (None, np.eye(4), {"scores": np.eye(4), "flip_rates": ([0.1, 0.2], None)}, "shape"),
         (None, np.eye(4), {"scores": np.eye(4), "random_state": -1}, "random_state"),
     ],
@@ -214,5 +214,5 @@ def test_columns_of_scores_are_matched_by_name(world):
         find_label_errors(None, frame, scores=given, related=False) for given in (table, table[names[::-1]])
     )
     np.testing.assert_array_equal(turned.probabilities, found.probabilities)
-    with pytest.raises(ValueError, match="scores has 'other', which is no label"):
+    with pytest.raises(ValueError, match="scores has 'other', which is not a label"):
         find_label_errors(None, frame, scores=table.rename(columns={names[0]: "other"}))

@@ -1,7 +1,5 @@
 """What features add to a score adds up to it, in every model of weights."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Reports of models that pick one class a row."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@
 LABELWEAVE_SCREENSHOTS=FOLDER more pictures are taken, and kept there to be looked at.
 """
 
-from __future__ import annotations
-
 import html
 import os
 import re

@@ -1,7 +1,5 @@
 """The page as a whole: complete, escaped, self-contained, readable by programs that read aloud."""
 
-from __future__ import annotations
-
 import re
 from importlib import resources
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The label graph, the taxonomy and the correlations as pictures on the page."""
 
-from __future__ import annotations
-
 import re
 import sys
 

@@ -1,7 +1,5 @@
 """What comes first: a verdict, measures beside a baseline, intervals; and models that come as pipelines."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -32,10 +32,11 @@ _TYPES = {"id": "string", "label": "string", "class": "string", "proven": "bool_
 
 
 class Columns(NamedTuple):
-    """The columns of an output table: those of its format, and one per label where these are listed."""
+    """The columns of an output table: those of its format, and one per label or column of classes."""
 
     fixed: list[str]
     labels: list[str]
+    classes: Sequence[str] = ()
 
 
 class Evaluation(NamedTuple):
@@ -87,7 +88,7 @@ def write_answers(records: Iterable[Record], columns: Columns, out: str | None, 
     with opened(out) as stream:
         if format in _DELIMITERS:
             lines = _lines(records)
-            _write_lines(stream, [[*columns.fixed, *columns.labels]], _DELIMITERS[format])
+            _write_lines(stream, [[*columns.fixed, *columns.labels, *columns.classes]], _DELIMITERS[format])
             _write_lines(stream, lines, _DELIMITERS[format])
         else:
             stream.writelines(json_text(record) + "\n" for record in records)
@@ -109,7 +110,8 @@ def _lines(records: Iterable[Record]) -> Iterator[list[Any]]:
     for record in records:
         name, labels = record.pop("id"), record.pop("labels", None)
         probabilities = record.pop("probabilities", {})
-        cells = [*record.values(), *probabilities.values()]
+        classes = record.pop("classes", {})
+        cells = [*record.values(), *probabilities.values(), *classes.values()]
         if labels is None:
             yield [name, *cells]
         else:
@@ -130,7 +132,8 @@ def _write_parquet(records: Iterable[Record], columns: Columns, out: str) -> Non
     from pyarrow.parquet import ParquetWriter
 
     fields = [(name, getattr(pa, _TYPES.get(name, "float64"))()) for name in columns.fixed]
-    schema = pa.schema([*fields, *((name, pa.float64()) for name in columns.labels)])
+    fields += [(name, pa.float64()) for name in columns.labels]
+    schema = pa.schema([*fields, *((name, pa.string()) for name in columns.classes)])
     lines = ([str(name), *cells] for name, *cells in _lines(records))
     with replacing_file(out) as file, ParquetWriter(file, schema) as writer:
         while block := list(islice(lines, _LINES_AT_ONCE)):

@@ -6,6 +6,7 @@ Help shows the most common flags, or all of them, in sections.  The fits are in
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,21 @@ _memory_option = option(
     "--dask for the rows of a worker [2000; kernel-logistic and low-rank 8000].",
     type=click.FloatRange(0, min_open=True), callback=_budget, expose_value=False,
 )  # fmt: skip
+_device_option = option(
+    "--device NAME", "Device of PyTorch for kernel matrices and the steps of solvers, such as cuda: "
+    "max-margin, kernel-logistic and low-rank.",
+)  # fmt: skip
+
+
+def _on_device(name: str) -> AbstractContextManager[None]:
+    from labelweave.foundation.arrays.homes import made_at, torch_home
+
+    try:
+        return made_at(torch_home(name))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
 _quiet_option = switch("--quiet -q", "Write nothing but warnings and errors.")
 
 
@@ -201,6 +217,7 @@ _quiet_option = switch("--quiet -q", "Write nothing but warnings and errors.")
         "intervals of differences.")  # fmt: skip
 @option("--compare-folds", "Folds of --compare, stratified by labels.", type=click.IntRange(2), usual=5)
 @_dask_option
+@_device_option
 @_memory_option
 @signing_option
 @_quiet_option
@@ -229,6 +246,8 @@ def fit(context: click.Context, /, data: str, out: str | None, **options: Any) -
         context.exit(run_on_cluster(request))
     from labelweave.app.cli.fitting import run_fit, show_data
 
+    if request.flags.device is not None:
+        context.with_resource(_on_device(request.flags.device))
     context.exit(show_data(request) if options["dry_run"] else run_fit(request))
 
 

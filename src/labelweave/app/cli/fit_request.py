@@ -40,6 +40,7 @@ _EXCLUSIONS: tuple[Exclusion, ...] = (
       "groups", "encoder"),
      "{1} is for data in memory, and cannot be combined with --dask."),
     (("dask",), _CHOICES, "--dask takes one --rank and --alpha, not a choice of several."),
+    (("device",), ("dask", "compare"), "{} is for one fit on this machine, and cannot be combined with {}."),
     (("class_paths",), ("many_labels",), "{} has one class per row, which {} excludes."),
     (("one_class", "class_paths"), ("label_separator",),
      "{1} lists several labels per row, but {0} needs one class."),
@@ -133,6 +134,8 @@ class FitRequest:
         decision = next((name for name in self.decisions if name != "enforce"), None)
         if decision:
             return self.otherwise(f"{flag_of(decision)} fits a model several times")
+        if self.flags.device is not None:
+            return self.otherwise(f"--device is not a flag of {_USUAL}")
         return self if self.flags.dask is None else self.otherwise(_APART)
 
     def otherwise(self, reason: str) -> FitRequest:
@@ -211,6 +214,8 @@ class FitRequest:
 def _why_not_together(request: FitRequest) -> Iterator[str]:
     """Yield reasons that involve more than a pair of flags; the classifier validates its parameters."""
     covariances = _COVARIANCES if request.has("taxonomy") else _SOURCES
+    if request.flags.device is not None and not class_of(request.model)._takes_devices:
+        yield f"--device is for --model max-margin, kernel-logistic or low-rank, not {request.model}."
     if request.flags.dask is None and request.flags.more:
         yield f"{request.flags.more[0]} is a second data file; use one file, or --dask."
     if request.flags.path_separator is not None and not request.flags.class_paths:

@@ -46,6 +46,7 @@ from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.config import config_context
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_matrix import words_on_no_negative
 from labelweave.labels.label_names import words_on_alike
 from labelweave.labels.written_labels import PLACES
 
@@ -88,6 +89,8 @@ def prepared(request: FitRequest) -> Prepared:
     read = read_training_rows(request.data, request.flags, has_one)
     request = _with_classes(request, read)
     rows, columns, words, _ = read
+    if columns is None and (said := words_on_no_negative(rows.Y)) is not None:
+        hint(f"warning: {request.data}: {said}; write 0 where a row is known to be without a label.")
     if (alike := words_on_alike(rows.Y.words)) is not None:
         hint(f"warning: {alike}")
     if request.flags.answers is not None:
@@ -161,7 +164,7 @@ def show_data(request: FitRequest) -> int:
         "format": request.flags.format_of(request.data) if columns is None else written_as(request.data),
         "rows": f"{len(rows)} of {len(features)} features",
         "weights": "" if rows.weights is None else f"of {np.count_nonzero(rows.weights != 1)} rows",
-        "each has": "one class" if ready.targets.are_classes else "any number of labels",
+        "each has": _what_each_has(ready.targets),
         **({} if ready.words is None else ready.words.roles),
         "separator": repr(columns.label_separator) if columns and columns.label_separator else "",
         "model": name_of(ready.request),
@@ -177,6 +180,16 @@ def show_data(request: FitRequest) -> int:
         shown = {f"row {row}": ", ".join(names[label] for label in labels) or without}
         print_lines(shown | {"": ", ".join(f"{features[j]} {value:.3g}" for j, value in largest)}, _INDENT)
     return 0
+
+
+def _has_columns(rows: LabeledData) -> bool:
+    return rows.Y.class_columns is not None
+
+
+def _what_each_has(targets: relations.Targets) -> str:
+    if _has_columns(targets.rows):
+        return "one class in each label column"
+    return "one class" if targets.are_classes else "any number of labels"
 
 
 def run_fit(request: FitRequest) -> int:
@@ -254,10 +267,7 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
     table = table if is_large else grouped(table, given)
     columns = columns_of_blocks(place, given, _BLOCK_ROWS) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
-    names = None if source.label_names is None else source.label_names.split(",")
-    if names is not None and columns.label_separator != PLACES:
-        raise click.UsageError("--label-names is for a column of --labels with 0 or 1 for each label.")
-    known: Known = ([] if columns.labels is None else names, "error")
+    known: Known = ([] if columns.labels is None else _label_names(source, columns), "error")
     if is_large:
         said = ReadLines(path)
         data = features_in_blocks(place, columns, vectorizer, known, _BLOCK_ROWS, said)
@@ -272,11 +282,27 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
     if isinstance(columns.labels, str):
         _note_words_for_missing(columns.labels, data.Y)
         if not has_one:
-            has_lists = are_lists(table.columns.given(columns.labels))
+            has_lists = columns.label_separator == PLACES or are_lists(table.columns.given(columns.labels))
             is_listed = columns.label_separator is not None or has_lists
             if source.empty_labels is None and not has_lists:
                 _note_blank_cells(columns.labels, data.Y)
-    return TrainingRows(data, columns, column_words(table, given, columns, source.groups), is_listed)
+    return TrainingRows(
+        data,
+        replace(columns, holds_classes=_has_columns(data)),
+        column_words(table, given, columns, source.groups),
+        is_listed,
+    )
+
+
+def _label_names(source: DataFlags, columns: TableColumns) -> list[str] | None:
+    if source.label_names is None:
+        return None
+    if columns.label_separator != PLACES:
+        raise click.UsageError("--label-names is for a column of --labels with 0 or 1 for each label.")
+    names = [*map(str.strip, source.label_names.split(","))]
+    if "" in names:
+        raise click.UsageError("--label-names has an empty name; use names with a comma between them.")
+    return names
 
 
 def _is_large(path: str) -> bool:

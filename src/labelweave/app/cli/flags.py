@@ -151,7 +151,7 @@ class DataFlags(SimpleNamespace):
             empty_labels=self.empty_labels,
             id=self.id,
             no_header=bool(self.no_header),
-            **{kind: getattr(self, kind) or None for kind in _KINDS} | self._without_groups(),
+            **{kind: getattr(self, kind) or None for kind in _KINDS} | self._without_groups(),  # type: ignore[arg-type]
         )
 
     def beside(self, path: str) -> tuple[PathLike, DataFlags]:

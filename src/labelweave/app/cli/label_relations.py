@@ -29,8 +29,8 @@ from labelweave.datasets.csr_parts import label_numbers
 from labelweave.datasets.table_columns import KINDS
 from labelweave.estimators.label_graph.choice import GRAPHS
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix
+from labelweave.labels.taxonomy.constructors import path_divider
 from labelweave.labels.taxonomy.node_graph import listed
-from labelweave.labels.written_labels import path_divider
 from labelweave.metrics.known_labels import classes_of_labels
 
 Pairs = tuple[tuple[str, str], ...]

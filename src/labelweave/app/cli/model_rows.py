@@ -37,7 +37,7 @@ from labelweave.decisions.layers import taxonomy_of
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
 from labelweave.labels import LabelMatrix
-from labelweave.metrics.known_labels import listed_counts
+from labelweave.metrics.known_labels import has_columns, listed_counts
 
 Classifier = LabelClassifier | DecisionClassifier
 Model: TypeAlias = Any
@@ -257,7 +257,7 @@ def _unknown_counts(model: Model, rows: LabeledData) -> dict[str, int]:
 def _read_labeled_table(
     model: Model, path: PathLike, columns: TableColumns, source: DataFlags
 ) -> LabeledData:
-    if has_one_class_a_row(model):  # classes may be inner nodes, which are not labels
+    if has_one_class_a_row(model) or has_columns(classifier_of(model)):  # classes may be inner nodes
         return read_table_columns(path, columns)
     names = names_of(model)
     unknown: Any = "error" if source.unknown_labels == "raise" else "add"  # the evaluation handles them
@@ -270,11 +270,8 @@ def _read_label_columns(
     model: Model, path: PathLike, columns: TableColumns, names: list[str], unknown: Any
 ) -> LabeledData:
     """Read one column per label; labels that the training table had no column for may be missing."""
-    there, listed, classifier = (
-        column_names(path, columns.no_header),
-        columns.labels or (),
-        classifier_of(model),
-    )
+    there, listed = column_names(path, columns.no_header), columns.labels or ()
+    classifier = classifier_of(model)
     untold = {str(classifier.classes_[label]) for label in classifier._form.unobserved}
     told = model.columns_.labels if isinstance(model, TableModel) else None
     if told is not None and not isinstance(told, str):  # other labels come from answers

@@ -24,6 +24,8 @@ from labelweave.decisions.layers import (
 )
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.foundation.array_types import Array, PerRow
+from labelweave.labels.label_names import as_text
+from labelweave.metrics.known_labels import has_columns, label_probabilities
 from labelweave.postprocessing import rejected
 from labelweave.postprocessing.hierarchy import Terms, chosen_terms
 
@@ -48,7 +50,8 @@ def run(flags: DataFlags) -> None:
     refuse(_refused_wishes(classifier, flags))
     answers = _answers(classifier, flags)
     if format != "jsonl":
-        twice = next((name for name in answers.columns.fixed if name in answers.columns.labels), None)
+        fixed, labels, classes = answers.columns
+        twice = next((name for name in fixed if name in (*labels, *classes)), None)
         if twice is not None:
             raise click.UsageError(
                 f"The model has a label {twice!r}, which would be a second column of this name in a table; "
@@ -106,6 +109,9 @@ def _answers(classifier: Any, flags: DataFlags) -> Answers:
     if flags.certificates:
         columns = Columns(["id", "label", "score", "proven", "gap"], [])
         return Answers(columns, partial(_certified_sets, classifier))
+    if has_columns(classifier) and top is None and threshold is None and not wants:
+        names = classifier._form.columns.names
+        return Answers(Columns(["id"], [], names), partial(_classes_of_columns, classifier), True)
     if top is not None or threshold is not None or not (wants or one_class):
         number = "probability" if _gives_probabilities(classifier, flags) else "score"
         terms: Terms = flags.terms or "predicted"
@@ -127,7 +133,7 @@ def _numbers(classifier: Any, number: str, block: RowBlock) -> Array:
     """Compute scores or probabilities (n, L), or (n, 2) for two classes."""
     if number == "probability":
         source: Any = with_probabilities(classifier)
-        return np.asarray(source.predict_proba(block.X))
+        return label_probabilities(source, block.X, len(classifier.label_names_))
     scores = classifier.decision_function(block.X)
     return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
@@ -183,6 +189,15 @@ def _one_class(classifier: Any, reject_below: float | None, number: str, block: 
     decided = _classes(classifier, block, values, reject_below)
     for name, chosen, word, row in zip(block.ids, *decided, values, strict=True):
         yield {"id": name, "class": word, number: short(row[chosen])}
+
+
+def _classes_of_columns(classifier: Any, block: RowBlock) -> Iterator[Record]:
+    columns = classifier._form.columns
+    sets = columns.apart(shown_labels(classifier, block.X).predicted)
+    words = [np.array([as_text(one) for one in column.classes])[own.argmax(axis=1)].tolist()
+             for column, own in zip(columns, sets, strict=True)]  # fmt: skip
+    for name, *row in zip(block.ids, *words, strict=True):
+        yield {"id": name, "classes": dict(zip(columns.names, row, strict=True))}
 
 
 def _all_probabilities(classifier: Any, reject_below: float | None, block: RowBlock) -> Iterator[Record]:

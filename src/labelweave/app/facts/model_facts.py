@@ -206,7 +206,7 @@ def label_thresholds(model: Any) -> Section | None:
 def _thresholds(model: Any) -> Section | None:
     own = getattr(model, "thresholds_", None)
     found = getattr(model, "threshold_", None) if own is None else own
-    if found is None:
+    if found is None or model._form.columns is not None:
         return None
     low, high = float(np.min(found)), float(np.max(found))
     words = f"{low:.4g}" if low == high else f"one per label, from {low:.4g} to {high:.4g}"
@@ -349,7 +349,9 @@ def _choice(model: Any) -> Section:
 def _learning(model: Any) -> Plain:
     trace, status = model.learning_trace_, model.learning_status_.replace("_", " ")
     loss, count = float(model.cross_validation_loss_), len(trace)
-    summary = f"{count} evaluations, cross-validation loss {loss:.4f} ({status})"
+    is_cross_validated = getattr(model.hyperparameters, "criterion", "cross_validation") == "cross_validation"
+    name = "cross-validation loss" if is_cross_validated else "minus log marginal likelihood per row"
+    summary = f"{count} evaluations, {name} {loss:.4f} ({status})"
     if not trace:
         summary = "none, hyper-parameters are as given" if status == "fixed" else f"none, {status}"
     learning = Section(

@@ -24,11 +24,20 @@ from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import chosen_classes, shown_thresholds, taxonomy_of, with_probabilities
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels.class_columns import ClassColumns
 from labelweave.metrics import class_summary, expected_calibration_error, log_loss, score_table
 from labelweave.metrics._classes import class_codes
 from labelweave.metrics._inputs import row_observed_counts
+from labelweave.metrics.class_metrics import column_accuracies
 from labelweave.metrics.hierarchies import fmax_score, hierarchical_f1_score
-from labelweave.metrics.known_labels import Unknown, known_classes, known_labels, label_probabilities, widened
+from labelweave.metrics.known_labels import (
+    Unknown,
+    known_classes,
+    known_labels,
+    label_probabilities,
+    tags_of_model,
+    widened,
+)
 from labelweave.metrics.probabilities import CALIBRATION_FROM
 from labelweave.metrics.rankings import average_precision_score
 
@@ -40,6 +49,7 @@ _WORDS = {
         "Calibration error",
         f"mean distance of probabilities above {CALIBRATION_FROM:g} from the observed share",
     ),
+    "column_accuracy": ("Accuracy of columns", "share of rows with the right class, mean over columns"),
     "taxonomic_loss": ("Taxonomic loss", "levels of the tree between the right class and the predicted one"),
     "parent_accuracy": (
         "Parent accuracy",
@@ -119,6 +129,9 @@ def _of_rows(weights: Array | None, part: Any) -> Array | None:
 
 
 def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
+    columns_of_classes = rows.classifier._form.columns
+    if columns_of_classes is not None:
+        y = tags_of_model(y, rows.classifier, others="add")
     tree, hierarchy = taxonomy_of(rows.classifier), getattr(rows.classifier, "_hierarchy", None)
     whole, columns = known_labels(y, rows.label_names, unknown, hierarchy)
     truth = whole.select_labels(np.arange(len(columns)))
@@ -138,6 +151,8 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     def metrics_of(part: Any) -> dict[str, float]:
         weights = _of_rows(rows.weights, part)
         found = score_table(whole[part], own[part], sets[part], sample_weight=weights)
+        if columns_of_classes is not None:
+            found |= _of_columns(whole[part], sets[part], columns_of_classes, weights)
         if sp.issparse(scores):
             return {name: value for name, value in found.items() if name not in OF_WHOLE_RANKINGS}
         if shares is None or probabilities is None:
@@ -158,6 +173,13 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     seen = np.flatnonzero(row_observed_counts(truth))
     found = Measured(outcomes, metrics, notes, len(seen), lambda part: metrics_of(seen[part]))
     return replace(found, probabilities=probabilities)
+
+
+def _of_columns(truth: LabelMatrix, sets: Any, columns: ClassColumns, weights: Any) -> dict[str, float]:
+    """Return the accuracy of every column of classes, and their mean."""
+    found = column_accuracies(truth, sets, columns, np.ones(len(truth)) if weights is None else weights)
+    mean = {"column_accuracy": float(np.nanmean([*found.values()]))}
+    return mean | {f"accuracy of {name}": value for name, value in found.items()}
 
 
 def _of_hierarchy(truth: LabelMatrix, scores: Any, sets: Any, tree: Taxonomy, **how: Any) -> dict[str, float]:

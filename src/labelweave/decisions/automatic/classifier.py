@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +19,7 @@ from labelweave.decisions.automatic.combination import (
     Combination,
     LeftOut,
     cross_fitted,
+    distributions,
     weighted_sum,
 )
 from labelweave.decisions.automatic.given import named_members, names_of_members
@@ -64,7 +65,6 @@ LARGEST_TABLE = 100_000_000  # rows times labels of a dense table, 800 MB each
 # per row and label: a fit holds about twenty tables, most of them scores by penalty, and forests hold more
 _BYTES = 160.0
 _BELOW_ONE = np.nextafter(1.0, 0.0)
-_LEAST_SUM = 1e-200  # of class probabilities; below it their log-odds decide which is more likely
 _MEMBER = Record({"name": TEXT, "weight": MEASURED, "oof_loss": MEASURED, "seconds": MEASURED, "words": TEXT})
 _PLAN = Record(
     {"members": Items(TEXT), "trees": count(), "pivots": count(), "folds": count(), "seconds": MEASURED}
@@ -100,7 +100,7 @@ class AutoLabelClassifier(LabelClassifier):
 
     Every choice uses out-of-fold scores.  An unobserved label adds no error anywhere; a missing feature is
     imputed by the mean of the training rows, also in predictions.
-    Where y has one class per row, the most probable one is predicted, and ``metric`` is ignored.
+    Where y has one class per row or column, the most probable is predicted, whatever ``metric`` is.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class AutoLabelClassifier(LabelClassifier):
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows; NaN where a feature is missing.
         y : array-like (n, L) or (n,), sparse matrix, frame, LabelMatrix, lists of tags or ClassProbabilities
-            Labels 0/1 or -1/1 with NaN where unobserved, or one class per row.
+            Labels 0/1 or -1/1 with NaN where unobserved, or one class per row, or per row and column.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' errors, on any scale; rows of weight 0 are dropped.
         groups : array-like of shape (n,), default=None
@@ -273,7 +273,7 @@ class AutoLabelClassifier(LabelClassifier):
         if self.status_ != "complete":
             how = "The fit was interrupted"
             if self.status_ == "time_limit":
-                how = f"The fit, which cannot be repeated, came to `time_limit={self.time_limit}`"
+                how = f"The fit reached `time_limit={self.time_limit}`, which is not reproducible,"
             warn_of_end(
                 f"{how} after {len(members)} of {len(plan.members)} members; the model combines these."
             )
@@ -291,17 +291,17 @@ class AutoLabelClassifier(LabelClassifier):
         kept = np.flatnonzero(weights)
         if len(kept) < 2:
             raise ValueError(
-                f"X has {len(kept)} row(s) of positive weight (n_samples={len(kept)}), but 2 are needed, as "
-                "rows are scored by fits to others."
+                f"X has {len(kept)} row(s) of positive weight (n_samples={len(kept)}); at least 2 are needed "
+                "for out-of-fold scores."
             )
         entries = len(kept) * labels.n_labels
         if entries > LARGEST_TABLE:
             raise ValueError(
-                f"{len(kept)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, "
-                "which AutoLabelClassifier does not write out; use LowRankClassifier."
+                f"{len(kept)} rows of {labels.n_labels} labels exceed the limit of {LARGEST_TABLE:.0e} "
+                "entries; use LowRankClassifier."
             )
         what = f"A fit to {len(kept)} rows of {labels.n_labels} labels"
-        warn_of_memory(what, _BYTES * entries, "LowRankClassifier writes no such tables out.")
+        warn_of_memory(what, _BYTES * entries, "use LowRankClassifier, which needs no such table.")
         cv = 5 if self.cv is None else self.cv
         folds, groups = folds_and_groups(cv, (X, y, groups), kept, labels, seed)
         features, weights = features.rows(kept).astype(np.float64), weights[kept]
@@ -400,11 +400,11 @@ class AutoLabelClassifier(LabelClassifier):
         """
         check_is_fitted(self)
         if not isinstance(metric, str) or metric not in _METRICS:
-            raise ValueError(f"metric={metric!r} is not known; give one of {sorted(_METRICS)}.")
+            raise ValueError(f"metric is {metric!r}; it must be one of {sorted(_METRICS)}.")
         if self._left_out is None:
             raise ValueError(
-                "A model file keeps no left-out scores to choose thresholds on; choose the metric before the "
-                "model is saved, or put TunedThresholdClassifier(model, cv='prefit') around it."
+                "A loaded model has no out-of-fold scores to choose thresholds on; set metric before saving, "
+                "or use TunedThresholdClassifier(model, cv='prefit')."
             )
         other = copy.copy(self)
         other.metric = metric
@@ -422,12 +422,14 @@ class AutoLabelClassifier(LabelClassifier):
         for name in ("thresholds_", "known_sets_"):
             self.__dict__.pop(name, None)
         decision: KnownSets | Floats
-        if self._form.kind == "labels":
-            rows, metric = left_out.held, str(self.metric)
+        columns, metric = self._form.columns, str(self.metric)
+        if self._form.kind == "labels" and columns is None:
+            rows = left_out.held
             decision, sets = left_out.decide(metric)
         else:
-            rows, metric = left_out.honest, "accuracy"
-            decision, sets = np.full(rows.labels.n_labels, 0.5), most_probable(rows.scores)
+            rows, metric = left_out.honest, "accuracy" if columns is None else metric
+            choose = most_probable if columns is None else columns.sets
+            decision, sets = np.full(rows.labels.n_labels, 0.5), choose(rows.scores)
         setattr(self, "known_sets_" if isinstance(decision, KnownSets) else "thresholds_", decision)
         self.oof_score_, self.oof_standard_error_ = value_of_sets(
             rows.labels, sets, metric, rows.weights, left_out.groups
@@ -448,15 +450,15 @@ class AutoLabelClassifier(LabelClassifier):
         return self._raw_scores(features) - self._lowest_threshold
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
-        if self._form.kind == "multiclass":
-            return self._score_blocks(X)
+        if self._form.is_ranked:
+            return self._form.deciding(self._score_blocks(X))
         blocks = self._score_blocks(X, self._raw_scores)
         if hasattr(self, "known_sets_"):
             return (self.known_sets_.choose(scores) - 0.5 for scores in blocks)
         return (expit(scores) - self.thresholds_ for scores in blocks)
 
     @where_rows_are
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> Any:
         """Compute the probabilities of labels or classes.
 
         Parameters
@@ -466,8 +468,8 @@ class AutoLabelClassifier(LabelClassifier):
 
         Returns
         -------
-        ndarray of shape (n, L) or (n, C)
-            The probability of each label, or one distribution over the classes per row.
+        ndarray of shape (n, L) or (n, C), or list of ndarray
+            The probability of each label, or distributions over the classes, of every column if it has some.
         """
         check_is_fitted(self)
         scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
@@ -475,9 +477,9 @@ class AutoLabelClassifier(LabelClassifier):
         if self._form.kind == "binary":
             return np.hstack([1.0 - table, table])
         if self._form.kind == "multiclass":
-            sums = table.sum(axis=1, keepdims=True)
-            # rows far from all others may have no class of positive probability in floating point
-            table = np.where(sums > _LEAST_SUM, table / np.maximum(sums, _LEAST_SUM), softmax(scores, axis=1))
+            return distributions(table, scores)
+        if (columns := self._form.columns) is not None:
+            return list(map(distributions, columns.apart(table), columns.apart(scores)))
         return np.asarray(table)
 
     def _storable_parameters(self) -> dict[str, Any]:

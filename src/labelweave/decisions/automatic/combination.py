@@ -24,7 +24,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.linalg as sl
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from labelweave.decisions.automatic.label_sets import KnownSets, choose_known_sets, value_of_sets
 from labelweave.decisions.automatic.table import TrainingTable
@@ -33,6 +33,7 @@ from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabel
 from labelweave.postprocessing import SigmoidCalibration
 
 _NEGLIGIBLE = 1e-3
+_LEAST_SUM = 1e-200  # of class probabilities; below it their log-odds decide which is more likely
 _STEPS = 50
 _HALF = 0.5
 _MOST_WEIGHT = (
@@ -243,3 +244,10 @@ class _Steps:
         """Solve with a penalty per row of weight 1."""
         sizes = np.maximum(self.eigenvalues, 0.0) + penalty * self.total
         return np.asarray(self.vectors @ (self.moments / sizes[:, None]))
+
+
+def distributions(table: Array, scores: Array) -> Floats:
+    """Divide the probabilities of classes (n, C) by their sums."""
+    sums = table.sum(axis=1, keepdims=True)
+    # rows far from all others may have no class of positive probability in floating point
+    return np.where(sums > _LEAST_SUM, table / np.maximum(sums, _LEAST_SUM), softmax(scores, axis=1))

@@ -52,7 +52,7 @@ def named_members(members: str | Sequence[Any]) -> dict[str, Any]:
         found[f"{kind} {alike + 1}" if alike else kind] = member
     if not found:
         raise ParameterError(
-            f"`members={list(members)!r}`; give 'auto', or a list of distinct names among "
+            f"`members={list(members)!r}`; pass 'auto', or a list of distinct names among "
             f"{', '.join(map(repr, MEMBERS))} and of multi-label estimators, as RandomForestClassifier()."
         )
     return found
@@ -75,7 +75,7 @@ def check_member(name: str, estimator: Any, table: TrainingTable) -> None:
         inner = inner.estimator
     if np.isnan(table.targets).any() and not isinstance(inner, LabelClassifier):
         raise ValueError(
-            f"The member {name} takes no missing labels, and y has some; give members of labelweave alone."
+            f"The member {name} does not support missing labels, which y has; use members of labelweave."
         )
 
 
@@ -146,7 +146,7 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
         targets = targets[:, 0]  # others keep a column, where a single class is no error
     is_weighted = np.ptp(table.weights) > 0
     if is_weighted and not has_fit_parameter(fresh, "sample_weight"):
-        raise ValueError(f"The member {type(estimator).__name__} takes no sample_weight; give none.")
+        raise ValueError(f"The member {type(estimator).__name__} does not support sample_weight; omit it.")
     given = {"sample_weight": table.weights} if is_weighted else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnobservedLabelWarning)  # the warning is issued once, for all rows
@@ -175,8 +175,8 @@ def responses(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLab
         table = _of_positives(table, fitted.classes_)[:, None]
     if table.shape[1] != n_labels or not np.isfinite(table).all():
         raise ValueError(
-            f"{type(fitted).__name__}.{response} gave an array of shape {table.shape}, not finite numbers of "
-            f"{n_labels} labels; give a multi-label estimator."
+            f"{type(fitted).__name__}.{response} returned an array of shape {table.shape}, not finite scores "
+            f"of {n_labels} labels; use a multi-label estimator."
         )
     return table
 
@@ -216,7 +216,7 @@ class EstimatorScorer(Scorer):
     def to_state(self) -> dict[str, Any]:
         if not isinstance(self.estimator, LabelPredictions):
             raise ValueError(
-                f"its member {type(self.estimator).__name__} can be kept in no model file, which hold "
-                "labelweave's estimators alone; give other members, or pickle the model."
+                f"its member {type(self.estimator).__name__} cannot be stored in a model file; use "
+                "labelweave's estimators, or pickle the model."
             )
         return super().to_state()

@@ -13,13 +13,13 @@ import scipy.sparse as sp
 from labelweave.decisions.automatic.plan import RARE, Shape
 from labelweave.estimators.held_out import fold_numbers
 from labelweave.estimators.scorers import Scorer
-from labelweave.estimators.targets import unknown_entries
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import panels
 from labelweave.foundation.costs import warn_caller
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import unknown_entries
 from labelweave.postprocessing import SigmoidCalibration, calibrate_labels
 from labelweave.splits.splitters import folds_of, splits_by
 
@@ -157,9 +157,9 @@ def group_numbers(groups: Any, n_rows: int) -> PerRow:
     """Number groups from 0 on, (n,); raise if they are not one name per row."""
     names = np.asarray(groups)
     if names.shape != (n_rows,):
-        raise ValueError(f"groups has the shape {names.shape}, but X has {n_rows} rows; give each a group.")
+        raise ValueError(f"groups has shape {names.shape}, but X has {n_rows} rows; pass one group per row.")
     if (unknown := unknown_entries(names)).any():
-        raise ValueError(f"groups has no value at row {unknown.argmax()}; give every row a group.")
+        raise ValueError(f"groups has no value at row {unknown.argmax()}; every row needs a group.")
     return np.unique(names.astype(str) if names.dtype.kind == "O" else names, return_inverse=True)[1]
 
 
@@ -174,7 +174,7 @@ def folds_and_groups(
         return drawn_folds(labels[kept], int(cv), seed, own), own
     folds = given_folds(splits_by(cv, X, y, names), len(labels), groups)[kept]
     if len(np.unique(folds)) < 2:
-        raise ValueError("cv has all rows of positive weight in one fold; give two folds at least.")
+        raise ValueError("cv has all rows of positive weight in one fold; use at least two folds.")
     return folds, own
 
 
@@ -185,9 +185,7 @@ def drawn_folds(labels: LabelMatrix, parts: int, seed: int, groups: PerRow | Non
     groups = np.unique(groups, return_inverse=True)[1]
     n_groups = int(groups.max()) + 1
     if n_groups < 2:
-        raise ParameterError(
-            "`groups` has one group alone, but each is scored by fits to others; give rows of two or more."
-        )
+        raise ParameterError("`groups` has one group, but out-of-fold scores need rows of at least two.")
     if n_groups < parts:
         said = f"`groups` has {n_groups} groups, so that there are {n_groups} folds, not {parts}."
         warn_caller(ParameterMessage(said))
@@ -202,7 +200,7 @@ def given_folds(splits: Sequence[Any], n_rows: int, groups: PerRow | None) -> Pe
         apart = np.flatnonzero(folds != folds[first][groups])
         if len(apart):
             raise ValueError(
-                f"cv puts rows {first[groups[apart[0]]]} and {apart[0]} of one group into two folds; give "
+                f"cv puts rows {first[groups[apart[0]]]} and {apart[0]} of one group into two folds; pass "
                 "folds that keep groups together, such as GroupKFold(5), or a number."
             )
     return folds
@@ -236,8 +234,8 @@ def warn_of_repeats(table: TrainingTable) -> None:
         found += sum(_bits(data[[row]], others, counts) >= _BITS for row in alike)
     if found >= _MANY * len(rows):
         said = (
-            f"About {found / len(rows):.0%} of the rows have a twin of the same labels in another fold, by "
-            "which left-out rows are scored too well; give `groups` of rows that come from one source."
+            f"About {found / len(rows):.0%} of the rows have a near-duplicate with the same labels in "
+            "another fold, so out-of-fold scores are optimistic; pass `groups` of related rows."
         )
         warn_caller(ParameterMessage(said))
 

@@ -8,6 +8,7 @@ in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameter
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from numbers import Real
@@ -52,8 +53,10 @@ from labelweave.estimators.parameters import (
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.homes import refuse
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
@@ -84,11 +87,13 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     Parameters
     ----------
-    kernel : {"rbf", "ard", "linear", "poly", "laplacian", "cosine", "precomputed"}, Kernel or \
-            callable, default="rbf"
+    kernel : {"rbf", "ard", "linear", "poly", "laplacian", "cosine", "precomputed"}, Kernel, \
+            callable or list of them, default="rbf"
         The kernel between rows; its continuous parameters are learned, starting from the given ones.  "ard"
         is the RBF kernel with one width per feature, learned with a log-normal prior around a common width.
         With "precomputed", X is the kernel of all training rows in fit, of new and training rows elsewhere.
+        A list of kernels is a sum of priors, each with its own hyper-parameters and label covariance, which
+        begin with equal parts of the variance ``scale``.
     gamma : None, {"scale", "auto"} or float, default=None
         Initial width of the RBF, polynomial and Laplacian kernels.  None is 1 / (2 sum of the features'
         variances) (section 6.2); "scale" and "auto" are those of scikit-learn.
@@ -106,19 +111,24 @@ class KernelLogisticClassifier(KernelProbabilities):
         path (section 3).  y may name inner nodes, for rows of which the leaf is unknown.  With many labels
         per row (several leaves, or whole paths), each label named by any node has a logistic loss and this
         prior, and nodes may have several parents.
-    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L), "learn", int, "identity" or \
-            None, default=None
+    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L), "learn", int, "identity", \
+            list of them or None, default=None
         The prior covariance R between labels.  A given one is scaled, but otherwise kept; if it names the
-        same labels as y, they are matched by name.  "learn" learns one, and a number learns one of that many
-        columns, ``B B^T`` (section 7.4.1).  None is that of the taxonomy, or the identity; with "identity"
-        every class has its own functions even with a taxonomy, which then determines how these are tied,
-        what inner nodes mean and what errors cost.
+        same labels as y, they are matched by name.  Of :meth:`LabelCovariance.weighted` each part has a
+        learned scale.  "learn" learns one, and a number learns one of that many columns, ``B B^T`` (section
+        7.4.1).  With a list of kernels, a list of one for each, or None.  None is that of the taxonomy, or
+        the identity; with "identity" every class has its own functions even with a taxonomy, which then
+        determines how these are tied, what inner nodes mean and what errors cost.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Prior weights of features, as the model scales them; the scores of these weights are the prior's mean.
-    tie : {"shared", "scale", "class", "level", "subtree"} or pair of these, default="shared"
+    tie : {"shared", "scale", "class", "level", "subtree"}, list or dict of groups, or pair of these, \
+            default="shared"
         Which functions share a scale and a kernel shape: all ("shared", the paper's mc-tied), all the shape
         ("scale", mc-semi), none ("class", mc-sep), nodes of one depth ("level") or under one child of the
-        root ("subtree").  A pair sets scale and shape separately.
+        root ("subtree"), or those in one group: a list such as ``[0, 0, 1, 1]`` in the order of
+        ``classes_``, or a dict by name, with a taxonomy of its nodes.  A pair sets scale and shape
+        separately.  With a given covariance the function of class p is column p of the symmetric root of R;
+        with a learned one it is a column of B, whose length is its scale.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
@@ -140,6 +150,12 @@ class KernelLogisticClassifier(KernelProbabilities):
     kernel_rank : int or None, default=None
         Replace kernel matrices by incomplete Cholesky factors of this many columns, with the true diagonal
         (section 7.4.3), also while hyper-parameters are learned; the model then keeps this many rows.
+    uncertainty : {"laplace"} or None, default=None
+        With "laplace", probabilities are averaged over the posterior of the scores by Laplace's
+        approximation, so that they are less certain far from the training rows; ``decision_function``
+        returns their log-odds or logarithms, and ``latent_mean_and_variance`` the posterior.  A fit takes
+        ``n q^2 / 2 + q^3 / 3`` multiplications more and keeps q^2 numbers, q being n or ``kernel_rank``;
+        classes, and labels that are tied, have one q for all, times their number, others one each.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the hyper-parameters and dual variables of the last one, where
         their shapes are the same; the optimum does not depend on it.
@@ -168,8 +184,10 @@ class KernelLogisticClassifier(KernelProbabilities):
     prior_ : ScorePrior
         The prior with these hyper-parameters: kernels and label covariances.
     cross_validation_loss_ : float
-        The mean cross-validated loss per row, plus the terms of priors over hyper-parameters; NaN where
-        nothing was learned.
+        The mean cross-validated loss per row, or minus the log marginal likelihood, plus the terms of priors
+        over hyper-parameters; NaN where nothing was learned.
+    log_marginal_likelihood_value_ : float
+        Laplace's approximation to the log marginal likelihood; only with ``uncertainty="laplace"``.
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
         Why the search for hyper-parameters ended.
     learning_trace_ : list of SearchRecord
@@ -231,29 +249,30 @@ class KernelLogisticClassifier(KernelProbabilities):
     _usual_budget = 8000.0
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED,
-        "kernel": [*SHARED["kernel"], StrOptions({ARD})],
+        "kernel": [*SHARED["kernel"], StrOptions({ARD}), list, tuple],
         "gamma": [*SHARED["gamma"], None],
         "label_covariance": [*SHARED["label_covariance"], *LEARNED_COVARIANCE, StrOptions({"identity"})],
         "scale": [POSITIVE],
         "hyperparameters": SEARCHED,
         "intercept_variance": [StrOptions({"learn"}), NON_NEGATIVE],
         "taxonomy": "no_validation",
-        "tie": [StrOptions(set(TIES)), tuple, list],
+        "tie": [StrOptions(set(TIES)), tuple, list, dict],
         "loss": [StrOptions({"log_loss"}), EntryLoss],
         "decision": [StrOptions(_DECISIONS)],
         "threshold": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "solver": [StrOptions(set(_SOLVERS))],
+        "uncertainty": [StrOptions({"laplace"}), None],
     }
 
     def __init__(
-        self, kernel: KernelLike = "rbf", *, gamma: str | float | None = None,
+        self, kernel: KernelLike | Sequence[KernelLike] = "rbf", *, gamma: str | float | None = None,
  scaling: str = "none", scale: float = 10.0,
         intercept_variance: float | Literal["learn"] = 1.0, taxonomy: Any = None,
         label_covariance: LearnableCovariance = None, label_mean: MeanLike = None,
         tie: Any = "shared", class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] | HyperparameterSearch = "learn",
         loss: str | EntryLoss = "log_loss", decision: str = "most_probable", threshold: str | float = "auto",
-        kernel_rank: int | None = None, warm_start: bool = False,
+        kernel_rank: int | None = None, uncertainty: str | None = None, warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         solver: str = "auto", n_jobs: int | None = None,
         random_state: RandomState = 0, verbose: int = 0,
@@ -275,6 +294,7 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _fit(self, rows: LikelihoodData, before: Any, arguments: FitArguments) -> None:
         data, features = rows, rows.features
+        self._refuse_at_home(data)
         search = self._search
         last, cv = before or _NOTHING, None if search is None else reusable_splits(search.cv)
         shares = [] if data.shares is None else [data.shares]
@@ -284,9 +304,10 @@ class KernelLogisticClassifier(KernelProbabilities):
         )  # fmt: skip
         draw = check_random_state(self.random_state).randint
         seed = journal.recall("seed", lambda: int(draw(2**31 - 1)))
-        kernel = self._starting_kernel(features, seed)
-        family = prior_family(self, features, kernel, data.n_labels, seed)
-        self._forget_expansion()
+        kernels = self._starting_kernels(features, seed)
+        family = prior_family(self, features, kernels, data.n_labels, seed)
+        self._forget_expansion("posterior_", "log_marginal_likelihood_value_")
+        self._check_uncertainty(data)
         blocks = [] if search is None else _learning_blocks(search, data, cv, seed)
         searches = 0 if search is None or not blocks else search.max_learning_iter
         progress = FitProgress(self, arguments, tol=self.tol, searches=searches)
@@ -301,6 +322,15 @@ class KernelLogisticClassifier(KernelProbabilities):
         is_done = "interrupted" not in (self.status_, self.learning_status_)
         self._close_journal(journal, is_done=is_done)
         progress.close()
+
+    def _refuse_at_home(self, data: LikelihoodData) -> None:
+        """Reject what has no form for arrays of other libraries than NumPy."""
+        if self.kernel_rank is not None or self.solver != "auto":
+            refuse("A `kernel_rank` or a `solver`", "leave both out, or pass X as a NumPy array")
+        if len(data.partial) or not isinstance(self.loss, str):
+            refuse("A partially observed class or a custom loss", "pass X as a NumPy array")
+        if self.uncertainty is not None or self._is_marginal or data.parts is not None:
+            refuse("An `uncertainty`, its criterion or columns of classes", "pass X as a NumPy array")
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
         """Warn if learning the widths of many features, or exact solves of many rows, take long."""
@@ -331,9 +361,12 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.classes_, self._fitted_loss = self._form.classes, deepcopy(self.loss)
         self._check_decision()
         self._set_threshold()
+        if data.parts is not None:
+            self._refuse_for_columns(entry_weight)
         if not data.weights.any():
             raise ValueError(
-                "sample_weight leaves nothing to fit; give a row with an observed label a positive weight."
+                "sample_weight leaves nothing to fit; at least one row with an observed label needs a "
+                "positive weight."
             )
         data = data.weighted(entry_weight, self._form)
         if self.class_weight is not None:
@@ -341,9 +374,22 @@ class KernelLogisticClassifier(KernelProbabilities):
             data = data.weighted_by_class(labels, *self._weighted_by_class(labels, weights))
         return replace(data, is_precomputed=self._is_precomputed).with_loss(self.loss)
 
+    def _refuse_for_columns(self, entry_weight: Any) -> None:
+        """Reject what weighs labels or factorizes curvatures, where y has columns of classes."""
+        given = {"entry_weight": entry_weight, "class_weight": self.class_weight}
+        given |= {"flip_rates": self.flip_rates, "solver": None if self.solver == "auto" else self.solver}
+        given |= {"uncertainty": self.uncertainty, "criterion": "marginal" if self._is_marginal else None}
+        name = next((name for name, value in given.items() if value is not None), None)
+        if name is not None:
+            raise ParameterError(
+                f"`{name}` is given, but y has columns of classes, each with a softmax loss that takes none; "
+                "leave it out, or use MaxMarginClassifier or LowRankClassifier."
+            )
+
     def _refuse_together(self) -> None:
         refuse_priors(self)
         self._refuse_flat_decision(self.taxonomy)
+        self._refuse_uncertainty()
 
     def _settings(
         self, progress: FitProgress, workers: Workers, seed: int, iterations: int, journal: Journal
@@ -365,6 +411,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
         fitted = task.fit("all", theta, start)
         self._keep_scores(fitted, features, rows)
+        if self.uncertainty is not None:
+            self._keep_posterior(fitted, features)
         self._end = (theta, fitted.dual[:, None, :]) if self.warm_start else None
         return fitted.result
 
@@ -377,4 +425,6 @@ def _learning_blocks(
     if len(certain) < 2 and search.learning_blocks == 1:
         return []
     drawn = drawn_blocks(certain, search.learning_rows, search.learning_blocks, seed)
+    if search.criterion == "marginal_likelihood":
+        return [LearningBlock(rows, np.zeros((len(rows), 1), bool)) for rows in drawn]
     return [LearningBlock(rows, held_out_rows(cv, rows, data.targets, seed)) for rows in drawn]

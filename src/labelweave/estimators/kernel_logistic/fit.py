@@ -27,6 +27,7 @@ from labelweave.features.gram.low_rank import COLUMNS_APART
 from labelweave.features.gram.sources import GramSource, PrecomputedSource, kernel_source
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.linear_algebra import placed, to_numpy
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.hyperparameters.cross_validation import (
@@ -47,6 +48,7 @@ from labelweave.problems.hyperparameters.search import (
 )
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.losses import EntryLoss, EntrywiseLoss, ScoreLoss, ShiftedLoss, SoftmaxLoss
+from labelweave.problems.losses.score_loss import ColumnsLoss
 from labelweave.solvers import SolverResult
 from labelweave.solvers.likeness import refuse_unlike
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
@@ -68,6 +70,7 @@ class LikelihoodData:
     known (n, L): prior scores, to which those of the fit are added.
     signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
     shares (n, C): probabilities of classes, of which the codes are the most likely.
+    parts: the labels of each column of classes, which has a softmax loss; None for free labels.
     given_weights (n,): the weights of the rows without those of classes; None where they are the same.
     Shapes: codes (n,).
     """
@@ -85,6 +88,7 @@ class LikelihoodData:
     known: RowsByLabels | None = None
     shares: RowsByLabels | None = None
     given_weights: PerRow | None = None
+    parts: list[slice] | None = None
 
     @property
     def targets(self) -> Array:
@@ -103,23 +107,36 @@ class LikelihoodData:
             return np.reshape(self.targets, (len(self.weights), -1))
         return (self.codes[:, None] == np.arange(self.n_labels)).astype(np.float64)
 
+    @property
+    def is_softmax(self) -> bool:
+        """Whether scores of a row belong together: those of its classes, or of each column of classes."""
+        return self.codes is not None or self.parts is not None
+
     def loss(self, weights: Array, *, ties_labels: bool) -> ScoreLoss:
         """Return the loss of several fits to the rows, of weights (n, fits)."""
         loss = self._own_loss(weights, is_separate=not ties_labels)
         if self.known is None:
             return loss
-        return ShiftedLoss(loss, self.known, is_separate=self.codes is None and not ties_labels)
+        return ShiftedLoss(loss, self.known, is_separate=not (self.is_softmax or ties_labels))
 
     def _own_loss(self, weights: Array, *, is_separate: bool) -> ScoreLoss:
         if self.codes is not None:
             return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed, self.shares)
         assert self.signs is not None, "rows have classes or labels"
+        if self.parts is not None:
+            return ColumnsLoss([self._loss_of_column(part, weights) for part in self.parts], self.parts)
         return EntrywiseLoss(
             self.entry_loss, self.signs, weights, is_separate=is_separate, entry_weights=self.entry_weights
         )
 
+    def _loss_of_column(self, part: slice, weights: Array) -> SoftmaxLoss:
+        assert self.signs is not None, "columns of classes are labels"
+        own = self.signs[:, part]
+        seen = own.max(axis=1) > 0
+        return SoftmaxLoss(own.argmax(axis=1), own.shape[1], weights * np.where(seen, 1.0, 0.0)[:, None])
+
     def with_loss(self, loss: str | EntryLoss) -> LikelihoodData:
-        if self.signs is None and loss != "log_loss":
+        if (self.signs is None or self.parts is not None) and loss != "log_loss":
             raise ValueError(
                 f"loss={loss!r} is for labels, but y has one class per row, whose loss is the softmax; "
                 "leave loss out, or pass the classes as a table with one column each."
@@ -219,7 +236,8 @@ def read_likelihood_data(
         check_lengths(len(features), len(labels))
         signs = (labels if flip_rates is None else corrected_by(flip_rates, labels)).to_soft_signs()
         weights = weights * (signs != 0).any(axis=1)
-        return LikelihoodData(features, weights, signs, None, labels.n_labels), form
+        parts = None if labels.class_columns is None else labels.class_columns.slices
+        return LikelihoodData(features, weights, signs, None, labels.n_labels, parts=parts), form
     if flip_rates is not None:
         raise ValueError(RATES_OF_CLASSES)
     found = read_classes(y, taxonomy)
@@ -268,6 +286,7 @@ class FittedLikelihood:
     gram: CoupledGram
     dual: RowsByLabels
     result: SolverResult
+    problem: KernelLikelihood
 
 
 @dataclass(frozen=True)
@@ -281,7 +300,7 @@ class LikelihoodFit:
 
     @property
     def ties_labels(self) -> bool:
-        return self.family.ties_labels or self.data.codes is not None
+        return self.family.ties_labels or self.data.is_softmax
 
     def fit(self, stage: str, theta: Array, start: Array | None) -> FittedLikelihood:
         """Fit all rows, as a stage of the journal, from dual variables (n, 1, L) or (n, L, 1)."""
@@ -290,11 +309,12 @@ class LikelihoodFit:
         loss = self.data.loss(self.data.weights[:, None], ties_labels=self.ties_labels)
         problem = KernelLikelihood(gram, loss, settings.rank, settings.seed)
         is_apt = start is not None and start.size == np.prod(problem.shape)
-        state = NewtonState.at(start.reshape(problem.shape)) if start is not None and is_apt else None
+        state = NewtonState.at(placed(start.reshape(problem.shape))) if start is not None and is_apt else None
         solver = NewtonConjugateGradient(settings.tol, settings.max_iter, directions=self._directions())
 
         def made(result: SolverResult, state: NewtonState) -> FittedLikelihood:
-            return FittedLikelihood(prior, gram, state.dual.reshape(len(state.dual), -1), result)
+            dual = to_numpy(state.dual)
+            return FittedLikelihood(prior, gram, dual.reshape(len(dual), -1), result, problem)
 
         def on_check(record: Any, state: NewtonState) -> bool:
             return settings.on_check(record, lambda: made(solver.stopped(problem, state), state))
@@ -362,7 +382,7 @@ class LikelihoodFit:
         order = np.random.default_rng(self.settings.seed).permutation(len(blocks[0].rows))
         part = blocks[0].part(np.sort(order[:_FIRST_ROWS]))
         held = part.held_out.sum(axis=0)  # user folds may hold out few rows, or train on few
-        return [part] if ((held > 0) & (held < len(part.rows))).all() else None
+        return [part] if not held.any() or ((held > 0) & (held < len(part.rows))).all() else None
 
     def _criterion(self, family: PriorFamily, blocks: list[LearningBlock]) -> MeanCriterion:
         return MeanCriterion([(self.closed_form or self._part)(family, block) for block in blocks])
@@ -383,8 +403,15 @@ class LikelihoodFit:
         folded = FoldedData(
             part.features, make_loss, part.weights, block.held_out, make_gram, self.ties_labels
         )
-        inner = InnerSettings(rank=self.settings.rank, seed=self.settings.seed, directions=self._directions())
-        return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
+        settings, directions = self.settings, self._directions()
+        inner = InnerSettings(
+            rank=settings.rank, seed=settings.seed, directions=directions, budget=settings.memory_budget * 1e6
+        )
+        if block.held_out.any():
+            return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
+        from labelweave.problems.hyperparameters.marginal_likelihood import MarginalLikelihood
+
+        return MarginalLikelihood(family, folded, self.settings.workers, inner)
 
     def _active_rows(self, part: LikelihoodData) -> Array | None:
         """Choose the active rows of low-rank kernel matrices once, to keep the search's objective fixed."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.estimators.kernel_classifier import is_learned
+from labelweave.estimators.kernel_classifier import is_identity, is_learned
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import Moments
 from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
 from labelweave.labels import Taxonomy
+from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.problems.hyperparameters.priors import (
     FeatureWidths,
@@ -21,32 +24,63 @@ from labelweave.problems.hyperparameters.priors import (
     LearnedIntercepts,
     NodeGroups,
     PriorFamily,
+    SummedPriors,
     TiedPriors,
 )
 
-Grouping = Literal["shared", "class", "level", "subtree"]
+Grouping: TypeAlias = Any  # a name of :data:`_GROUPINGS`, or the group of every function
 
 TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
+_GROUPS = (list, tuple, Mapping)
 _FIRST_INTERCEPT_VARIANCE = 1.0
+_ROWS_OF_MEAN = 1000
 _ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may have
 _TREE_TIES = ("level", "subtree")
 
 
 def prior_family(
-    model: Any, features: FeatureMatrix, kernel: Kernel | None, n_labels: int, seed: int
+    model: Any, features: FeatureMatrix, kernels: Sequence[Kernel | None], n_labels: int, seed: int
 ) -> PriorFamily:
     """Return the family of priors that a classifier's parameters select.
 
-    kernel: the kernel to start from; None for a precomputed kernel matrix.
+    kernels: those to start from, whose terms are added; None for a precomputed kernel matrix.
     Raises ValueError if two label structures are given, or one that does not match the labels.
     """
     classes = [node_name(name) for name in model.classes_[-n_labels:]]
-    family = _family_of_kernel(model, kernel, classes, seed)
+    shares = _shares(kernels, features)
+    families = [
+        _family_of_kernel(model, kernel, given, classes, share * float(model.scale), seed + place)
+        for place, (kernel, given, share) in enumerate(zip(kernels, _structures(model), shares, strict=True))
+    ]
+    family = families[0] if len(families) == 1 else SummedPriors(families)
     if model._has_widths:
         names = range(features.shape[1]) if features.names is None else features.names
         family = FeatureWidths(family, list(map(str, names)))
     return LearnedIntercepts(family) if model.intercept_variance == "learn" else family
+
+
+def _shares(kernels: Sequence[Kernel | None], features: FeatureMatrix) -> list[float]:
+    """Return factors by which several kernels have equal parts of a mean variance of 1."""
+    if len(kernels) == 1:
+        return [1.0]
+    some = features.to_local(np.arange(min(len(features), _ROWS_OF_MEAN)))
+    means = [float(np.mean(kernel.diagonal(some))) for kernel in kernels if kernel is not None]
+    return [1.0 / (len(means) * mean) if mean > 0 else 1.0 for mean in means]
+
+
+def _structures(model: Any) -> list[Any]:
+    """Return a label covariance for each kernel; raise if there are not as many."""
+    given, kernels = model.label_covariance, model.kernel
+    if not isinstance(kernels, list | tuple):
+        return [given]
+    found = [None] * len(kernels) if given is None else list(given) if isinstance(given, list | tuple) else []
+    if not kernels or len(found) != len(kernels):
+        raise ParameterError(
+            f"`kernel` is a list of {len(kernels)}, and `label_covariance` one of {len(found)}; give one "
+            "kernel or more, and one covariance for each, or None."
+        )
+    return found
 
 
 def _of_intercepts(model: Any) -> float:
@@ -55,85 +89,90 @@ def _of_intercepts(model: Any) -> float:
 
 def refuse_priors(model: Any) -> None:
     """Raise for parameters of a classifier that define no prior, whatever the data are."""
-    _structure_of(model.tie, model.taxonomy, model.label_covariance)
+    for one in _structures(model):
+        _check_structure(model.tie, model.taxonomy, one)
     model._refuse_unlearned()
 
 
-def _structure_of(tie: Any, taxonomy: Any, label_covariance: Any) -> str | None:
-    """Return the name of the label structure, or None; raise for several, or one that forbids the tie."""
-    structures = {"taxonomy": taxonomy, "label_covariance": label_covariance}
-    given = [name for name, value in structures.items() if value is not None]
-    if isinstance(label_covariance, str) and label_covariance == "identity":
-        given = []
-    if len(given) > 1:
-        both = " and ".join(f"`{name}`" for name in given)
-        raise ParameterError(f"{both} are given, but labels have one structure; pass only one of them.")
-    if given and given != ["taxonomy"] and tie != "shared":
+def _check_structure(tie: Any, taxonomy: Any, label_covariance: Any) -> None:
+    """Raise for two label structures, or one that forbids the tie."""
+    has_covariance = not is_identity(label_covariance)
+    if has_covariance and taxonomy is not None:
         raise ParameterError(
-            f"`tie={tie!r}` is invalid with `{given[0]}`, which shares one kernel; use `tie='shared'`."
+            "`taxonomy` and `label_covariance` are given, but labels have one structure; pass one of them."
         )
-    in_tree = next((part for part in _pair_of_ties(tie) if part in _TREE_TIES), None)
-    if in_tree is not None and not given and taxonomy is None:
+    if has_covariance and tie != "shared" and isinstance(label_covariance, WeightedCovariance):
+        raise ParameterError(
+            f"`tie={tie!r}` is invalid with a `label_covariance` of learned weights, whose parts share one "
+            "kernel; use `tie='shared'`, or a list of kernels with a part each."
+        )
+    in_tree = next(
+        (part for part in _pair_of_ties(tie) if isinstance(part, str) and part in _TREE_TIES), None
+    )
+    if in_tree is not None and taxonomy is None:
         raise ParameterError(
             f"`tie={in_tree!r}` needs a `taxonomy`; pass one, or use `tie='shared'`, 'scale' or 'class'."
         )
-    return next(iter(given), None)
 
 
-def _family_of_kernel(model: Any, kernel: Kernel | None, names: list[str], seed: int) -> PriorFamily:
-    structure, given = (
-        _structure_of(model.tie, model.taxonomy, model.label_covariance),
-        model.label_covariance,
-    )
-    if structure != "label_covariance":
-        return _tied(model, kernel, names, is_tree=structure == "taxonomy")
-    if is_learned(given):
-        return _coupling(model, kernel, names, seed)
-    covariance = read_covariance(given, len(names), names)
-    covariance.check_variances(names)
-    return GivenCovariance(kernel, covariance, float(model.scale), _of_intercepts(model))
+def _family_of_kernel(
+    model: Any, kernel: Kernel | None, given: Any, names: list[str], scale: float, seed: int
+) -> PriorFamily:
+    if is_learned(given) and not isinstance(given, list | tuple):
+        return _coupling(model, kernel, _first_coupling(given, len(names), scale, seed), names)
+    membership: Any = sp.eye_array(len(names), format="csr")
+    if is_identity(given) and model.taxonomy_ is not None and given is None:
+        tree = model.taxonomy_.restricted(names)
+        tree = tree.pruned(keep=names) if tree.is_tree else tree
+        membership = tree.membership(names)
+        scales, shapes = (_tree_groups(tie, tree) for tie in _pair_of_ties(model.tie))
+    else:
+        scales, shapes = (_flat_groups(tie, names, model.taxonomy_) for tie in _pair_of_ties(model.tie))
+    if not is_identity(given):
+        covariance = read_covariance(given, len(names), names)
+        covariance.check_variances(names)
+        if isinstance(model.tie, str) and model.tie == "shared":
+            return GivenCovariance(kernel, covariance, scale, _of_intercepts(model))
+        values, vectors = covariance.spectrum()
+        membership = (vectors * np.sqrt(values)) @ vectors.T  # the symmetric root: a function per label
+    return TiedPriors(kernel, membership, scales, shapes, scale, _of_intercepts(model))
 
 
-def _coupling(model: Any, kernel: Kernel | None, names: list[str], seed: int) -> LearnedCoupling:
-    labels = len(names)
-    factors = labels if model.label_covariance == "learn" else int(model.label_covariance)
+def _first_coupling(given: Any, labels: int, scale: float, seed: int) -> Array:
+    factors = labels if given == "learn" else int(given)
     if factors > labels:
         raise ParameterError(
             f"`label_covariance` is {factors}, but there are {labels} labels; use at most as many columns."
         )
     if factors == labels:
-        start = np.sqrt(float(model.scale)) * np.eye(labels)
-    else:
-        drawn = np.random.default_rng(seed).standard_normal((labels, factors))
-        start = np.sqrt(float(model.scale) / factors) * drawn
-    return LearnedCoupling(kernel, start, names, _of_intercepts(model))
+        return np.asarray(np.sqrt(scale) * np.eye(labels))
+    drawn = np.random.default_rng(seed).standard_normal((labels, factors))
+    return np.asarray(np.sqrt(scale / factors) * drawn)
 
 
-def _tied(model: Any, kernel: Kernel | None, names: list[str], *, is_tree: bool) -> TiedPriors:
-    scale_tie, shape_tie = _pair_of_ties(model.tie)
-    tree = model.taxonomy_
-    if not is_tree or tree is None:
-        membership = sp.eye_array(len(names), format="csr")
-        scales, shapes = (_flat_groups(tie, names, tree) for tie in (scale_tie, shape_tie))
-    else:
-        tree = tree.restricted(names)
-        tree = tree.pruned(keep=names) if tree.is_tree else tree
-        membership = tree.membership(names)
-        scales, shapes = (_tree_groups(tie, tree) for tie in (scale_tie, shape_tie))
-    return TiedPriors(kernel, membership, scales, shapes, float(model.scale), _of_intercepts(model))
+def _coupling(model: Any, kernel: Kernel | None, start: Array, names: list[str]) -> LearnedCoupling:
+    factors = names if start.shape[1] == len(names) else list(map(str, range(start.shape[1])))
+    shapes = _flat_groups(_pair_of_ties(model.tie)[1], factors, None)  # scales are lengths of columns
+    return LearnedCoupling(kernel, start, names, _of_intercepts(model), shapes)
 
 
 def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
-    pair = ("class", "shared") if tie == "scale" else (tie, tie) if isinstance(tie, str) else tuple(tie)
-    if len(pair) != 2 or not all(part in _GROUPINGS for part in pair):
+    """Return the groupings of scales and of shapes."""
+    if isinstance(tie, str | Mapping):
+        return ("class", "shared") if tie == "scale" else (tie, tie)
+    if len(tie) == 2 and all(isinstance(part, _GROUPS) or part in _GROUPINGS for part in tie):
+        return tie[0], tie[1]
+    if not tie or any(isinstance(group, str) and group in TIES for group in tie):
         raise ParameterError(
-            f"`tie={tie!r}` is invalid; use one of {', '.join(map(repr, TIES))}, or a pair of "
-            f"{', '.join(map(repr, _GROUPINGS))}, for scales and shapes."
+            f"`tie={tie!r}` is invalid; use one of {', '.join(map(repr, TIES))}, the group of each class, "
+            f"or a pair of {', '.join(map(repr, _GROUPINGS))} and groups, for scales and shapes."
         )
-    return pair
+    return tie, tie
 
 
 def _flat_groups(tie: Grouping, names: list[str], tree: Taxonomy | None) -> NodeGroups:
+    if isinstance(tie, _GROUPS):
+        return _given_groups(tie, names)
     if tie == "shared":
         return NodeGroups.of_everything(len(names))
     if tree is None or tie == "class":
@@ -142,8 +181,26 @@ def _flat_groups(tie: Grouping, names: list[str], tree: Taxonomy | None) -> Node
 
 
 def _tree_groups(tie: Grouping, tree: Taxonomy) -> NodeGroups:
+    if isinstance(tie, _GROUPS):
+        return _given_groups(tie, tree.nodes)
     of_node, names = tree.groups(tie)
     return NodeGroups(of_node, [""] if tie == "shared" else names)
+
+
+def _given_groups(given: Any, names: Sequence[str]) -> NodeGroups:
+    """Return the groups of functions, from a list in their order or a mapping by their names."""
+    if isinstance(given, Mapping):
+        by_name = {str(name): group for name, group in given.items()}
+        lacking = next((name for name in names if name not in by_name), None)
+        if lacking is not None:
+            raise ParameterError(f"`tie` has no group of {lacking!r}; give one for every function.")
+        given = [by_name[name] for name in names]
+    if len(given) != len(names):
+        raise ParameterError(
+            f"`tie` has {len(given)} groups, but there are {len(names)} functions; give one for each."
+        )
+    groups, of_node = np.unique([str(group) for group in given], return_inverse=True)
+    return NodeGroups(of_node, groups.tolist() if len(groups) > 1 else [""])
 
 
 def paper_gamma(features: FeatureMatrix) -> float:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
+from labelweave.estimators.kernel_logistic.fit import FittedLikelihood, LikelihoodData
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
 from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.scorers import (
@@ -21,6 +21,7 @@ from labelweave.estimators.scorers import (
     KernelScorer,
     LinearScorer,
     expansion,
+    takes_support,
 )
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
@@ -29,10 +30,12 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import ModelFileError, storable
-from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers
+from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers, Optional
 from labelweave.postprocessing import best_parent, least_expected_loss, rejected
+from labelweave.postprocessing.moderation import mean_log_expit, mean_log_softmax
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.hyperparameters.search import LearnedParameters
+from labelweave.problems.laplace import LaplaceFactors, Posterior
 from labelweave.problems.losses import EntryLoss
 from labelweave.solvers import SolverResult
 
@@ -92,12 +95,15 @@ class KernelProbabilities(KernelClassifier):
     loss: str | EntryLoss
     taxonomy_: Taxonomy | None
     prior_: ScorePrior
+    posterior_: Posterior
     scorer_: LikelihoodScorer | LikelihoodWeights
 
     _stored: ClassVar[dict[str, Field]] = {
         "thresholds_": Numbers("K", least=0, most=1),
         "taxonomy_": Maybe(Made(Taxonomy)),
         "prior_": Made(ScorePrior),
+        "posterior_": Optional(Made(Posterior, {"L": "n_labels"})),
+        "log_marginal_likelihood_value_": Optional(MEASURED),
         "kernel_products_": MEASURED,
     }
 
@@ -113,6 +119,15 @@ class KernelProbabilities(KernelClassifier):
         return float(logit(min(np.min(self.thresholds_), _BELOW_ONE)))
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
+        scores = self._latent_means(features)
+        if not self._has_posterior:
+            return scores
+        if self._form.kind == "multiclass":
+            return mean_log_softmax(scores, self._covariances(features)[:, 0])
+        variances = self._variances(features)
+        return mean_log_expit(scores, variances) - mean_log_expit(-scores, variances)
+
+    def _latent_means(self, features: FeatureMatrix) -> Array:
         scores = super()._raw_scores(features)
         if self._form.kind == "binary" and scores.shape[1] == 2:
             return scores[:, 1:] - scores[:, :1]
@@ -152,6 +167,10 @@ class KernelProbabilities(KernelClassifier):
         super()._check_state(state)
         if not state["fitted"]["thresholds_"].min() > 0:
             raise ModelFileError("its thresholds are not probabilities above 0.")
+        posterior, width = state["fitted"].get("posterior_"), state["fitted"]["n_features_in_"]
+        pairs = () if posterior is None else zip(posterior.kernels, posterior.vectors, strict=True)
+        if not all(takes_support(kernel, np.arange(len(rows)), rows, width) for kernel, rows in pairs):
+            raise ModelFileError(f"its posterior is of rows of others than {width} features.")
         decision = state["parameters"].get("decision", "most_probable")
         if state["form"]["kind"] == "multiclass" and decision != "most_probable":
             taxonomy = state["fitted"]["taxonomy_"]
@@ -160,7 +179,7 @@ class KernelProbabilities(KernelClassifier):
             taxonomy.parents_of([node_name(name) for name in state["classes"]])
 
     @where_rows_are
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of classes or labels.
 
         Parameters
@@ -170,13 +189,15 @@ class KernelProbabilities(KernelClassifier):
 
         Returns
         -------
-        ndarray of shape (n, C) or (n, L)
+        ndarray of shape (n, C) or (n, L), or list of ndarray
             One distribution over the classes per row, or the probability of each label; thresholds do not
-            matter.
+            matter.  With columns of classes one table (n, C) per column, as in scikit-learn.
         """
-        return np.exp(self.predict_log_proba(X))
+        found = self.predict_log_proba(X)
+        return [np.exp(table) for table in found] if isinstance(found, list) else np.exp(found)
 
-    def predict_log_proba(self, X: Any) -> Array:
+    @where_rows_are
+    def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities of classes or labels.
 
         Parameters
@@ -186,17 +207,95 @@ class KernelProbabilities(KernelClassifier):
 
         Returns
         -------
-        ndarray of shape (n, C) or (n, L)
-            The logarithms, exact where probabilities are too small for floating point.
+        ndarray of shape (n, C) or (n, L), or list of ndarray
+            The logarithms, exact where probabilities are too small for floating point; with ``uncertainty``
+            for those above 1e-15.
         """
         check_is_fitted(self)
         scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
+        if self._form.columns is not None:
+            return [np.asarray(log_softmax(table, axis=1)) for table in self._form.columns.apart(scores)]
         if self._form.kind == "labels":
             return np.asarray(log_expit(scores))
         if self._form.kind == "binary":
             return np.hstack([log_expit(-scores), log_expit(scores)])
         return np.asarray(log_softmax(scores, axis=1))
 
+    def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
+        """Compute the posterior mean and variance of the scores, as scikit-learn's Gaussian processes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        means : ndarray of shape (n, L), or (n,) for two classes
+            The scores, ``decision_function`` without ``uncertainty`` and thresholds.
+        variances : ndarray of the same shape
+            Their variances, by Laplace's approximation.
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted without ``uncertainty``.
+        """
+        check_is_fitted(self)
+        if not self._has_posterior:
+            raise ValueError("latent_mean_and_variance needs a model fitted with uncertainty='laplace'.")
+        means = np.concatenate(list(self._score_blocks(X, self._latent_means)))
+        variances = np.concatenate(list(self._score_blocks(X, self._variances)))
+        return self._form.scores(means), self._form.scores(variances)
+
+    @property
+    def _has_posterior(self) -> bool:
+        return "posterior_" in vars(self)
+
+    def _covariances(self, features: FeatureMatrix) -> Array:
+        """Compute the covariances of raw scores: shape (n, groups, columns, columns)."""
+        found = self.posterior_.covariances(features)
+        if self._form.kind == "binary" and found.shape[2] == 2:
+            contrast = np.array([-1.0, 1.0])
+            return np.asarray(np.einsum("c,ngcd,d->ng", contrast, found, contrast))[:, :, None, None]
+        return found
+
+    def _variances(self, features: FeatureMatrix) -> Array:
+        found = self._covariances(features)
+        return np.maximum(np.einsum("ngcc->ngc", found).reshape(len(found), -1), 0.0)
+
+    @property
+    def _is_marginal(self) -> bool:
+        return self._search is not None and bool(self._search.criterion == "marginal_likelihood")
+
+    def _refuse_uncertainty(self) -> None:
+        if not isinstance(self.loss, str) and (self._is_marginal or self.uncertainty is not None):
+            which = "`criterion='marginal_likelihood'`" if self._is_marginal else "`uncertainty='laplace'`"
+            raise ParameterError(f"{which} is for `loss='log_loss'`, but it is {self.loss!r}.")
+        if self.uncertainty is not None and self._is_precomputed:
+            raise ParameterError(
+                "`uncertainty='laplace'` needs the kernel of new rows with themselves, which X does not have "
+                "with `kernel='precomputed'`; pass features and a kernel."
+            )
+
+    def _check_uncertainty(self, data: LikelihoodData) -> None:
+        if self.uncertainty is not None and len(data.partial):
+            raise ValueError(
+                f"uncertainty='laplace' needs the class of every row, but {len(data.partial)} rows of y name "
+                "inner nodes of the taxonomy; leave these out, or use uncertainty=None."
+            )
+        if self.uncertainty is not None and data.features.is_distributed:
+            raise ValueError("uncertainty='laplace' needs rows in memory; use uncertainty=None.")
+
+    def _keep_posterior(self, fitted: FittedLikelihood, features: FeatureMatrix) -> None:
+        problem = fitted.problem
+        scores = problem.product(fitted.dual.reshape(problem.shape), np.arange(problem.shape[1]))
+        factors = LaplaceFactors(problem, fitted.prior, scores, self._budget * 1e6)
+        self.posterior_ = factors.posterior(features)
+        evidence = fitted.result.trace[-1].primal + factors.log_determinant / 2
+        self.log_marginal_likelihood_value_ = -evidence
+
+    @where_rows_are
     def predict_or_reject(
         self, X: Any, *, confidence: float | None = None, fraction: float | None = None
     ) -> Array:
@@ -245,14 +344,16 @@ class KernelProbabilities(KernelClassifier):
                 f"`decision={self.decision!r}` needs a `taxonomy`, or `decision='most_probable'`."
             )
 
-    def _starting_kernel(self, features: FeatureMatrix, seed: int) -> Kernel | None:
+    def _starting_kernels(self, features: FeatureMatrix, seed: int) -> list[Kernel | None]:
         if self._is_precomputed:
             self._read_kernel(features, seed)
-            return None
+            return [None]
         gamma = paper_gamma(features) if self.gamma is None else self.gamma
-        kernel = make_kernel(self._kernel_of_name, gamma).resolved(features)
-        self._check_kernel(kernel, features, seed)
-        return kernel
+        given = self.kernel if isinstance(self.kernel, list | tuple) else [self._kernel_of_name]
+        kernels = [make_kernel(kernel, gamma).resolved(features) for kernel in given]
+        for kernel in kernels:
+            self._check_kernel(kernel, features, seed)
+        return list(kernels)
 
     def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:
         self.prior_ = fitted.prior

@@ -38,11 +38,12 @@ def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGrap
         return _fitting(graph, labels.n_labels, names)
     if isinstance(graph, Iterator):
         raise ValueError(
-            f"graph is a {type(graph).__name__}, which one fit uses up; give a list of its tuples of labels."
+            f"graph is a {type(graph).__name__}, which can be read only once; pass a list of tuples of "
+            "labels."
         )
     if isinstance(graph, str) or not (isinstance(graph, Iterable) or hasattr(graph, "edges")):
         raise ValueError(
-            f"graph is {graph!r}; it is one of {', '.join(map(repr, GRAPHS))}, a CliqueGraph, a "
+            f"graph is {graph!r}; it must be one of {', '.join(map(repr, GRAPHS))}, a CliqueGraph, a "
             "networkx.Graph, or a list of tuples of labels."
         )
     return CliqueGraph.from_edges(graph, names, labels.n_labels)
@@ -55,10 +56,10 @@ def choose_candidates(candidates: Any, n_labels: int, names: Array | None) -> Cl
     try:
         cliques = CliqueGraph.from_edges(candidates, names, n_labels).cliques
     except ValueError as error:
-        raise ValueError(f"candidates cannot be read as cliques: {error}") from None
+        raise ValueError(f"candidates are not cliques: {error}") from None
     if (largest := max(map(len, cliques), default=0)) > LARGEST_CANDIDATE:
         raise ValueError(
-            f"candidates has a clique of {largest} labels; give cliques of 2 to {LARGEST_CANDIDATE} labels."
+            f"candidates has a clique of {largest} labels; pass cliques of 2 to {LARGEST_CANDIDATE} labels."
         )
     return cliques
 
@@ -67,7 +68,7 @@ def _tree(data: GraphData) -> CliqueGraph:
     """Compute the Chow-Liu tree, with weights of mean 1: their scale does not matter in the fit either."""
     n_labels, weights = data.labels.n_labels, data.weights
     pairs = n_labels * (n_labels - 1) / 2
-    warn_of_memory(f"A tree of {n_labels} labels", _BYTES_A_PAIR * pairs, "give the tree's pairs as graph.")
+    warn_of_memory(f"A tree of {n_labels} labels", _BYTES_A_PAIR * pairs, "pass its pairs as graph.")
     return chow_liu(data.labels, sample_weight=weights / weights[weights > 0].mean())
 
 
@@ -78,8 +79,7 @@ def _fitting(graph: CliqueGraph, n_labels: int, names: Array | None) -> CliqueGr
         return CliqueGraph.from_edges(known, names)
     if graph.n_labels != n_labels:
         raise ValueError(
-            f"The graph has {graph.n_labels} labels but Y has {n_labels}; give a graph over Y's labels, or "
-            "one whose names are among Y's."
+            f"The graph has {graph.n_labels} labels but Y has {n_labels}; pass a graph over the labels of Y."
         )
     return graph
 
@@ -90,12 +90,12 @@ def warn_of_wide_graph(
     """Warn of a graph whose best labelings take long to find, or whose weights do not fit into memory."""
     n_rows, n_features = data.features.shape
     of_row, labels = seconds_a_row(graph, inference)
-    sparser = "give a sparser graph ('learn', 'chow-liu')"
+    sparser = "use a sparser graph ('learn', 'chow-liu')"
     warn_of_time(
-        f"A fit with {graph.n_cliques} cliques that join {labels} of {graph.n_labels} labels goes through "
-        f"{n_rows} rows some {_PASSES} times at least, which",
+        f"A fit with {graph.n_cliques} cliques over {labels} of {graph.n_labels} labels needs at least "
+        f"{_PASSES} passes over {n_rows} rows, which",
         _PASSES * n_rows * of_row / n_threads,
-        f"{sparser}, fewer labels or rows, or a smaller `inference`, which leaves labelings unproven.",
+        f"{sparser}, fewer labels or rows, or a smaller `inference`, which does not prove label sets.",
     )
     n_weights = (graph.n_labels + int(graph.table_starts[-1])) * n_features
     warn_of_memory(f"A graph of {graph.n_cliques} cliques", _COPIES * 8.0 * n_weights, f"{sparser}.")

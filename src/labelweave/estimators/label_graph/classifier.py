@@ -50,26 +50,27 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import costs_by_label, weights_of_entries
+from labelweave.estimators.targets import weights_of_entries
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import costs_by_label
 from labelweave.model_files import storable
 from labelweave.problems.structured_margin import SET_LOSSES
 from labelweave.solvers import Status
 
 _LIMIT = (
     "The limit of passes was reached before the relative duality gap met the tolerance; raise `max_iter` "
-    "or `tol`, scale the features, or regularise more."
+    "or `tol`, scale the features, or regularize more."
 )
 _MEASURED_SHARE = 0.1  # of the rows, by default
 _ENDINGS = {
-    Status.INTERRUPTED: "The fit was interrupted; the model is the one it had reached.",
+    Status.INTERRUPTED: "The fit was interrupted; the model is the last one.",
     Status.STALLED: (
-        "The objective is at the level of rounding, which hides how near its minimum it is; raise `tol` or "
+        "The objective is at rounding level, so its distance to the minimum is unknown; raise `tol` or "
         "`alpha`, or scale the features down."
     ),
 }
@@ -279,7 +280,7 @@ class LabelGraphClassifier(LabelGraphModel):
         labels, costs = self._read_costs(labels, entries)
         if self.loss != "hamming" and (costs[labels.to_signs() != 0] != 1.0).any():
             raise ParameterError(
-                f"`loss={self.loss!r}` is of whole label sets, but entries have costs or weights here; leave "
+                f"`loss={self.loss!r}` is for whole label sets, but entries have costs or weights; leave "
                 'these out, or leave `loss` at "hamming".'
             )
         if labels.observed is not None and (is_seen := np.diff(labels.observed.indptr) > 0) @ weights:

@@ -49,7 +49,7 @@ _ROUND_TOL = 1e-2  # gap of a round that is followed by another
 _SCORES_AT_ONCE = 16_000_000
 _CHOSEN = "held-out rows chose the number of rounds"
 _INTERRUPTED = "interrupted"
-_UNSCORED = "; of cliques above pairs only those grown from chosen ones were scored"
+_UNSCORED = "; larger cliques were only scored if grown from chosen ones"
 
 
 @storable("GraphGrowth")
@@ -112,13 +112,13 @@ class GraphGrowth(ParameterGroup):
     def _refuse_together(self) -> None:
         if self.max_rounds < 1:
             raise ParameterError(
-                f"`max_rounds` is {self.max_rounds}; a learned graph needs at least one round: give 1 or "
-                'more, or `graph="none"` for labels on their own.'
+                f"`max_rounds` is {self.max_rounds}; a learned graph needs at least one round: pass 1 or "
+                'more, or `graph="none"` for independent labels.'
             )
         if self.candidates is not None and self.clique_size > 2:
             raise ParameterError(
-                f"`clique_size` is {self.clique_size} and candidates are given, the only cliques to "
-                "choose from; leave one of them out."
+                f"`clique_size` is {self.clique_size} and candidates are given, which define all cliques; "
+                "leave one of them out."
             )
 
 
@@ -341,16 +341,16 @@ def _refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str, los
     budget = inference["exact_width"]
     if loss != "hamming" and (width := set_steps(graph).width) > LARGEST_WIDTH:
         raise ParameterError(
-            f"The worst label set of `loss={loss!r}` in the graph of {graph.n_cliques} cliques takes all "
-            f"values of {width} labels at a time, above {LARGEST_WIDTH}; {advice}, or leave `loss` at "
+            f"The worst label set of `loss={loss!r}` in the graph of {graph.n_cliques} cliques needs all "
+            f"values of {width} labels at once, above {LARGEST_WIDTH}; {advice}, or leave `loss` at "
             '"hamming".'
         )
     if inference["method"] != "exact" or graph.width <= budget:
         return
     raise ParameterError(
         f"The graph of {graph.n_cliques} cliques has width {graph.width}, above `exact_width={budget}`; "
-        f'raise `exact_width` (up to 20), {advice}, or give `inference="auto"`, which proves what it can and '
-        "says for every row whether its labels are proven best."
+        f'raise `exact_width` (up to 20), {advice}, or use `inference="auto"`, which '
+        "reports for each row whether its labels are proven optimal."
     )
 
 
@@ -359,14 +359,14 @@ def _parts(data: GraphData, share: float, seed: int) -> tuple[Array, Array]:
     n_rows = len(data.labels)
     if math.ceil(share * n_rows) >= n_rows:
         raise ParameterError(
-            f"Holding out a share of {share:g} of {n_rows} rows leaves none to learn from; give more rows "
-            "with an observed label, or leave out `validation_fraction` and `early_stopping`."
+            f"Holding out a share of {share:g} of {n_rows} rows leaves none for training; pass more rows "
+            "with observed labels, or leave out `validation_fraction` and `early_stopping`."
         )
     train, held_out = hold_out(data.labels, share, seed)
     if not data.labels[held_out].observed_counts().any():
         raise ParameterError(
-            f"None of the {len(held_out)} held-out rows has an observed label, so rounds cannot be measured; "
-            "raise `validation_fraction`, or leave out it and `early_stopping`."
+            f"None of the {len(held_out)} held-out rows has an observed label to measure rounds; raise "
+            "`validation_fraction`, or leave it and `early_stopping` out."
         )
     return train, held_out
 

@@ -110,6 +110,7 @@ class LabelGraphModel(KernelClassifier):
     A fit sets ``label_graph_``, ``graph_trace_`` and ``scorer_``, a ``CliqueScorer``.
     """
 
+    _takes_devices = False
     scorer_: CliqueScorer
     label_graph_: CliqueGraph
     graph_trace_: list[GraphRecord]
@@ -172,7 +173,7 @@ class LabelGraphModel(KernelClassifier):
         usual = make_kernel(self.kernel) if is_named else None
         if not isinstance(usual, GammaKernel):
             raise ParameterError(
-                f"`gamma='learn'` is for the kernels 'rbf', 'poly' and 'laplacian', and this one is "
+                "`gamma='learn'` is for the kernels 'rbf', 'poly' and 'laplacian', but kernel is "
                 f"{self.kernel!r}; leave `gamma` out."
             )
         return learned_width(usual.resolved(features), features, targets, seed, workers)
@@ -235,12 +236,12 @@ class LabelGraphModel(KernelClassifier):
         try:
             labels, n_labels = LabelMatrix.from_any(known).most_likely(), len(self.intercept_)
         except ValueError as error:
-            raise ValueError(f"known cannot be read as labels: {error}") from None
+            raise ValueError(f"known does not hold labels: {error}") from None
         columns = labels_of_columns(labels.names, self.label_graph_.label_names, n_labels, "known")
         if labels.shape != (n_rows, len(columns)):
             raise ValueError(
-                f"known has shape {labels.shape}; it needs a row for each of the {n_rows} rows of X and a "
-                f"column for each of the {n_labels} labels, NaN where nothing is known."
+                f"known has shape {labels.shape}; it must be ({n_rows}, {n_labels}), rows of X by labels, "
+                "NaN where unknown."
             )
         held = np.full((n_rows, n_labels), -1, np.int8)
         signs = labels.to_signs()

@@ -75,8 +75,8 @@ _OF_A_SEARCH: dict[str, Field] = {
 }
 _ENDINGS = {
     Status.ITERATION_LIMIT: (
-        "The iteration limit was reached while rounds still lowered the objective by more than `tol`; "
-        "raise `max_iter`, or `tol`."
+        "The iteration limit was reached before the objective converged within `tol`; raise `max_iter` or "
+        "`tol`."
     ),
     Status.INTERRUPTED: "The fit was interrupted; the model is the best one so far.",
 }
@@ -248,6 +248,7 @@ class LowRankClassifier(KernelClassifier):
 
     _stored: ClassVar[dict[str, Field]] = {"label_covariance_": Optional(Maybe(COVARIANCE)), **_OF_A_SEARCH}
     _usual_budget = 8000.0
+    _takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "rank": [*SHARED["rank"], RankSearch],
@@ -330,19 +331,21 @@ class LowRankClassifier(KernelClassifier):
         search, ranks = self._search, self._ranks
         if self.penalty == "trace_bound" and (ranks is not None or self.alpha == 0):
             raise ParameterError(
-                "`penalty='trace_bound'` needs a positive `alpha`, the largest trace norm, and a "
-                "`rank` that is a number; a RankSearch takes `penalty='trace_norm'`, which has the same "
-                "solutions."
+                "`penalty='trace_bound'` needs `alpha` > 0, the largest trace norm, and a number as `rank`; "
+                "for a RankSearch use `penalty='trace_norm'`, with the same solutions."
             )
         if search is not None and search.learning_blocks != 1:
             raise ParameterError(
-                f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; give 1 here."
+                f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; use 1."
+            )
+        if search is not None and search.criterion != "cross_validation":
+            raise ParameterError(
+                f"`criterion={search.criterion!r}` is for kernel logistic models; use 'cross_validation'."
             )
         if search is not None and ranks is None and (self.loss, self.penalty) != ("squared_error", "ridge"):
             raise ParameterError(
                 "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`, but they "
-                f"are {self.loss!r} and {self.penalty!r}; use these, or a RankSearch, which tries "
-                "`alphas` at a kernel so learned."
+                f"are {self.loss!r} and {self.penalty!r}; use these, or a RankSearch over `alphas`."
             )
 
     @property

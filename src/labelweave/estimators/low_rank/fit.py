@@ -25,6 +25,7 @@ from labelweave.features.gram.low_rank import COLUMNS_APART, GrowingRows, incomp
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.foundation.array_types import Array, PerLabel, PerRow
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.linear_algebra import HOME, placed, to_numpy
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.label_entries import EntryWeights, LabelEntries
@@ -223,8 +224,8 @@ class ReadyRows:
         data, settings = self.data, self.settings
         if self._size**2 < np.finfo(settings.dtype).tiny:
             raise ValueError(
-                f"X has entries of at most {self._size:.1e} in size, whose squares "
-                f"{np.dtype(settings.dtype)} takes for 0; scale the features."
+                f"X has entries up to {self._size:.1e}, whose squares are 0 in {np.dtype(settings.dtype)}; "
+                "scale the features up."
             )
         loss = RowsLoss(
             data.labels, data.weights, settings.loss, settings.negative_weight, settings.dtype,
@@ -280,7 +281,7 @@ class ReadyRows:
     def largest_alpha(self) -> float:
         """Compute the least lambda at which the trace norm forces all weights to 0; infinity if not found."""
         width = self.data.labels.n_labels if self.label_map is None else self.label_map.shape[1]
-        zero, workers = np.zeros((width, 1), self.settings.dtype), self.settings.workers
+        zero, workers = placed(np.zeros((width, 1), self.settings.dtype)), self.settings.workers
         problem = LowRankFactors(*self.sides, "trace_norm", 1.0, zero, workers, self.label_map)
         return problem.gradient_length(problem.start())
 
@@ -306,9 +307,9 @@ def fit_factors(
     start = (start or Start(ready.first_factor(settings.rank))).at_rank(settings.rank)
     problem = LowRankFactors(
         *ready.sides, settings.penalty, settings.alpha,
-        start.labels.astype(settings.dtype), settings.workers, ready.label_map,
+        placed(start.labels.astype(settings.dtype)), settings.workers, ready.label_map,
     )  # fmt: skip
-    features, start = start.features, None
+    features, start = start.features if HOME.get() is None else None, None
     solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS)
 
     def made(state: AlternatingState, status: Status) -> FittedFactors:
@@ -316,9 +317,11 @@ def fit_factors(
         if settings.most < np.inf:
             size = problem.loss_and_penalty(pair)[1] / settings.alpha
             pair = problem.within(pair, settings.most)
-        end = Start(problem.label_factor(pair), pair.features if ready.triangle is None else None)
+        end = Start(*map(to_numpy, (problem.label_factor(pair), pair.features)))
+        end = end if ready.triangle is None else replace(end, features=None)
         bound = problem.lower_bound(pair, settings.most)
-        found = _fitted(ready, settings, pair.features, pair.labels, status, list(state.trace), end)
+        factors = to_numpy(pair.features), to_numpy(pair.labels)
+        found = _fitted(ready, settings, *factors, status, list(state.trace), end)
         loss, penalty = problem.loss_and_penalty(pair)
         objective = loss + penalty if settings.most == np.inf else loss
         return replace(found, objective=objective, lower_bound=bound, size=size)
@@ -338,11 +341,12 @@ def fit_factors(
 def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     begin = time.perf_counter()
     found = ready.ridge.fit(settings.alpha, settings.rank, settings.dtype)
+    found = replace(found, features=to_numpy(found.features), labels=to_numpy(found.labels))
     largest = float(np.abs(found.features).max(initial=0.0))
     if not largest <= float(np.finfo(settings.dtype).max):
         raise ValueError(
-            f"The fit has weights up to {largest:.1e} in size, more than {np.dtype(settings.dtype)} can "
-            "hold; bring X and regularization to usual sizes, or give dtype='float64'."
+            f"The fit has weights up to {largest:.1e}, above the range of {np.dtype(settings.dtype)}; scale "
+            "X or alpha, or use dtype='float64'."
         )
     seconds = time.perf_counter() - begin
     record = TraceRecord(
@@ -383,7 +387,7 @@ def _fitted(
 def _refuse_huge_constant(constant: float, dtype: np.dtype[Any]) -> None:
     if constant > _HUGE[dtype.itemsize]:
         raise ValueError(
-            f"fit_intercept is {constant:.1e}, whose square may overflow {dtype}; give a number up to "
+            f"fit_intercept is {constant:.1e}, whose square may overflow {dtype}; use a number up to "
             f"{_HUGE[dtype.itemsize]:.0e}."
         )
 
@@ -392,8 +396,8 @@ def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
     largest = features.largest_entry()
     if largest > _HUGE[dtype.itemsize]:
         raise ValueError(
-            f"X has entries up to {largest:.1e} in size, whose squares may overflow {dtype}; entries up to "
-            f"{_HUGE[dtype.itemsize]:.0e} are allowed, so scale the features."
+            f"X has entries up to {largest:.1e}, whose squares may overflow {dtype}; scale the features to "
+            f"at most {_HUGE[dtype.itemsize]:.0e}."
         )
 
 

@@ -113,17 +113,17 @@ class RankSearch(ParameterGroup):
     def _read_ranks(self) -> list[Any]:
         """Check the ranks: whole numbers from 1, or shares of the labels."""
         if not isinstance(self.ranks, Iterable) or getattr(self.ranks, "ndim", 1) != 1:
-            raise ParameterError("`ranks` is no list; give one rank or several, such as [10, 0.5].")
+            raise ParameterError("`ranks` is not a list; pass one or more ranks, such as [10, 0.5].")
         ranks = [rank.item() if isinstance(rank, np.generic) else rank for rank in self.ranks]
         for rank in ranks:
             is_count = isinstance(rank, int) and rank >= 1
             if isinstance(rank, bool) or not (is_count or (isinstance(rank, float) and 0 < rank <= 1)):
                 raise ParameterError(
-                    f"`ranks` has {rank!r}; a rank is a whole number from 1 on, or a share of the labels "
-                    "above 0 and up to 1.0."
+                    f"`ranks` has {rank!r}; a rank must be an integer >= 1, or a share of the labels in (0, "
+                    "1]."
                 )
         if not ranks:
-            raise ParameterError("`ranks` is empty; give at least one rank.")
+            raise ParameterError("`ranks` is empty; pass at least one rank.")
         return ranks
 
     def _read_alphas(self) -> list[float] | int:
@@ -131,15 +131,13 @@ class RankSearch(ParameterGroup):
         if isinstance(self.alphas, Integral):
             count = int(self.alphas)
             if count > _MOST_LAMBDAS:
-                raise ParameterError(f"`alphas` is {count}; at most {_MOST_LAMBDAS} are tried.")
+                raise ParameterError(f"`alphas` is {count}; it must be at most {_MOST_LAMBDAS}.")
             return count
         values = numbers_of(self.alphas, "`alphas`").astype(np.float64).ravel()
         bad = values[~(np.isfinite(values) & (values >= 0))]
         if len(bad) or not len(values):
             what = f"has {bad[0]}" if len(bad) else "is empty"
-            raise ParameterError(
-                f"`alphas` {what}; give numbers from 0 on, or how many to find from the data."
-            )
+            raise ParameterError(f"`alphas` {what}; pass numbers >= 0, or how many to derive from the data.")
         return sorted(set(values.tolist()), reverse=True)
 
     def to_state(self) -> dict[str, Any]:
@@ -207,7 +205,7 @@ class RankChoice:
     def _folds(self, data: LowRankData, cv: Any, seed: int) -> Array:
         n_rows = len(data.labels)
         if n_rows < 2:
-            raise ValueError(f"Cross-validation needs at least 2 rows, but there is {n_rows} row only.")
+            raise ValueError(f"Cross-validation needs at least 2 rows, but X has {n_rows}.")
         targets = labels_to_split(data.labels, self.model._form.kind, cv)
         return held_out_rows(cv, np.arange(n_rows), targets, seed)
 
@@ -254,15 +252,15 @@ class RankChoice:
             return float(found)
         except (TypeError, ValueError):
             raise ValueError(
-                f"scoring gave {found!r}; a scoring function must give one number, greater is better."
+                f"scoring returned {found!r}; it must return one number, greater is better."
             ) from None
 
     def _keep_path(self, path: PathState, tried: list[int], *, is_interrupted: bool) -> None:
         done = np.isfinite(path.scores).sum(axis=0)
         if not done.any():
             raise ValueError(
-                "No held-out row can be scored: in every fold they have no observed entry with a positive "
-                "weight, or the scoring gave NaN; give other folds, or another scoring."
+                "No fold has a score: held-out rows have no observed entry with positive weight, or scoring "
+                "returned NaN; use other folds, or another scoring."
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # means of empty slices
@@ -291,7 +289,7 @@ class RankChoice:
         if is_interrupted:
             message = (
                 f"The cross-validation was interrupted after {np.isfinite(path.scores).sum()} of "
-                f"{path.scores.size} fits to folds; the model has the best rank and regularisation of these."
+                f"{path.scores.size} fits to folds; the model has the best rank and regularization of these."
             )
             warn_of_end(message)
 

@@ -47,7 +47,7 @@ from labelweave.estimators.parameters import (
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.sparse_scorer import SparseScorer
-from labelweave.estimators.targets import costs_by_label, read_entry_weights, weights_of_entries
+from labelweave.estimators.targets import read_entry_weights, weights_of_entries
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
@@ -56,7 +56,9 @@ from labelweave.foundation.config import was_interrupted
 from labelweave.foundation.costs import warn_of_hard_margins
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
+from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariances
+from labelweave.labels.label_names import costs_by_label
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, Optional
 from labelweave.problems import MarginData
@@ -101,7 +103,8 @@ class MaxMarginClassifier(KernelClassifier):
             None, default=None
         The prior covariance R between labels; None is the identity.  "learn" learns one, a number
         learns one of that many columns, ``B B^T``; both need ``hyperparameters="learn"``.  A taxonomy
-        stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are matched by label name.  With a list of
+        stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are matched by label name.  The weights of
+        :meth:`LabelCovariance.weighted`, which sum to 1, minimize the objective too.  With a list of
         kernels, a list of the same length: scores covary by the sum of K_g R_g.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Prior weights of features, as the model scales them: Z is penalized by its distance from them.  With
@@ -218,7 +221,7 @@ class MaxMarginClassifier(KernelClassifier):
     status_ : {"converged", "settled", "iteration_limit", "stalled", "interrupted"}
         Why the fit ended; "settled" where weights removed by their size cost more than ``tol``.
     n_iter_ : int
-        Number of finished rounds.
+        Number of finished rounds; of fits, where weights of a covariance are learned.
     duality_gap_ : float
         The relative duality gap of the result: the minimum is at most this share of the objective below it.
     pruning_ : dict
@@ -250,6 +253,7 @@ class MaxMarginClassifier(KernelClassifier):
         "C_": Optional(MEASURED),
         "pruning_": Optional(Named(MEASURED)),
     }
+    _takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "C": [POSITIVE],
@@ -302,7 +306,8 @@ class MaxMarginClassifier(KernelClassifier):
         entries = rows.entries if labels.flip_probabilities is None else sure_weights(labels, rows.entries)
         if factors is not None:
             entries = entries_by_sign(labels, factors, entries)
-        weights, start = weights_of_entries(row_weights, entries), before and [before.variables, before.C]
+        weights = weights_of_entries(row_weights, entries)
+        start = before and [before.variables, before.C, *before.weights]
         y = [labels.positives, labels.observed]
         journal = self._open_journal(X=rows.features.data, y=y, weights=weights, start=start)
         learned = None
@@ -350,16 +355,29 @@ class MaxMarginClassifier(KernelClassifier):
             settings = replace(settings, memory_budget=max(settings.memory_budget, size))
             data = replace(data, features=factor.features)
             source, explicit = KernelSource(make_kernel("linear"), factor.features), factor.features
-        covariances: Any = self.label_covariance_ if others else [None]
+        covariances: Any = self.label_covariance_ if self._is_sum else [self.label_covariance_]
         further = tuple(zip(others, covariances[1:], strict=True))
         task = MarginTask(data, source, explicit, settings, journal, further)
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows, factor)
-        fitted = task.solve(dual)
+        fitted = self._solve_task(task, covariances, dual)
         self._keep_scores(fitted, features, rows, factor)
         dual = fitted.dual() if self.warm_start or self._seen is not None else None
-        self._end = None if dual is None else DualVariables(dual, self.C_, self._form)
+        weights = tuple(one.weights for one in fitted.covariances)
+        self._end = None if dual is None else DualVariables(dual, self.C_, self._form, weights)
         return fitted.result
+
+    def _solve_task(self, task: MarginTask, covariances: list[LabelCovariance], dual: Any) -> MarginFit:
+        if not any(isinstance(covariance, WeightedCovariance) for covariance in covariances):
+            return task.solve(dual)
+        if self.prune != "off":
+            raise ParameterError(
+                f"`prune={self.prune!r}` fits labels one by one, but the weights of `label_covariance` are "
+                "learned from all; use `prune='off'`, or `label_covariance.fixed`."
+            )
+        from labelweave.estimators.max_margin.part_weights import fit_with_weights
+
+        return fit_with_weights(task, covariances, dual, self._end.weights if self._end else ())
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)
@@ -388,6 +406,8 @@ class MaxMarginClassifier(KernelClassifier):
             assert fitted.weights is not None, "columns of a factor have weights"
             self.scorer_ = factor.scorer(kernels[0], fitted.intercepts, fitted.weights)
         self.__dict__.pop("pruning_", None)
+        if fitted.covariances:
+            self.label_covariance_ = list(fitted.covariances) if self._is_sum else fitted.covariances[0]
         if fitted.kept is not None:
             self.pruning_ = fitted.kept[1]
 
@@ -420,7 +440,7 @@ class MaxMarginClassifier(KernelClassifier):
 
     def _covariances(self, labels: LabelMatrix) -> list[LabelCovariance]:
         if self._is_sum and not self.kernel:
-            raise ValueError("kernel is an empty list; give one kernel or several.")
+            raise ValueError("kernel is an empty list; pass one kernel or several.")
         count = len(self.kernel) if self._is_sum else None
         return read_covariances(self.label_covariance, count, labels.n_labels, self.classes_)
 
@@ -434,8 +454,8 @@ class MaxMarginClassifier(KernelClassifier):
         self._refuse_unlearned()
         if self.label_mean is not None and self.prune != "off":
             raise ParameterError(
-                f"`prune={self.prune!r}` makes weights 0 that `label_mean` has reasons to be other than 0; "
-                "give one of them."
+                f"`prune={self.prune!r}` sets weights to 0 that `label_mean` sets to other values; use one "
+                "of them."
             )
         has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")
         if has_matrix and self.kernel_rank is None:

@@ -6,12 +6,15 @@ The reported gap of a fit is therefore computed from the weights of its model.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
+from labelweave.foundation.arrays import namespace
+from labelweave.foundation.arrays.linear_algebra import dot, to_numpy
 from labelweave.labels import LabelCovariance
 from labelweave.problems import feature_bytes
 from labelweave.solvers import SolverResult, Status
@@ -37,7 +40,7 @@ class FeatureWeights:
 
     def of(self, settled: Settled) -> tuple[Array, PerLabel]:
         """Return the weights (L, d) and the intercepts of a result."""
-        coupled = self.covariance.matmul(self._uncoupled(settled))
+        coupled = to_numpy(self.covariance.matmul(self._uncoupled(settled)))
         return coupled[: self.data.shape[1]].T, self._intercepts(coupled)
 
     def certified(self, result: SolverResult, tol: float) -> SolverResult:
@@ -45,16 +48,17 @@ class FeatureWeights:
         settled = result.answer
         kept = self._uncoupled(settled)
         coupled = self.covariance.matmul(kept)
-        scores = self.data @ coupled[: self.data.shape[1]] + self._intercepts(coupled)
-        primal = float(np.vdot(kept, coupled)) / 2 + box_loss(settled, scores)
-        at_zero = box_loss(settled, np.zeros_like(scores))
+        xp = namespace(kept)
+        scores = self.data @ coupled[: self.data.shape[1], ...] + self._intercepts(coupled)
+        primal = dot(kept, coupled) / 2 + box_loss(settled, scores)
+        at_zero = box_loss(settled, xp.zeros_like(scores))
         if not primal <= at_zero:
-            kept, primal = np.zeros_like(kept), at_zero
+            kept, primal = xp.zeros_like(kept), at_zero
         dual = settled.values()[1]
         if settled.weights is None:
             part = self._made_by(settled.boxed)
-            square = float(np.vdot(part, self.covariance.matmul(part)))
-            dual = float(np.vdot(settled.targets, settled.boxed)) - square / 2
+            square = dot(part, self.covariance.matmul(part))
+            dual = dot(settled.targets, settled.boxed) - square / 2
         gap = relative_gap(primal, dual)
         trace = [*result.trace[:-1], result.trace[-1]._replace(primal=primal, dual=dual, gap=gap)]
         status = _status(result.status, is_reached=abs(gap) <= tol)
@@ -65,11 +69,15 @@ class FeatureWeights:
 
     def _made_by(self, variables: RowsByLabels) -> Array:
         """Compute weights of the features, and of the constant one, before labels are coupled."""
-        of_constant = np.sqrt(self.constant) * variables.sum(axis=0, keepdims=True)
-        return np.vstack([np.asarray(self.data.T @ variables), of_constant[: self.constant > 0]])
+        xp = namespace(variables)
+        of_constant = math.sqrt(self.constant) * xp.sum(variables, axis=0, keepdims=True)
+        made: Array = xp.concat([self.data.T @ variables, of_constant[: self.constant > 0, ...]], axis=0)
+        return made
 
     def _intercepts(self, coupled: Array) -> PerLabel:
-        return np.asarray(np.sqrt(self.constant) * coupled[self.data.shape[1] :].sum(axis=0))
+        of_constant = coupled[self.data.shape[1] :, ...]
+        found: Array = math.sqrt(self.constant) * namespace(coupled).sum(of_constant, axis=0)
+        return found
 
 
 def is_mostly_zero(features: FeatureMatrix) -> bool:

@@ -36,8 +36,11 @@ from labelweave.features.gram.sources import GramSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.homes import refuse
+from labelweave.foundation.arrays.linear_algebra import HOME, placed, to_numpy
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.labels import LabelCovariance
+from labelweave.labels.covariance import WeightedCovariance
 from labelweave.problems import (
     BlockMargins,
     KeptWeights,
@@ -76,11 +79,15 @@ _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products l
 
 @dataclass(frozen=True)
 class DualVariables:
-    """The dual variables (n, L) of a fit, signed and in float64, for a warm start."""
+    """The dual variables (n, L) of a fit, signed and in float64, for a warm start.
+
+    weights: those learned of the parts of each kernel's covariance.
+    """
 
     variables: Array
     C: float
     form: TargetForm
+    weights: tuple[Array, ...] = ()
 
     def spread(self, kept: Array, n_rows: int) -> DualVariables:
         variables = np.zeros((n_rows, self.variables.shape[1]))
@@ -133,6 +140,7 @@ class MarginFit:
     coefficients: B R_g of the rows, each of shape (n, L), one per kernel.
     dual: returns the dual variables, for a warm start; None where they are not kept.
     kept: sparse weights, and the cost of removing the others, by name.
+    covariances: one per kernel, where their weights were learned.
     """
 
     result: SolverResult
@@ -141,6 +149,7 @@ class MarginFit:
     weights: Array | None = None
     coefficients: tuple[RowsByLabels, ...] = ()
     kept: tuple[KeptWeights, dict[str, float]] | None = None
+    covariances: tuple[WeightedCovariance, ...] = ()
 
     def scorer(self, features: FeatureMatrix, rows: Array, kernels: Sequence[Kernel | None]) -> Scorer:
         """Create the scorer of new rows; the fit was to these rows of the features."""
@@ -178,12 +187,17 @@ class MarginTask:
     def terms(self) -> tuple[tuple[GramSource, LabelCovariance], ...]:
         return ((self.source, self.data.covariance), *self.further)
 
+    def box(self) -> MarginBox:
+        data, features = self.data, self.data.features if self.explicit is None else self.explicit
+        known = None if data.mean is None else data.mean.products(features.data)
+        return MarginBox.make(data.labels, data.upper, data.margins, known)
+
     def solve(self, dual: RowsByLabels | None = None) -> MarginFit:
         """Fit them, from dual variables near the optimum if there are any.
 
         Raises ValueError if the solver needs explicit features, or the memory budget is too small.
         """
-        solver, settings = self._solver(), self.settings
+        solver, settings = self._solver() if HOME.get() is None else self._solver_of_home(), self.settings
         by_rows = solver == "coordinate_ascent"
         if settings.is_part and (by_rows or self.explicit is None):
             settings = replace(settings, tol=tolerance_of_part(settings.tol, by_rows=by_rows))
@@ -226,19 +240,21 @@ class MarginTask:
         """Create a model from the coefficients of a solver on kernel matrices."""
         settled, by_features = result.answer, self._by_features()
         if by_features is None:
-            coefficients = tuple(covariance.matmul(settled.kept) for _, covariance in self.terms)
+            kept = to_numpy(settled.kept)
+            coefficients = tuple(covariance.matmul(kept) for _, covariance in self.terms)
             intercepts = self.data.intercept * np.sum([part.sum(axis=0) for part in coefficients], axis=0)
-            return MarginFit(result, intercepts, lambda: settled.boxed, coefficients=coefficients)
+            return MarginFit(result, intercepts, lambda: to_numpy(settled.boxed), coefficients=coefficients)
         weights, intercepts = by_features.of(settled)
         if self.data.mean is not None:
             intercepts = intercepts + self.data.mean.intercepts
             weights += self.data.mean.weights()
-        return MarginFit(result, intercepts, lambda: settled.boxed, weights=weights)
+        return MarginFit(result, intercepts, lambda: to_numpy(settled.boxed), weights=weights)
 
     def _by_features(self) -> FeatureWeights | None:
         if self.explicit is None:
             return None
-        return FeatureWeights(self.explicit.data, float(self.data.intercept), self.data.covariance)
+        data = self.explicit.placed().data
+        return FeatureWeights(data, float(self.data.intercept), self.data.covariance)
 
     @property
     def walks_rows(self) -> bool:
@@ -246,7 +262,7 @@ class MarginTask:
 
     def _solver(self) -> str | Solver[Any, Any]:
         if self.further:
-            why = "takes one kernel, and not a sum of kernels with label covariances of their own"
+            why = "is for one kernel, not for a sum of kernels with label covariances"
             refuse_solver(self.settings.solver, "sums", why)
         if self.settings.solver != "auto":
             return self.settings.solver
@@ -261,6 +277,13 @@ class MarginTask:
         # for dense rows of coupled labels coordinate ascent was slower than global steps in all tests
         walks = self.data.covariance.is_diagonal or is_mostly_zero(self.explicit)
         return "auto" if walks else "alternating_directions"
+
+    def _solver_of_home(self) -> str:
+        if self.settings.solver not in ("auto", "alternating_directions"):
+            refuse(f"`solver={self.settings.solver!r}`", "use 'auto', or X as a NumPy array")
+        if self.settings.prune != "off":
+            refuse(f"`prune={self.settings.prune!r}`", "use 'off', or X as a NumPy array")
+        return "alternating_directions"
 
     def _has_few_dimensions(self, features: FeatureMatrix) -> bool:
         """Whether one factorization suffices: few features or rows, and features dense or labels coupled.
@@ -287,13 +310,13 @@ class MarginTask:
                 return False
             return 8.0 * explicit.shape[1] * covariance.n_labels > 1e6 * self.settings.memory_budget
         if explicit is None or covariance.variances() is None:
-            why = "with label_covariance the weights of labels depend on each other, and all are other than 0"
+            why = "with label_covariance no weight is 0"
             why = why if explicit is not None else "this kernel has no weights of features"
             raise ParameterError(
-                f"`prune={self.settings.prune!r}` drops weights of features, label by label; {why}: use "
-                "`prune='off'`, or independent labels and `kernel='linear'`."
+                f"`prune={self.settings.prune!r}` needs independent labels and `kernel='linear'`, but {why}; "
+                "use these, or `prune='off'`."
             )
-        why = f"leaves no weights out, as `prune={self.settings.prune!r}` asks for"
+        why = f"cannot drop weights, as in `prune={self.settings.prune!r}`"
         refuse_solver(self.settings.solver, "prune", why)
         return True
 
@@ -319,7 +342,8 @@ class MarginTask:
         settings, dtype = self.settings, self._precision(self.settings.tol)
         d, n_labels = data.features.shape[1], data.labels.n_labels
         if not settings.is_part and data.mean is None and data.covariance.variances() is not None:
-            certified = "prune='certified' keeps what a gap of tol needs, of texts often a twentieth of that."
+            certified = "use prune='certified', which keeps only weights that tol needs (for texts often 5 "
+            "%)."
             warn_of_memory(
                 f"A model of {d} x {n_labels} weights", 8.0 * d * n_labels, certified, _LARGE_MODEL
             )
@@ -348,8 +372,7 @@ class _GramTask:
         self.features = data.features if task.explicit is None else task.explicit
         self.is_thin = task.explicit is not None and is_thin(task.explicit, 1e6 * self.settings.memory_budget)
         self.parts = (task.source, float(data.intercept), data.covariance)
-        known = None if data.mean is None else data.mean.products(self.features.data)
-        self.box = MarginBox.make(data.labels, data.upper, data.margins, known)
+        self.box = task.box()
 
     def resources(self, dtype: npt.DTypeLike) -> Resources:
         settings = self.settings
@@ -394,7 +417,7 @@ class _GramTask:
         coarse = dtype != np.float64 and settings.dtype == "auto"
         solver = AlternatingDirections(settings.tol, settings.max_iter, hands_over=coarse)
         first = self.split(dtype, gram)
-        begin = None if dual is None else solver.start_at(first, dual, trace)
+        begin = None if dual is None else solver.start_at(first, placed(dual), trace)
         result, state = self.run(str(dtype), solver, first, begin)
         if not (coarse and result.status in (Status.STALLED, Status.INDEFINITE)):
             return result

@@ -60,12 +60,12 @@ def kernel_factor(
     if rank is None or explicit is not None:
         return None
     if isinstance(model.kernel, list | tuple):
-        raise ValueError("kernel_rank takes one kernel, and kernel is a list; give a sum of them.")
+        raise ValueError("kernel_rank needs one kernel, but kernel is a list; pass their sum.")
     if model.prune != "off" or model.label_mean is not None:
         name = "label_mean" if model.prune == "off" else "`prune`"
         raise ParameterError(
-            f"{name} is of weights of features, and a kernel that columns of a factor stand for has none; "
-            "leave it out, or give `kernel='linear'`."
+            f"{name} needs weights of features, which an approximated kernel lacks; leave it out, or use "
+            "`kernel='linear'`."
         )
     with Workers(settings.n_threads).running() as workers:
         found = incomplete_cholesky(source, rank, workers, settings.seed)

@@ -52,9 +52,7 @@ def learn_margins(
     Raises ValueError if there is more than one kernel.
     """
     if isinstance(model.kernel, list | tuple):
-        raise ValueError(
-            "hyperparameters='learn' takes one kernel, and kernel is a list; give a sum of them."
-        )
+        raise ValueError("hyperparameters='learn' needs one kernel, but kernel is a list; pass their sum.")
     kind: Any = KernelLogisticClassifier
     surrogate = kind(
         kernel=model.kernel,

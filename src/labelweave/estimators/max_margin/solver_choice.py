@@ -52,7 +52,7 @@ SOLVERS = {
     **dict.fromkeys(FACTORIZATIONS, Takes(sums=True)),
 }
 _OWN = Takes(sums=True)  # any custom solver
-NO_ROWS_TO_WALK = "walks explicit features, which this kernel does not have", ", or give `kernel_rank`"
+NO_ROWS_TO_WALK = "needs explicit features, which this kernel lacks", ", or set `kernel_rank`"
 
 
 def refuse_solver(solver: str | Solver[Any, Any], takes: str, why: str, otherwise: str = "") -> None:

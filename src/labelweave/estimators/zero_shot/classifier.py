@@ -33,14 +33,18 @@ from labelweave.estimators.progress import FitArguments, FitProgress, meta_fit_m
 from labelweave.estimators.scorers import attribute_of_scorer
 from labelweave.estimators.stored_form import FORM
 from labelweave.estimators.targets import TargetForm, has_many_labels, node_name, read_targets
-from labelweave.estimators.zero_shot.scorer import SignatureScorer
 from labelweave.estimators.zero_shot.signatures import (
+    ClassVectors,
+    SignatureScorer,
     StoredNames,
+    VectorMap,
     attributes_of_classes,
+    best_shrinkage,
     class_names,
     names_again,
     read_class_prior,
     read_signatures,
+    read_vectors,
     storable_names,
 )
 from labelweave.estimators.zero_shot.training_rows import (
@@ -59,7 +63,6 @@ from labelweave.estimators.zero_shot.training_rows import (
     take_rows,
     weighted_rows,
 )
-from labelweave.estimators.zero_shot.vectors import ClassVectors, VectorMap, best_shrinkage, read_vectors
 from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.foundation.arrays import Workers, check_sparse
 from labelweave.foundation.sklearn_compat import (
@@ -96,8 +99,8 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         The slope t; "held_out" chooses it on held-out training classes.
     couple_attributes : bool, default=False
         Whether the estimator's ``label_covariance`` is set to that of the signatures,
-        ``sum_c p(c) y_c y_c^T`` (Hariharan et al. 2012, section 7.2.1).  For vectors, that of the training
-        classes, ``s_c^T s_d``: the score of a class is then linear in its vector.
+        ``sum_c p(c) y_c y_c^T`` (Hariharan et al. 2012, section 7.2.1), unknown ones as -1.  For vectors
+        ``s_c^T s_d`` of the training classes, centered, of mean variance 1: scores are linear in vectors.
     seen_penalty : "held_out" or float, default="held_out"
         The constant subtracted from the log posterior of classes with training rows, which a model prefers to
         unseen ones (Chao, Changpinyo, Gong and Sha 2016).  "held_out" chooses that of the greatest harmonic
@@ -232,11 +235,12 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
             y, signatures, names, groups = attributes_of_classes(signatures, y)
         elif vectors is not None:
             raise ValueError(
-                f"signatures are vectors, but y has shape {np.shape(y)}; vectors need y of shape (n,), the "
-                "class of every row."
+                f"signatures are vectors, but y has shape {np.shape(y)}; pass y of shape (n,), the class of "
+                "each row."
             )
         y = y if vectors is None else groups
         labels, self._form = read_targets(y, is_related=True)  # the estimator warns where it is not
+        self._form.refuse_columns(self)
         if _num_samples(X) != len(labels):
             raise ValueError(f"X has {_num_samples(X)} rows but y has {len(labels)}; they must agree.")
         groups = read_groups(groups, len(labels))
@@ -330,8 +334,8 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         scores = attribute_scores(estimator, rows.X)
         if scores.shape[1] != signs.shape[1]:
             raise ValueError(
-                f"The estimator gives {scores.shape[1]} scores a row for {signs.shape[1]} attributes; "
-                "it must give one for each."
+                f"The estimator returned {scores.shape[1]} scores per row for {signs.shape[1]} attributes; "
+                "they must agree."
             )
         return estimator, np.average(scores, axis=0, weights=rows.weights), VectorMap(np.zeros(1), None)
 

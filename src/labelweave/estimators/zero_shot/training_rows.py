@@ -14,10 +14,11 @@ from sklearn.model_selection import KFold
 from sklearn.utils.validation import has_fit_parameter
 
 from labelweave.estimators.progress import given_weights, refuse_no_weight
-from labelweave.estimators.targets import node_name, typed, unknown_entries
+from labelweave.estimators.targets import node_name
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.sklearn_compat import _check_sample_weight, _num_samples, _safe_indexing
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import typed, unknown_entries
 
 _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
 
@@ -46,7 +47,7 @@ def weighted_rows(
         return X, y, groups, None
     if not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(
-            f"sample_weight is given, but {type(estimator).__name__} takes none in fit; leave it out."
+            f"sample_weight is given, but {type(estimator).__name__}.fit does not support it; leave it out."
         )
     n_rows, n_targets = _num_samples(X), _num_samples(y)
     if n_rows != n_targets:
@@ -76,7 +77,7 @@ def covariance_parameter(estimator: Any) -> str:
     if len(names) != 1:
         raise ValueError(
             f"couple_attributes is True but {type(estimator).__name__} has {len(names)} parameters named "
-            "label_covariance; one is needed."
+            "label_covariance; it must have one."
         )
     return names[0]
 
@@ -124,13 +125,13 @@ def read_groups(groups: Any, n_rows: int) -> PerRow | None:
         return None
     classes = np.asarray(groups)
     if classes.shape != (n_rows,):
-        raise ValueError(f"groups has shape {classes.shape} but y has {n_rows} rows; give one class a row.")
+        raise ValueError(f"groups has shape {classes.shape} but y has {n_rows} rows; pass one class per row.")
     unknown = np.flatnonzero(unknown_entries(classes))
     if len(unknown):
-        raise ValueError(f"groups at row {unknown[0]} names no class; leave such rows out, or name one.")
+        raise ValueError(f"groups at row {unknown[0]} has no class; remove such rows, or name a class.")
     classes = typed(classes)
     if len({isinstance(entry, Real) for entry in classes.tolist()}) > 1:
-        raise ValueError("groups mixes texts and numbers; name all classes by texts, or all by numbers.")
+        raise ValueError("groups mixes texts and numbers; use one type.")
     return classes
 
 
@@ -168,8 +169,8 @@ def class_folds(
     n_classes = len(table)
     if n_classes < 2 * n_folds:
         raise ValueError(
-            f"The training rows have {n_classes} classes, too few to leave out {n_folds} parts of two or "
-            "more; lower cv, or give temperature a number where signatures are attributes."
+            f"y has {n_classes} classes, too few for {n_folds} folds of two or more; lower cv, or set "
+            "temperature to a number (for attributes)."
         )
     generator = np.random.default_rng(seed)
     for held in np.array_split(generator.permutation(n_classes), n_folds):

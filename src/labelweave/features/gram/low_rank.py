@@ -24,6 +24,7 @@ from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.stored import Gram, StreamedGram
 from labelweave.foundation.array_types import Array, RowsByClasses
 from labelweave.foundation.arrays import Workers, panels
+from labelweave.foundation.arrays.linear_algebra import to_numpy
 
 _JITTER = 1e-8  # of the largest diagonal entry
 _CANDIDATES = 128  # pivots proposed at once
@@ -174,7 +175,7 @@ class _RowsInMemory(GrowingRows):
     def append(self, pivots: Array, triangle: Array, slack: float) -> npt.NDArray[np.float64]:
         rank = len(self.active)
         new = slice(rank, rank + len(pivots))
-        columns, known = self.gram.columns(pivots), self.factor[pivots, :rank].copy()
+        columns, known = to_numpy(self.gram.columns(pivots)), self.factor[pivots, :rank].copy()
 
         def one(rows: slice) -> None:
             residual = columns[rows] - self.factor[rows, :rank] @ known.T

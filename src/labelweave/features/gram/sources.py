@@ -14,6 +14,15 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels import CallableKernel, Kernel
 from labelweave.foundation.array_types import Array, RowsByRows
 from labelweave.foundation.arrays import Workers, panels
+from labelweave.foundation.arrays.linear_algebra import (
+    as_type,
+    copied,
+    is_numpy,
+    numpy_type,
+    placed,
+    rows_of,
+    to_numpy,
+)
 
 _SAMPLE = 1000  # rows; their eigenvalues take a tenth of a second
 _TOLERANCE = 1e-6  # relative to the largest entry or eigenvalue: float32 kernels pass
@@ -39,8 +48,9 @@ class KernelSource:
     """
 
     def __init__(self, kernel: Kernel, features: FeatureMatrix) -> None:
+        features = features.placed()
         self.kernel, self.n_rows = kernel, len(features)
-        self._by_type = {features.data.dtype: features}
+        self._by_type = {numpy_type(features.data): features}
         self._panels = dict[tuple[Any, ...], FeatureMatrix]()
 
     def _features(self, dtype: npt.DTypeLike) -> FeatureMatrix:
@@ -57,7 +67,7 @@ class KernelSource:
         features = self._features(dtype)
         if not isinstance(which, slice):
             return features.rows(which)
-        place = features.data.dtype, *which.indices(self.n_rows)
+        place = np.dtype(dtype), *which.indices(self.n_rows)
         if place not in self._panels:
             self._panels[place] = features.rows(which).kept_rows()
         return self._panels[place]
@@ -82,13 +92,15 @@ class PrecomputedSource:
     """A precomputed kernel matrix of all rows with all rows."""
 
     def __init__(self, matrix: Array) -> None:
-        self.matrix, self.n_rows = matrix, len(matrix)
+        self.matrix, self.n_rows, self._diagonal = placed(matrix), len(matrix), matrix.diagonal()
 
     def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
-        return np.array(self.matrix[rows][:, columns], dtype=dtype)  # the caller may change it
+        if is_numpy(self.matrix):
+            return np.array(self.matrix[rows][:, columns], dtype=dtype)  # the caller may change it
+        return copied(as_type(rows_of(rows_of(self.matrix, rows).T, columns).T, dtype))
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        return np.asarray(self.matrix.diagonal(), dtype=np.float64)
+        return np.asarray(self._diagonal, dtype=np.float64)
 
 
 class RowsOfSource:
@@ -136,7 +148,7 @@ def checked_kernel_matrix(matrix: RowsByRows) -> RowsByRows:
 def check_positive_semidefinite(source: GramSource, seed: int) -> None:
     """Check a kernel on a sample of rows; raise ValueError if it is negative in some direction."""
     chosen = np.random.default_rng(seed).permutation(source.n_rows)[:_SAMPLE]
-    corner = source.block(chosen, chosen, np.float64)
+    corner = to_numpy(source.block(chosen, chosen, np.float64))
     size = max(float(np.abs(corner).max(initial=0.0)), np.finfo(float).tiny)
     asymmetry = float(np.abs(corner - corner.T).max(initial=0.0))
     if asymmetry > _TOLERANCE * size:

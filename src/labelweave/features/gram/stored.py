@@ -21,7 +21,20 @@ from labelweave.features.gram.sources import GramSource
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers, aligned_empty, namespace, panels
-from labelweave.foundation.arrays.linear_algebra import block_of, contiguous, rows_of, to_numpy
+from labelweave.foundation.arrays.linear_algebra import (
+    as_type,
+    block_of,
+    contiguous,
+    empty,
+    is_double,
+    is_numpy,
+    like,
+    numpy_type,
+    placed,
+    rows_of,
+    to_numpy,
+)
+from labelweave.foundation.arrays.tables import row_inner
 
 
 class Gram(ABC):
@@ -76,20 +89,20 @@ class StreamedGram(Gram):
         return self.source.diagonal() + self.constant
 
     def columns(self, which: Array) -> Array:
-        found = np.empty((self.n_rows, len(which)), self.dtype)
+        found = empty((self.n_rows, len(which)), self.dtype)
         bytes_a_row = 2 * self.dtype.itemsize * max(1, len(which)) * _LANES
         cuts = panels(self.n_rows, max(1, min(_LARGEST_SIDE, int(self.panel_bytes / bytes_a_row))))
 
         def one(lane: int) -> None:
             for panel in cuts[lane::_LANES]:
-                found[panel] = self.source.block(panel, which, self.dtype)
+                found[panel, ...] = self.source.block(panel, which, self.dtype)
 
         self.workers.each(one, list(range(_LANES)))
-        found += self.dtype.type(self.constant)
+        found += float(self.constant)
         return found
 
     def block(self, rows: Array) -> Array:
-        return self.source.block(rows, rows, np.float64) + self.constant
+        return to_numpy(self.source.block(rows, rows, np.float64)) + self.constant
 
     def product(self, vectors: Array) -> Array:
         """Compute the product; see :meth:`Gram.product`.
@@ -97,20 +110,22 @@ class StreamedGram(Gram):
         Every pair of rows is computed once and used for both.  The pairs of panels are assigned
         to a fixed number of lanes, each with its own sum, so that results do not depend on the threads.
         """
-        cuts = panels(self.n_rows, self._block_side(vectors.dtype))
+        xp, kind = namespace(vectors), numpy_type(vectors)
+        cuts = panels(self.n_rows, self._block_side(kind))
         pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
 
         def one(lane: int) -> Array:
-            total = np.zeros_like(vectors)
+            total: Array = xp.zeros_like(vectors)
             for rows, columns in pairs[lane::_LANES]:
-                block = self.source.block(rows, columns, vectors.dtype)
-                total[rows] += block @ vectors[columns]
+                block = self.source.block(rows, columns, kind)
+                total[rows, ...] += block @ vectors[columns, ...]
                 if rows != columns:
-                    total[columns] += block.T @ vectors[rows]
+                    total[columns, ...] += block.T @ vectors[rows, ...]
             return total
 
         sums = self.workers.map(one, list(range(_LANES)))
-        return np.asarray(sum(sums[1:], self.constant * vectors.sum(axis=0) + sums[0]))
+        product: Array = sum(sums[1:], self.constant * xp.sum(vectors, axis=0) + sums[0])
+        return product
 
     def _block_side(self, dtype: npt.DTypeLike) -> int:
         # a block of values needs memory for a second one while it is computed; the memory of a lane does not
@@ -127,14 +142,14 @@ class StoredGram(Gram):
 
     def __init__(self, table: Array, workers: Workers, origin: Gram | None = None) -> None:
         self.table, self.workers, self.origin = table, workers, origin
-        self.n_rows, self.dtype = table.shape[0], table.dtype
+        self.n_rows, self.dtype = table.shape[0], numpy_type(table)
 
     @classmethod
     def from_source(
         cls, source: GramSource, constant: float, dtype: npt.DTypeLike, workers: Workers
     ) -> StoredGram:
         """Compute the matrix, each pair of rows once, in float64 with one final rounding."""
-        table = np.empty((source.n_rows, source.n_rows), dtype)
+        table = empty((source.n_rows, source.n_rows), dtype)
         cuts = panels(source.n_rows, _BUILD_PANEL)
         pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
 
@@ -155,7 +170,7 @@ class StoredGram(Gram):
         return contiguous(rows_of(self.table, which).T)
 
     def product(self, vectors: Array) -> Array:
-        if self.origin is not None and vectors.dtype == np.float64 != self.dtype:
+        if self.origin is not None and numpy_type(vectors) == np.float64 != self.dtype:
             return self.origin.product(vectors)
         return self.workers.matmul(self.table, vectors)
 
@@ -186,16 +201,20 @@ class FeatureGram(Gram):
                 self.exact_table.T, mode="economic", overwrite_a=True, check_finite=False
             )
             self.exact_table = np.ascontiguousarray(lower.T)
-        self.table = self.exact_table.astype(self.dtype, copy=False)
+        self.exact_table = placed(self.exact_table)
+        self.table = as_type(self.exact_table, self.dtype)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        return np.asarray(np.einsum("ij,ij->i", self.exact_table, self.exact_table))
+        table = self.exact_table
+        if not is_numpy(table):
+            return row_inner(table, table, self.workers)
+        return np.asarray(np.einsum("ij,ij->i", table, table))
 
     def columns(self, which: Array) -> Array:
-        return self.workers.matmul(self.table, np.ascontiguousarray(self.table[which].T))
+        return self.workers.matmul(self.table, contiguous(rows_of(self.table, which).T))
 
     def product(self, vectors: Array) -> Array:
-        table = self.exact_table if vectors.dtype == np.float64 else self.table
+        table = self.exact_table if is_double(vectors) else self.table
         return self.workers.matmul(table, self.workers.inner(table, vectors))
 
     def weights(self, variables: Array) -> Array:
@@ -207,6 +226,8 @@ class FeatureGram(Gram):
 
     def feature_weights(self, weights: Array) -> Array:
         """Convert weights of the table to those of the features and the constant, shape (d or d + 1, L)."""
+        if not is_numpy(weights):
+            return like(self.feature_weights(to_numpy(weights)), weights)
         turned = weights if self._turn is None else self._turn @ weights
         return turned if self._mirror is None else turned - self._mirror[:, None] * (self._mirror @ turned)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
@@ -15,7 +16,15 @@ import scipy.sparse as sp
 from labelweave.features.feature_matrix import FeatureMatrix, Moments
 from labelweave.features.kernels.kernel import Kernel, is_number, number_of, value_type
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import numbers_of, panels
+from labelweave.foundation.arrays import namespace, numbers_of, panels
+from labelweave.foundation.arrays.linear_algebra import (
+    add_to_diagonal,
+    as_type,
+    is_foreign,
+    is_numpy,
+    like,
+    to_numpy,
+)
 from labelweave.foundation.sklearn_compat import sparse_matmul_to_dense
 from labelweave.model_files import storable
 from labelweave.model_files.schema import LARGEST_WIDTH, LEAST_WIDTH, WIDTH, Maybe, Numbers
@@ -36,12 +45,15 @@ def are_same(rows: FeatureMatrix, columns: FeatureMatrix) -> bool:
 
 
 def _is_one_array(left: Array, right: Array) -> bool:
+    if not (is_numpy(left) and is_numpy(right)):
+        return left is right
     return left.__array_interface__ == right.__array_interface__  # address, shape, strides and type
 
 
-def cache_slices(shape: tuple[int, int]) -> list[slice]:
-    """Split an array into blocks of rows that fit in the processor's cache."""
-    return panels(shape[0], max(1, _CACHE_ENTRIES // max(1, shape[1])))
+def cache_slices(table: Array) -> list[slice]:
+    """Split an array into blocks of rows that fit in the processor's cache; on a device it is one block."""
+    entries = _CACHE_ENTRIES if is_numpy(table) else math.prod(table.shape)
+    return panels(table.shape[0], max(1, entries // max(1, table.shape[1])))
 
 
 def memory_slices(shape: tuple[int, int]) -> list[slice]:
@@ -51,10 +63,10 @@ def memory_slices(shape: tuple[int, int]) -> list[slice]:
 def dot_products(rows: FeatureMatrix, columns: FeatureMatrix, kind: npt.DTypeLike) -> Array:
     """Compute the dot products of all pairs of rows in float32 or float64, a new array of shape (m, n)."""
     if not (rows.is_sparse or columns.is_sparse):
-        left = rows.data.astype(kind, copy=False)
+        left = as_type(rows.data, kind)
         # the product of an array with its own transpose is symmetric, and half the work
-        right = left if are_same(rows, columns) else columns.data.astype(kind, copy=False)
-        return np.asarray(left @ right.T)
+        right = left if are_same(rows, columns) else as_type(columns.data, kind)
+        return left @ right.T
     products = np.empty((len(rows), len(columns)), dtype=kind)
     for some, values in dot_product_blocks(rows, columns, kind):
         products[some] = values
@@ -153,7 +165,7 @@ class _ExponentialKernel(GammaKernel):
         self.gamma = gamma
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        return self._of_exponents(rows, columns, lambda exponents: np.exp(exponents, out=exponents))
+        return self._of_exponents(rows, columns, _exponential)
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         return np.ones(len(rows))
@@ -168,8 +180,15 @@ class _ExponentialKernel(GammaKernel):
         """Apply an in-place function to all ``-gamma distance``, in blocks of rows."""
 
 
+def _exponential(exponents: Array) -> None:
+    if is_numpy(exponents):
+        np.exp(exponents, out=exponents)
+    else:
+        exponents[...] = namespace(exponents).exp(exponents)
+
+
 def _derivative(exponents: Array) -> None:
-    exponents *= np.exp(exponents)
+    exponents *= namespace(exponents).exp(exponents)
 
 
 @storable("RBFKernel", {"gamma": WIDTH})
@@ -189,6 +208,8 @@ class RBFKernel(_ExponentialKernel):
     many digits, dense features are centered first, or float32 features multiplied in float64.
     """
 
+    _takes_devices = True
+
     def _of_exponents(
         self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
     ) -> Array:
@@ -197,11 +218,12 @@ class RBFKernel(_ExponentialKernel):
         if gamma * pair.largest > _FARTHEST_IN_SINGLE:
             pair = pair.centred(kind)
         far = gamma * pair.largest > _FARTHEST_IN_SINGLE or max(gamma, pair.largest) > _LARGEST_IN_SINGLE
-        if pair.is_sparse or (far and kind is np.float32):
+        through_double = far and kind is np.float32
+        if pair.is_sparse or (through_double and is_numpy(rows.data)):
             return pair.through_double(gamma, kind, function)
-        values = dot_products(pair.rows, pair.columns, kind)
+        values = dot_products(pair.rows, pair.columns, np.float64 if through_double else kind)
         pair.finish(values, slice(0, len(rows)), gamma, function)
-        return values
+        return as_type(values, kind)
 
 
 @dataclass(frozen=True)
@@ -234,14 +256,14 @@ class _Pair:
         """Center dense features by the rows' mean, if that makes them clearly shorter."""
         if self.is_sparse or len(self.rows) == 0:
             return self
-        mean = self.rows.data.mean(axis=0, dtype=np.float64)
+        mean = _mean(self.rows)
         if 2 * (mean @ mean) < self.row_norms.mean():
             return self
         # distances do not change with the subtracted point, so it may be rounded
-        moved = FeatureMatrix(self.rows.data - mean.astype(kind))
+        moved = _less(self.rows, mean.astype(kind))
         if are_same(self.rows, self.columns):
             return _Pair.of(moved, moved)
-        return _Pair.of(moved, FeatureMatrix(self.columns.data - mean.astype(kind)))
+        return _Pair.of(moved, _less(self.columns, mean.astype(kind)))
 
     def through_double(self, gamma: float, kind: npt.DTypeLike, function: Callable[[Array], Any]) -> Array:
         values = np.empty((len(self.rows), len(self.columns)), dtype=kind)
@@ -254,10 +276,18 @@ class _Pair:
         """Convert the dot products of some rows to a function of the exponents, in place."""
         # an exponent may be so low that its exponential is 0, but must not be infinite
         gamma = min(gamma, _LARGEST_EXPONENT / max(self.largest, 1.0))
-        left = (gamma * self.row_norms[some]).astype(products.dtype)
-        right = (gamma * self.column_norms).astype(products.dtype)
+        left, right = (like(gamma * norms, products) for norms in (self.row_norms[some], self.column_norms))
         same = are_same(self.rows, self.columns)
-        for few in cache_slices(products.shape):
+        if not is_numpy(products):
+            products *= 2 * gamma
+            products -= left[:, None] + right[None, :]
+            xp = namespace(products)
+            products[...] = xp.clip(products, max=0.0)
+            if same:
+                add_to_diagonal(products, -xp.linalg.diagonal(products))
+            function(products)
+            return
+        for few in cache_slices(products):
             part = products[few]
             part *= 2 * gamma
             part -= np.add.outer(left[few], right)  # added first, so that the result is symmetric
@@ -265,6 +295,20 @@ class _Pair:
             if same:
                 np.fill_diagonal(part[:, some.start + few.start :], 0)
             function(part)
+
+
+def _mean(features: FeatureMatrix) -> Array:
+    table = features.data
+    if is_numpy(table):
+        return np.asarray(table.mean(axis=0, dtype=np.float64))
+    return to_numpy(namespace(table).mean(as_type(table, np.float64), axis=0))
+
+
+def _less(features: FeatureMatrix, point: Array) -> FeatureMatrix:
+    table = features.data
+    if is_foreign(table):
+        return FeatureMatrix._unchecked(table - like(point, table))
+    return FeatureMatrix(table - point)
 
 
 @storable("LaplacianKernel", {"gamma": WIDTH})
@@ -318,6 +362,7 @@ class ARDKernel(Kernel):
     """
 
     _may_overflow = False
+    _takes_devices = True
 
     def __init__(self, gamma: Any = 1.0, weights: Any = None) -> None:
         self.gamma = gamma
@@ -387,17 +432,21 @@ class ARDKernel(Kernel):
             return super().gradient(rows, columns, weights)
         left, right = (part.data for part in self._scaled(rows, columns))
         products = self.block(rows, columns) * weights
+        xp = namespace(products)
         if not (rows.is_sparse or columns.is_sparse):
-            middle = right.mean(axis=0) if len(right) else 0.0
+            middle = xp.mean(right, axis=0) if right.shape[0] else 0.0
             left, right = left - middle, right - middle
         across = left * (products @ right)
-        squares = (left * left).T @ products.sum(axis=1) + (right * right).T @ products.sum(axis=0)
-        by_weights = -float(self.gamma) * (squares - 2.0 * np.asarray(across.sum(axis=0)).ravel())
+        squares = (left * left).T @ xp.sum(products, axis=1) + (right * right).T @ xp.sum(products, axis=0)
+        own = np.asarray(across.sum(axis=0)).ravel() if sp.issparse(across) else xp.sum(across, axis=0)
+        by_weights = -float(self.gamma) * (to_numpy(squares) - 2.0 * to_numpy(own))
         return np.append(by_weights.sum(), by_weights)
 
 
 def _times(features: FeatureMatrix, factors: Array) -> FeatureMatrix:
     table = features.data
+    if is_foreign(table):
+        return FeatureMatrix._unchecked(table * like(factors, table))
     factors = factors.astype(table.dtype)
     return FeatureMatrix(sp.csr_array(table * factors) if features.is_sparse else table * factors)
 

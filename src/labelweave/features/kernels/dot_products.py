@@ -12,6 +12,7 @@ from labelweave.features.kernels.distances import GammaKernel, are_same, cache_s
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays.linear_algebra import copied
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH, Number, count
 
@@ -21,6 +22,8 @@ _DEGREE = count(least=1, most=100)
 @storable("LinearKernel", {})
 class LinearKernel(Kernel):
     """The dot product ``<x, x'>``."""
+
+    _takes_devices = True
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         return dot_products(rows, columns, value_type(rows, columns))
@@ -96,6 +99,8 @@ class PolynomialKernel(GammaKernel):
         The constant, >= 0; with a negative one the kernel is not positive semi-definite.
     """
 
+    _takes_devices = True
+
     def __init__(self, degree: int = 3, gamma: float | str = "scale", coef0: float = 1.0) -> None:
         self.degree = degree
         self.gamma = gamma
@@ -117,8 +122,8 @@ class PolynomialKernel(GammaKernel):
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         gamma, coef0, degree = self._gamma(), float(self.coef0), int(self.degree)
         values = dot_products(rows, columns, value_type(rows, columns))
-        for some in cache_slices(values.shape):
-            part = values[some]
+        for some in cache_slices(values):
+            part = values[some, ...]
             part *= gamma
             part += coef0
             _raise(part, degree)
@@ -133,8 +138,8 @@ class PolynomialKernel(GammaKernel):
         term = dot_products(rows, columns, value_type(rows, columns))
         term *= self._gamma()
         by_constant = term + coef0
-        for some in cache_slices(by_constant.shape):
-            _raise(by_constant[some], degree - 1)
+        for some in cache_slices(by_constant):
+            _raise(by_constant[some, ...], degree - 1)
         by_constant *= degree
         term *= by_constant
         by_constant *= coef0
@@ -144,9 +149,9 @@ class PolynomialKernel(GammaKernel):
 def _raise(values: Array, power: int) -> None:
     """Raise to a power >= 0 in place, by repeated squaring from its highest bit."""
     if power == 0:
-        values.fill(1)
+        values[...] = 1.0
         return
-    base = values.copy() if power & (power - 1) else values
+    base = copied(values) if power & (power - 1) else values
     for bit in bin(power)[3:]:
         values *= values
         if bit == "1":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from numbers import Real
+from operator import iadd, imul
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -18,7 +19,9 @@ from sklearn.base import BaseEstimator, clone
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import numbers_of
+from labelweave.foundation.arrays import namespace, numbers_of
+from labelweave.foundation.arrays.homes import refuse
+from labelweave.foundation.arrays.linear_algebra import HOME, dot, is_foreign, like, numpy_type
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, LARGEST_WIDTH, Made, Number
 
@@ -35,6 +38,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
     # whether values may grow with the features and overflow
     _may_overflow: ClassVar[bool] = True
+    _takes_devices: bool = False  # whether blocks may be of rows of any array library
 
     def block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         """Compute the kernel between rows and columns; this needs memory for about two such arrays.
@@ -55,14 +59,14 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
             If a parameter is invalid or not yet estimated from data, the numbers of
             features differ, or a value is too large for the result's type.
         """
-        self._check_parameters()
+        self._check_at_home()
         _check_pair(rows, columns)
         with np.errstate(over="ignore", invalid="ignore"):  # the check below names the kernel
             return self._checked(self._block(rows, columns))
 
     def diagonal(self, rows: FeatureMatrix) -> npt.NDArray[np.float64]:
         """Compute the kernel of every row with itself, (n,) in float64; see :meth:`block`."""
-        self._check_parameters()
+        self._check_at_home()
         _check_pair(rows, rows)
         with np.errstate(over="ignore", invalid="ignore"):
             return self._checked(np.asarray(self._diagonal(rows), dtype=np.float64))
@@ -83,7 +87,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
         Returns an array like the block per name of :meth:`parameter_names`, in that order; see :meth:`block`.
         """
-        self._check_parameters()
+        self._check_at_home()
         _check_pair(rows, columns)
         with np.errstate(over="ignore", invalid="ignore"):
             found = self._derivatives(rows, columns)
@@ -92,7 +96,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
     def gradient(self, rows: FeatureMatrix, columns: FeatureMatrix, weights: Array) -> Array:
         """Sum the derivatives, each entry times its weight (m, n): shape (p,); see :meth:`derivatives`."""
         found = self.derivatives(rows, columns)
-        return np.array([np.vdot(derivative, weights) for derivative in found.values()])
+        return np.array([dot(derivative, weights) for derivative in found.values()])
 
     def log_parameters(self) -> npt.NDArray[np.float64]:
         """Return the logarithms of the continuous parameters, shape (p,); see :meth:`parameter_names`.
@@ -149,6 +153,11 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         self._check_parameters()
         return self._resolved(features)
 
+    def _check_at_home(self) -> None:
+        self._check_parameters()
+        if HOME.get() is not None and not self._takes_devices:
+            refuse(type(self).__name__, "use an RBF, linear or polynomial kernel, or X as a NumPy array")
+
     def explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
         """Return features whose dot products are the kernel, if they are cheap.
 
@@ -162,7 +171,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         FeatureMatrix of n rows, or None
             The features; ``None`` if the kernel has no cheap ones.
         """
-        self._check_parameters()
+        self._check_at_home()
         return features.transformed(self._explicit_features)
 
     def __add__(self, other: Any) -> Kernel:
@@ -213,7 +222,8 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
     def _checked(self, values: Array) -> Array:
         # a finite sum has finite terms; an infinite one may only have overflowed itself
-        if self._may_overflow and not np.isfinite(values.sum()) and not np.isfinite(values).all():
+        xp = namespace(values)
+        if self._may_overflow and not xp.isfinite(xp.sum(values)) and not xp.all(xp.isfinite(values)):
             raise ValueError(
                 f"{type(self).__name__} has values too large for {values.dtype}; "
                 "scale the features down, for example to rows of length 1."
@@ -223,7 +233,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
 def value_type(rows: FeatureMatrix, columns: FeatureMatrix) -> type[np.floating[Any]]:
     """Return the type of the kernel's values: float32 if both features are float32."""
-    single = rows.data.dtype == np.float32 and columns.data.dtype == np.float32
+    single = all(numpy_type(part.data) == np.float32 for part in (rows, columns))
     return np.float32 if single else np.float64
 
 
@@ -277,6 +287,10 @@ class _Composed(Kernel):
 
     _parts: ClassVar[tuple[str, ...]]
 
+    @property
+    def _takes_devices(self) -> bool:  # type: ignore[override]  # of the parts
+        return all(getattr(self, name)._takes_devices for name in self._parts)
+
     def _check_parameters(self) -> None:
         for name in self._parts:
             part = getattr(self, name)
@@ -311,18 +325,18 @@ class _Composed(Kernel):
 
 
 class _TwoKernels(_Composed):
-    """Two kernels whose values are combined by a NumPy function."""
+    """Two kernels whose values are combined by an operator, in place."""
 
     _parts = ("left", "right")
-    _join: ClassVar[np.ufunc]
+    _join: Any
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
         self.right = right
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        values = self.left._block(rows, columns)
-        return np.asarray(self._join(values, self.right._block(rows, columns), out=values))
+        values: Array = self._join(self.left._block(rows, columns), self.right._block(rows, columns))
+        return values
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         return np.asarray(self._join(self.left._diagonal(rows), self.right._diagonal(rows)))
@@ -338,7 +352,7 @@ class SumKernel(_TwoKernels):
         The kernels to add.
     """
 
-    _join = np.add
+    _join = staticmethod(iadd)
 
 
 @storable("ProductKernel", {"left": Made(Kernel), "right": Made(Kernel)})
@@ -351,7 +365,7 @@ class ProductKernel(_TwoKernels):
         The kernels to multiply.
     """
 
-    _join = np.multiply
+    _join = staticmethod(imul)
 
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
         found = super()._derivatives(rows, columns)
@@ -359,7 +373,7 @@ class ProductKernel(_TwoKernels):
             own = [derivative for name, derivative in found.items() if name.startswith(f"{part}__")]
             values = other._block(rows, columns) if own else np.empty(0)
             for derivative in own:
-                np.multiply(derivative, values, out=derivative)
+                self._join(derivative, values)
         return found
 
 
@@ -399,7 +413,7 @@ class ScaledKernel(_Composed):
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
         found = super()._derivatives(rows, columns)
         for derivative in found.values():
-            np.multiply(derivative, float(self.scale), out=derivative)
+            ProductKernel._join(derivative, float(self.scale))
         return found | {"scale": self._block(rows, columns)} if self.scale > 0 else found
 
     def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
@@ -407,7 +421,8 @@ class ScaledKernel(_Composed):
         if found is None:
             return None
         names = None if found.names is None else list(found.names)
-        return FeatureMatrix(found.data * float(np.sqrt(self.scale)), names)
+        table = found.data * float(np.sqrt(self.scale))
+        return found._unchecked(table) if is_foreign(table) else FeatureMatrix(table, names)
 
 
 @storable("ConstantKernel", {"value": Number(0)})
@@ -420,6 +435,8 @@ class ConstantKernel(Kernel):
         The value, >= 0.
     """
 
+    _takes_devices = True
+
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
 
@@ -430,7 +447,8 @@ class ConstantKernel(Kernel):
         return ["value"] if self.value > 0 else []
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        return np.full((len(rows), len(columns)), float(self.value), dtype=value_type(rows, columns))
+        values = np.full((len(rows), len(columns)), float(self.value), dtype=value_type(rows, columns))
+        return values if rows.is_sparse else like(values, rows.data)
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         return np.full(len(rows), float(self.value))

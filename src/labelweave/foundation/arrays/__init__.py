@@ -1,6 +1,7 @@
 """Dense linear algebra for any array library; with NumPy in panels: same bits for any number of threads."""
 
 from labelweave.foundation.arrays.linear_algebra import (
+    HOME,
     CholeskyFactor,
     RowPanels,
     Workers,
@@ -15,6 +16,7 @@ from labelweave.foundation.arrays.sparse_structure import check_sparse, checked_
 from labelweave.foundation.arrays.tables import aligned_empty, largest_columns, ratios
 
 __all__ = [
+    "HOME",
     "CholeskyFactor",
     "RowPanels",
     "Workers",

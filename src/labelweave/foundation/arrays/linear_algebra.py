@@ -4,7 +4,8 @@ A library's own threads change the order of additions, and so the last bits, wit
 depend only on the sizes; each is one product on one thread, no matter which.
 
 Tables may also be arrays of another library with the standard (https://data-apis.org/array-api), and stay
-there; a product is then one call.  Arrays of label, group or block numbers are always NumPy's.
+there; a product is then one call.  Arrays of label, group or block numbers are always NumPy's.  ``HOME`` is
+where new tables are made (:mod:`labelweave.foundation.arrays.homes`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
-import scipy.sparse.linalg as ssl
 from threadpoolctl import ThreadpoolController
 
 from labelweave.foundation.arguments import ParameterError
@@ -34,8 +35,18 @@ PANEL = 512  # rows of a panel
 _NARROW = 128  # columns of a right factor up to which the transposed product is faster
 _ENTRIES = 2**15  # of each array in a panel: 256 KB in float64
 _SMALLEST, _LARGEST = 16, 4096  # rows
-_RITZ_TOL = 1e-4
-_TILE = 256  # columns of a Cholesky factor
+_TILE, _DEVICE_TILE = 256, 2048  # columns of a Cholesky factor; each call on a device takes a while to start
+
+
+class Home(NamedTuple):
+    """A library with the standard, and one of its devices, with the default memory budget there."""
+
+    xp: Any
+    device: Any
+    megabytes: float | None = None
+
+
+HOME: ContextVar[Home | None] = ContextVar("home", default=None)
 
 
 def namespace(table: Array) -> Any:
@@ -53,6 +64,10 @@ def namespace(table: Array) -> Any:
 
 def is_numpy(table: Any) -> bool:
     return isinstance(table, np.ndarray)
+
+
+def is_foreign(value: Any) -> bool:
+    return not is_numpy(value) and hasattr(value, "__dlpack_device__") and hasattr(value, "device")
 
 
 def is_double(table: Array) -> bool:
@@ -87,12 +102,37 @@ def like(values: Array, table: Array) -> Array:
     """Convert a NumPy array to the library, device and precision of a table; float64 for integer tables."""
     if is_numpy(table):
         return values.astype(np.float32 if table.dtype == np.float32 else np.float64, copy=False)
-    made: Array = namespace(table).asarray(values, dtype=table.dtype, device=table.device)
+    return _moved(values, Home(namespace(table), table.device), table.dtype)
+
+
+def _moved(values: Array, home: Home, dtype: Any = None) -> Array:
+    writable = np.require(values, requirements=["C", "W"])  # PyTorch warns of others
+    made: Array = home.xp.asarray(writable, dtype=dtype, device=home.device)
     return made
 
 
+def placed(values: Array) -> Array:
+    """Move a NumPy array to where new tables are made."""
+    home = HOME.get()
+    return values if home is None else _moved(values, home)
+
+
+def empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """Return a new table, uninitialized, of a NumPy type."""
+    home = HOME.get()
+    if home is None:
+        return np.empty(shape, dtype)
+    made: Array = home.xp.empty(shape, dtype=getattr(home.xp, np.dtype(dtype).name), device=home.device)
+    return made
+
+
+def numpy_type(table: Any) -> np.dtype[Any]:
+    """Return NumPy's name of the type of a table."""
+    return np.dtype(str(table.dtype).rpartition(".")[2])
+
+
 def columns_of(table: Array, which: Array) -> Array:
-    return table[:, which] if is_numpy(table) else _taken(table, which, 1)
+    return table[:, which] if is_numpy(table) else taken(table, which, 1)
 
 
 def put_columns(table: Array, which: Array, part: Array) -> None:
@@ -103,15 +143,17 @@ def put_columns(table: Array, which: Array, part: Array) -> None:
             table[:, int(column), ...] = part[:, place, ...]
 
 
-def rows_of(table: Array, which: Array) -> Array:
-    return table[which] if is_numpy(table) else _taken(table, which, 0)
+def rows_of(table: Any, which: Array | slice) -> Any:
+    if not is_foreign(table):
+        return table[which]
+    return table[which, ...] if isinstance(which, slice) else taken(table, which, 0)
 
 
 def block_of(table: Array, rows: Array, columns: Array) -> Array:
-    return table[np.ix_(rows, columns)] if is_numpy(table) else _taken(_taken(table, rows, 0), columns, 1)
+    return table[np.ix_(rows, columns)] if is_numpy(table) else taken(taken(table, rows, 0), columns, 1)
 
 
-def _taken(table: Array, which: Array, axis: int) -> Array:
+def taken(table: Array, which: Array, axis: int) -> Array:
     places = np.flatnonzero(which) if which.dtype == bool else which
     xp = namespace(table)
     taken: Array = xp.take(table, xp.asarray(places, device=table.device), axis=axis)
@@ -156,35 +198,6 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
     """Compute the eigenvalues of a symmetric matrix, ascending and as NumPy array, and its eigenvectors."""
     values, vectors = namespace(matrix).linalg.eigh(matrix)
     return to_numpy(values), vectors
-
-
-def largest_root(
-    forth: Callable[[Array], Array], back: Callable[[Array], Array], size: int, dtype: np.dtype[Any]
-) -> float:
-    """Compute the square root of the largest eigenvalue of ``back forth``, positive semi-definite.
-
-    Both are scaled by a power of 2, so that squares of tiny or huge roots neither underflow nor overflow.
-    Returns infinity if the iteration takes too long.
-    """
-    start = np.random.default_rng(0).standard_normal(size).astype(dtype)
-    largest = float(np.abs(forth(start)).max(initial=0.0))
-    if not largest:
-        return 0.0
-    power = int(np.frexp(largest)[1])
-
-    def multiply(vector: Array) -> Array:
-        return np.ldexp(back(np.ldexp(forth(vector), -power)), -power)
-
-    if size < 3:
-        columns = [multiply(column) for column in np.eye(size, dtype=dtype)]
-        found = float(np.linalg.eigvalsh(np.array(columns, dtype=np.float64)).max(initial=0.0))
-        return float(np.ldexp(np.sqrt(max(0.0, found)), power))
-    operator = ssl.LinearOperator((size, size), matvec=multiply, dtype=dtype)
-    try:
-        values = ssl.eigsh(operator, k=1, which="LA", v0=start, tol=_RITZ_TOL, return_eigenvectors=False)
-    except ssl.ArpackError:
-        return np.inf
-    return float(np.ldexp(np.sqrt(max(0.0, float(values[0]) * (1 + _RITZ_TOL))), power))
 
 
 def panels(length: int, size: int = PANEL) -> list[slice]:
@@ -266,7 +279,7 @@ class Workers:
     def running(self) -> Iterator[Workers]:
         """Start the threads, and limit the linear algebra library to one thread per product."""
         with _LIBRARY.one_thread():
-            if self.n_threads == 1:
+            if self.n_threads == 1 or HOME.get() is not None:  # a device has threads of its own
                 yield self
                 return
             with ThreadPoolExecutor(self.n_threads) as pool:
@@ -323,9 +336,9 @@ class Workers:
 
     def turn(self, left: Array, right: Array) -> Array:
         """Multiply (m, k) by (k, p) into the left factor's memory, k at least p; return that part of it."""
-        narrow = as_type(right, left.dtype)
         if not is_numpy(left):
-            return left @ narrow
+            return left @ (like(right, left) if is_numpy(right) else as_type(right, left.dtype))
+        narrow = as_type(right, left.dtype)
 
         def one(panel: slice) -> None:
             left[panel, : right.shape[1]] = left[panel] @ narrow
@@ -354,13 +367,13 @@ class Workers:
 class RowPanels:
     """Blocks of rows of a table, the same for any number of threads.
 
-    Each block stays in the processor's cache during a whole step of a solver.
+    Each block stays in the processor's cache during a whole step of a solver.  On a device all rows are one.
     """
 
     def __init__(self, workers: Workers, table: Array) -> None:
         self.workers = workers
         rows = min(_LARGEST, max(_SMALLEST, _ENTRIES // max(1, math.prod(table.shape[1:]))))
-        self.slices = panels(table.shape[0], rows)
+        self.slices = panels(table.shape[0], rows if is_numpy(table) else max(1, table.shape[0]))
 
     def each(self, work: Callable[[slice], Any]) -> None:
         """Run a function on every block of rows, in any order."""
@@ -380,7 +393,8 @@ class CholeskyFactor:
 
     def __init__(self, matrix: Array, workers: Workers) -> None:
         self.table, self.workers = matrix, workers
-        self.tiles = panels(matrix.shape[0], _TILE)
+        self.is_cut = is_numpy(matrix)
+        self.tiles = panels(matrix.shape[0], _TILE if self.is_cut else _DEVICE_TILE)
         self.inverses: list[Array] = []
         for tile in self.tiles:
             self._eliminate(tile)
@@ -390,7 +404,7 @@ class CholeskyFactor:
         table = self.table
         inverse = _inverse_root(table[tile, tile])
         self.inverses.append(inverse)
-        below = _panels_from(tile.stop, table.shape[0], 2 * _TILE)
+        below = self._cut(tile.stop, table.shape[0], 2 * _TILE)
 
         def column(part: slice) -> None:
             table[part, tile] = table[part, tile] @ inverse.T
@@ -419,11 +433,11 @@ class CholeskyFactor:
         def one(part: slice) -> None:
             solution[part, ...] -= (table[tile, part].T if transposed else table[part, tile]) @ known
 
-        self.workers.each(one, _panels_from(*others, 4 * _TILE))
+        self.workers.each(one, self._cut(*others, 4 * _TILE))
 
-
-def _panels_from(start: int, stop: int, size: int) -> list[slice]:
-    return [slice(part.start + start, part.stop + start) for part in panels(stop - start, size)]
+    def _cut(self, start: int, stop: int, size: int) -> list[slice]:
+        size = size if self.is_cut else max(1, stop - start)
+        return [slice(part.start + start, part.stop + start) for part in panels(stop - start, size)]
 
 
 def _inverse_root(corner: Array) -> Array:
@@ -431,8 +445,13 @@ def _inverse_root(corner: Array) -> Array:
     if is_numpy(corner):
         root = sl.cholesky(corner, lower=True, check_finite=False)
         return np.asarray(sl.solve_triangular(root, np.eye(len(root), dtype=root.dtype), lower=True))
-    linalg = namespace(corner).linalg
-    inverse: Array = linalg.inv(linalg.cholesky(corner))
+    xp = namespace(corner)
+    try:
+        inverse: Array = xp.linalg.inv(xp.linalg.cholesky(corner))
+    except RuntimeError as error:  # PyTorch's
+        raise np.linalg.LinAlgError(str(error)) from error
+    if not xp.all(xp.isfinite(inverse)):  # CuPy's
+        raise np.linalg.LinAlgError("a tile is not positive definite")
     return inverse
 
 

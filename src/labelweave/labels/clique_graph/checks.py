@@ -20,24 +20,24 @@ _LARGEST = 20  # labels per clique, with a table of 2^20 entries
 def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Array | None) -> Cliques:
     """Check cliques of 2 to 20 distinct label indices, without duplicates; return them in ascending order."""
     if not isinstance(n_labels, (int, np.integer)) or n_labels < 1:
-        raise ValueError(f"n_labels is {n_labels!r}; give the number of labels, a whole number from 1 on.")
+        raise ValueError(f"n_labels is {n_labels!r}; it must be an integer >= 1.")
     if not isinstance(cliques, Iterable) or getattr(cliques, "ndim", 1) == 0:
-        raise ValueError(f"cliques is {cliques!r}; give a list of cliques, each two labels or more.")
+        raise ValueError(f"cliques is {cliques!r}; pass a list of cliques of two or more labels.")
     found: dict[tuple[int, ...], int] = {}
     for position, clique in enumerate(cliques):
         parts = _parts(position, clique)
         for label in parts:
             if not is_index(label, n_labels):
                 raise ValueError(
-                    f"The edge {tuple(parts)} at position {position} has the unknown label {label!r}; labels "
-                    f"are the whole numbers from 0 to {n_labels - 1}; give names with CliqueGraph.from_edges."
+                    f"The edge {tuple(parts)} at position {position} has the unknown label {label!r}; use "
+                    f"numbers from 0 to {n_labels - 1}, or CliqueGraph.from_edges for names."
                 )
         labels = tuple(sorted(int(label) for label in parts))
         _refuse_shape(position, labels, names)
         if labels in found:
             raise ValueError(
-                f"The edge {_shown(labels, names)} is given twice, at positions {found[labels]} and "
-                f"{position}; give each edge once, in either direction."
+                f"The edge {_shown(labels, names)} occurs twice, at positions {found[labels]} and "
+                f"{position}; pass each edge once, in one direction."
             )
         found[labels] = position
     return tuple(found)
@@ -46,20 +46,20 @@ def checked_cliques(cliques: Iterable[Sequence[int]], n_labels: int, names: Arra
 def _refuse_shape(position: int, labels: tuple[int, ...], names: Array | None) -> None:
     if len(labels) < 2 or len(labels) > _LARGEST:
         raise ValueError(
-            f"The edge {_shown(labels, names)} at position {position} has {len(labels)} label(s); give two, "
-            f"or up to {_LARGEST} for a larger clique. Every label has its own score in any case."
+            f"The edge {_shown(labels, names)} at position {position} has {len(labels)} label(s); pass 2 to "
+            f"{_LARGEST} labels."
         )
     if len(set(labels)) < len(labels):
         twice = next(one for one, other in pairwise(labels) if one == other)
         raise ValueError(
             f"The edge {_shown(labels, names)} at position {position} joins the label "
-            f"{shown_name(names, twice)} to itself; leave it out, every label has its own score."
+            f"{shown_name(names, twice)} to itself; remove it."
         )
 
 
 def _parts(position: int, edge: Any) -> tuple[Any, ...]:
     if isinstance(edge, str) or not isinstance(edge, Iterable):
-        raise ValueError(f"The edge at position {position} is {edge!r}; give a pair of labels.")
+        raise ValueError(f"The edge at position {position} is {edge!r}; pass a pair of labels.")
     return tuple(edge)
 
 
@@ -74,7 +74,7 @@ def _shown(labels: Sequence[int], names: Array | None) -> str:
 
 def named_cliques(edges: Iterable[Any], n_labels: int, names: Array | None) -> list[tuple[int, ...]]:
     if not isinstance(edges, Iterable) or getattr(edges, "ndim", 1) == 0:
-        raise ValueError("edges is no list; give a list of edges, each two labels or more.")
+        raise ValueError("edges is not a list; pass a list of edges of two or more labels.")
     known = {} if names is None else {name: label for label, name in enumerate(names.tolist())}
     parts = [_parts(position, edge) for position, edge in enumerate(edges)]
     if numbers_are_names((label for edge in parts for label in edge), known):
@@ -98,7 +98,7 @@ def _index(part: Any, edge: tuple[Any, ...], position: int, known: dict[str, int
     kind = "name" if isinstance(part, str) else "number"
     allowed = f"{', '.join(map(repr, list(known)[:5]))}{', ...' if len(known) > 5 else ''}"
     raise ValueError(
-        f"The edge {edge!r} at position {position} has the unknown label {kind} {part!r}; labels are "
+        f"The edge {edge!r} at position {position} has the unknown label {kind} {part!r}; use "
         + (f"the names {allowed}, or " if known else "")
         + f"the numbers from 0 to {n_labels - 1}."
     )
@@ -111,11 +111,11 @@ def checked_numbers(name: str, values: Any | None, n_cliques: int) -> Array | No
     is_weight = name == "weights"
     array = np.array(numbers_of(values, name), np.float64 if is_weight else None)
     if array.shape != (n_cliques,):
-        raise ValueError(f"{name} has shape {array.shape} for {n_cliques} cliques; give one a clique.")
+        raise ValueError(f"{name} has shape {array.shape} for {n_cliques} cliques; pass one per clique.")
     bad = ~(np.isfinite(array) if is_weight else np.isin(array, (-1, 0, 1)))
     if bad.any():
-        place, allowed = int(np.argmax(bad)), "finite numbers" if is_weight else "-1, 0 or 1"
-        raise ValueError(f"The {name[:-1]} of clique {place} is {array[place]}; {name} are {allowed}.")
+        place, allowed = int(np.argmax(bad)), "finite" if is_weight else "-1, 0 or 1"
+        raise ValueError(f"The {name[:-1]} of clique {place} is {array[place]}; it must be {allowed}.")
     array = array if is_weight else array.astype(np.int8)
     array.flags.writeable = False
     return array

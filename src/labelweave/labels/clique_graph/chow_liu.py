@@ -27,7 +27,7 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array |
     are mutual informations in nats, signs those of the covariance.
     """
     if not 0.0 < smoothing < np.inf:
-        raise ValueError(f"smoothing is {smoothing!r}; it is added to counts, so give a number above 0.")
+        raise ValueError(f"smoothing is {smoothing!r}; it must be above 0.")
     if sample_weight is not None:
         _check_weights(np.asarray(sample_weight), len(labels))
     counts = _PairCounts(labels, sample_weight)
@@ -58,13 +58,11 @@ def _spanning_tree(counts: _PairCounts, smoothing: float) -> tuple[Array, Array]
 
 def _check_weights(weights: Array, n_rows: int) -> None:
     if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}; give one number for each of the {n_rows} rows."
-        )
+        raise ValueError(f"sample_weight has shape {weights.shape}; pass one number per row ({n_rows}).")
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(f"sample_weight at row {row} is {weights[row]}; weights are finite and 0 or above.")
+        raise ValueError(f"sample_weight at row {row} is {weights[row]}; weights must be finite and >= 0.")
 
 
 class _PairCounts:

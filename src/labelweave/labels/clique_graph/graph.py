@@ -114,7 +114,7 @@ class CliqueGraph:
         if hasattr(edges, "nodes") and hasattr(edges, "is_directed") and callable(edges.edges):
             return cls(**graph_of_network(edges, label_names, n_labels))
         if label_names is None and n_labels is None:
-            raise ValueError("Neither label_names nor n_labels was given; say which labels the edges join.")
+            raise ValueError("label_names and n_labels are missing; pass one of them, to define the labels.")
         label_names = checked_names(label_names, n_labels)
         count = int(n_labels or 0) if label_names is None else len(label_names)
         names = label_names
@@ -217,7 +217,7 @@ class CliqueGraph:
             If ``count`` is negative.
         """
         if count < 0:
-            raise ValueError(f"count is {count}; it is how many cliques to keep, 0 or more.")
+            raise ValueError(f"count is {count}; it must be >= 0.")
         weights = None if self.weights is None else self.weights[:count]
         signs = None if self.signs is None else self.signs[:count]
         return type(self)(self.n_labels, self.cliques[:count], self.label_names, weights, signs)
@@ -307,7 +307,7 @@ class CliqueGraph:
 def graph_of_network(network: Any, label_names: Any | None, n_labels: int | None) -> dict[str, Any]:
     """Convert a networkx graph, as for :meth:`CliqueGraph.from_edges`, to arguments of the class."""
     if network.is_directed() or network.is_multigraph():
-        raise ValueError("The graph is directed or has parallel edges; give a plain networkx.Graph.")
+        raise ValueError("The graph is directed or has parallel edges; pass a networkx.Graph.")
     nodes = [node for node, data in network.nodes(data=True) if data.get("kind") != "clique"]
     names, place = _places(nodes, label_names, n_labels)
     kept = set(nodes)
@@ -339,7 +339,7 @@ def _places(
     for node, label in place.items():
         if not is_index(label, count or 0):
             raise ValueError(
-                f"The node {node!r} of the graph is no label; name its nodes like the {count} labels, or "
+                f"The node {node!r} of the graph is not a label; name nodes like the {count} labels, or "
                 "number them from 0."
             )
     return names, place

@@ -6,6 +6,12 @@ models use only products, diagonals and small blocks, so a structured R is never
 """
 
 from labelweave.labels.covariance.base import IdentityCovariance, LabelCovariance
-from labelweave.labels.covariance.kinds import DenseCovariance, FactorCovariance
+from labelweave.labels.covariance.kinds import DenseCovariance, FactorCovariance, WeightedCovariance
 
-__all__ = ["DenseCovariance", "FactorCovariance", "IdentityCovariance", "LabelCovariance"]
+__all__ = [
+    "DenseCovariance",
+    "FactorCovariance",
+    "IdentityCovariance",
+    "LabelCovariance",
+    "WeightedCovariance",
+]

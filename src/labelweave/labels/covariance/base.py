@@ -34,7 +34,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
     """A positive semi-definite matrix over ``n_labels`` labels.
 
     Make one with :meth:`identity`, :meth:`dense`, :meth:`low_rank`,
-    :meth:`from_taxonomy`, :meth:`from_signatures` or :meth:`from_labels`.
+    :meth:`from_taxonomy`, :meth:`from_signatures`, :meth:`from_labels` or :meth:`weighted`.
     Printing it lists the strongest correlations, ``plot`` draws them.
 
     A subclass sets ``n_labels`` and implements ``diagonal`` and ``matmul``; all other methods follow from
@@ -245,12 +245,12 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         if len(fixed) == 0:
             return
         name = shown_name(self.label_names if label_names is None else label_names, int(fixed[0]))
-        remedy = "give it a variance, or use covariance.shrink(0.1)"
+        remedy = "add a variance, or use covariance.shrink(0.1)"
         if len(fixed) == len(variances):
-            remedy = "give the labels variances above 0"
+            remedy = "set their variances above 0"
         raise ValueError(
-            f"The label covariance gives label {name} the variance 0, which fixes its scores at 0 "
-            f"({len(fixed)} of {len(variances)} labels have none); {remedy}."
+            f"The label covariance has variance 0 for label {name}, so its scores are 0 ({len(fixed)} of "
+            f"{len(variances)} labels); {remedy}."
         )
 
     def plot(self, **options: Any) -> Any:
@@ -290,19 +290,10 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
     def _combined(self, other: LabelCovariance, combine: Callable[[Array, Array], Array]) -> LabelCovariance:
         if not isinstance(other, LabelCovariance):
             return NotImplemented
-        if other.n_labels != self.n_labels:
-            raise ValueError(
-                f"One covariance is over {self.n_labels} labels, one over {other.n_labels}; they must agree."
-            )
+        other = in_order_of(self.label_names, self.n_labels, other)
         check_writable(self.n_labels, "A combined covariance")
-        names, theirs = self.label_names, other.label_names
-        if names is not None and theirs is not None and names.tolist() != theirs.tolist():
-            if set(names.tolist()) != set(theirs.tolist()):
-                raise ValueError("The covariances are over labels of other names; they must agree.")
-            places = {name: place for place, name in enumerate(theirs.tolist())}
-            other = other.columns(np.array([places[name] for name in names.tolist()]))
         made = self.dense(combine(self.to_dense(), other.to_dense()))
-        return made._named(theirs if names is None else names)
+        return made._named(other.label_names if self.label_names is None else self.label_names)
 
     def __repr__(self) -> str:
         parts = [f"{self.n_labels} labels", self.kind, f"variances {self._variance_range()}"]
@@ -364,6 +355,19 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return None if self.label_names is None else self.label_names[labels]
 
 
+def in_order_of(names: Array | None, n_labels: int, other: LabelCovariance) -> LabelCovariance:
+    """Put named labels into the order of other names; ValueError if these, or their number, are others."""
+    if other.n_labels != n_labels:
+        raise ValueError(f"The covariances are over {n_labels} and {other.n_labels} labels; they must agree.")
+    theirs = other.label_names
+    if names is None or theirs is None or names.tolist() == theirs.tolist():
+        return other
+    if set(names.tolist()) != set(theirs.tolist()):
+        raise ValueError("The covariances have different label names; they must agree.")
+    places = {name: place for place, name in enumerate(theirs.tolist())}
+    return other.columns(np.array([places[name] for name in names.tolist()]))
+
+
 @storable("IdentityCovariance", {"n_labels": count("L", 1, MOST_LABELS), "label_names": Optional(Names("L"))})
 class IdentityCovariance(LabelCovariance):
     """Independent labels (one-vs-rest)."""
@@ -373,7 +377,7 @@ class IdentityCovariance(LabelCovariance):
     def __init__(self, n_labels: int, label_names: Sequence[str] | Array | None = None) -> None:
         is_whole = isinstance(n_labels, (int, np.integer))
         if not is_whole or not 0 <= n_labels <= MOST_LABELS:
-            raise ValueError(f"n_labels is {n_labels!r}; give a number of labels from 0 to {MOST_LABELS}.")
+            raise ValueError(f"n_labels is {n_labels!r}; it must be between 0 and {MOST_LABELS}.")
         self.n_labels = int(n_labels)
         self.label_names = checked_names(label_names, self.n_labels)
 
@@ -434,8 +438,8 @@ def read_covariances(
         parts = [None] * n_kernels if given is None else list(given)
         if len(parts) != n_kernels:
             raise ValueError(
-                f"label_covariance has {len(parts)} covariances, but there are {n_kernels} kernels; give one "
-                "each, or None."
+                f"label_covariance has {len(parts)} covariances, but there are {n_kernels} kernels; pass one "
+                "per kernel, or None."
             )
     names = [str(name) for name in classes]
     covariances = [

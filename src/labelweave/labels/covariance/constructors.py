@@ -22,7 +22,12 @@ from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
-    from labelweave.labels.covariance import DenseCovariance, FactorCovariance, IdentityCovariance
+    from labelweave.labels.covariance import (
+        DenseCovariance,
+        FactorCovariance,
+        IdentityCovariance,
+        WeightedCovariance,
+    )
 
 
 class _Kinds(SimpleNamespace):
@@ -31,6 +36,7 @@ class _Kinds(SimpleNamespace):
     identity: type[IdentityCovariance]
     dense: type[DenseCovariance]
     factor: type[FactorCovariance]
+    weighted: type[WeightedCovariance]
 
 
 KINDS = _Kinds()
@@ -111,7 +117,7 @@ class CovarianceConstructors:
         factor = checked_csr(factor, "The covariance factor") if sp.issparse(factor) else factor
         made = KINDS.factor(factor, diagonal, label_names)
         if not np.isfinite(made.diagonal()).all():
-            raise ValueError("The covariance factor gives infinite variances; scale it down.")
+            raise ValueError("The covariance factor leads to infinite variances; scale it down.")
         return made
 
     @staticmethod
@@ -248,11 +254,50 @@ class CovarianceConstructors:
         found = shrunk_correlations(labels, prior_count) if centered else mean_outer_product(labels)
         return KINDS.dense.from_semidefinite(found, labels.names)
 
+    @staticmethod
+    @checked
+    def weighted(parts: Mapping[str, Any] | Sequence[Any], weights: Any = None) -> WeightedCovariance:
+        """Make a sum of covariances, ``R = sum_m w_m R_m``, whose weights models learn.
+
+        :class:`MaxMarginClassifier` learns weights that sum to 1 by its own objective,
+        :class:`KernelLogisticClassifier` a scale for each part by its cross-validated loss.  Elsewhere, and
+        with ``hyperparameters="fixed"`` of the latter, they stay as they are.
+
+        Parameters
+        ----------
+        parts : dict of str to LabelCovariance or array-like of shape (L, L), or list of them
+            The covariances R_m by name, over the same labels, each scaled to a mean variance of 1.
+        weights : array-like of shape (m,) or None, default=None
+            The weights to begin with, >= 0; None for equal ones that sum to 1.
+
+        Returns
+        -------
+        WeightedCovariance
+            The sum, with attributes ``parts``, ``weights`` and ``part_names``; ``fixed`` is the same
+            covariance with weights that no model changes.
+
+        Raises
+        ------
+        ValueError
+            If there are no parts, they differ in their labels, one has no variance, or the weights do not
+            match them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from labelweave import LabelCovariance
+        >>> shared = LabelCovariance.low_rank(np.ones((3, 1)))
+        >>> LabelCovariance.weighted({"own": LabelCovariance.identity(3), "shared": shared})
+        LabelCovariance(3 labels, weighted sum of 0.5 own + 0.5 shared, variances 1, 0 ~ 1 +0.50)
+        """
+        names = [*map(str, parts)] if isinstance(parts, Mapping) else None
+        return KINDS.weighted(list(parts.values() if isinstance(parts, Mapping) else parts), weights, names)
+
 
 def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None:
     known = set(taxonomy.nodes)
     for node, variance in given.items():
         if node not in known:
-            raise ValueError(f"A variance was given for {node!r}, which is no node of the taxonomy.")
+            raise ValueError(f"variances has {node!r}, which is not a node of the taxonomy; remove it.")
         if not variance >= 0 or not np.isfinite(variance):
             raise ValueError(f"The variance of node {node!r} is {variance}; it must be a number >= 0.")

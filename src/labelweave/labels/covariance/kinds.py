@@ -1,8 +1,9 @@
-"""Label covariances as a dense matrix, or of low rank plus a diagonal."""
+"""Label covariances as a dense matrix, of low rank plus a diagonal, or as a weighted sum of others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +13,12 @@ import scipy.sparse as sp
 from labelweave.foundation.array_types import Array, LabelsByLabels, PerLabel
 from labelweave.foundation.arrays import RowPanels, Workers, namespace, numbers_of
 from labelweave.foundation.arrays.linear_algebra import is_numpy, like
-from labelweave.labels.covariance.base import LabelCovariance
+from labelweave.labels.covariance.base import LabelCovariance, in_order_of
 from labelweave.labels.covariance.constructors import KINDS
-from labelweave.labels.covariance.sources import check_amount, check_scale
+from labelweave.labels.covariance.sources import check_amount, check_scale, check_writable
 from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
-from labelweave.model_files.schema import Names, Numbers, Optional
+from labelweave.model_files.schema import Items, Made, Names, Numbers, Optional
 
 _TIE = 1e-6
 
@@ -76,7 +77,9 @@ def _checked_semidefinite(matrix: LabelsByLabels) -> LabelsByLabels:
         raise ValueError(f"A label covariance has shape {matrix.shape}; it must be square, (labels, labels).")
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0]
-        raise ValueError(f"The label covariance at ({row}, {column}) is {matrix[row, column]}, not finite.")
+        raise ValueError(
+            f"The label covariance at ({row}, {column}) is {matrix[row, column]}; it must be finite."
+        )
     scale = max(float(np.abs(matrix).max(initial=0.0)), np.finfo(float).tiny)
     _refuse_asymmetry(matrix, 1e-8 * scale)
     smallest = float(np.linalg.eigvalsh(matrix).min(initial=0.0))
@@ -278,17 +281,17 @@ class FactorCovariance(LabelCovariance):
 
 
 def _factor_like(factor: Any, vectors: Array) -> Any:
-    """Return a factor in the precision of some vectors; a sparse one remains a SciPy matrix."""
-    if sp.issparse(factor):
+    """Return a factor in the precision of some vectors; with NumPy's a sparse one remains a SciPy matrix."""
+    if sp.issparse(factor) and is_numpy(vectors):
         return factor.astype(np.float32 if vectors.dtype == np.float32 else np.float64)
-    return like(factor, vectors)
+    return like(factor.toarray() if sp.issparse(factor) else factor, vectors)
 
 
 def _checked_factor(factor: Any) -> Any:
     given = sp.csr_array(factor) if sp.issparse(factor) else numbers_of(factor, "The covariance factor")
     table: Any = given.astype(np.float64, copy=True)
     if table.ndim != 2:
-        raise ValueError(f"A covariance factor has shape {table.shape}; it needs two, (labels, rank).")
+        raise ValueError(f"A covariance factor has shape {table.shape}; it must have shape (labels, rank).")
     if sp.issparse(table) and not table.has_canonical_format:
         table.sum_duplicates()
     if not np.isfinite(table.data if sp.issparse(table) else table).all():
@@ -305,7 +308,7 @@ def _checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
     own = numbers_of(diagonal, "The covariance diagonal").astype(np.float64)
     if own.shape not in ((), (1,), (n_labels,)):
         raise ValueError(
-            f"The covariance diagonal has shape {own.shape}; give one number, or one for each of "
+            f"The covariance diagonal has shape {own.shape}; pass one number, or one for each of "
             f"{n_labels} labels."
         )
     own = np.broadcast_to(own, (n_labels,)).copy()
@@ -315,4 +318,118 @@ def _checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
     return own
 
 
-KINDS.dense, KINDS.factor = DenseCovariance, FactorCovariance
+_UNIT = 1e-9  # a mean variance this near 1 is kept, so that a sum from a file has the same bits
+
+
+@storable(
+    "WeightedCovariance",
+    {
+        "parts": Items(Made(LabelCovariance, {"L": "n_labels"}), "m", least=1),
+        "weights": Numbers("m", least=0),
+        "part_names": Names("m"),
+        "label_names": Optional(Names("L")),
+    },
+)
+class WeightedCovariance(LabelCovariance):
+    """A sum ``R = sum_m w_m R_m``; see :meth:`LabelCovariance.weighted`.
+
+    parts: the covariances R_m, each scaled to a mean variance of 1.
+    weights (m,): their weights w, so that the mean variance of R is their sum.
+    part_names: their names.
+    """
+
+    def __init__(
+        self, parts: Sequence[Any], weights: Any = None, part_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | Array | None = None,
+    ) -> None:  # fmt: skip
+        made = [one if isinstance(one, LabelCovariance) else self.dense(one) for one in parts]
+        if not made:
+            raise ValueError("A weighted covariance has no parts; give at least one.")
+        self.n_labels = size = made[0].n_labels
+        known = (one.label_names for one in made if one.label_names is not None)
+        self.label_names = names = checked_names(
+            next(known, None) if label_names is None else label_names, size
+        )
+        self.part_names = list(map(str, range(len(made)) if part_names is None else part_names))
+        pairs = zip(made, self.part_names, strict=True)
+        self.parts = [_of_unit_variance(in_order_of(names, size, one), name) for one, name in pairs]
+        self.weights = _checked_weights(weights, len(made))
+
+    def to_state(self) -> dict[str, Any]:
+        own = {"parts": self.parts, "weights": self.weights, "part_names": self.part_names}
+        return own if self.label_names is None else own | {"label_names": self.label_names.tolist()}
+
+    @property
+    def kind(self) -> str:
+        shown = zip(self.weights, self.part_names, strict=True)
+        return "weighted sum of " + " + ".join(f"{weight:.2g} {name}" for weight, name in shown)
+
+    @property
+    def ties_labels(self) -> bool:
+        return any(part.ties_labels for part in self.parts)
+
+    def diagonal(self) -> Array:
+        return self.fixed.diagonal()
+
+    def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
+        return self.fixed.matmul(vectors, workers)
+
+    def columns(self, labels: Array) -> LabelCovariance:
+        parts = [part.columns(labels) for part in self.parts]
+        means = np.array([np.mean(part.diagonal()) for part in parts])
+        if not (means > 0).all():
+            return self.fixed.columns(labels)
+        return WeightedCovariance(parts, self.weights * means, self.part_names, self._names_of(labels))
+
+    def shrink(self, amount: float) -> WeightedCovariance:
+        parts = [part.shrink(amount) for part in self.parts]
+        return WeightedCovariance(parts, self.weights, self.part_names, self.label_names)
+
+    def scaled(self, scale: float) -> WeightedCovariance:
+        check_scale(scale)
+        return self.reweighted(self.weights * float(scale))
+
+    def reweighted(self, weights: Array) -> WeightedCovariance:
+        """Return the sum of the same parts with other weights, which are not checked."""
+        made = copy(self)
+        made.__dict__.pop("fixed", None)
+        made.weights = weights
+        return made
+
+    @cached_property
+    def fixed(self) -> LabelCovariance:
+        """The sum as one covariance, whose weights no model changes: of low rank if all parts are."""
+        pairs = list(zip(self.weights, self.parts, strict=True))
+        factors = [(w, part) for w, part in pairs if isinstance(part, FactorCovariance)]
+        if len(factors) < len(pairs):
+            check_writable(self.n_labels, "A sum with a dense part")
+            total = np.sum([w * part.to_dense() for w, part in pairs], axis=0)
+            return DenseCovariance.from_semidefinite(total, self.label_names)
+        stack = sp.hstack if any(sp.issparse(part.factor) for _, part in factors) else np.hstack
+        factor = stack([part.factor * np.sqrt(w) for w, part in factors])
+        own = np.sum([w * part.own_variance for w, part in factors], axis=0)
+        return FactorCovariance(factor, own)._named(self.label_names)
+
+
+def _of_unit_variance(part: LabelCovariance, name: str) -> LabelCovariance:
+    mean = float(np.mean(part.diagonal()))
+    if not mean > 0:
+        raise ValueError(f"Part {name!r} of a weighted covariance has no variance; leave it out.")
+    is_unit = abs(mean - 1.0) <= _UNIT and not part.is_diagonal
+    return part if is_unit else part.scaled(1.0 / mean)  # of the identity a factor, which can be stacked
+
+
+def _checked_weights(weights: Any, count: int) -> Array:
+    if weights is None:
+        return np.full(count, 1.0 / count)
+    found = numbers_of(weights, "The weights of a covariance").astype(np.float64)
+    is_sound = found.shape == (count,) and np.isfinite(found).all() and (found >= 0).all() and found.any()
+    if not is_sound:
+        raise ValueError(
+            f"The weights of a covariance are {weights!r}; give a number >= 0 for each of {count} parts, not "
+            "all 0."
+        )
+    return found
+
+
+KINDS.dense, KINDS.factor, KINDS.weighted = DenseCovariance, FactorCovariance, WeightedCovariance

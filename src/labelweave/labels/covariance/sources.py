@@ -27,8 +27,8 @@ def check_writable(n_labels: int, what: str) -> None:
     """Raise ValueError for a matrix over more than 20,000 labels; the message starts with ``what``."""
     if n_labels > _LARGEST_WRITTEN_OUT:
         raise ValueError(
-            f"{what} needs a matrix over {n_labels} x {n_labels} labels; at most {_LARGEST_WRITTEN_OUT} "
-            "labels are written out. Use LabelCovariance.low_rank(factor) with a factor of few columns."
+            f"{what} needs a matrix over {n_labels} x {n_labels} labels, above the limit of "
+            f"{_LARGEST_WRITTEN_OUT}; use LabelCovariance.low_rank(factor)."
         )
 
 
@@ -36,15 +36,14 @@ def check_scale(scale: Any) -> None:
     is_real = isinstance(scale, Real)
     if not is_real or not 0.0 <= scale < _LARGEST_SCALE:
         raise ValueError(
-            f"The scale of a label covariance is {scale!r}; it must be a number >= 0 and "
-            f"below {_LARGEST_SCALE:g}, so that its square is one."
+            f"The scale of a label covariance is {scale!r}; it must be >= 0 and below {_LARGEST_SCALE:g}."
         )
 
 
 def check_amount(amount: Any) -> None:
     is_real = isinstance(amount, Real) and not isinstance(amount, bool)
     if not is_real or not 0.0 <= amount <= 1.0:
-        raise ValueError(f"The amount to shrink is {amount!r}; it must be between 0 and 1.")
+        raise ValueError(f"amount is {amount!r}; it must be between 0 and 1.")
 
 
 def matrix_and_names(matrix: Any) -> tuple[Array, list[str] | None]:
@@ -57,8 +56,8 @@ def matrix_and_names(matrix: Any) -> tuple[Array, list[str] | None]:
         stranger = next(iter(Counter(rows) - Counter(columns)))
         why = "twice" if stranger in columns else "but no such column"
         raise ValueError(
-            f"The label covariance has a row named {stranger!r} {why}; rows and columns must "
-            "name the same labels, or the rows be numbered from 0."
+            f"The label covariance has a row named {stranger!r} {why}; rows and columns must have the same "
+            "names, or rows be numbered from 0."
         )
     place = {name: number for number, name in enumerate(rows)}
     return table[[place[name] for name in columns]], columns
@@ -91,8 +90,7 @@ def _numbers(signatures: Any) -> tuple[Array, Any]:
     table = numbers_of(signatures, "The table of signatures").astype(np.float64)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(
-            f"The signatures have shape {table.shape}; they need at least one class and one label, "
-            "(classes, labels)."
+            f"signatures has shape {table.shape}; it must have shape (classes, labels), at least (1, 1)."
         )
     return table, frame_names(signatures)
 
@@ -109,7 +107,7 @@ def _refuse_first(bad: Array, table: Array, classes: Any, names: Any, also: str 
         row, column = np.argwhere(bad)[0]
         raise ValueError(
             f"The signature of class {shown_name(classes, row)} at label {shown_name(names, column)} is "
-            f"{table[row, column]:g}{also and f' {also}'}; signatures are 0/1 or -1/1 throughout."
+            f"{table[row, column]:g}{also and f' {also}'}; signatures must be all 0/1 or all -1/1."
         )
 
 
@@ -126,14 +124,10 @@ def checked_class_weights(weights: Any, names: Sequence[str]) -> Array:
     """Check weights, one per class: finite, >= 0 and not all 0; a ValueError names the invalid ones."""
     found = numbers_of(weights, "class_prior").astype(np.float64)
     if found.shape != (len(names),):
-        raise ValueError(
-            f"class_prior has shape {found.shape}; give one number for each of {len(names)} classes."
-        )
+        raise ValueError(f"class_prior has shape {found.shape}; pass one number per class ({len(names)}).")
     bad = np.flatnonzero(~np.isfinite(found) | (found < 0))
     if len(bad):
-        raise ValueError(
-            f"class_prior of class {names[bad[0]]} is {found[bad[0]]}; it must be a number >= 0."
-        )
+        raise ValueError(f"class_prior of class {names[bad[0]]} is {found[bad[0]]}; it must be >= 0.")
     if not found.any():
         raise ValueError("class_prior is 0 for every class; at least one must be positive.")
     return found
@@ -152,8 +146,8 @@ def in_class_order(class_prior: Any, classes: list[str] | None, n_classes: int) 
     if strangers:
         holder, other = ("class_prior", "signatures")[:: 1 if strangers[0] in weights else -1]
         raise ValueError(
-            f"The class {strangers[0]!r} is in {holder} but not in {other}; both must have the same classes, "
-            "or class_prior be an array in the order of the signatures."
+            f"The class {strangers[0]!r} is in {holder} but not in {other}; use the same classes, or an "
+            "array in the order of signatures."
         )
     return [weights[name] for name in wanted]
 
@@ -182,7 +176,7 @@ def shrunk_correlations(labels: LabelMatrix, prior_count: float) -> LabelsByLabe
     correlates with none.  The result is positive semi-definite, with ones on the diagonal.
     """
     if not 0 <= prior_count < np.inf:
-        raise ValueError(f"prior_count is {prior_count}; give a number from 0 on.")
+        raise ValueError(f"prior_count is {prior_count}; it must be >= 0.")
     _check_size(labels)
     positives, observed = labels.positive_counts(), labels.observed_counts()
     if labels.has_missing:

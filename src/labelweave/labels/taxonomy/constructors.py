@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, Self
 
 from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.labels.taxonomy.node_graph import NodeGraph, node_name
-from labelweave.labels.written_labels import path_divider
+from labelweave.labels.written_labels import DIVIDERS
+
+_PATH_SIGNS = {
+    **{sign: rf"\s*{re.escape(sign)}\s*" for sign in ("//", *DIVIDERS)},
+    **{sign: re.escape(sign) for sign in (" : ", " - ", " – ", " — ")},
+    ":": r":(?=\S)",
+    ".": r"(?<=[^\d\s])\.(?=\S)|(?<=\S)\.(?=[^\d\s])",
+}
+_CODE = re.compile(r"[A-Za-z]?\d+(?:\.\w+)*")
 
 
 class TaxonomyConstructors(NodeGraph):
@@ -57,8 +65,8 @@ class TaxonomyConstructors(NodeGraph):
             return cls.from_networkx(source)
         if isinstance(source, str) or not isinstance(source, Iterable) or getattr(source, "ndim", 1) == 0:
             raise TypeError(
-                f"A taxonomy was given as {type(source).__name__}; give a Taxonomy, nested dicts, a networkx "
-                "DiGraph, pairs (parent, child) or a list of paths."
+                f"The taxonomy is of type {type(source).__name__}; pass a Taxonomy, nested dicts, a "
+                "networkx.DiGraph, pairs (parent, child) or a list of paths."
             )
         listed = list(source)
         are_paths = bool(listed) and all(isinstance(entry, str) for entry in listed)
@@ -106,8 +114,8 @@ class TaxonomyConstructors(NodeGraph):
             path = (*above, name)
             if name in places:
                 raise ValueError(
-                    f"The name {name!r} occurs twice, at {_shown(places[name])} and at {_shown(path)}; names "
-                    "must be distinct, so rename one (Taxonomy.from_paths names each node by its whole path)."
+                    f"The name {name!r} occurs twice, at {_shown(places[name])} and at {_shown(path)}; "
+                    "rename one, or use Taxonomy.from_paths."
                 )
             places[name] = path
             pairs.extend((parent, name) for parent in above[-1:])
@@ -148,9 +156,9 @@ class TaxonomyConstructors(NodeGraph):
         ['animal', 'animal/dog', 'animal/cat']
         """
         if isinstance(paths, str):
-            raise ValueError(f"paths is the text {paths!r}; give a list of paths.")
+            raise ValueError(f"paths is the text {paths!r}; pass a list of paths.")
         if not isinstance(paths, Iterable) or getattr(paths, "ndim", 1) == 0:
-            raise ValueError(f"paths is {paths!r}; give a list of paths.")
+            raise ValueError(f"paths is {paths!r}; pass a list of paths.")
         words = (ancestors, separator)
         if (
             not all(isinstance(word, str | None) for word in words)
@@ -158,8 +166,8 @@ class TaxonomyConstructors(NodeGraph):
             or separator == ""
         ):
             raise ValueError(
-                f"ancestors={ancestors!r}, separator={separator!r}; the first is 'add' or 'require', "
-                "the second is not empty."
+                f"ancestors={ancestors!r}, separator={separator!r}; ancestors must be 'add' or 'require', "
+                "and separator not empty."
             )
         listed = dict[str, tuple[str, ...]]()
         named = [node_name(path, f"path {position}") for position, path in enumerate(paths)]
@@ -167,7 +175,7 @@ class TaxonomyConstructors(NodeGraph):
         for position, name in enumerate(named):
             if name in listed:
                 raise ValueError(
-                    f"The path {name!r} is listed twice, again at position {position}; list it once."
+                    f"The path {name!r} occurs twice, again at position {position}; list it once."
                 )
             listed[name] = _upwards(name, divided)
         if ancestors == "require":
@@ -206,10 +214,10 @@ class TaxonomyConstructors(NodeGraph):
         ['dog', 'cat']
         """
         if not hasattr(graph, "is_directed"):
-            raise ValueError(f"graph is {graph!r}; give a DiGraph of networkx.")
+            raise ValueError(f"graph is {graph!r}; pass a networkx.DiGraph.")
         if not graph.is_directed():
             raise ValueError(
-                "The graph is undirected; give a DiGraph whose edges run from parent to child, such as "
+                "The graph is undirected; pass a DiGraph whose edges run from parent to child, such as "
                 "networkx.bfs_tree(graph, root)."
             )
         names = {node: node_name(node, "a node of the graph") for node in graph.nodes}
@@ -217,8 +225,8 @@ class TaxonomyConstructors(NodeGraph):
         for node, name in names.items():
             if name in written:
                 raise ValueError(
-                    f"Two nodes of the graph, {written[name]!r} and {node!r}, are both written {name!r}; "
-                    "names must be distinct as text."
+                    f"Two nodes of the graph, {written[name]!r} and {node!r}, are both {name!r} as text; "
+                    "rename one."
                 )
             written[name] = node
         return cls([(names[above], names[below]) for above, below in graph.edges()], names.values(), root)
@@ -231,7 +239,7 @@ def _branches(below: Any, path: tuple[str, ...]) -> list[tuple[Any, Any]]:
         return list(below.items())
     if isinstance(below, str) or not isinstance(below, Iterable) or getattr(below, "ndim", 1) == 0:
         raise ValueError(
-            f"Below {_shown(path)} stands {below!r}; give a dict, a list of names, or None for a leaf "
+            f"Below {_shown(path)} is {below!r}; pass a dict, a list of names, or None for a leaf "
             "(for a table of parents use pairs)."
         )
     # sets are sorted, as their order differs between runs
@@ -244,7 +252,7 @@ def _branches_of_item(item: Any, path: tuple[str, ...]) -> list[tuple[Any, Any]]
         return list(item.items())
     if isinstance(item, Iterable) and not isinstance(item, str):
         held = " ".join(repr(item).split())
-        raise ValueError(f"The list below {_shown(path)} holds {held}; it may hold names and dicts.")
+        raise ValueError(f"The list below {_shown(path)} holds {held}; it may have names and dicts.")
     return [(item, None)]
 
 
@@ -256,8 +264,8 @@ def _upwards(path: str, divider: re.Pattern[str]) -> tuple[str, ...]:
     """Return the nodes on a path from the root down, each by its full path."""
     if not all(part.strip() for part in divider.split(path)):
         raise ValueError(
-            f"The path {path!r} has an empty part; write names with one {divider.findall(path)[0]!r} between "
-            "them, none at the ends."
+            f"The path {path!r} has an empty part; separate names by one {divider.findall(path)[0]!r}, "
+            "without any at the ends."
         )
     return (*(path[: found.start()].rstrip() for found in divider.finditer(path)), path)
 
@@ -269,3 +277,19 @@ def _refuse_orphans(listed: Mapping[str, tuple[str, ...]]) -> None:
             f"The path {orphans[0]!r} is listed without its parent {listed[orphans[0]][-2]!r} "
             f"({len(orphans)} of {len(listed)} lack theirs); list the parent, or pass ancestors='add'."
         )
+
+
+def path_divider(names: Sequence[str]) -> re.Pattern[str]:
+    """Detect the separator of paths such as "Food > Dairy" and "food/dairy"; by default a slash."""
+    are_codes = all(map(_CODE.fullmatch, names))
+    best, most = re.compile("/"), 0
+    for sign, pattern in _PATH_SIGNS.items():
+        divider = re.compile(r"\." if sign == "." and are_codes else pattern)
+        paths = [parts for name in names if len(parts := divider.split(name)) > 1]
+        firsts = [parts[0] for parts in paths]
+        is_shared = len({*firsts, *names}) < len(firsts) + len(names)
+        is_one = len(names) == 1 and sign not in (".", "//")
+        is_whole = all(part.strip() for parts in paths for part in parts)
+        if (is_shared or is_one) and is_whole and len(paths) > most:
+            best, most = divider, len(paths)
+    return best

@@ -112,7 +112,7 @@ class NodeGraph:
         number = int(counts[several[0]])
         others = f", and {len(several) - 1} other nodes have several" if len(several) > 1 else ""
         raise ValueError(
-            f"{what} needs a tree, but the node {name!r} has {_NUMBERS.get(number, str(number))} parents, "
+            f"{what} needs a tree, but node {name!r} has {_NUMBERS.get(number, str(number))} parents, "
             f"{listed(self.parents[name])}{others}."
         )
 
@@ -137,7 +137,7 @@ class NodeGraph:
     @cached_property
     def parent(self) -> dict[str, str]:
         """The parent of each node that has one; for trees."""
-        self.require_tree("One parent a node")
+        self.require_tree("One parent per node")
         return {below: above for above, below in self.pairs()}
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -301,7 +301,7 @@ class NodeGraph:
         if absent:
             raise ValueError(
                 f"The {what} {absent[0]!r} is not in the taxonomy ({len(absent)} of {len(asked)} are not); "
-                f"every {what} must be one of its nodes, such as {self.nodes[-1]!r}."
+                f"use its nodes, such as {self.nodes[-1]!r}."
             )
         return np.array([self._number[str(node)] for node in nodes], np.int64)
 
@@ -332,11 +332,11 @@ def ordered_nodes(
     """
     for what, given in (("pairs", pairs), ("nodes", nodes)):
         if not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
-            raise ValueError(f"{what} is {given!r}; give a list of {what}.")
+            raise ValueError(f"{what} is {given!r}; pass a list of {what}.")
     edges = list(dict.fromkeys([_checked_pair(position, pair) for position, pair in enumerate(pairs)]))
     names = list(dict.fromkeys([*_distinct(nodes), *(name for pair in edges for name in pair)]))
     if not names:
-        raise ValueError("The taxonomy is empty; give at least one (parent, child) pair, or one node.")
+        raise ValueError("The taxonomy is empty; pass at least one (parent, child) pair, or one node.")
     parents: dict[str, list[str]] = {}
     for above, below in edges:
         parents.setdefault(below, []).append(above)
@@ -355,9 +355,7 @@ def node_name(name: Any, where: str) -> str:
     # a table has NaN for the parent of a root
     text = "" if not isinstance(name, str) and is_missing(name) else as_text(name)
     if not text.strip():
-        raise ValueError(
-            f"An empty name ({name!r}) stands at {where}; every node of a taxonomy needs a name."
-        )
+        raise ValueError(f"The name at {where} is empty ({name!r}); every node needs a name.")
     return text
 
 
@@ -365,7 +363,7 @@ def _checked_pair(position: int, pair: Any) -> Edge:
     parts = () if isinstance(pair, (str, Mapping)) or not isinstance(pair, Iterable) else tuple(pair)
     if len(parts) != 2:
         raise ValueError(
-            f"The edge at position {position} is {' '.join(repr(pair).split())}; give a pair (parent, "
+            f"The edge at position {position} is {' '.join(repr(pair).split())}; pass a pair (parent, "
             "child), and list nodes without edges in nodes=."
         )
     where = f"pair {position}, {pair!r}"
@@ -377,7 +375,7 @@ def _distinct(nodes: Iterable[Any]) -> list[str]:
     for position, given in enumerate(nodes):
         names.append(node_name(given, f"position {position} of nodes"))
         if names[-1] in seen:
-            raise ValueError(f"The name {names[-1]!r} is listed twice in nodes; names must be distinct.")
+            raise ValueError(f"The name {names[-1]!r} occurs twice in nodes; list it once.")
         seen.add(names[-1])
     return names
 
@@ -418,12 +416,12 @@ def _refuse_orphans(order: Sequence[str], parents: Mapping[str, Sequence[str]], 
     tops = [name for name in order if name not in parents]
     if root not in tops:
         found = f"hangs under {parents[root][0]!r}" if root in parents else "is not among the nodes"
-        raise ValueError(f"The root {root!r} {found}; give the name of the node above all others.")
+        raise ValueError(f"The root {root!r} {found}; pass the name of the top node.")
     if len(tops) > 1:
         orphans = [name for name in tops if name != root]
         raise ValueError(
             f"Not all nodes are below the root {root!r}: {listed(orphans)} "
-            f"{'has' if len(orphans) == 1 else 'have'} no parent; give one, or leave root out for several "
+            f"{'has' if len(orphans) == 1 else 'have'} no parent; add one, or leave root out for several "
             "roots."
         )
 

@@ -70,8 +70,8 @@ class NodeMatrices(NodeGraph):
             total += len(rows[-1])
             if total > _MOST_PAIRS:
                 raise ValueError(
-                    f"The taxonomy has more than {_MOST_PAIRS:,} pairs of a node and one above it, which are "
-                    "more than memory is taken for; give one with fewer levels, or without nodes far up."
+                    f"The taxonomy has more than {_MOST_PAIRS:,} pairs of a node and an ancestor, more than "
+                    "the limit; pass one with fewer levels."
                 )
         ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
         columns = np.concatenate(rows)
@@ -176,7 +176,7 @@ class NodeMatrices(NodeGraph):
         (array([0, 1, 0]), ['level 1', 'level 0'])
         """
         if not isinstance(by, str) or by not in _GROUPINGS:
-            raise ValueError(f"by={by!r}; groups are made by one of {', '.join(map(repr, _GROUPINGS))}.")
+            raise ValueError(f"by is {by!r}; it must be one of {', '.join(map(repr, _GROUPINGS))}.")
         if by in ("level", "subtree"):
             self.require_tree(f"A group a {by}")
         numbers = np.arange(len(self.nodes)) if names is None else self._numbers(names)
@@ -328,7 +328,7 @@ class NodeMatrices(NodeGraph):
             raise ValueError(
                 f"Row {first} has two most specific nodes, {self.nodes[other]!r} and "
                 f"{self.nodes[last[first]]!r} ({len(np.unique(row[beside]))} of {len(last)} rows have "
-                "several); the positives of a row must lie on one path of the taxonomy."
+                "several); the positives of a row must be on one path."
             )
 
     def _is_above(self, nodes: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> Any:

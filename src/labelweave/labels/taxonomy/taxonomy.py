@@ -186,7 +186,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         ("drop") or become roots ("root").
         """
         if not isinstance(outside, str) or outside not in ("raise", "drop", "root"):
-            raise ValueError(f"outside is {outside!r}; it is 'raise', 'drop' or 'root'.")
+            raise ValueError(f"outside is {outside!r}; it must be 'raise', 'drop' or 'root'.")
         Y = LabelMatrix.from_any(labels)
         words = [str(name) for name in self._names_of(Y)]
         nodes = {name: self._node_of(name) for name in words}
@@ -194,8 +194,8 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         if absent and outside == "raise":
             raise ParameterError(
                 f"The label {absent[0]!r} is not in the taxonomy ({len(absent)} of {len(words)} are not), "
-                f"whose nodes are such as {self.nodes[-1]!r}; leave them out with `outside='drop'`, or keep "
-                "them as roots with `outside='root'`."
+                f"whose nodes are such as {self.nodes[-1]!r}; use `outside='drop'`, or `outside='root'` to "
+                "keep them as roots."
             )
         if len(absent) == len(words):
             self._numbers(words, "label")  # which raises for them
@@ -290,7 +290,7 @@ def drawn(graph: NodeGraph, most: int = _LINES) -> str:
         for k in np.flatnonzero(shown).tolist()
     ]
     rest = int((~shown).sum())
-    return "\n".join([*text, f"... {rest} of {len(shown)} nodes left out"] if rest else text)
+    return "\n".join([*text, f"... {rest} of {len(shown)} nodes omitted"] if rest else text)
 
 
 def _also_under(graph: NodeGraph, number: int) -> str:

@@ -120,8 +120,8 @@ class LabelText:
         """
         if not (0.0 <= share <= 1.0 and 1e-6 <= width <= 1e6):
             raise ValueError(
-                f"share is {share} and width is {width}; a share is between 0 and 1, a width between "
-                "1e-6 and 1e6."
+                f"share is {share} and width is {width}; share must be between 0 and 1, width between 1e-6 "
+                "and 1e6."
             )
         check_writable(len(self), "A covariance of label texts")
         directions = self.directions()
@@ -165,11 +165,11 @@ class LabelText:
         """
         if not (0 <= strength <= _LARGEST and abs(level) <= _LARGEST):
             raise ValueError(
-                f"strength is {strength} and level is {level}; give numbers, 0 or more for strength."
+                f"strength is {strength} and level is {level}; both must be finite, strength >= 0."
             )
         rows = checked_csr(X, "X") if sp.issparse(X) else numbers_of(X, "X")
         if rows.ndim != 2 or not np.isfinite(rows.data if sp.issparse(rows) else rows).all():
-            raise ValueError(f"X has shape {rows.shape}, or is not finite; give finite rows of features.")
+            raise ValueError(f"X has shape {rows.shape}, or is not finite; pass finite (rows, features).")
         return TextScores.of(self, features, rows, embedding).mean(self, strength, level)
 
     def columns(self, labels: Array) -> Self:
@@ -200,7 +200,7 @@ class LabelText:
         new = type(self)(descriptions, embedding)
         if new.embeddings.shape[1] != len(self.center):
             raise ValueError(
-                f"New labels have embeddings of {new.embeddings.shape[1]} dimensions, but the others have "
+                f"Embeddings of new labels have {new.embeddings.shape[1]} dimensions, but those of others "
                 f"{len(self.center)}; use the same embedding."
             )
         names = _checked([*self.names, *new.names])
@@ -248,8 +248,8 @@ class TextScores(StoredParameters):
         factors = _feature_embeddings(features, embedding)
         if factors.shape != (X.shape[1], len(text.center)):
             raise ValueError(
-                f"There are {len(factors)} features of {factors.shape[1]} dimensions, but X has {X.shape[1]} "
-                f"columns and labels have {len(text.center)} dimensions; they must agree."
+                f"features has shape {factors.shape}; it must be ({X.shape[1]}, {len(text.center)}), columns "
+                "of X by dimensions of labels."
             )
         factors = factors - factors.mean(axis=0)
         latent = np.asarray(X @ factors, dtype=np.float64)
@@ -267,13 +267,13 @@ class TextScores(StoredParameters):
 
 def described(given: Any) -> dict[str, str]:
     if isinstance(given, str | bytes):
-        raise ValueError(f"descriptions is the text {given!r}; give names of labels, or a dict of theirs.")
+        raise ValueError(
+            f"descriptions is the text {given!r}; pass label names, or a dict of descriptions by name."
+        )
     if is_frame(given):
         table = as_pandas(given)
         if table.shape[1] not in (1, 2):
-            raise ValueError(
-                f"descriptions has {table.shape[1]} columns; give names of labels and descriptions."
-            )
+            raise ValueError(f"descriptions has {table.shape[1]} columns; pass two, names and descriptions.")
         columns = [table.iloc[:, place].tolist() for place in range(table.shape[1])]
         pairs = list(zip(columns[0], columns[1] if len(columns) > 1 else [""] * len(table), strict=True))
     elif isinstance(given, Mapping) or hasattr(given, "items"):
@@ -281,22 +281,23 @@ def described(given: Any) -> dict[str, str]:
     else:
         if not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
             raise ValueError(
-                f"descriptions is a {type(given).__name__}; give a list of names, or a dict of texts by name."
+                f"descriptions is of type {type(given).__name__}; pass a list of names, or a dict of texts "
+                "by name."
             )
         pairs = [(name, "") for name in given]
     for name, text in pairs:
         if not isinstance(name, str | int | np.integer | tuple) or isinstance(name, bool):
-            raise ValueError(f"A label is called by a {type(name).__name__}; give a text or a number.")
+            raise ValueError(f"A label name is of type {type(name).__name__}; use text or a number.")
         is_missing = text is None or (isinstance(text, float) and np.isnan(text))
         if not (isinstance(text, str) or is_missing):
-            raise ValueError(f"The description of label {str(name)!r} is {text!r}; give a text.")
+            raise ValueError(f"The description of label {str(name)!r} is {text!r}; it must be text.")
     _checked([name for name, _ in pairs])
     return {str(name): text if isinstance(text, str) else "" for name, text in pairs}
 
 
 def _checked(names: Sequence[Any]) -> Array:
     if not len(names):
-        raise ValueError("descriptions has no labels; give at least one.")
+        raise ValueError("descriptions is empty; pass at least one label.")
     found = checked_names([str(name) for name in names], len(names))
     assert found is not None, "names were given"
     return found
@@ -310,8 +311,8 @@ def _embedded(texts: list[str], embedding: Any) -> Array:
     found = np.array(found, dtype=np.float64)
     if found.ndim != 2 or len(found) != len(texts) or not found.shape[1] or not np.isfinite(found).all():
         raise ValueError(
-            f"embedding gave shape {found.shape} for {len(texts)} texts, or is not finite; give one "
-            "finite row a text."
+            f"embedding returned shape {found.shape} for {len(texts)} texts, or is not finite; it must "
+            "return one finite row per text."
         )
     return found
 
@@ -319,12 +320,14 @@ def _embedded(texts: list[str], embedding: Any) -> Array:
 def _feature_embeddings(features: Any, embedding: Embedding | None) -> Array:
     is_list = isinstance(features, list | tuple) or getattr(features, "ndim", 0) == 1
     if is_list and not sp.issparse(features) and not len(features):
-        raise ValueError("There are no names of features; give one a feature.")
+        raise ValueError("features is empty; pass one name per feature.")
     if is_list and not sp.issparse(features) and all(isinstance(name, str) for name in features):
         return _embedded(feature_words(features), embedding)
     given = numbers_of(features, "features")
     if given.ndim != 2:
-        raise ValueError(f"features has shape {given.shape}; give a name, or a row of numbers, a feature.")
+        raise ValueError(
+            f"features has shape {given.shape}; pass one name, or one row of numbers, per feature."
+        )
     return _embedded([""] * len(given), given)
 
 

@@ -44,8 +44,8 @@ def _folder() -> Path:
     folder = None if package is None or package.origin is None else Path(package.origin).parent
     if folder is None or not ((folder / _VECTORS).is_file() and (folder / _TOKENIZER).is_file()):
         raise ImportError(
-            "Static embeddings of texts need the package wordllama with its files; install labelweave[text], "
-            "or give a callable from texts to an array in their place."
+            "Static embeddings need wordllama and its files; install labelweave[text], or pass a callable "
+            "from texts to an array."
         )
     return folder
 

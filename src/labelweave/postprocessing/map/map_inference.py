@@ -104,13 +104,14 @@ class MapInference:
         max_iter: int = 100,
     ) -> None:
         if method not in _METHODS:
-            raise ValueError(f"method is {method!r}; it is one of {', '.join(map(repr, _METHODS))}.")
+            raise ValueError(f"method is {method!r}; it must be one of {', '.join(map(repr, _METHODS))}.")
         if not 0 <= exact_width <= 20:
             raise ValueError(
-                f"exact_width is {exact_width}; it is from 0 to 20, tables have 2^(width + 1) entries."
+                f"exact_width is {exact_width}; it must be between 0 and 20 (tables have 2^(width + 1) "
+                f"entries)."
             )
         if max_nodes < 1 or max_iter < 1:
-            raise ValueError(f"max_nodes is {max_nodes} and max_iter {max_iter}; both are at least 1.")
+            raise ValueError(f"max_nodes is {max_nodes} and max_iter {max_iter}; both must be at least 1.")
         self.graph = graph
         if method == "message_passing":
             orders = component_orders(graph, -1)
@@ -223,7 +224,7 @@ class MapInference:
         labels = LabelMatrix.from_any(truth).most_likely()
         if labels.shape != shape:
             raise ValueError(
-                f"truth has shape {labels.shape} but unary has shape {shape}; give the same rows."
+                f"truth has shape {labels.shape} but unary has shape {shape}; pass the same rows."
             )
         signs = np.empty(shape, np.int8)
         names, n_labels = self.graph.label_names, self.graph.n_labels
@@ -267,7 +268,7 @@ def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats
     own, n_entries = np.ascontiguousarray(unary, np.float64), int(graph.table_starts[-1])
     if own.ndim != 2 or own.shape[1] != graph.n_labels:
         raise ValueError(
-            f"unary has shape {own.shape}; it must be (rows, {graph.n_labels}), a column a label."
+            f"unary has shape {own.shape}; it must be (rows, {graph.n_labels}), a column per label."
         )
     shared = np.ascontiguousarray(tables, np.float64)
     if shared.shape not in ((n_entries,), (len(own), n_entries)):
@@ -284,7 +285,7 @@ def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats
 
 def _numbers(scores: Any, name: str) -> Any:
     if sp.issparse(scores):
-        raise ValueError(f"{name} is a sparse matrix; give an array, as {name}.toarray() does.")
+        raise ValueError(f"{name} is a sparse matrix; pass an array, as {name}.toarray() does.")
     return numbers_of(scores, name)
 
 
@@ -324,7 +325,7 @@ def _checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Check the costs of a 1 in place of a 0, and of the reverse; give both as (n, L)."""
     if not isinstance(costs, (tuple, list)) or len(costs) != 2:
         raise ValueError(
-            f"costs is {costs!r}; give a pair: the costs of a 1 in place of a 0, and of a 0 in place of a 1."
+            f"costs is {costs!r}; pass a pair: the costs of a 1 in place of a 0, and of a 0 in place of a 1."
         )
     return _written_out(costs[0], shape), _written_out(costs[1], shape)
 
@@ -332,12 +333,12 @@ def _checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
 def _written_out(costs: Any, shape: tuple[int, ...]) -> Floats:
     given = np.asarray(costs, np.float64)
     if not np.isfinite(given).all():
-        raise ValueError("costs has an entry that is not finite; give finite costs of errors.")
+        raise ValueError("costs has an entry that is not finite; pass finite costs of errors.")
     try:
         return np.broadcast_to(given, shape)
     except ValueError:
         raise ValueError(
-            f"costs has an entry of shape {given.shape}; give one number, {shape[1]} for the labels, or "
+            f"costs has an entry of shape {given.shape}; pass one number, {shape[1]} for the labels, or "
             f"{shape[0]} x {shape[1]} for rows and labels."
         ) from None
 

@@ -263,13 +263,13 @@ def favour_rare_labels(
         raise ValueError("propensity is invalid; pass one number per label, above 0 and at most 1.")
     if numbers.size and not (numbers.min() >= 0 and numbers.max() < len(chances)):
         raise ValueError(
-            f"labels have a number that is not from 0 to {len(chances) - 1}, the labels in propensity."
+            f"labels has a number outside 0 to {len(chances) - 1}; use label numbers within propensity."
         )
     if not 1 <= k <= table.shape[1]:
         raise ValueError(f"k is {k}; pass an integer from 1 to the labels per row, {table.shape[1]}.")
     if not (np.isfinite(power) and power >= 0 and np.isfinite(sharpness) and sharpness > 0):
         raise ValueError(
-            f"power is {power} and sharpness {sharpness}; pass finite numbers, 0 or more and above 0."
+            f"power is {power} and sharpness {sharpness}; both must be finite, power >= 0 and sharpness > 0."
         )
     with np.errstate(over="ignore"):
         found = -np.logaddexp(0.0, -sharpness * table) - power * np.log(chances)[numbers]

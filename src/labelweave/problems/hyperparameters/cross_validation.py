@@ -28,7 +28,16 @@ import numpy as np
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram
 from labelweave.foundation.array_types import Array, Floats, PerRow
-from labelweave.foundation.arrays import Workers, panels
+from labelweave.foundation.arrays import Workers, namespace, panels
+from labelweave.foundation.arrays.linear_algebra import (
+    column_products,
+    copied,
+    dot,
+    like,
+    placed,
+    taken,
+    to_numpy,
+)
 from labelweave.foundation.config import PartInterrupted
 from labelweave.problems.coupled_gram import GramTerm, ScorePrior
 from labelweave.problems.hyperparameters.priors import PriorFamily, PriorGradient, TermGradient
@@ -70,6 +79,7 @@ class InnerSettings:
     max_iter, max_inner: Newton steps of a fit, and conjugate gradient iterations of a step.
     rank: of the preconditioner.
     directions: solves the linear systems; None for conjugate gradients.
+    budget: bytes for dense factors.
     """
 
     tol: float = 1e-6
@@ -79,6 +89,7 @@ class InnerSettings:
     rank: int = 100
     seed: int = 0
     directions: LinearSolver | None = None
+    budget: float = np.inf
 
 
 class CriterionValue(NamedTuple):
@@ -124,7 +135,7 @@ class CrossValidationLikelihood(Criterion):
         self.training = data.make_loss(np.where(data.held_out, 0.0, weights))
         self.testing = data.make_loss(np.where(data.held_out, weights, 0.0))
         self.every = np.arange(self.training.shape[1])
-        self.mass = float(weights[data.held_out].sum())
+        self.mass = float(weights[data.held_out].sum() or data.weights.sum())
 
     def __call__(self, theta: Array) -> CriterionValue:
         begin = time.perf_counter()
@@ -134,26 +145,33 @@ class CrossValidationLikelihood(Criterion):
         result, state = self._fit(problem)
         value, gradient = np.nan, np.full(len(theta), np.nan)
         if result.converged:
-            self.inner_state = state.dual
-            held_out = KernelLikelihood(gram, self.testing, rank=0, seed=0)
-            losses, descent, _ = held_out.evaluate(state.scores, self.every)
-            value, sources = float(losses.sum()), -descent
-            # at the optimum these are the dual variables, and unlike them exact in the null space of K
-            _, dual, curvature = problem.evaluate(state.scores, self.every)
-            adjoint = self._adjoint(problem, curvature, sources)
-            value += float(np.vdot(adjoint, problem.product(dual - state.dual, self.every)))
-            gradient = self._gradient(theta, prior, problem, dual, adjoint)
+            self.inner_state = to_numpy(state.dual)
+            value, parts = self._evaluated(prior, problem, state)
+            gradient = np.sum([self.family.gradient(theta, part) for part in parts], axis=0)
         seconds = time.perf_counter() - begin
         return CriterionValue(
             value / self.mass, gradient / self.mass, result.gap, gram.products, seconds, result.converged
         )
+
+    def _evaluated(
+        self, prior: ScorePrior, problem: KernelLikelihood, state: NewtonState
+    ) -> tuple[float, list[PriorGradient]]:
+        """Return the value at a fit, and its derivatives by the prior, to be summed."""
+        held_out = KernelLikelihood(problem.gram, self.testing, rank=0, seed=0)
+        losses, descent, _ = held_out.evaluate(state.scores, self.every)
+        # at the optimum these are the dual variables, and unlike them exact in the null space of K
+        _, dual, curvature = problem.evaluate(state.scores, self.every)
+        adjoint = self._adjoint(problem, curvature, -descent)
+        correction = dot(adjoint, problem.product(dual - state.dual, self.every))
+        pair = self._by_fit(dual), self._by_fit(adjoint)
+        return float(losses.sum()) + correction, [self._by_prior(prior, problem, pair)]
 
     def _fit(self, problem: KernelLikelihood) -> tuple[SolverResult, NewtonState]:
         settings = self.settings
         solver = NewtonConjugateGradient(
             settings.tol, settings.max_iter, settings.max_inner, settings.directions
         )
-        start = None if self.inner_state is None else NewtonState.at(self.inner_state)
+        start = None if self.inner_state is None else NewtonState.at(placed(self.inner_state))
         result, state = solver.solve(problem, start)
         if result.status is Status.INTERRUPTED:
             raise PartInterrupted  # the solver keeps its point and ends; here the search must end
@@ -170,22 +188,26 @@ class CrossValidationLikelihood(Criterion):
         reduction = np.full(len(self.every), self.settings.solved)
         image = problem.product(right, self.every)
         linear = self.settings.directions or FunctionGradients()
-        solution, solved, _ = linear.solve(system, right.copy(), image, reduction, _MOST_ITERATIONS)
+        solution, solved, _ = linear.solve(system, copied(right), image, reduction, _MOST_ITERATIONS)
         residual = right - solution - system.curve_all(solved)
         change = residual + system.curve_all(problem.product(residual, self.every))
         along, square = inner_products(system.panels, (change, residual), (change, change))
         lengths = np.divide(along, square, out=np.zeros_like(along), where=square > 0)
-        return np.asarray(sources - solution - lengths[:, None] * residual)
+        adjoint: Array = sources - solution - like(lengths[:, None], residual) * residual
+        return adjoint
 
-    def _gradient(
-        self, theta: Array, prior: ScorePrior, problem: KernelLikelihood, dual: Array, adjoint: Array
-    ) -> Floats:
-        fits = self.data.held_out.shape[1]
-        pair = dual.reshape(len(dual), fits, -1), adjoint.reshape(len(adjoint), fits, -1)
-        terms = zip(problem.gram.terms, prior.terms, strict=True)
+    def _by_fit(self, vectors: Array) -> Array:
+        shape = (vectors.shape[0], self.data.held_out.shape[1], -1)
+        found: Array = namespace(vectors).reshape(vectors, shape)
+        return found
+
+    def _by_prior(
+        self, prior: ScorePrior, problem: KernelLikelihood, pair: tuple[Array, Array]
+    ) -> PriorGradient:
+        """Differentiate ``<E, K F>`` by the prior, for a pair of shape (n, fits, L)."""
+        xp, terms = namespace(pair[0]), zip(problem.gram.terms, prior.terms, strict=True)
         gradients = [self._term_gradient(made, term.kernel, pair) for made, term in terms]
-        by_intercept = float(np.vdot(*(part.sum(axis=0) for part in pair)))
-        return self.family.gradient(theta, PriorGradient(gradients, by_intercept))
+        return PriorGradient(gradients, dot(*(xp.sum(part, axis=0) for part in pair)))
 
     def _term_gradient(
         self, term: GramTerm, kernel: Kernel | None, pair: tuple[Array, Array]
@@ -194,28 +216,31 @@ class CrossValidationLikelihood(Criterion):
 
         A term contributes ``sum_ij dK(i, j) (F R E^T)_ij`` by the kernel, and ``E^T K F`` by R (equation 6).
         """
-        covariance, workers, (left, right) = term.covariance, self.workers, pair
-        if not self.family.learns_covariance and not covariance.ties_labels:
+        covariance, workers, (left, right), xp = term.covariance, self.workers, pair, namespace(pair[0])
+        is_separate = not (self.family.learns_covariance or covariance.ties_labels)
+        if is_separate:
             variances = covariance.diagonal()
             used = np.flatnonzero(variances)
-            left, right = (np.ascontiguousarray(part[:, :, used]) for part in (left, right))
-            mixed = right * variances[used]
-            image = term.product(right)
-            by_covariance = np.zeros(len(variances))
-            by_covariance[used] = np.einsum("nfl,nfl->l", left, image)
+            left, right = (taken(part, used, 2) for part in (left, right))
+            mixed = right * like(variances[used], right)
         else:
             mixed = covariance.matmul(right, workers)
-            image = term.product(right)
-            square = workers.inner(*(part.reshape(-1, part.shape[2]) for part in (left, image)))
+        image = term.product(right)
+        flat = [xp.reshape(part, (-1, part.shape[2])) for part in (left, image)]
+        if is_separate:
+            by_covariance = np.zeros(len(variances))
+            by_covariance[used] = column_products(*flat)
+        else:
+            square = to_numpy(workers.inner(*flat))
             by_covariance = (square + square.T) / 2
         if kernel is None or not kernel.parameter_names():
             return TermGradient(np.empty(0), by_covariance)
-        flat = left.reshape(len(left), -1), mixed.reshape(len(left), -1)
+        pair = xp.reshape(left, (left.shape[0], -1)), xp.reshape(mixed, (left.shape[0], -1))
         if isinstance(term.gram, LowRankGram):
             return TermGradient(
-                _low_rank_gradient(kernel, self.data.features, term.gram, flat), by_covariance
+                _low_rank_gradient(kernel, self.data.features, term.gram, pair), by_covariance
             )
-        return TermGradient(kernel_gradient(kernel, self.data.features, flat, workers), by_covariance)
+        return TermGradient(kernel_gradient(kernel, self.data.features, pair, workers), by_covariance)
 
 
 class MeanCriterion:
@@ -257,13 +282,13 @@ def kernel_gradient(
     kernel: Kernel, features: FeatureMatrix, pair: tuple[Array, Array], workers: Workers
 ) -> Floats:
     """Sum ``dK_ij (E F^T)_ij`` over all pairs of rows, by the logarithms of the kernel's parameters."""
-    left, right = pair
+    (left, right), features = pair, features.placed()
     cuts = panels(len(features), _SIDE)
     blocks = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
 
     def weights_of(rows: slice, columns: slice) -> Array:  # every pair of rows once
-        weights = left[rows] @ right[columns].T
-        return weights if rows == columns else weights + right[rows] @ left[columns].T
+        weights = left[rows, ...] @ right[columns, ...].T
+        return weights if rows == columns else weights + right[rows, ...] @ left[columns, ...].T
 
     sums = np.zeros((_LANES, len(kernel.parameter_names())))
 
@@ -286,7 +311,13 @@ def _low_rank_gradient(
     total = kernel.gradient(active, active, among)
     for rows in panels(len(features), _SIDE):
         total += kernel.gradient(features.rows(rows), active, across[rows])
+    return total + diagonal_gradient(kernel, features, own)
+
+
+def diagonal_gradient(kernel: Kernel, features: FeatureMatrix, weights: PerRow) -> Floats:
+    """Sum the weighted derivatives of the kernel of every row with itself."""
+    total = np.zeros(len(kernel.parameter_names()))
     for rows in panels(len(features), _FEW):  # only the diagonal of a block is used
         some = features.rows(rows)
-        total += kernel.gradient(some, some, np.diag(own[rows]))
+        total += kernel.gradient(some, some, np.diag(weights[rows]))
     return total

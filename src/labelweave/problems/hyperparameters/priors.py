@@ -9,8 +9,9 @@ class sums those on its path (Seeger 2008, section 3):
     sum_p v_s(p) K_k(p) ⊗ phi_p phi_p^T.
 
 Flat classes are nodes without a tree: one shared kernel, one shape with one scale per class, or one kernel
-per class are mc-tied, mc-semi and mc-sep of the paper's section 6.2.  :class:`LearnedCoupling` mixes
-independent functions, ``u = B f``, so the scores have the prior ``K ⊗ B B^T`` (section 7.4.1).
+per class are mc-tied, mc-semi and mc-sep of the paper's section 6.2.  The columns phi_p may be those of the
+symmetric root of a given covariance.  :class:`LearnedCoupling` mixes independent functions, ``u = B f``, so
+the scores have the prior ``sum_p K_p ⊗ b_p b_p^T`` (section 7.4.1).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -27,11 +29,12 @@ from labelweave.features import Kernel
 from labelweave.features.kernels import ARDKernel
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.labels import LabelCovariance
-from labelweave.labels.covariance import FactorCovariance
+from labelweave.labels.covariance import FactorCovariance, WeightedCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 
 _WIDEST = np.log(1e6)  # largest factor between a parameter and its start
 _TENFOLD = np.log(10.0)
+_LEAST_WEIGHT = 1e-6  # of a part at the start, so that the search can raise it
 
 
 class TermGradient(NamedTuple):
@@ -120,9 +123,10 @@ def shaped(kernel: Kernel | None, theta: Array) -> Kernel | None:
 
 @dataclass(eq=False)
 class GivenCovariance(PriorFamily):
-    """``v K ⊗ R`` with R given; the search starts from the kernel, None for a precomputed matrix."""
+    """``K ⊗ v R`` with R given, or ``K ⊗ sum_m v_m R_m`` for a sum with learned weights.
 
-    log_scales = slice(1)
+    The search starts from the kernel, None for a precomputed matrix.
+    """
 
     kernel: Kernel | None
     covariance: LabelCovariance
@@ -130,52 +134,25 @@ class GivenCovariance(PriorFamily):
     intercept_variance: float
 
     def __post_init__(self) -> None:
-        start = np.concatenate([[np.log(self.start_scale)], shape_start(self.kernel)])
-        self._lay_out(["scale", *shape_names(self.kernel)], start)
+        given, self.parts, names, weights = self.covariance, [self.covariance], [""], np.ones(1)
+        if isinstance(given, WeightedCovariance):
+            self.parts, names, weights = given.parts, given.part_names, given.weights
+        self.log_scales = slice(len(names))
+        scales = np.log(self.start_scale * np.maximum(weights, _LEAST_WEIGHT))
+        names = [*(_named("scale", name) for name in names), *shape_names(self.kernel)]
+        self._lay_out(names, np.append(scales, shape_start(self.kernel)))
 
     def prior(self, theta: Array) -> ScorePrior:
-        scaled = self.covariance.scaled(float(np.exp(theta[0])))
-        return ScorePrior((PriorTerm(shaped(self.kernel, theta[1:]), scaled),), self.intercept_variance)
+        given, scales = self.covariance, np.exp(theta[self.log_scales])
+        is_sum = isinstance(given, WeightedCovariance)
+        scaled = cast(Any, given).reweighted(scales).fixed if is_sum else given.scaled(float(scales[0]))
+        kernel = shaped(self.kernel, theta[self.log_scales.stop :])
+        return ScorePrior((PriorTerm(kernel, scaled),), self.intercept_variance)
 
     def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
         (term,) = by_prior.terms
-        return np.concatenate([[np.exp(theta[0]) * term.along(self.covariance)], term.kernel])
-
-
-class LearnedCoupling(PriorFamily):
-    """``K ⊗ B B^T`` with a learned B, from its start of shape (L, r)."""
-
-    learns_covariance = True
-
-    def __init__(
-        self, kernel: Kernel | None, start: Array, label_names: Any, intercept_variance: float
-    ) -> None:
-        self.kernel, self.intercept_variance, self.size = kernel, intercept_variance, start.shape
-        factors = range(start.shape[1])
-        entries = [f"coupling[{name}, {factor}]" for name in label_names for factor in factors]
-        shape = shape_start(kernel)
-        self.n_shape = len(shape)
-        self._lay_out([*shape_names(kernel), *entries], np.concatenate([shape, start.ravel()]))
-        self.bounds[self.n_shape :] = -np.inf, np.inf
-
-    def _coupling(self, theta: Array) -> Array:
-        return theta[self.n_shape :].reshape(self.size)
-
-    def prior(self, theta: Array) -> ScorePrior:
-        covariance = FactorCovariance(self._coupling(theta).copy())
-        kernel = shaped(self.kernel, theta[: self.n_shape])
-        return ScorePrior((PriorTerm(kernel, covariance),), self.intercept_variance)
-
-    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
-        (term,) = by_prior.terms
-        return np.concatenate([term.kernel, 2.0 * (term.covariance @ self._coupling(theta)).ravel()])
-
-    def retreated(self, theta: Array) -> Floats:
-        return np.concatenate([theta[: self.n_shape], theta[self.n_shape :] / np.sqrt(10.0)])
-
-    def values(self, theta: Array) -> dict[str, float]:
-        shape = np.exp(theta[: self.n_shape]).tolist()
-        return dict(zip(self.names, shape + theta[self.n_shape :].tolist(), strict=True))
+        by_scale = np.exp(theta[self.log_scales]) * [term.along(part) for part in self.parts]
+        return np.concatenate([by_scale, term.kernel])
 
 
 @dataclass(frozen=True)
@@ -188,6 +165,66 @@ class NodeGroups:
     @classmethod
     def of_everything(cls, n_nodes: int) -> NodeGroups:
         return cls(np.zeros(n_nodes, np.intp), [""])
+
+
+class LearnedCoupling(PriorFamily):
+    """``sum_p K_k(p) ⊗ b_p b_p^T`` with a learned B, from its start (L, r): ``K ⊗ B B^T`` with one shape.
+
+    shapes: which factors share a kernel shape, none in the semiparametric latent factor model; None for all.
+    """
+
+    learns_covariance = True
+
+    def __init__(
+        self, kernel: Kernel | None, start: Array, label_names: Any, intercept_variance: float,
+        shapes: NodeGroups | None = None,
+    ) -> None:  # fmt: skip
+        self.kernel, self.intercept_variance, self.size = kernel, intercept_variance, start.shape
+        self.label_names, parameters, shape = label_names, shape_names(kernel), shape_start(kernel)
+        one_shape = NodeGroups.of_everything(start.shape[1])
+        self.shapes = shapes if shapes is not None and parameters else one_shape
+        entries = [f"coupling[{name}, {factor}]" for name in label_names for factor in range(start.shape[1])]
+        names = [_named(parameter, group) for group in self.shapes.names for parameter in parameters]
+        self.n_shape = len(names)
+        self._lay_out([*names, *entries], np.append(np.tile(shape, len(self.shapes.names)), start))
+        self.bounds[self.n_shape :] = -np.inf, np.inf
+
+    def _coupling(self, theta: Array) -> Array:
+        return theta[self.n_shape :].reshape(self.size)
+
+    def prior(self, theta: Array) -> ScorePrior:
+        coupling, shapes = self._coupling(theta), theta[: self.n_shape].reshape(len(self.shapes.names), -1)
+        terms = [
+            PriorTerm(shaped(self.kernel, shape), FactorCovariance(coupling[:, self.shapes.of_node == group]))
+            for group, shape in enumerate(shapes)
+        ]
+        return ScorePrior(tuple(terms), self.intercept_variance)
+
+    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+        coupling = self._coupling(theta)
+        by_coupling = np.empty(self.size)
+        for group, term in enumerate(by_prior.terms):
+            factors = self.shapes.of_node == group
+            by_coupling[:, factors] = 2.0 * (term.covariance @ coupling[:, factors])
+        return np.concatenate([*(term.kernel for term in by_prior.terms), by_coupling.ravel()])
+
+    def coarser(self) -> LearnedCoupling | None:
+        if len(self.shapes.names) == 1:
+            return None
+        return LearnedCoupling(
+            self.kernel, self._coupling(self.start), self.label_names, self.intercept_variance
+        )
+
+    def from_coarser(self, theta: Array) -> Floats:
+        count = self.n_shape // len(self.shapes.names)
+        return np.concatenate([np.tile(theta[:count], len(self.shapes.names)), theta[count:]])
+
+    def retreated(self, theta: Array) -> Floats:
+        return np.concatenate([theta[: self.n_shape], theta[self.n_shape :] / np.sqrt(10.0)])
+
+    def values(self, theta: Array) -> dict[str, float]:
+        shape = np.exp(theta[: self.n_shape]).tolist()
+        return dict(zip(self.names, shape + theta[self.n_shape :].tolist(), strict=True))
 
 
 @dataclass(eq=False)
@@ -263,6 +300,45 @@ def _by_variance(factor: Any, gradient: Array) -> Array:
 
 def _named(parameter: str, group: str) -> str:
     return f"{parameter}[{group}]" if group else parameter
+
+
+class SummedPriors(PriorFamily):
+    """The sum of the priors of several families, ``sum_g K_g ⊗ R_g``, each with hyper-parameters of its own.
+
+    Their names end with the number of the family; the intercepts are those of the first.
+    """
+
+    def __init__(self, families: Sequence[PriorFamily]) -> None:
+        self.families = list(families)
+        self._cuts = np.cumsum([len(family.start) for family in families])[:-1]
+        self._n_terms = [len(family.prior(family.start).terms) for family in families]
+        names = [f"{name}[{place}]" for place, one in enumerate(families) for name in one.names]
+        self._lay_out(names, np.concatenate([family.start for family in families]))
+        self.bounds = np.concatenate([family.bounds for family in families])
+        self.ties_labels = any(family.ties_labels for family in families)
+        self.learns_covariance = any(family.learns_covariance for family in families)
+
+    def _split(self, theta: Array) -> list[tuple[PriorFamily, Array]]:
+        return list(zip(self.families, np.split(theta, self._cuts), strict=True))
+
+    def prior(self, theta: Array) -> ScorePrior:
+        priors = [family.prior(own) for family, own in self._split(theta)]
+        terms = tuple(term for prior in priors for term in prior.terms)
+        return ScorePrior(terms, priors[0].intercept_variance)
+
+    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+        terms, found = iter(by_prior.terms), []
+        for count, (family, own) in zip(self._n_terms, self._split(theta), strict=True):
+            found.append(family.gradient(own, by_prior._replace(terms=list(islice(terms, count)))))
+        return np.concatenate(found)
+
+    def retreated(self, theta: Array) -> Floats:
+        return np.concatenate([family.retreated(own) for family, own in self._split(theta)])
+
+    def values(self, theta: Array) -> dict[str, float]:
+        parts = enumerate(self._split(theta))
+        values = [(f"[{place}]", family.values(own)) for place, (family, own) in parts]
+        return {name + place: value for place, found in values for name, value in found.items()}
 
 
 class _Extended(PriorFamily):

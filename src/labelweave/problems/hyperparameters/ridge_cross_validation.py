@@ -30,6 +30,7 @@ from labelweave.foundation.arrays.linear_algebra import (
     contiguous,
     dot,
     like,
+    placed,
     to_numpy,
 )
 from labelweave.labels.covariance import FactorCovariance
@@ -117,7 +118,7 @@ class RidgeCrossValidation(Criterion):
         values, by_alpha, left, right = zip(*folds, strict=True)
         gradient = [alpha * sum(by_alpha)]
         if kernel is not None and kernel.parameter_names():
-            pair = np.hstack(left), np.hstack(right)
+            pair = placed(np.hstack(left)), placed(np.hstack(right))
             gradient.extend(kernel_gradient(kernel, self.data.features, pair, self.workers))
         value, seconds = (sum(values) + self.least) / self.mass, time.perf_counter() - begin
         return CriterionValue(value, np.asarray(gradient) / self.mass, 0.0, 2.0, seconds, True)

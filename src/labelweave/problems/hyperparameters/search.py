@@ -193,8 +193,8 @@ class _Search:
             theta = retreat(theta)
         if self.best is None:
             raise ParameterError(
-                "The fits to the folds did not converge at the first hyper-parameters; scale the features, "
-                "start from a smaller `scale`, or give `hyperparameters='fixed'`."
+                "The fits to folds did not converge at the initial hyper-parameters; scale the features, use "
+                "a smaller `scale`, or pass `hyperparameters='fixed'`."
             )
 
     def known(self) -> _Point:

@@ -17,6 +17,7 @@ the columns of A and B appended, of which only the former are updated.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,11 +29,12 @@ import scipy.sparse as sp
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace, panels
-from labelweave.foundation.arrays.linear_algebra import as_type, contiguous, like, to_numpy
+from labelweave.foundation.arrays.linear_algebra import HOME, as_type, contiguous, is_numpy, like, to_numpy
 from labelweave.foundation.arrays.tables import WeighedColumns
 from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator, LabelEntries
 from labelweave.problems.losses.entry_losses import EntryLoss
 
+_DEVICE_BLOCK = 2**24  # entries
 _BLOCK_ENTRIES, _LARGEST_BLOCK, _ROWS = 2**15, 2**18, 256  # sizes for caches; rows for efficient products
 BUDGET = 2e9  # bytes of second derivatives that are kept
 _TINY = 1e-25  # curvatures of a row below this leave the range of single precision
@@ -88,16 +90,22 @@ class DenseEntries(WeighedColumns):
         self.loss, self.table, self.workers, self.budget = loss, table, workers, budget
         self.shape, self.is_quadratic = table.shape, loss.is_quadratic
         self.column_weights, self.takes_single = table.column_weights, not loss.is_quadratic
-        rows, most = (entries // max(1, self.shape[1]) for entries in (_BLOCK_ENTRIES, _LARGEST_BLOCK))
+        sizes = (_BLOCK_ENTRIES, _LARGEST_BLOCK) if HOME.get() is None else (_DEVICE_BLOCK, 0)
+        rows, most = (entries // max(1, self.shape[1]) for entries in sizes)
         self.blocks = panels(self.shape[0], max(8, rows, min(_ROWS, most)))
+        self._on_device: dict[int, tuple[Array, Array]] = {}
 
     @cached_property
     def transposed(self) -> DenseEntries:
         return DenseEntries(self.loss, self.table.turned(), self.workers, self.budget)
 
     def _block(self, block: slice, image: Array) -> tuple[Array, Array]:
-        signs, weights = self.table.block(block)
-        return like(signs, image), like(weights, image)
+        if block.start in self._on_device:
+            return self._on_device[block.start]
+        signs, weights = (like(part, image) for part in self.table.block(block))
+        if not is_numpy(image) and 16 * math.prod(self.shape) <= self.budget:
+            self._on_device[block.start] = signs, weights
+        return signs, weights
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         n_rows, dtype, xp = image.shape[0], self.column_weights.dtype, namespace(image)
@@ -152,32 +160,34 @@ class DenseEntries(WeighedColumns):
 
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         across = contiguous(fixed.T)
-        keeps = self.column_weights.dtype.itemsize * len(image) * self.shape[1] <= self.budget
-        kept: dict[int, Array] = {}
+        keeps = self.column_weights.dtype.itemsize * math.prod(self.shape) <= self.budget
+        kept, xp = dict[int, Array](), namespace(image)
 
         def slopes(block: slice) -> tuple[Array, Array, Array]:
             signs, weights = self._block(block, image)
-            return signs, weights, self.loss.gradient(signs, image[block] @ across)
+            return signs, weights, self.loss.gradient(signs, image[block, ...] @ across)
 
         def weighted(block: slice) -> Array:
             if block.start not in kept:
                 _, weights, found = slopes(block)
                 if not keeps:
-                    return np.asarray(weights * found)
+                    return weights * found
                 kept[block.start] = weights * found
             return kept[block.start]
 
         def matmul(right: Array) -> Array:
-            return np.concatenate(self.workers.map(lambda block: weighted(block) @ right, self.blocks))
+            product: Array = xp.concat(self.workers.map(lambda block: weighted(block) @ right, self.blocks))
+            return product
 
         def adjoint(left: Array) -> Array:
-            parts = self.workers.map(lambda block: weighted(block).T @ left[block], self.blocks)
-            return np.asarray(sum(parts))
+            parts = self.workers.map(lambda block: weighted(block).T @ left[block, ...], self.blocks)
+            total: Array = sum(parts[1:], parts[0])
+            return total
 
         def conjugate(share: float) -> float:
             def losses(block: slice) -> float:
                 signs, weights, found = slopes(block)
-                return float((weights * self.loss.conjugate(signs, share * found)).sum(dtype=np.float64))
+                return float(xp.sum(weights * self.loss.conjugate(signs, share * found), dtype=xp.float64))
 
             return float(sum(self.workers.map(losses, self.blocks)))
 

@@ -141,8 +141,8 @@ class LogisticEntryLoss(EntryLoss):
         return _log_one_plus_exp(-margins), -signs * miss, miss * (1.0 - miss)
 
     def conjugate(self, signs: Array, gradients: Array) -> Array:
-        share = np.clip(-signs * gradients, 0.0, 1.0)
-        return np.asarray(special.xlogy(share, share) + special.xlogy(1.0 - share, 1.0 - share))
+        share = namespace(gradients).clip(-signs * gradients, 0.0, 1.0)
+        return _entropy(share) + _entropy(1.0 - share)
 
     def log_odds(self, scores: Array) -> Array:
         return scores
@@ -206,6 +206,14 @@ class GradedEntryLoss(EntryLoss):
     def conjugate(self, signs: Array, gradients: Array) -> Array:
         likelier, slope = self._parts(signs)
         return self.loss.conjugate(likelier, gradients - slope) + slope * self.threshold
+
+
+def _entropy(shares: Array) -> Array:
+    if is_numpy(shares):
+        return np.asarray(special.xlogy(shares, shares))
+    xp = namespace(shares)
+    found: Array = shares * xp.log(xp.where(shares > 0, shares, xp.ones_like(shares)))
+    return found
 
 
 def _expit(values: Array) -> Array:
@@ -297,3 +305,8 @@ class EntrywiseLoss:
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
         return Root(np.sqrt(state), None)
+
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        """See :meth:`ScoreLoss.trace_gradient`; for the logistic loss only."""
+        curvature = self.evaluate(scores, rows, groups).state
+        return np.asarray(-curvature * np.tanh(scores / 2) * np.einsum("ngcc->ngc", covariances))

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import namespace
@@ -76,6 +77,9 @@ class ScoreLoss(Protocol):
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
         """Compute a root of the matrices of second derivatives."""
 
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        """Differentiate ``tr(C W)`` by the scores, for fixed C (rows, groups, columns, columns)."""
+
 
 class ShiftedLoss:
     """A loss of scores plus prior scores (n, L); separate groups count labels within fits."""
@@ -84,10 +88,13 @@ class ShiftedLoss:
         self.loss, self.known, self.is_separate, self.shape = loss, known, is_separate, loss.shape
         self.least = loss.least
 
-    def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
+    def _shifted(self, scores: Array, rows: slice, groups: Array) -> Array:
         known = self.known[rows]
         shift = known[:, groups % known.shape[1], None] if self.is_separate else known[:, None, :]
-        return self.loss.evaluate(scores + like(shift, scores), rows, groups)
+        return scores + like(shift, scores)
+
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
+        return self.loss.evaluate(self._shifted(scores, rows, groups), rows, groups)
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         return self.loss.curve(state, vectors, rows, groups)
@@ -100,6 +107,9 @@ class ShiftedLoss:
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
         return self.loss.root(state, rows, groups)
+
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        return self.loss.trace_gradient(self._shifted(scores, rows, groups), covariances, rows, groups)
 
 
 class SoftmaxLoss:
@@ -188,6 +198,55 @@ class SoftmaxLoss:
         """Return ``A D^(1/2)``, ``sqrt(w) diag(sqrt p) (I - sqrt(p) sqrt(p)^T)`` (section 5.1.1)."""
         shares = np.sqrt(state)
         return Root(shares * np.sqrt(self.weights[rows][:, groups, None]), shares)
+
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        """Compute ``W (diag C - 2 C p)``; see :meth:`ScoreLoss.trace_gradient`."""
+        state, _ = _softmax(scores)
+        mixed = np.matmul(covariances, state[..., None])[..., 0]
+        return self.curve(state, np.einsum("ngcc->ngc", covariances) - 2.0 * mixed, rows, groups)
+
+
+class ColumnsLoss:
+    """The sum of softmax losses of columns of classes: those of a column are some of the scores.
+
+    losses: the loss of each column.
+    parts: its columns of the scores.
+    """
+
+    def __init__(self, losses: list[SoftmaxLoss], parts: list[slice]) -> None:
+        self.columns = list(zip(losses, parts, strict=True))
+        self.shape, self.least = (*losses[0].shape[:2], parts[-1].stop), 0.0
+
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
+        xp, values = namespace(scores), list[Array]()
+        residuals, state = xp.empty_like(scores), xp.empty_like(scores)
+        for loss, part in self.columns:
+            found = loss.evaluate(scores[:, :, part], rows, groups)
+            residuals[:, :, part], state[:, :, part] = found.residuals, found.state
+            values.append(found.values)
+        return ScoreEvaluation(sum(values[1:], values[0]), residuals, state)
+
+    def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
+        product: Array = namespace(state).empty_like(state)
+        for loss, part in self.columns:
+            product[:, :, part] = loss.curve(state[:, :, part], vectors[:, :, part], rows, groups)
+        return product
+
+    def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
+        sums = [loss.mean_curvature(state[:, :, part], rows, groups) for loss, part in self.columns]
+        return np.asarray(block_diag(*sums))
+
+    def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
+        traces = [loss.row_curvatures(state[:, :, part], rows, groups) for loss, part in self.columns]
+        return np.asarray(sum(traces))
+
+    def root(self, state: Array, rows: slice, groups: Array) -> Root:
+        """Raise, as a row has one share vector per column; the fit refuses what needs it."""
+        raise NotImplementedError("columns of classes have no root of rank one")
+
+    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
+        """Raise as :meth:`root`, which the marginal likelihood needs as well."""
+        raise NotImplementedError("columns of classes have no root of rank one")
 
 
 def _are_own(table: Array, codes: Array) -> Array:

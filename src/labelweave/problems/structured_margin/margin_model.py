@@ -65,7 +65,7 @@ class StructuredRows:
         signs = labels.to_signs()
         squares = features.squared_norms()
         if not np.isfinite(squares).all():
-            raise ValueError("The squared norm of a row of X is above 1.8e308; scale the features down.")
+            raise ValueError("A row of X has a squared norm above 1.8e308; scale the features down.")
         arrays = MarginRows(
             targets=np.ascontiguousarray(signs > 0, np.int8),
             observed=np.ascontiguousarray(signs != 0, np.int8),

@@ -1,0 +1,113 @@
+"""Where the arrays of a call are: X decides, as in scikit-learn's array API dispatch.
+
+With ``sklearn.config_context(array_api_dispatch=True)`` an X of PyTorch, CuPy or array-api-strict is the home
+of its call.  X, y and weights are read and checked as NumPy arrays.  Large tables are then made at the home:
+kernel matrices, their factors, the variables of solvers, and scores.  NumPy has incomplete factors,
+eigenvectors of the size of features or ranks, decisions on scores, and the arrays of a model, so that there
+is one kind of model file.  Results return to the home, unless they are text, sparse or frames.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import sklearn
+
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.arrays.linear_algebra import HOME, Home, is_foreign, namespace, placed, to_numpy
+
+_SHARE = 0.8  # of a device's free memory: the default budget
+
+
+def called_where_x_is(method: Callable[..., Any], self: Any, X: Any, *given: Any, **named: Any) -> Any:
+    """Call a method of an estimator at the home of X, with NumPy arguments; results return there."""
+    if not sklearn.get_config()["array_api_dispatch"]:
+        if is_foreign(X) and "cpu" not in str(X.device).lower():
+            raise ValueError(
+                f"X is on the device {X.device}, which NumPy cannot read; fit and predict within "
+                "sklearn.config_context(array_api_dispatch=True), or pass X as a NumPy array."
+            )
+        return method(self, X, *given, **named)
+    arguments = [_here(value) for value in (X, *given)]
+    options = {name: _here(value) for name, value in named.items()}
+    if not is_foreign(X):
+        return method(self, *arguments, **options)
+    with made_at(_home_of(X)):
+        require_form(self)
+        return _returned(method(self, *arguments, **options))
+
+
+def _home_of(X: Any) -> Home:
+    home = Home(namespace(X), X.device, _free_megabytes(X.device))
+    if "float64" not in home.xp.__array_namespace_info__().dtypes(device=X.device):
+        raise ValueError(
+            f"X is on the device {X.device}, which has no float64 for certificates; pass X on one that has, "
+            "such as cuda or cpu."
+        )
+    return home
+
+
+@contextmanager
+def made_at(home: Home) -> Iterator[None]:
+    """Make large tables at a home."""
+    before = HOME.set(home)
+    try:
+        yield
+    finally:
+        HOME.reset(before)
+
+
+def refuse(what: str, otherwise: str) -> None:
+    """Raise ValueError at a home, where something has only compiled loops over NumPy arrays."""
+    home = HOME.get()
+    if home is not None:
+        library = str(home.xp.__name__).rpartition(".")[2]
+        raise ParameterError(f"{what} has no form for arrays of {library}; {otherwise}.")
+
+
+def require_form(estimator: Any) -> None:
+    """Raise ValueError at a home for an estimator that has no form there."""
+    model = estimator
+    while (inner := getattr(model, "estimator", None)) is not None:
+        model = inner
+    if not getattr(model, "_takes_devices", False):
+        models = "MaxMarginClassifier, KernelLogisticClassifier or LowRankClassifier"
+        refuse(type(model).__name__, f"pass X as a NumPy array, or use {models}")
+
+
+def _free_megabytes(device: Any) -> float | None:
+    """Return most of the free memory of a GPU, the default memory budget; None elsewhere."""
+    if getattr(device, "type", None) == "cuda":  # PyTorch's
+        return _SHARE * float(sys.modules["torch"].cuda.mem_get_info(device)[0]) / 1e6
+    return _SHARE * float(device.mem_info[0]) / 1e6 if hasattr(device, "mem_info") else None  # CuPy's
+
+
+def _here(value: Any) -> Any:
+    return to_numpy(value) if is_foreign(value) else value
+
+
+def _returned(result: Any) -> Any:
+    if isinstance(result, tuple):
+        return tuple(map(_returned, result))
+    return placed(result) if isinstance(result, np.ndarray) and result.dtype.kind in "biuf" else result
+
+
+def torch_home(device: str) -> Home:
+    """Return PyTorch's home of a device by name, for the command line.
+
+    Raises ValueError if PyTorch, or the device, is missing.
+    """
+    try:
+        import torch  # type: ignore[import-not-found, unused-ignore]
+
+        table = torch.empty(1, dtype=torch.float64, device=device)
+    except (ImportError, RuntimeError, AssertionError, TypeError) as error:
+        said = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(
+            f"The device {device} needs a PyTorch that has it ({said}); install one, or leave the device out."
+        ) from None
+    return _home_of(table)

@@ -1,0 +1,201 @@
+"""Arrays of other libraries than NumPy, through the estimators: X decides where a call makes its tables."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import clone, config_context
+
+from drawn import draw_classes, draw_labels
+from labelweave import (
+    HyperparameterSearch,
+    KernelLogisticClassifier,
+    LabelCovariance,
+    LabelTreeClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+    load,
+)
+from labelweave import config_context as budget_of
+from labelweave.features import LaplacianKernel, RBFKernel
+from labelweave.features.gram import StoredGram
+from labelweave.labels import Taxonomy
+from labelweave.problems.losses.entry_losses import LogisticEntryLoss
+
+X, Y = draw_labels(60, 5, 3, noise=2.0)
+CLASSES = np.unique(draw_classes(60, 5, 3, noise=2.0)[1], return_inverse=True)[1]
+ROOT = np.random.default_rng(1).normal(size=(3, 2))
+COVARIANCE = LabelCovariance.dense(ROOT @ ROOT.T + 0.5 * np.eye(3))
+TREE = LabelCovariance.from_taxonomy(Taxonomy([("r", "0"), ("r", "s"), ("s", "1"), ("s", "2")]), list("012"))
+MEAN = 0.1 * np.arange(15.0).reshape(3, 5)
+KERNEL = RBFKernel(0.2)
+GRAM = np.exp(-0.2 * np.square(X[:, None] - X).sum(axis=2))
+ADMM = {"solver": "alternating_directions", "tol": 1e-4}
+SHORT = HyperparameterSearch(cv=2, max_learning_iter=2)
+MODELS = {
+    "margins, linear": (MaxMarginClassifier(**ADMM), X, Y),
+    "margins, linear, wide": (MaxMarginClassifier(**ADMM), np.hstack([X, GRAM]), Y),
+    "margins, linear, coupled": (MaxMarginClassifier(label_covariance=COVARIANCE, **ADMM), X, Y),
+    "margins, rbf": (MaxMarginClassifier(kernel="rbf", scaling="auto", **ADMM), X, Y),
+    "margins, classes": (MaxMarginClassifier(kernel="poly", **ADMM), X, CLASSES),
+    "margins, coupled": (
+        MaxMarginClassifier(kernel=2 * KERNEL + KERNEL * KERNEL, label_covariance=COVARIANCE, **ADMM), X, Y
+    ),
+    "margins, tree": (MaxMarginClassifier(label_covariance=TREE, **ADMM), X, Y),
+    "logistic, tree": (KernelLogisticClassifier(label_covariance=TREE, hyperparameters="fixed"), X, Y),
+    "margins, mean": (MaxMarginClassifier(kernel="rbf", label_mean=MEAN, **ADMM), X, Y),
+    "margins, sum": (MaxMarginClassifier(kernel=["rbf", "linear"], **ADMM), X, Y),
+    "margins, precomputed": (MaxMarginClassifier(kernel="precomputed", **ADMM), GRAM, Y),
+    "margins, factor": (MaxMarginClassifier(kernel="rbf", kernel_rank=20, **ADMM), X, Y),
+    "logistic, learned": (KernelLogisticClassifier(hyperparameters=SHORT), X, CLASSES),
+    "logistic, widths": (
+        KernelLogisticClassifier("ard", intercept_variance="learn", hyperparameters=SHORT), X, Y
+    ),
+    "logistic, separate kernels": (KernelLogisticClassifier(tie="class", hyperparameters=SHORT), X, Y),
+    "logistic, precomputed": (KernelLogisticClassifier("precomputed", hyperparameters=SHORT), GRAM, CLASSES),
+    "logistic, linear": (KernelLogisticClassifier("linear", hyperparameters="fixed"), X, CLASSES),
+    "logistic, mean": (KernelLogisticClassifier("rbf", label_mean=MEAN, hyperparameters="fixed"), X, Y),
+    "low rank": (LowRankClassifier(rank=2), X, Y),
+    "low rank, logistic": (LowRankClassifier(rank=2, loss="log_loss", label_covariance=COVARIANCE), X, Y),
+    "low rank, bound": (LowRankClassifier(rank=2, penalty="trace_bound"), X, Y),
+    "low rank, ridge": (LowRankClassifier(rank=2, penalty="ridge"), X, Y),
+    "low rank, kernel": (LowRankClassifier(2, kernel="rbf", penalty="ridge", hyperparameters=SHORT), X, Y),
+    "low rank, factor": (LowRankClassifier(rank=2, kernel=KERNEL, kernel_rank=15), X, Y),
+}  # fmt: skip
+ANOTHER_PATH = {"margins, linear", "margins, linear, wide", "margins, factor"}  # NumPy's have interior points
+
+
+@pytest.fixture(params=["array_api_strict", "torch"])
+def make(request, monkeypatch):
+    """How arrays of a library are made, with dispatch on; strict ones on a device that NumPy cannot read."""
+    library = pytest.importorskip(request.param)
+    device = library.Device("device1") if request.param == "array_api_strict" else "cpu"
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn asks for
+    with config_context(array_api_dispatch=True):
+        yield lambda values: library.asarray(values, device=device)
+
+
+def _here(found, given):
+    """Convert results to NumPy, which are arrays of the library and device of what was given."""
+    assert type(found) is type(given)
+    assert found.device == given.device
+    return np.from_dlpack(found, device="cpu")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_model_is_that_of_numpy(make, name):
+    model, rows, y = MODELS[name]
+    expected, found = clone(model).fit(rows, y), clone(model).fit(make(rows), make(y))
+    assert found.status_ == expected.status_
+    assert found.duality_gap_ <= model.tol or found.status_ == "settled"
+    there, tol = make(rows), 0.05 if name in ANOTHER_PATH else 1e-5
+    scores = expected.decision_function(rows)
+    assert _here(found.decision_function(there), there) == pytest.approx(scores, abs=tol * abs(scores).max())
+    np.testing.assert_array_equal(_here(found.predict(there), there), expected.predict(rows))
+    if hasattr(found, "predict_proba"):
+        chances = np.exp(_here(found.predict_log_proba(there), there))
+        np.testing.assert_allclose(_here(found.predict_proba(there), there), chances, atol=1e-12)
+
+
+def test_kernel_matrices_are_made_there(make, monkeypatch):
+    made, begin = [], StoredGram.__init__
+
+    def noting(self, table, *given):
+        made.append(type(table))
+        begin(self, table, *given)
+
+    monkeypatch.setattr(StoredGram, "__init__", noting)
+    for model in (MaxMarginClassifier(kernel="rbf"), KernelLogisticClassifier(hyperparameters="fixed")):
+        model.fit(make(X), make(Y))
+    assert made == 2 * [type(make(X))]
+
+
+@pytest.mark.parametrize("name", ["margins, rbf", "margins, linear", "logistic, linear", "low rank, kernel"])
+def test_files_are_the_same_on_both_sides(make, tmp_path, name):
+    model, rows, y = MODELS[name]
+    there = make(rows)
+    for training in (rows, there):
+        fitted = clone(model).fit(training, y)
+        fitted.save(tmp_path / "m.lw")
+        fitted.predict(there)  # keeps copies of arrays that are not written
+        for again in (load(tmp_path / "m.lw"), pickle.loads(pickle.dumps(fitted))):
+            np.testing.assert_array_equal(again.decision_function(rows), fitted.decision_function(rows))
+            np.testing.assert_allclose(
+                _here(again.decision_function(there), there), fitted.decision_function(rows), atol=1e-10
+            )
+
+
+def test_what_is_no_array_of_numbers_stays_as_it_is(make):
+    X, y = draw_classes(60, 5, 3)
+    model = MaxMarginClassifier(kernel="rbf").fit(make(X), y, sample_weight=make(np.ones(60)))
+    assert set(model.predict(make(X))) <= set("abc")
+    labels, scores = model.predict_top(make(X), 2)
+    assert labels.shape == scores.shape == (60, 2)
+    assert type(scores) is type(make(X))
+    here = MaxMarginClassifier(kernel="rbf").fit(X, make(Y))
+    assert isinstance(here.predict(X), np.ndarray)
+    assert here.score(make(X), make(Y)) == here.score(X, Y)
+
+
+def test_parts_of_a_fit_are_made_there_too(make):
+    part = MaxMarginClassifier(kernel="rbf").partial_fit(make(X[:40]), make(Y[:40]))
+    part.partial_fit(make(X[40:]), Y[40:])
+    whole = MaxMarginClassifier(kernel="rbf").fit(X, Y)
+    np.testing.assert_allclose(part.decision_function(X), whole.decision_function(X), atol=0.1)
+    tuned = TunedThresholdClassifier(MaxMarginClassifier(kernel="rbf"), cv=2).fit(make(X), make(Y))
+    _here(tuned.predict(make(X)), make(X))
+
+
+@pytest.mark.parametrize("model", [
+    MaxMarginClassifier(kernel="rbf", label_covariance=COVARIANCE),
+    KernelLogisticClassifier(hyperparameters="fixed"),
+])  # fmt: skip
+def test_matrices_that_do_not_fit_are_streamed(make, model):
+    rows, y = draw_labels(200, 5, 3)
+    expected = clone(model).fit(rows, y)
+    with budget_of(memory_budget=0.3):
+        found = clone(model).fit(make(rows), make(y))
+    assert found.duality_gap_ <= model.tol
+    scores = expected.decision_function(rows)
+    np.testing.assert_allclose(found.decision_function(rows), scores, atol=0.1 * abs(scores).max())
+
+
+REFUSALS = [
+    (MaxMarginClassifier(solver="block_ascent", kernel="rbf"), "solver='block_ascent' has no form"),
+    (MaxMarginClassifier(prune="certified"), "prune='certified' has no form for arrays of .*use 'off'"),
+    (MaxMarginClassifier(checkpoint="fit.lwc"), "checkpoint has no form for arrays of .*; use None"),
+    (MaxMarginClassifier(kernel="laplacian"), "LaplacianKernel has no form .*; use an RBF, linear or"),
+    (MaxMarginClassifier(kernel=KERNEL + LaplacianKernel()), "SumKernel has no form"),
+    (KernelLogisticClassifier(solver="exact", tie="class"), "A kernel_rank or a solver has no form"),
+    (LowRankClassifier(rank=2, label_mean=np.ones((3, 5))), "label_mean, or a custom loss, has no form"),
+    (LowRankClassifier(rank=2, loss=LogisticEntryLoss()), "label_mean, or a custom loss, has no form"),
+    (LabelTreeClassifier(), "LabelTreeClassifier has no form .*; pass X as a NumPy array, or use MaxMargin"),
+    (TunedThresholdClassifier(LabelTreeClassifier()), "LabelTreeClassifier has no form for arrays of"),
+]
+
+
+@pytest.mark.parametrize(("model", "words"), REFUSALS)
+def test_what_has_no_form_is_refused(make, model, words):
+    with pytest.raises(ValueError, match=words):
+        model.fit(make(X), make(Y))
+
+
+def test_without_dispatch_an_error_says_how_to_allow_it():
+    strict = pytest.importorskip("array_api_strict")
+    rows = strict.asarray(X, device=strict.Device("device1"))
+    with pytest.raises(
+        ValueError, match=r"within sklearn.config_context\(array_api_dispatch=True\), or pass"
+    ):
+        MaxMarginClassifier().fit(rows, Y)
+
+
+def test_a_device_without_double_precision_is_refused(monkeypatch):
+    strict = pytest.importorskip("array_api_strict")
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    rows = strict.asarray(X, dtype=strict.float32, device=strict.Device("no_float64"))
+    with (
+        config_context(array_api_dispatch=True),
+        pytest.raises(ValueError, match="no float64 for certificates; pass X on one that has"),
+    ):
+        MaxMarginClassifier().fit(rows, Y)
