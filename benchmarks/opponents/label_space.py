@@ -2,13 +2,14 @@
 
 PLST: Tai and Lin, "Multilabel classification with principal label-space transformation", Neural Computation
 24 (2012).  CPLST: Chen and Lin, "Feature-aware label space dimension reduction for multi-label
-classification", NIPS 2012; Yu et al. 2014 (LEML), section 2.1, claims 1 and 2.
+classification", NIPS 2012; Yu et al. 2014 (LEML), section 2.1, claims 1 and 2.  BCS: Kapoor, Viswanathan
+and Jain, "Multilabel classification using Bayesian compressed sensing", NIPS 2012.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +27,7 @@ from labelweave.model_files import storable
 
 _LARGEST_TABLE = 50_000_000  # entries of rows that are written out, 400 MB
 _PANEL = 256
+_ROUNDS, _ROWS = 3, 256
 
 Product = Callable[[Array], Array]
 
@@ -123,3 +125,46 @@ def _leading_directions(product: Product, n_labels: int) -> Array:
         matrix[:, start : start + width] = product(np.eye(n_labels, width, -start))
     _, vectors = linalg.eigh(0.5 * (matrix + matrix.T), overwrite_a=True)
     return np.asarray(vectors[:, ::-1])
+
+
+class BCS:
+    """Regress codes on features by ridge; infer unobserved labels, each with a variance of its own."""
+
+    def __init__(self, rank: float, alpha: float) -> None:
+        self.rank, self.alpha = rank, alpha
+
+    def fit(self, X: Any, Y: Any) -> Self:
+        is_seen, labels, table = ~np.isnan(Y), np.nan_to_num(Y), _table(X)
+        self._codes = np.random.default_rng(0).normal(size=(round(self.rank * Y.shape[1]), Y.shape[1]))
+        self._codes /= np.sqrt(len(self._codes))
+        factor = linalg.cho_factor(table.T @ table + self.alpha * np.eye(table.shape[1]))
+        known = labels
+        for _ in range(1 if is_seen.all() else _ROUNDS):
+            codes = labels @ self._codes.T
+            self._weights = linalg.cho_solve(factor, table.T @ codes)
+            predicted = table @ self._weights
+            self._noise = float(((codes - predicted) ** 2).mean()) * np.eye(len(self._codes))
+            labels = known + self._labels(predicted - known @ self._codes.T, ~is_seen)
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        return self._labels(_table(X) @ self._weights, np.ones((X.shape[0], self._codes.shape[1])))
+
+    def predict(self, X: Any) -> Any:
+        return (self.decision_function(X) > 0.5).astype(np.int8)
+
+    def _labels(self, codes: Any, is_open: Any) -> Any:
+        """Alternate the means of labels and their variances, from a variance of 1, some rows at a time."""
+        means, variances = np.zeros(is_open.shape), is_open.astype(float)
+        for rows in (slice(start, start + _ROWS) for start in range(0, len(codes), _ROWS)):
+            for _ in range(_ROUNDS):
+                covariances = (variances[rows, None] * self._codes) @ self._codes.T + self._noise
+                solved = np.linalg.inv(covariances) @ self._codes
+                means[rows] = variances[rows] * np.einsum("ikl,ik->il", solved, codes[rows])
+                left = variances[rows] * (1.0 - variances[rows] * (self._codes * solved).sum(axis=1))
+                variances[rows] = is_open[rows] * (means[rows] ** 2 + left)
+        return means
+
+
+def _table(X: Any) -> Any:
+    return np.column_stack([X.toarray() if sp.issparse(X) else X, np.ones(X.shape[0])])

@@ -16,8 +16,6 @@ penalty, those scores alone, a graph on the kernel's features, and one on the fe
 ends: M3L 2012, appendix B: steps of Algorithm 1 (RBF, C = 1) until the gap is 1e-8.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from itertools import product
