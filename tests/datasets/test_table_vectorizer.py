@@ -179,7 +179,7 @@ def test_errors_name_what_is_wrong():
         with pytest.raises(ValueError, match=f"min_df is {given}"):
             TableVectorizer("title", min_df=given)
     for given in ({}, (2, 1), (0, 1), (1, 2, 3)):
-        with pytest.raises(ValueError, match="pass the smallest and largest n-gram size"):
+        with pytest.raises(ValueError, match="pass two sizes of n-grams"):
             TableVectorizer("title").set_params(ngram_range=given)
     with pytest.raises(NotFittedError):
         TableVectorizer("title").transform(FRAME)

@@ -32,7 +32,6 @@ from labelweave.datasets.columns import (
     is_missing,
     is_text,
     n_distinct,
-    number_or_truth,
     says_missing,
     take,
     text_of,
@@ -41,12 +40,11 @@ from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
-from labelweave.datasets.table_cells import class_labels
+from labelweave.datasets.table_cells import class_labels, label_value
 from labelweave.datasets.table_columns import KINDS, TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.frames import TRUTH
 from labelweave.foundation.vectors import stacked
 from labelweave.labels import LabelMatrix
 from labelweave.labels import written_labels as written
@@ -250,7 +248,7 @@ def _binary_labels(table: RawTable, columns: TableColumns, known: Known, codings
 
 def _hold_classes(table: RawTable, names: Sequence[str]) -> bool:
     """Return whether several cells of label columns are no labels; a single one is taken for a mistake."""
-    return sum(_label_value(cell) == np.inf for name in names for cell in table.columns[name]) > 1
+    return sum(label_value(cell) == np.inf for name in names for cell in table.columns[name]) > 1
 
 
 def _refuse_mixed(
@@ -283,7 +281,7 @@ def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
 
 def _binary(table: RawTable, row: int, name: str) -> float:
     cell = table.columns[name][row]
-    value = _label_value(cell)
+    value = label_value(cell)
     if value == np.inf:
         expected = ParameterMessage(
             "0, 1, -1, true, false, yes, no, a probability or a blank cell; for a column of label names, "
@@ -291,16 +289,6 @@ def _binary(table: RawTable, row: int, name: str) -> float:
         )
         raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
     return value
-
-
-def _label_value(cell: Any) -> float:
-    """Return the label or probability in a cell; infinity if it is neither."""
-    try:
-        truth = TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
-        value = number_or_truth(cell) if truth is None else truth
-    except ValueError:
-        return np.inf
-    return value if 0 <= value <= 1 or value == -1 or np.isnan(value) else np.inf
 
 
 def has_pairs(table: RawTable, columns: TableColumns) -> bool:

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.columns import Columns, is_missing
+from labelweave.datasets.columns import Columns, is_missing, number_or_truth
 from labelweave.datasets.csr_parts import ones_from_counts
 from labelweave.datasets.table_columns import TableColumns
 from labelweave.datasets.table_files import RawTable
 from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.frames import TRUTH
 from labelweave.foundation.vectors import Refusal
 from labelweave.labels import LabelMatrix, read_class_columns
 from labelweave.labels.label_names import as_text
@@ -98,3 +99,13 @@ def class_labels(table: RawTable, columns: TableColumns) -> LabelMatrix:
 def _class_in(cell: Any) -> Any:
     text = cell.strip() if isinstance(cell, str) else cell
     return None if is_missing(cell) or text in ("", "?") else text
+
+
+def label_value(cell: Any) -> float:
+    """Return the label or probability in a cell; infinity if it is neither."""
+    try:
+        truth = TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+        value = number_or_truth(cell) if truth is None else truth
+    except ValueError:
+        return np.inf
+    return value if 0 <= value <= 1 or value == -1 or np.isnan(value) else np.inf

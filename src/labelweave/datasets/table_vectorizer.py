@@ -172,9 +172,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         if not min_df >= 0:
             raise ValueError(f"min_df is {min_df!r}; it must be a number of rows, or a share from 0 to 1.")
         if len(self.ngram_range) != 2 or not 1 <= self.ngram_range[0] <= self.ngram_range[1]:
-            raise ValueError(
-                f"ngram_range is {ngram_range!r}; pass the smallest and largest n-gram size, such as (1, 2)."
-            )
+            raise ValueError(f"ngram_range is {ngram_range!r}; pass two sizes of n-grams, such as (1, 2).")
 
     def _name_columns(self, *kinds: Any) -> None:
         self.text, self.categorical, self.numeric, self.vectors = (
