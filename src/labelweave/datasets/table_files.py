@@ -106,8 +106,10 @@ def table_kind(path: PathLike) -> str | None:
     suffix, named = Path(Path(path).name.lower().removesuffix(".gz")).suffix, named_kind(path)
     if suffix == ".arff":  # only on request
         return "arff"
+    if named == "parquet" or not Path(path).is_file():  # a pipe can be read only once
+        return named
     is_usual = named in ("csv", "tsv") and _first_byte(path) not in (b"", b"{", b"[", b"_")
-    return named if named == "parquet" or is_usual else _written_kind(path, named)
+    return named if is_usual else _written_kind(path, named)
 
 
 def _first_byte(path: PathLike) -> bytes:
