@@ -363,7 +363,7 @@ def test_rows_that_are_refused_have_not_been_seen(name, tmp_path):
     expected = mark(found, X)
     with pytest.raises(ValueError, match="features"):
         found.partial_fit(X[40:, :3], Y[40:])
-    with pytest.raises(ValueError, match="has one class a row, but had many labels"):
+    with pytest.raises(ValueError, match="has one class per row, but had many labels"):
         found.partial_fit(X[40:], np.arange(20) % 2)
     assert mark(found, X) == expected
     whole = fit(name, X, Y, **exact(name))

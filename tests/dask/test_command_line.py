@@ -309,7 +309,7 @@ def test_features_have_the_names_of_all_files(run, tmp_path):
             ["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"],
             "--checkpoint stores only one fit",
         ),
-        (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data no taxonomy"),
+        (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data hold no taxonomy"),
         (
             ["rows", "--dask", "x", "--model", "label-graph", "--inputs", "scores"],
             "--inputs scores is for data in memory",

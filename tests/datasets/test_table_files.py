@@ -553,7 +553,7 @@ def test_pairs_without_an_id_are_pointed_out(tmp_path, form, named):
 
 def test_a_table_of_one_column_may_have_any_name(tmp_path):
     (tmp_path / "a.txt").write_text("text\nred ball\n\nblue\n")
-    with pytest.raises(DataFileError, match="no format known"):
+    with pytest.raises(DataFileError, match="found a format that neither name nor first line"):
         read_any(tmp_path / "a.txt")
     assert len(read_table_columns(tmp_path / "a.txt", TableColumns(text="text"))) == 3
 
@@ -566,7 +566,7 @@ def test_labels_of_fasttext_may_stand_behind_all_texts(tmp_path, line):
 
 def test_a_header_that_lists_labels_of_its_column_looks_like_a_row(tmp_path):
     (tmp_path / "a.csv").write_text("some red words,aa|bb\n" + "more blue words,bb|aa\nred,aa|cc\n" * 5)
-    with pytest.warns(UserWarning, match=r"the name 'aa\|bb' of a column looks like one of its cells"):
+    with pytest.warns(UserWarning, match=r"the name 'aa\|bb' of a column looks like a cell"):
         read_table(tmp_path / "a.csv", labels="aa|bb", label_separator="|")
 
 

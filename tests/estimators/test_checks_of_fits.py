@@ -35,8 +35,8 @@ Y = (X[:, :2] > 0).astype(int)
     [
         ({"kernel": RBFKernel}, "kernel is the class RBFKernel; pass an object"),
         ({"C": True}, "C is True; it must not be a"),
-        ({"max_iter": 2**80}, "max_iter has 21 hexadecimal digits"),
-        ({"C": 10**400}, "C has 333 hexadecimal digits"),
+        ({"max_iter": 2**80}, "max_iter is an integer of 21 hexadecimal digits"),
+        ({"C": 10**400}, "C is an integer of 333 hexadecimal digits"),
         ({"n_jobs": 0}, "n_jobs is 0; it must be a number of threads"),
     ],
 )

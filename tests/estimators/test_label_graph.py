@@ -240,13 +240,13 @@ def refused(
         (zip([0], [1], strict=True), r"graph is a zip, which can be read only once; pass a list of tuples"),
         (["sea", "boat"], r"The edge at position 0 is 'sea'; pass a pair of labels"),
         ([5], r"The edge at position 0 is 5; pass a pair of labels"),
-        ([("sea", "see")], r"unknown label name 'see'; labels are the names 'sea', 'sand', 'boat', 'city'"),
+        ([("sea", "see")], r"unknown label name 'see'; use the names 'sea', 'sand', 'boat', 'city'"),
         ([(0, 4)], r"unknown label number 4; .* the numbers from 0 to 3"),
         ([(0, -1)], r"unknown label number -1"),
         ([(0, 1.0)], r"unknown label number 1.0"),
         ([("sea", "sea")], r"joins the label 'sea' to itself; remove it"),
         ([("sea", "sand"), ("sand", "sea")], r"twice, at positions 0 and 1; pass each edge once"),
-        ([("sea",)], r"has 1 label\(s\); pass two"),
+        ([("sea",)], r"has 1 label\(s\); pass 2 to 20"),
         (networkx.Graph([("sea", "see")]), r"The node 'see' of the graph is not a label; name nodes like"),
         (networkx.DiGraph([("sea", "boat")]), r"directed or has parallel edges; pass a networkx.Graph"),
         (networkx.Graph([("sea", "sea")]), r"joins the label 'sea' to itself"),
@@ -259,7 +259,7 @@ def test_graphs_that_are_none(graph, message):
 
 
 def test_names_without_names():
-    refused(r"unknown label name 'sea'; labels are the numbers from 0 to 3", graph=[("sea", "sand")])
+    refused(r"unknown label name 'sea'; use the numbers from 0 to 3", graph=[("sea", "sand")])
 
 
 @pytest.mark.parametrize("rounds", [0, -3])

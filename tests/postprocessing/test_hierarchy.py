@@ -218,7 +218,7 @@ def test_terms_of_what_makes_no_sense_are_refused(arguments, message):
 
 
 def test_a_number_for_every_label():
-    with pytest.raises(ValueError, match=r"probabilities has shape \(1, 2\), but labels"):
+    with pytest.raises(ValueError, match=r"probabilities has shape \(1, 2\), labels"):
         term_lists([[1]], _TREE, ["dog"], probabilities=[[0.1, 0.2]])
 
 

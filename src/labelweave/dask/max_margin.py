@@ -96,7 +96,7 @@ def _common(model: MaxMarginClassifier, data: ReadData, settings: MarginSettings
     if isinstance(covariance, WeightedCovariance):
         raise ParameterError(
             "`label_covariance` has weights that are learned, and partitioned rows do not allow this; give "
-            "its attribute `fixed`, with weights learned on a sample of the rows."
+            "its attribute .fixed, with weights learned on a sample of the rows."
         )
     model.label_covariance_, model.C_ = covariance, float(model.C)
     variances = covariance.variances()

@@ -257,8 +257,8 @@ class KernelClassifier(LabelClassifier):
     def _check_threshold(self) -> None:
         if self.threshold != "auto" and self._form.is_ranked:
             raise ParameterError(
-                f"`threshold={self.threshold!r}` is for many labels per row or two classes, but y has one of "
-                f"{len(self.classes_)} classes per row or column; use `threshold='auto'`."
+                f"`threshold={self.threshold!r}` is for many labels per row or two classes, but y has "
+                f"{len(self.classes_)} classes; use `threshold='auto'`."
             )
         if self._form.kind == "binary":
             self._check_names_of_two()

@@ -27,6 +27,7 @@ from labelweave.foundation.arrays.linear_algebra import (
     as_type,
     columns_of,
     empty,
+    is_foreign,
     is_numpy,
     placed,
     put_columns,
@@ -404,7 +405,7 @@ def _products(features: FeatureMatrix, weights: Array) -> int:
 
 
 def _product(left: Array, right: Array) -> Array:
-    return left @ right if is_numpy(left) else Workers().matmul(left, right)
+    return Workers().matmul(left, right) if is_foreign(left) else left @ right
 
 
 def _kernel_values(

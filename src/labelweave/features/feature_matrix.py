@@ -276,9 +276,7 @@ def _as_table(X: Any) -> npt.NDArray[Any]:
     try:
         table = np.asarray(unmasked(X))
     except ValueError:
-        raise ValueError(
-            "X has rows of different lengths; each must have one number per feature."
-        ) from None
+        raise ValueError("X has rows of different lengths; each must have one number per feature.") from None
     refuse_times(table)
     if table.dtype.kind == "c":
         raise ValueError(f"X has values of type {table.dtype}; pass real numbers, one per entry.")

@@ -25,6 +25,8 @@ from labelweave.labels.label_names import as_text, distinct_classes, typed, unkn
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import TEXT, Items, Made, Maybe, Numbers, Texts
 
+_OF_LABELS = (0, 1, -1)
+_RARE = 200  # other numbers than labels are fewer where they are mistakes
 _MOST_DISTINCT = 20  # classes of a column that may be more than half of its rows
 _CLASSES = Maybe(Texts("c"), Numbers("c", "iufb"), none=False)
 
@@ -158,7 +160,7 @@ def read_class_columns(Y: Any, names: Sequence[str] | None = None) -> LabelMatri
 def has_class_columns(Y: Any) -> bool:
     """Return whether targets that are no labels are columns of classes: text, or whole numbers.
 
-    A single number that is no label is taken for a mistake.
+    Few numbers that are no labels are taken for mistakes, as is a single one instead of 0 or 1.
     """
     if isinstance(Y, LabelMatrix) or sp.issparse(Y) or hasattr(Y, "collect"):
         return False
@@ -170,7 +172,12 @@ def has_class_columns(Y: Any) -> bool:
     if not all(isinstance(one, (str, Real, np.bool_)) for known in texts for one in known):
         return False
     is_whole = all(one.dtype.kind in "OUbiuf" for one in every) and np.array_equal(numbers, np.rint(numbers))
-    return is_whole and bool(texts or np.count_nonzero(~np.isin(numbers, (0, 1, -1))) > 1)
+    if texts or not is_whole:
+        return is_whole and any(len({*known.tolist()}) > 1 for known in every)
+    values = [np.unique(one) for one in every]
+    has_several = any(len(found) > 2 or np.isin(found, _OF_LABELS, invert=True).sum() > 1 for found in values)
+    others = np.count_nonzero(np.isin(numbers, _OF_LABELS, invert=True))
+    return has_several and bool(others > max(1, len(numbers) / _RARE))
 
 
 def _columns_of(Y: Any, names: Sequence[str] | None) -> list[tuple[str, Array, str]]:

@@ -254,7 +254,7 @@ def test_a_taxonomy_from_a_file(run, tmp_path):
     run(*given, "--enforce", "max", "--taxonomy", "tree.csv")  # a prior too
     assert labelweave.load("m.lw").classifier_.taxonomy_.parents["dog"] == ("animal",)
     done = run(*given, "--enforce", "max", code=2)
-    assert "--enforce: the data no taxonomy; add one with --enforce max,taxonomy=FILE." in done.err
+    assert "--enforce: the data hold no taxonomy; add one with --enforce max,taxonomy=FILE." in done.err
 
 
 def test_a_fitted_model_is_put_in(run, genes):

@@ -448,7 +448,7 @@ class ConstantKernel(Kernel):
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         values = np.full((len(rows), len(columns)), float(self.value), dtype=value_type(rows, columns))
-        return values if rows.is_sparse else like(values, rows.data)
+        return like(values, rows.data) if is_foreign(rows.data) else values
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         return np.full(len(rows), float(self.value))
