@@ -126,7 +126,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         Which functions share a scale and a kernel shape: all ("shared", the paper's mc-tied), all the shape
         ("scale", mc-semi), none ("class", mc-sep), nodes of one depth ("level") or under one child of the
         root ("subtree"), or those in one group: a list such as ``[0, 0, 1, 1]`` in the order of
-        ``classes_``, or a dict by name, with a taxonomy of its nodes.  A pair sets scale and shape
+        the classes, or a dict by name, with a taxonomy of its nodes.  A pair sets scale and shape
         separately.  With a given covariance the function of class p is column p of the symmetric root of R;
         with a learned one it is a column of B, whose length is its scale.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
