@@ -270,7 +270,7 @@ def test_a_learned_graph_needs_a_round(rounds):
 
 
 def test_graphs_that_are_too_wide_for_exact_inference():
-    advice = r'raise exact_width \(up to 20\), leave out edges, or give inference="auto"'
+    advice = r'raise exact_width \(up to 20\), leave out edges, or use inference="auto"'
     refused(
         rf"The graph of 6 cliques has width 3, above exact_width=2; {advice}",
         graph="full",
@@ -379,7 +379,7 @@ def test_an_edited_checkpoint_is_refused_in_a_sentence(tmp_path, monkeypatch):
     model_files.write_model_file(
         path, model_files.ModelContent("Checkpoint", model_files.encode(plain, arrays), arrays)
     )
-    with pytest.raises(model_files.ModelFileError, match="The iteration of a TraceRecord is no number"):
+    with pytest.raises(model_files.ModelFileError, match="The iteration of a TraceRecord is not a number"):
         of_two_rounds(checkpoint=path).fit(X, Y)
     with pytest.raises(model_files.ModelFileError, match="is not a state"):
         journal._state_of("a", {"kind of state": "Generator", "stream": {"bit_generator": "PCG64", "state": {

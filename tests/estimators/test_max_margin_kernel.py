@@ -158,7 +158,7 @@ def test_costs_are_margins():
     C=st.sampled_from([0.01, 0.5, 10.0]),
     intercept=st.booleans(),
     covariance=st.sampled_from([None, "dense", "rank 1"]),
-    dtype=st.sampled_from(["float32", "float64"]),
+    precision=st.sampled_from(["float32", "float64"]),
     solver=st.sampled_from(["auto", "eigenvalues", "incomplete_cholesky"]),
 )
 def test_the_certificate_is_what_it_says(seed, C, intercept, covariance, precision, solver):

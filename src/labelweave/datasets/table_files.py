@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -114,7 +115,7 @@ def table_kind(path: PathLike) -> str | None:
 
 def _first_byte(path: PathLike) -> bytes:
     """Return the first byte that is no blank, nothing if there is none; reading a block would take longer."""
-    with suppress(OSError, EOFError), opened(path) as file:
+    with suppress(OSError, EOFError, zlib.error), opened(path) as file:
         return bytes(file.read(64).lstrip(b"\xef\xbb\xbf\r\n ")[:1])
     return b""
 

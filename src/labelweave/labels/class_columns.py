@@ -26,7 +26,7 @@ from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import TEXT, Items, Made, Maybe, Numbers, Texts
 
 _OF_LABELS = (0, 1, -1)
-_RARE = 200  # other numbers than labels are fewer where they are mistakes
+_RARE = 50  # other numbers than labels are fewer where they are mistakes
 _MOST_DISTINCT = 20  # classes of a column that may be more than half of its rows
 _CLASSES = Maybe(Texts("c"), Numbers("c", "iufb"), none=False)
 

@@ -289,4 +289,4 @@ def test_rows_on_several_paths_have_labels_with_the_prior_of_the_data(run, genes
     assert "has two most specific nodes" in done.err
     assert "every class is a label" in done.err
     refused = run("fit tree.arff --model kernel-logistic --data-taxonomy --one-class --out m.lw", code=2)
-    assert "one path of the taxonomy" in refused.err
+    assert "must be on one path" in refused.err
