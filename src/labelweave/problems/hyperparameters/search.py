@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.config import interrupts_later, note_interrupt, was_interrupted
+from labelweave.foundation.config import note_interrupt
 from labelweave.problems.hyperparameters.cross_validation import CriterionValue, MeanCriterion
 from labelweave.problems.hyperparameters.priors import PriorFamily
 from labelweave.solvers.frame import State
@@ -309,15 +309,15 @@ class StagedSearch:
             box = _around(start, box, _NEARBY if is_whole else _REACH_OF_FIRST)
         learned = learn(criterion, start, box, settings, retreat=family.retreated)
         for _ in range(_MOST_MOVES if is_whole else 0):
-            with interrupts_later():
+            try:
                 is_done = learned.status != "converged" or len(learned.trace) >= settings.max_iter
-                is_done = is_done or not _is_at_edge(learned.theta, box, family.bounds)
+                if is_done or not _is_at_edge(learned.theta, box, family.bounds):
+                    break
                 box = _around(learned.theta, family.bounds, _NEARBY)
-                settings = replace(settings, trace=learned.trace)
-            if was_interrupted():
+            except KeyboardInterrupt as interrupt:
+                note_interrupt(interrupt)
                 return replace(learned, status="interrupted")
-            if is_done:
-                break
+            settings = replace(settings, trace=learned.trace)
             later = learn(criterion, learned.theta, box, settings, retreat=family.retreated)
             best = later if later.value < learned.value else learned
             learned = LearnedParameters(best.theta, best.value, later.status, later.trace)
