@@ -279,7 +279,7 @@ PAIRS = "doc,text,label\nd0,red ball,aa\nd1,blue,bb\nd0,red ball,bb\nd1,blue,bb\
 )
 def test_pairs_of_row_and_label_are_one_row_a_name(tmp_path, text, labels, rows):
     (tmp_path / "a.csv").write_text(text)
-    with pytest.warns(UserWarning, match=r"column 'doc' has 3 distinct names in 5 rows"):
+    with pytest.warns(UserWarning, match=r"names in column 'doc' repeat \(3 in 5 rows\)"):
         data = read_table(tmp_path / "a.csv", labels="label", label_separator="|", text="text", id="doc")
     assert set(data.Y.words) == labels
     np.testing.assert_array_equal(data.Y.to_dense(), rows)
@@ -543,7 +543,7 @@ def test_pairs_without_an_id_are_pointed_out(tmp_path, form, named):
     with pytest.warns(UserWarning, match=said):
         assert len(read(frame)) == len(pairs)
     if len(named) > 1:
-        with pytest.warns(UserWarning, match="column 'doc' has .* distinct names"):
+        with pytest.warns(UserWarning, match="names in column 'doc' repeat"):
             assert len(read(frame, id="doc")) == 20
     with pytest.warns(UserWarning, match=said):
         read(frame.assign(more=range(len(pairs))), categorical=named)

@@ -319,8 +319,8 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
         names, group = _labels_of(table, row, columns, cell), rows[codes[row]]
         lists[group] = lists[group] if names is None else [*(lists[group] or ()), *names]
     first.sort()
-    said = f"column {columns.id!r} has {len(found)} distinct names in {len(table)} rows, whose labels "
-    warnings.warn(f"{table.path}: {said}are merged by name", UserWarning, stacklevel=2)
+    said = f"names in column {columns.id!r} repeat ({len(found)} in {len(table)} rows)"
+    warnings.warn(f"{table.path}: {said}; their labels are merged", UserWarning, stacklevel=2)
     kept = {name: take(table.columns.given(name), first) for name in table.columns}
     lines = table.line_of
     line_of = None if lines is None else (lambda row: lines(int(first[row])))

@@ -127,7 +127,7 @@ def test_pairs_are_one_row_in_a_fit_and_in_its_evaluation(run, tmp_path):
     )
     (tmp_path / "a.csv").write_text("doc,text,label\n" + pairs)
     said = run("fit a.csv --labels label --id doc --model max-margin --out m.lw").err
-    assert said.count("column 'doc' has 24 distinct names in 48 rows, whose labels are merged by name") == 1
+    assert said.count("names in column 'doc' repeat (24 in 48 rows); their labels are merged") == 1
     assert "rows      24\n" in said
     assert run("evaluate m.lw a.csv --json").json["rows"] == 24
     assert len(run("predict m.lw a.csv").records) == 48
