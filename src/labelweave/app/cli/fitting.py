@@ -182,12 +182,8 @@ def show_data(request: FitRequest) -> int:
     return 0
 
 
-def _has_columns(rows: LabeledData) -> bool:
-    return rows.Y.class_columns is not None
-
-
 def _what_each_has(targets: relations.Targets) -> str:
-    if _has_columns(targets.rows):
+    if targets.rows.Y.class_columns is not None:
         return "one class in each label column"
     return "one class" if targets.are_classes else "any number of labels"
 
@@ -288,7 +284,7 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
                 _note_blank_cells(columns.labels, data.Y)
     return TrainingRows(
         data,
-        replace(columns, holds_classes=_has_columns(data)),
+        replace(columns, holds_classes=data.Y.class_columns is not None),
         column_words(table, given, columns, source.groups),
         is_listed,
     )

@@ -141,10 +141,11 @@ def _why_no_class(rows: LabeledData) -> str | None:
 
 
 def hint_at_classes(targets: Targets, request: FitRequest) -> None:
-    """Print a hint at --one-class if the model has probabilities of labels and rows have at most one."""
-    if request.model != "kernel-logistic" or request.one_class is not None or targets.are_classes:
-        return
-    if len(targets.names) > 1 and int(np.diff(targets.y.positives.indptr).max(initial=0)) == 1:
+    """Print that columns hold classes, or a hint at --one-class if all rows have at most one label."""
+    if (found := targets.rows.Y.class_columns) is not None:
+        hint(f"rows have one class in each of the columns {', '.join(found.names)}; labels would be 0 and 1.")
+    is_asked = request.model == "kernel-logistic" and request.one_class is None and not targets.are_classes
+    if is_asked and len(targets.names) > 1 and int(np.diff(targets.y.positives.indptr).max(initial=0)) == 1:
         hint(
             "no row has more than one label; with --one-class the labels are classes, one per row, "
             "and probabilities sum to one (--many-labels silences this)."
