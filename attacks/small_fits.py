@@ -35,7 +35,7 @@ CHECKPOINTED: dict[str, Any] = {
         hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
     "logistic, tree": lw.KernelLogisticClassifier(
-        taxonomy=_TREE, tie="level", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+        taxonomy=_TREE, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="level")
     ),
     "logistic, pivots": lw.KernelLogisticClassifier(
         kernel_rank=30, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
@@ -87,7 +87,7 @@ SETTINGS: dict[str, Any] = {
         hyperparameters="fixed", solver="symmetrized_gradients", tol=1e-8
     ),
     "logistic, apart": lw.KernelLogisticClassifier(
-        tie="class", intercept_variance="learn", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+        intercept_variance="learn", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="class")
     ),
     "logistic, widths": lw.KernelLogisticClassifier(
         "ard", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
@@ -96,7 +96,7 @@ SETTINGS: dict[str, Any] = {
         label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
     "logistic, factors": lw.KernelLogisticClassifier(
-        label_covariance=2, tie="class", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+        label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="class")
     ),
     "logistic, kernels": lw.KernelLogisticClassifier(
         ["rbf", "linear"],

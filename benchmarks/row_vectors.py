@@ -102,7 +102,6 @@ SETS: dict[str, Callable[[], Parts]] = {
 
 
 def measure(parts: Parts, method: str) -> dict[str, float]:
-    """Fit a method and measure it on the test rows."""
     X, Y, X_test, Y_test = parts
     given, begin = METHODS[method](), time.process_time()
     own = isinstance(given, AutoLabelClassifier)

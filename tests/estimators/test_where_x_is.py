@@ -32,7 +32,7 @@ MEAN = 0.1 * np.arange(15.0).reshape(3, 5)
 KERNEL = RBFKernel(0.2)
 GRAM = np.exp(-0.2 * np.square(X[:, None] - X).sum(axis=2))
 ADMM = {"solver": "alternating_directions", "tol": 1e-4}
-SHORT = HyperparameterSearch(cv=2, max_learning_iter=2)
+SHORT, APART = (HyperparameterSearch(cv=2, max_learning_iter=2, tie=tie) for tie in ("shared", "class"))
 MODELS = {
     "margins, linear": (MaxMarginClassifier(**ADMM), X, Y),
     "margins, linear, wide": (MaxMarginClassifier(**ADMM), np.hstack([X, GRAM]), Y),
@@ -52,7 +52,7 @@ MODELS = {
     "logistic, widths": (
         KernelLogisticClassifier("ard", intercept_variance="learn", hyperparameters=SHORT), X, Y
     ),
-    "logistic, separate kernels": (KernelLogisticClassifier(tie="class", hyperparameters=SHORT), X, Y),
+    "logistic, separate kernels": (KernelLogisticClassifier(hyperparameters=APART), X, Y),
     "logistic, precomputed": (KernelLogisticClassifier("precomputed", hyperparameters=SHORT), GRAM, CLASSES),
     "logistic, linear": (KernelLogisticClassifier("linear", hyperparameters="fixed"), X, CLASSES),
     "logistic, mean": (KernelLogisticClassifier("rbf", label_mean=MEAN, hyperparameters="fixed"), X, Y),
@@ -167,7 +167,7 @@ REFUSALS = [
     (MaxMarginClassifier(checkpoint="fit.lwc"), "checkpoint has no form for arrays of .*; use None"),
     (MaxMarginClassifier(kernel="laplacian"), "LaplacianKernel has no form .*; use an RBF, linear or"),
     (MaxMarginClassifier(kernel=KERNEL + LaplacianKernel()), "SumKernel has no form"),
-    (KernelLogisticClassifier(solver="exact", tie="class"), "A kernel_rank or a solver has no form"),
+    (KernelLogisticClassifier(solver="exact"), "A kernel_rank or a solver has no form"),
     (LowRankClassifier(rank=2, label_mean=np.ones((3, 5))), "label_mean, or a custom loss, has no form"),
     (LowRankClassifier(rank=2, loss=LogisticEntryLoss()), "label_mean, or a custom loss, has no form"),
     (LabelTreeClassifier(), "LabelTreeClassifier has no form .*; pass X as a NumPy array, or use MaxMargin"),

@@ -34,7 +34,7 @@ from labelweave.estimators.kernel_logistic.fit import (
     LikelihoodFit,
     read_likelihood_data,
 )
-from labelweave.estimators.kernel_logistic.prior_choice import TIES, prior_family, refuse_priors
+from labelweave.estimators.kernel_logistic.prior_choice import prior_family, refuse_priors
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.parameters import (
     ARD,
@@ -121,14 +121,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         determines how these are tied, what inner nodes mean and what errors cost.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Prior weights of features, as the model scales them; the scores of these weights are the prior's mean.
-    tie : {"shared", "scale", "class", "level", "subtree"}, list or dict of groups, or pair of these, \
-            default="shared"
-        Which functions share a scale and a kernel shape: all ("shared", the paper's mc-tied), all the shape
-        ("scale", mc-semi), none ("class", mc-sep), nodes of one depth ("level") or under one child of the
-        root ("subtree"), or those in one group: a list such as ``[0, 0, 1, 1]`` in the order of
-        the classes, or a dict by name, with a taxonomy of its nodes.  A pair sets scale and shape
-        separately.  With a given covariance the function of class p is column p of the symmetric root of R;
-        with a learned one it is a column of B, whose length is its scale.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
@@ -256,7 +248,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         "hyperparameters": SEARCHED,
         "intercept_variance": [StrOptions({"learn"}), NON_NEGATIVE],
         "taxonomy": "no_validation",
-        "tie": [StrOptions(set(TIES)), tuple, list, dict],
         "loss": [StrOptions({"log_loss"}), EntryLoss],
         "decision": [StrOptions(_DECISIONS)],
         "threshold": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
@@ -269,7 +260,7 @@ class KernelLogisticClassifier(KernelProbabilities):
  scaling: str = "none", scale: float = 10.0,
         intercept_variance: float | Literal["learn"] = 1.0, taxonomy: Any = None,
         label_covariance: LearnableCovariance = None, label_mean: MeanLike = None,
-        tie: Any = "shared", class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
+        class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] | HyperparameterSearch = "learn",
         loss: str | EntryLoss = "log_loss", decision: str = "most_probable", threshold: str | float = "auto",
         kernel_rank: int | None = None, uncertainty: str | None = None, warm_start: bool = False,
