@@ -13,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import labelweave as lw
 from attacks.own_solver import Fista
+from labelweave.model_files import storable
+from labelweave.testing import CliqueFeatures
 
 N_LABELS = 5
 _TIES = 0.6 * np.eye(N_LABELS) + 0.4
@@ -64,6 +66,15 @@ OTHERS: dict[str, Any] = {
 
 KINDS = CHECKPOINTED | OTHERS
 """What attacks fit."""
+
+
+@storable("attacks.OfPair", {})
+class OfPair(CliqueFeatures):
+    """Features of cliques: their own, and a constant."""
+
+    def of(self, X: Any, clique: tuple[int, ...]) -> Any:
+        own = X[:, [clique[0], clique[-1]]]
+        return np.column_stack([own.toarray() if sp.issparse(own) else own, np.ones(X.shape[0])])
 
 
 def embedding(texts: list[str]) -> np.ndarray:
@@ -122,6 +133,9 @@ SETTINGS: dict[str, Any] = {
     "squared hinge of labels": lw.BinaryRelevance("squared_hinge"),
     "tree of one node": lw.LabelTreeClassifier(),
     "graph, label sets": lw.LabelGraphClassifier("full", loss="f1", alpha=0.01, tol=0.02),
+    "graph, features of cliques": lw.LabelGraphClassifier(
+        "chow-liu", alpha=0.05, tol=0.02, clique_features=OfPair()
+    ),
     "graph, none": lw.LabelGraphClassifier("none", alpha=0.05, tol=0.02),
     "graph, measured": lw.LabelGraphClassifier(
         lw.GraphGrowth(max_rounds=2, early_stopping=True, refit=True), alpha=0.05, tol=0.02

@@ -30,6 +30,7 @@ from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, is_identity
 from labelweave.estimators.kernel_logistic.fit import (
     FitSettings,
+    FittedLikelihood,
     LikelihoodData,
     LikelihoodFit,
     read_likelihood_data,
@@ -63,13 +64,14 @@ from labelweave.labels import Taxonomy
 from labelweave.model_files import storable
 from labelweave.problems.hyperparameters.search import LearnedParameters
 from labelweave.problems.losses import EntryLoss
-from labelweave.solvers import SolverResult
+from labelweave.solvers import SolverResult, Status
 
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
 _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
 # the result of a search, hyper-parameters, and dual variables to start from
 Found = tuple[LearnedParameters | None, Array, Array | None]
 _EXACT_STEPS, _WIDTH_WORK = 10, 3.0  # of a typical fit; products per pair of rows for one feature's gradient
+_FAILED = 0.01  # relative duality gap of a fit that is not kept if there is a better one
 _NOTHING: tuple[Array | None, Array | None] = (None, None)  # hyper-parameters and dual variables
 
 
@@ -296,7 +298,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         draw = check_random_state(self.random_state).randint
         seed = journal.recall("seed", lambda: int(draw(2**31 - 1)))
         kernels = self._starting_kernels(features, seed)
-        family = prior_family(self, features, kernels, data.n_labels, seed)
+        family = prior_family(self, features, kernels, data.n_labels, seed, np.flatnonzero(data.weights))
         self._forget_expansion("posterior_", "log_marginal_likelihood_value_")
         self._check_uncertainty(data)
         blocks = [] if search is None else _learning_blocks(search, data, cv, seed)
@@ -307,7 +309,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         with workers.running(), journal.going_on():
             task = LikelihoodFit(family, data, self._settings(progress, workers, seed, searches, journal))
             found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
-            result = self._fit_with(task, features, found, progress)
+            result, found = self._fit_with(task, features, found, progress)
         self.hyperparameters_ = family.values(found[1])
         self._keep(result, found[0], is_convex=len(data.partial) == 0)
         is_done = "interrupted" not in (self.status_, self.learning_status_)
@@ -393,7 +395,8 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _fit_with(
         self, task: LikelihoodFit, features: FeatureMatrix, found: Found, progress: FitProgress
-    ) -> SolverResult:
+    ) -> tuple[SolverResult, Found]:
+        """Fit at the learned hyper-parameters, or where that fails at the best others that work."""
         learned, theta, start = found
         if learned is not None and learned.status == "interrupted":
             # a resumed search reaches other hyper-parameters and has no use for this result
@@ -401,11 +404,22 @@ class KernelLogisticClassifier(KernelProbabilities):
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
         fitted = task.fit("all", theta, start)
+        others = iter(learned.others if learned is not None and _has_failed(fitted) else ())
+        for number, (value, other) in enumerate(others):
+            again = task.fit(f"all, {number}", other, None)
+            if not _has_failed(again):
+                fitted, theta, learned = again, other, replace(learned, value=value)
+                break
         self._keep_scores(fitted, features, rows)
         if self.uncertainty is not None:
             self._keep_posterior(fitted, features)
         self._end = (theta, fitted.dual[:, None, :]) if self.warm_start else None
-        return fitted.result
+        return fitted.result, (learned, theta, start)
+
+
+def _has_failed(fitted: FittedLikelihood) -> bool:
+    """Whether rounding ended a fit far from its optimum, as at extreme hyper-parameters."""
+    return fitted.result.status is Status.STALLED and not fitted.result.gap <= _FAILED
 
 
 def _learning_blocks(
