@@ -8,6 +8,7 @@ from sklearn import clone, config_context
 
 from drawn import draw_classes, draw_labels
 from labelweave import (
+    AutoLabelClassifier,
     HyperparameterSearch,
     KernelLogisticClassifier,
     LabelCovariance,
@@ -18,7 +19,7 @@ from labelweave import (
     load,
 )
 from labelweave import config_context as budget_of
-from labelweave.features import LaplacianKernel, RBFKernel
+from labelweave.features import ForestKernel, LinearKernel, RBFKernel
 from labelweave.features.gram import StoredGram
 from labelweave.labels import Taxonomy
 from labelweave.problems.losses.entry_losses import LogisticEntryLoss
@@ -61,9 +62,16 @@ MODELS = {
     "low rank, bound": (LowRankClassifier(rank=2, penalty="trace_bound"), X, Y),
     "low rank, ridge": (LowRankClassifier(rank=2, penalty="ridge"), X, Y),
     "low rank, kernel": (LowRankClassifier(2, kernel="rbf", penalty="ridge", hyperparameters=SHORT), X, Y),
+    "low rank, mean": (LowRankClassifier(rank=2, loss="log_loss", label_mean=MEAN), X, Y),
+    "low rank, squared, mean": (LowRankClassifier(rank=2, label_mean=MEAN), X, Y),
+    "margins, laplacian": (MaxMarginClassifier(kernel="laplacian", **ADMM), X, Y),
+    "margins, cosine": (MaxMarginClassifier(kernel="cosine", **ADMM), X, Y),
+    "margins, forest": (MaxMarginClassifier(kernel=ForestKernel(n_trees=20), **ADMM), X, Y),
+    "logistic, laplacian": (KernelLogisticClassifier("laplacian", hyperparameters=SHORT), X, CLASSES),
     "low rank, factor": (LowRankClassifier(rank=2, kernel=KERNEL, kernel_rank=15), X, Y),
 }  # fmt: skip
-ANOTHER_PATH = {"margins, linear", "margins, linear, wide", "margins, factor"}  # NumPy's have interior points
+# NumPy's have interior points
+ANOTHER_PATH = {"margins, linear", "margins, linear, wide", "margins, factor", "margins, forest"}
 
 
 @pytest.fixture(params=["array_api_strict", "torch"])
@@ -161,16 +169,35 @@ def test_matrices_that_do_not_fit_are_streamed(make, model):
     np.testing.assert_allclose(found.decision_function(rows), scores, atol=0.1 * abs(scores).max())
 
 
+class _Own(LinearKernel):
+    """A kernel of a user, who has not said that its blocks may be of any library."""
+
+    _takes_devices = False
+
+
 REFUSALS = [
-    (MaxMarginClassifier(solver="block_ascent", kernel="rbf"), "solver='block_ascent' has no form"),
+    (
+        MaxMarginClassifier(solver="block_ascent", kernel="rbf"),
+        "solver='block_ascent' has no form .*; use 'auto'",
+    ),
     (MaxMarginClassifier(prune="certified"), "prune='certified' has no form for arrays of .*use 'off'"),
-    (MaxMarginClassifier(checkpoint="fit.lwc"), "checkpoint has no form for arrays of .*; use None"),
-    (MaxMarginClassifier(kernel="laplacian"), "LaplacianKernel has no form .*; use an RBF, linear or"),
-    (MaxMarginClassifier(kernel=KERNEL + LaplacianKernel()), "SumKernel has no form"),
-    (KernelLogisticClassifier(solver="exact", tie="class"), "A kernel_rank or a solver has no form"),
-    (LowRankClassifier(rank=2, label_mean=np.ones((3, 5))), "label_mean, or a custom loss, has no form"),
-    (LowRankClassifier(rank=2, loss=LogisticEntryLoss()), "label_mean, or a custom loss, has no form"),
-    (LabelTreeClassifier(), "LabelTreeClassifier has no form .*; pass X as a NumPy array, or use MaxMargin"),
+    (
+        MaxMarginClassifier(checkpoint="fit.lwc"),
+        "checkpoint='fit.lwc' has no form for arrays of .*; use None",
+    ),
+    (TunedThresholdClassifier(MaxMarginClassifier(checkpoint="a.lwc")), "checkpoint='a.lwc' has no form"),
+    (MaxMarginClassifier(kernel=KERNEL + KERNEL * _Own()), "_Own has no form .*; use a kernel of labelweave"),
+    (MaxMarginClassifier(kernel=lambda a, b: a @ b.T), "CallableKernel has no form"),
+    (KernelLogisticClassifier(solver="exact", tie="class"), "solver='exact' has no form"),
+    (KernelLogisticClassifier(kernel_rank=10), "kernel_rank=10 has no form .*; use None"),
+    (KernelLogisticClassifier(uncertainty="laplace"), "uncertainty='laplace' has no form"),
+    (
+        KernelLogisticClassifier(loss=LogisticEntryLoss()),
+        "loss=LogisticEntryLoss has no form .*; use 'log_loss'",
+    ),
+    (LowRankClassifier(rank=2, loss=LogisticEntryLoss()), "loss=LogisticEntryLoss has no form"),
+    (AutoLabelClassifier(members=[LabelTreeClassifier()]), "LabelTreeClassifier has no form"),
+    (LabelTreeClassifier(), "LabelTreeClassifier has no form .*; pass X as a NumPy array, or use AutoLabel"),
     (TunedThresholdClassifier(LabelTreeClassifier()), "LabelTreeClassifier has no form for arrays of"),
 ]
 

@@ -436,7 +436,7 @@ class CholeskyFactor:
         self.workers.each(one, self._cut(*others, 4 * _TILE))
 
     def _cut(self, start: int, stop: int, size: int) -> list[slice]:
-        size = size if self.is_cut else max(1, stop - start)
+        size = size if self.is_cut else 4 * _DEVICE_TILE  # whose product is small compared with the table
         return [slice(part.start + start, part.stop + start) for part in panels(stop - start, size)]
 
 
