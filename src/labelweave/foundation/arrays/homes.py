@@ -37,11 +37,12 @@ _MODELS = "AutoLabelClassifier, MaxMarginClassifier, KernelLogisticClassifier or
 def called_where_x_is(method: Callable[..., Any], self: Any, X: Any, *given: Any, **named: Any) -> Any:
     """Call a method of an estimator at the home of X, with NumPy arguments; results return there."""
     if not sklearn.get_config()["array_api_dispatch"]:
-        if is_foreign(X) and "cpu" not in str(X.device).lower():
-            raise ValueError(
-                f"X is on the device {X.device}, which NumPy cannot read; fit and predict within "
-                "sklearn.config_context(array_api_dispatch=True), or pass X as a NumPy array."
-            )
+        for value in filter(is_foreign, (X, *given, *named.values())):
+            if "cpu" not in str(value.device).lower():
+                raise ValueError(
+                    f"An array is on the device {value.device}, which NumPy cannot read; fit and predict "
+                    "within sklearn.config_context(array_api_dispatch=True), or pass NumPy arrays."
+                )
         return method(self, X, *given, **named)
     arguments = [_here(value) for value in (X, *given)]
     options = {name: _here(value) for name, value in named.items()}
@@ -110,7 +111,14 @@ def _free_megabytes(device: Any) -> float | None:
 
 
 def _here(value: Any) -> Any:
-    return to_numpy(value) if is_foreign(value) else value
+    try:
+        return to_numpy(value) if is_foreign(value) else value
+    except (BufferError, RuntimeError, TypeError) as error:
+        said = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(
+            f"NumPy cannot read an array of {value.dtype} on {value.device} ({said}); pass one of float32 or "
+            "float64."
+        ) from None
 
 
 def _returned(result: Any) -> Any:
