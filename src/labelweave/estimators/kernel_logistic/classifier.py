@@ -318,12 +318,10 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _refuse_at_home(self, data: LikelihoodData) -> None:
         """Reject what has no form for arrays of other libraries than NumPy."""
-        if self.kernel_rank is not None or self.solver != "auto":
-            refuse("A `kernel_rank` or a `solver`", "leave both out, or pass X as a NumPy array")
-        if len(data.partial) or not isinstance(self.loss, str):
-            refuse("A partially observed class or a custom loss", "pass X as a NumPy array")
-        if self.uncertainty is not None or self._is_marginal or data.parts is not None:
-            refuse("An `uncertainty`, its criterion or columns of classes", "pass X as a NumPy array")
+        if len(data.partial) or data.parts is not None:
+            refuse("A partially observed class, or columns of classes,", "pass X as a NumPy array")
+        if self._is_marginal:
+            refuse("`criterion='marginal_likelihood'`", "use 'log_loss', or X as a NumPy array")
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
         """Warn if learning the widths of many features, or exact solves of many rows, take long."""
