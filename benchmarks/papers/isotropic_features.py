@@ -56,7 +56,7 @@ def measure(draw: Draw, seen: Any, grid: Any, penalty: str, **options: Any) -> t
     def scores(table: Any, rows: Any, value: float) -> Any:
         fixed: dict[str, Any] = {
             "penalty": penalty,
-            "regularization": value,
+            "alpha": value,
             "n_jobs": 1,
             "fit_intercept": 30.0,
         }
@@ -90,7 +90,7 @@ def _measure(*, rows: int, labels: int, seen: int, penalty: str, **more: int) ->
     draw = Draw(rows=rows, labels=labels, **more)
     order = draw.random.random((rows, labels)).argsort(axis=1)[:, : min(seen, labels)]
     best, excess, _ = measure(draw, order, GRID, penalty)
-    return {"regularization": best, "excess": float(excess.mean())}
+    return {"alpha": best, "excess": float(excess.mean())}
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -102,7 +102,7 @@ def table(runs: list[dict[str, Any]]) -> str:
             for name in _PENALTIES
         }
         cells = [np.array([run["excess"] for run in own[name]]) for name in _PENALTIES]
-        chosen = " / ".join(f"{np.median([run['regularization'] for run in own[name]]):g}" for name in own)
+        chosen = " / ".join(f"{np.median([run['alpha'] for run in own[name]]):g}" for name in own)
         shown = "".join(f"{f'{cell.mean():.3f} ± {cell.std():.3f}':>20s}" for cell in cells)
         lines.append(f"{n_labels:8d}{shown}{chosen:>20s}")
     return "\n".join(lines)

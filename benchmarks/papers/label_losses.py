@@ -53,7 +53,7 @@ def _measure(name: str) -> dict[float | str, dict[str, float]]:
                 scores[other] = _scores(X[training], Y[training], X[other], share, C)
             held[share, C] = float(f1_score(Y, (scores > 0).astype(int), average="micro"))
     found: dict[float | str, dict[str, float]] = {}
-    for method, shares in {"Hamming": (0.0,), "weighed by others": _SHARES}.items():
+    for method, shares in {"Hamming": (0.0,), "margins from R": _SHARES}.items():
         share, C = max(((share, C) for share in shares for C in _PENALTIES), key=lambda pair: held[pair])
         scores = _scores(X, Y, X_test, share, C)
         decided = (scores > 0).astype(int)

@@ -147,7 +147,7 @@ def _measure(data: tuple[Any, Any, Any, Any], case: Case, arguments: argparse.Na
     seconds = time.perf_counter() - chosen
     scores = model.decision_function(X_test)
     return {
-        "regularization": best,
+        "alpha": best,
         "held out": {f"{value:g}": score for value, score in tried.items()},
         **{f"P@{k}": float(precision_at_k(Y_test, scores, k)) for k in (1, 3, 5)},
         "AUC": float(average_auc(Y_test, scores, average="example")),
@@ -177,7 +177,7 @@ def _line(run: Case) -> str:
     rank = "" if run["rank"] is None else f"{run['rank']:.1f}"
     places = "".join(f"{100 * run[f'P@{k}']:8.2f}" for k in (1, 3, 5))
     paper = _PAPER.get((run["set"], run["method"], run["rank"], run["observed"]), ())
-    chosen = f"{100 * run['observed']:8.0f}{run['regularization']:8.2g}"
+    chosen = f"{100 * run['observed']:8.0f}{run['alpha']:8.2g}"
     return (
         f"{run['set']:10s}{run['method']:18s}{rank:>6s}{chosen}"
         f"{places}{run['AUC']:8.4f}{run['AUC by label']:9.4f}{run['Hamming']:9.4f}{run['seconds']:9.1f}   "

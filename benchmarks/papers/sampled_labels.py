@@ -31,7 +31,7 @@ def _measure(
     order = clocks.argsort(axis=1)[:, : min(seen, labels)]
     best, excess, counts = measure(draw, order, _GRIDS[penalty], penalty, tol=1e-3)
     return {
-        "regularization": best,
+        "alpha": best,
         "excess": float(np.average(excess, weights=counts)),
         "even excess": float(excess.mean()),
     }
