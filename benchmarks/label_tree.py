@@ -32,7 +32,7 @@ from benchmarks.wordnet import read_nouns
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
 from labelweave.datasets import LabeledData, make_text_like
 from labelweave.metrics import precision_at_k, propensities, propensity_scored_precision_at_k
-from labelweave.postprocessing import favour_rare_labels
+from labelweave.postprocessing import favor_rare_labels
 
 _BUDGETS = (4, 16, 64, None)
 _REPEATS = 3
@@ -199,7 +199,7 @@ def _moved(name: str, train: LabeledData) -> dict[str, Any]:
     labels, scores = model.predict_top(held.X, min(_MOVED, kept.Y.n_labels))
     found = {}
     for power in _POWERS:
-        best = favour_rare_labels(labels, scores, weights, _TOP, power=power)
+        best = favor_rare_labels(labels, scores, weights, _TOP, power=power)
         found[f"power {power}"] = quality(*best, kept.Y, held.Y)
     return found
 

@@ -164,7 +164,7 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
     ),
     ("kernels", "`kernel=`", _parameter("kernel")),
     (
-        "sums of kernels, one covariance each",
+        "sums of kernels, one covariance per kernel",
         "lists for both",
         _fits(
             _LABELS,

@@ -5,7 +5,7 @@ features are normal and ``--seen`` labels of each row are observed, and shows th
 bound; it has no table.  Here rows are normal, and a label has the probability 1/2 + x^T z_j, cut to [0, 1],
 of weights of rank ``--rank`` that give probabilities a standard deviation of 0.2.  The squared loss of
 observed entries is fitted with the trace norm and with a ridge, at ranks that bind neither; intercepts, which
-the bound does not have, are as good as not penalised.  lambda is that of least error on a fifth of the
+the bound does not have, are as good as not penalized.  lambda is that of least error on a fifth of the
 observed entries, after which all of them are fitted.  Shown is the excess risk, the mean squared distance of
 scores to probabilities on 2,000 other rows, over the variance of these.
 

@@ -1,6 +1,6 @@
 """Label graphs on scene, yeast and emotions (Tan et al. 2015, Table 3 and Figure 3).
 
-All rows (the training and the test file), five folds, features standardised on the rows that are
+All rows (the training and the test file), five folds, features standardized on the rows that are
 trained on.  Everything is chosen on those rows alone: a third of them, drawn anew in every fold but the
 same for all methods, is held out; lambda is the one of least held-out Hamming loss from a grid of half
 decades, and so is the number of rounds of a learned graph, one edge a round (``early_stopping=True``).  The

@@ -281,7 +281,7 @@ def test_the_pages_have_what_the_records_have():
     texts = [page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "papers").glob("*.md"))]
     assert [with_blocks(text) == text for text in texts] == [True] * len(texts)
     blocks = re.findall("<!-- measured: (.+) -->", "".join(texts))
-    assert sorted(blocks) == sorted([*STEPS, "all steps", "counts of words", "all items"])
+    assert sorted(blocks) == sorted([*STEPS, "all steps", "counts of verdicts", "all items"])
 
 
 def test_a_record_without_a_table_stands_by_names_and_values(tmp_path, monkeypatch):

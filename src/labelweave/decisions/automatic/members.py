@@ -44,7 +44,7 @@ from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.array_types import Array, Floats, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.config import PartInterrupted, note_interrupt
-from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge
+from labelweave.problems.hyperparameters.out_of_fold import OutOfFoldFactorRidge, OutOfFoldRidge
 
 _WIDTHS = 2.0 ** np.arange(-8, 9)  # times the gamma of "scale"
 _PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are at most 1
@@ -195,7 +195,7 @@ def choose_width(table: TrainingTable) -> Kernel:
 
     @cache
     def loss(place: int) -> float:
-        ridge = LeftOutRidge(kernels[place].block(some.features, some.features), some.weights)
+        ridge = OutOfFoldRidge(kernels[place].block(some.features, some.features), some.weights)
         return min(some.loss(ridge.scores(filled, penalty, folds)) for penalty in _PENALTIES)
 
     return kernels[lowest(loss, len(kernels))]
@@ -321,11 +321,11 @@ class KernelRidge:
         features, n = table.features, len(table.targets)
         if n <= table.pivots:
             self.support, self.triangle = np.arange(n), None
-            self.ridge: LeftOutRidge = LeftOutRidge(kernel.block(features, features), table.weights)
+            self.ridge: OutOfFoldRidge = OutOfFoldRidge(kernel.block(features, features), table.weights)
             return
         found = incomplete_cholesky(KernelSource(kernel, features), table.pivots, Workers(), table.seed)
         self.support, self.triangle = found.active_rows, found.factor[found.active_rows]
-        self.ridge = LeftOutFactorRidge(found.factor, table.weights)
+        self.ridge = OutOfFoldFactorRidge(found.factor, table.weights)
 
     def _coefficients(self, penalty: float) -> tuple[Array, Array]:
         found, intercepts = self.ridge.coefficients(self.table.targets, penalty)
