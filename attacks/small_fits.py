@@ -78,7 +78,7 @@ class OfPair(CliqueFeatures):
 
 
 def embedding(texts: list[str]) -> np.ndarray:
-    """Give vectors of names, of which neighbours in the alphabet are alike."""
+    """Give vectors of names, of which neighbors in the alphabet are alike."""
     places = np.array([ord(text[0]) for text in texts]) / 3.0
     return np.stack([np.cos(places), np.sin(places)], axis=1)
 

@@ -1,7 +1,7 @@
 """Flat against hierarchical classification with learned kernels (Seeger 2008, section 6.1, Tables 1 and 2).
 
 The patents of the paper cannot be had; in their place are ImCLEF07A, 63 kinds of X-ray
-images in a tree of three levels (RBF kernel, features standardised), and Debian packages
+images in a tree of three levels (RBF kernel, features standardized), and Debian packages
 with one tag of the facets that say what a package is for, facet -> tag (linear kernel on
 rows of unit length).  Methods, as in the paper:
 
@@ -11,7 +11,7 @@ rows of unit length).  Methods, as in the paper:
 - F2c: flat, a scale for each class;
 - H1w: as H1, the width of the RBF kernel for each level too.
 
-Hyper-parameters are learned for every method and split anew, on ``--learning-blocks``
+Hyperparameters are learned for every method and split anew, on ``--learning-blocks``
 blocks of ``--learning-rows`` of the training rows, with the same folds for all.
 "taxonomic loss" and "parent accuracy" are of the decisions made for them, by expected
 loss; [0-1] marks those of the most probable class.  The split "given" is that of the set;

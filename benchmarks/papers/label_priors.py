@@ -6,7 +6,7 @@ once.  Labels of the remaining training rows, and nothing else of them, give the
 - enron, 200 rows: ``MaxMarginClassifier``, C by four folds of the drawn rows.  R is the identity, one of the
   sources (``corr``; ``tree``, the groups that the labels' names begin with), the mean of all three, or their
   sum with weights that the objective learns (``weighted``).  ``logistic: ...`` is the model of
-  ``KernelLogisticClassifier`` with the same R, whose hyper-parameters are learned on five folds.
+  ``KernelLogisticClassifier`` with the same R, whose hyperparameters are learned on five folds.
 - other sets, 300 rows: ``KernelLogisticClassifier`` with RBF kernels, one scale and width (``shared``), or
   one for each label (``class``) or third of the labels by frequency (``groups``); R given, with these
   (``corr``, ``corr, scale``, ``corr, class``) or weighted; three learned factors with one width (``factors``)

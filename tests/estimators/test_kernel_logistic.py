@@ -1,4 +1,4 @@
-"""What KernelLogisticClassifier reduces to, and what its hyper-parameters do."""
+"""What KernelLogisticClassifier reduces to, and what its hyperparameters do."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def data(n=60, n_classes=4, seed=0):
 
 
 def exact(kernel="rbf", tie=None, **options):
-    """Give the model with its hyper-parameters kept and fitted to the last digits."""
+    """Give the model with its hyperparameters kept and fitted to the last digits."""
     kept = "fixed" if tie is None else HyperparameterSearch(max_learning_iter=1, tie=tie)
     options = {"hyperparameters": kept, "tol": 1e-13, "gamma": 0.2} | options
     return KernelLogisticClassifier(kernel, **options)

@@ -48,7 +48,7 @@ def test_a_callback_ends_the_search():
     model = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=6)).set_callbacks(
         watch
     )
-    with pytest.warns(ConvergenceWarning, match="search for hyper-parameters was interrupted") as caught:
+    with pytest.warns(ConvergenceWarning, match="search for hyperparameters was interrupted") as caught:
         model.fit(X, y)
     assert caught[0].filename == __file__
     assert model.learning_status_ == "interrupted"
@@ -221,7 +221,7 @@ def _of_the_best_score():
     ],
 )
 def test_stages(blocks, first, expected, monkeypatch):
-    """Every stage has so many blocks of so many rows together, and so many hyper-parameters."""
+    """Every stage has so many blocks of so many rows together, and so many hyperparameters."""
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", first)
     met = []
 

@@ -29,7 +29,7 @@ class TestClasses:
         np.testing.assert_array_equal(model.predict(X), np.arange(6))
         assert KernelLogisticClassifier().fit(X, np.arange(6)).predict_proba(X).shape == (6, 6)
 
-    def test_rows_of_unknown_class_are_left_out_of_searches(self):
+    def test_rows_of_unknown_class_are_omitted_of_searches(self):
         X, y, _ = data()
         away = np.arange(len(X)) % 5 == 0
         options = {"hyperparameters": HyperparameterSearch(max_learning_iter=3)}
@@ -81,7 +81,7 @@ class TestTaxonomies:
         options = {"taxonomy": TREE, "scale": 1.0}
         em = exact(**options).fit(X, partial)
         without = exact(**options).fit(X, np.where(coarse, None, y.astype(object)))
-        assert penalised(em, X, partial) < penalised(without, X, partial) - 1e-3
+        assert penalized(em, X, partial) < penalized(without, X, partial) - 1e-3
         assert (em.status_, em.converged_) == ("settled", False)  # which is not convex
         assert em.duality_gap_ <= em.tol
         assert without.converged_
@@ -123,7 +123,7 @@ class TestTaxonomies:
         assert model.predict_proba(X).shape == (len(X), 8)
 
 
-def penalised(model, X, partial):
+def penalized(model, X, partial):
     """Write out the objective: the marginal likelihood of what is known, and the norm."""
     scores = np.log(model.predict_proba(X))
     logs = log_softmax(scores, axis=1)

@@ -412,7 +412,7 @@ ONE_NAME = {
     "grades": ["A", "A+", "B", "B+", "A-"],
     "addresses": ["https://a.b/c", "https://a.b/d", "http://x.y/c", "https://x.y/d"],
     "tones": ["good", "very good", "bad", "very bad", "not bad"],
-    "colours": ["red", "dark red", "light red", "blue", "dark blue", "light blue"],
+    "colors": ["red", "dark red", "light red", "blue", "dark blue", "light blue"],
     "shops": ["Toys, Games & Hobbies", "Clothing, Shoes & Jewelry", "Books", "Food & Drink"],
     "paths": ["animal/pet/bird", "animal/live", "food/dairy", "food/meat", "animal/pet/dog"],
     "sections": ["Books|Crime", "Books|Poems", "Music|Rock", "Music|Jazz"],

@@ -1,4 +1,4 @@
-"""The base of classifiers with a kernel and thresholds, and the search for hyper-parameters."""
+"""The base of classifiers with a kernel and thresholds, and the search for hyperparameters."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ class HyperparameterSearch(ParameterGroup):
         Learn on a random sample of this many rows, then fit all rows with the result; None for all.
     learning_blocks : int, default=1
         Learn on this many disjoint blocks of ``learning_rows`` rows, or on equal parts of all rows, by the
-        mean of their losses.  Many hyper-parameters need more than one block.  For kernel logistic models
+        mean of their losses.  Many hyperparameters need more than one block.  For kernel logistic models
         and those that learn by them.
     max_learning_iter : int, default=100
-        The largest number of evaluations of the cross-validated loss, including those on a first part of
+        Maximum number of evaluations of the cross-validated loss, including those on a first part of
         3,000 rows and more.
     criterion : {"cross_validation", "marginal_likelihood"}, default="cross_validation"
-        What hyper-parameters minimize: the loss of held-out rows, or minus Laplace's approximation to the log
+        What hyperparameters minimize: the loss of held-out rows, or minus Laplace's approximation to the log
         marginal likelihood, which has no folds and weighs all rows.  The latter is for logistic losses and
         takes n^3 multiplications per evaluation and label, and per pair of classes; set ``learning_rows``,
         or ``kernel_rank``.
@@ -180,7 +180,7 @@ class KernelClassifier(LabelClassifier):
 
     @property
     def _search(self) -> HyperparameterSearch | None:
-        """How hyper-parameters are learned; None if they are not."""
+        """How hyperparameters are learned; None if they are not."""
         given = getattr(self, "hyperparameters", "fixed")
         if isinstance(given, HyperparameterSearch):
             return given
@@ -339,7 +339,7 @@ class KernelClassifier(LabelClassifier):
         if self.learning_status_ == "interrupted":
             done = len(self.learning_trace_)
             warn_of_end(
-                f"The search for hyper-parameters was interrupted after {done} evaluations; the model has "
+                f"The search for hyperparameters was interrupted after {done} evaluations; the model has "
                 "the best of these."
             )
 

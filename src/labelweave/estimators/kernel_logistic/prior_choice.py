@@ -207,11 +207,11 @@ def _given_groups(given: Any, names: Sequence[str]) -> NodeGroups:
         by_name = {str(name): group for name, group in given.items()}
         lacking = next((name for name in names if name not in by_name), None)
         if lacking is not None:
-            raise ParameterError(f"`tie` has no group of {lacking!r}; give one for every function.")
+            raise ParameterError(f"`tie` has no group for {lacking!r}; pass one for every function.")
         given = [by_name[name] for name in names]
     if len(given) != len(names):
         raise ParameterError(
-            f"`tie` has {len(given)} groups, but there are {len(names)} functions; give one for each."
+            f"`tie` has {len(given)} groups, but there are {len(names)} functions; pass one per function."
         )
     groups, of_node = np.unique([str(group) for group in given], return_inverse=True)
     return NodeGroups(of_node, groups.tolist() if len(groups) > 1 else [""])
