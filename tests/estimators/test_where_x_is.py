@@ -251,9 +251,7 @@ def test_the_free_memory_of_a_device_is_the_budget(make, monkeypatch, megabytes,
 
 
 class _Own(LinearKernel):
-    """A kernel of a user, who has not said that its blocks may be of any library."""
-
-    _takes_devices = False
+    """A kernel of a user."""
 
 
 REFUSALS = [
