@@ -24,7 +24,7 @@ from sklearn import clone, config_context
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 
-from benchmarks.device_arrays import accelerator
+from benchmarks.device_arrays import accelerator, maker
 from benchmarks.frame import RESULTS, command, flag, several
 from benchmarks.kernel_problems import load_animals
 from benchmarks.logistic_problems import load_class_problem
@@ -139,17 +139,6 @@ def table(runs: list[dict[str, Any]]) -> str:
         sizes = f"{run['rows']:9,}{run['seconds']:9.2f}{gap:>10}"
         lines.append(f"{run['case']:18}{run['program']:22}{run['arrays']:14}{sizes}")
     return "\n".join(lines)
-
-
-def maker(name: str) -> Callable[[Any], Any]:
-    """Return how NumPy's arrays are moved to a library, and to its device after a colon."""
-    module, _, device = name.partition(":")
-    try:
-        library = import_module(module)
-    except ImportError:
-        print(f"{module} is not installed; give other --arrays.", file=sys.stderr)
-        raise SystemExit(2) from None
-    return (lambda values: library.asarray(values, device=device)) if device else library.asarray
 
 
 @command(
