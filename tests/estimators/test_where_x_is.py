@@ -39,7 +39,7 @@ MEAN = 0.1 * np.arange(15.0).reshape(3, 5)
 KERNEL = RBFKernel(0.2)
 GRAM = np.exp(-0.2 * np.square(X[:, None] - X).sum(axis=2))
 ADMM = {"solver": "alternating_directions", "tol": 1e-4}
-SHORT = HyperparameterSearch(cv=2, max_learning_iter=2)
+SHORT, FIXED = HyperparameterSearch(cv=2, max_learning_iter=2), {"hyperparameters": "fixed"}
 MODELS = {
     "margins, linear": (MaxMarginClassifier(**ADMM), X, Y),
     "margins, linear, wide": (MaxMarginClassifier(**ADMM), np.hstack([X, GRAM]), Y),
@@ -59,12 +59,14 @@ MODELS = {
     "logistic, widths": (
         KernelLogisticClassifier("ard", intercept_variance="learn", hyperparameters=SHORT), X, Y
     ),
+    "logistic, coupled": (KernelLogisticClassifier(label_covariance=COVARIANCE, **FIXED), X, CLASSES),
     "logistic, separate kernels": (KernelLogisticClassifier(tie="class", hyperparameters=SHORT), X, Y),
     "logistic, precomputed": (KernelLogisticClassifier("precomputed", hyperparameters=SHORT), GRAM, CLASSES),
     "logistic, linear": (KernelLogisticClassifier("linear", hyperparameters="fixed"), X, CLASSES),
     "logistic, mean": (KernelLogisticClassifier("rbf", label_mean=MEAN, hyperparameters="fixed"), X, Y),
     "low rank": (LowRankClassifier(rank=2), X, Y),
     "low rank, logistic": (LowRankClassifier(rank=2, loss="log_loss", label_covariance=COVARIANCE), X, Y),
+    "low rank, squared hinge": (LowRankClassifier(rank=2, loss="squared_hinge", penalty="ridge"), X, Y),
     "low rank, bound": (LowRankClassifier(rank=2, penalty="trace_bound"), X, Y),
     "low rank, ridge": (LowRankClassifier(rank=2, penalty="ridge"), X, Y),
     "low rank, kernel": (LowRankClassifier(2, kernel="rbf", penalty="ridge", hyperparameters=SHORT), X, Y),
