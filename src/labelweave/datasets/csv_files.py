@@ -51,7 +51,7 @@ _LIKE_ROWS = re.compile(rb'(?m:^|\t)"(?=[^"]*\t)(?=[^"]*\n)')  # quoted cells th
 _PART, _DIGIT = re.compile(r"\s*[,;|]\s*"), re.compile(r"\d")  # of a list of labels, and of a number
 _GLANCE, _MOST_LISTED = 1000, 20  # cells, often enough to decide
 _FEWEST_ALIKE, _FEWEST_ROWS = 8, 20  # cells needed to identify one of another kind, and few distinct ones
-_LEAST_TEXT = 20  # characters of texts of several words
+_LEAST_TEXT, _LONGEST_NAME = 20, 60  # characters of texts of several words, and of names of columns
 _DELIMITER_LINE = re.compile(r'"?sep=([\t -~])"?', re.IGNORECASE)
 
 
@@ -241,8 +241,12 @@ def _is_such_text(name: str, texts: Collection[str]) -> bool:
     """Return whether a name is as long as texts of a column, and has blanks and question marks as they do."""
     lengths = sorted(map(len, texts)) or [0]
     is_usual = max(_LEAST_TEXT, lengths[len(lengths) // 50]) <= len(name) <= 2 * lengths[-1]
-    has_alike = ((2 * sum(sign in text for text in texts) > len(texts)) == (sign in name) for sign in " ?")
-    return is_usual and lengths[len(lengths) // 2] >= _LEAST_TEXT and all(has_alike)
+    is_usual &= lengths[len(lengths) // 2] >= _LEAST_TEXT and _most_have(texts, " ") == (" " in name)
+    return (is_usual or len(name) > _LONGEST_NAME) and _most_have(texts, "?") == ("?" in name)
+
+
+def _most_have(texts: Collection[str], sign: str) -> bool:
+    return 2 * sum(sign in text for text in texts) > len(texts)
 
 
 def _warn_of_second_header(path: PathLike, columns: Columns) -> None:
