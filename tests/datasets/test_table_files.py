@@ -213,7 +213,7 @@ HEADERLESS = {
     "a gap": "?,aa\n3,aa\n4,bb\n",
     "quoted": '"red ball","17"\n"blue","17"\n',
     "one more": "aa,x\nbb,x\naa,y\n",
-    "texts": "I love this phone so much,a / b\nit broke after a day or two,c / a\nslow and far too big,b / d\n",
+    "texts": "I love this phone so much,a / b\nit broke after two days,c / a\nslow and far too big,b / d\n",
 }
 HEADED = {
     "words": "text,tags\nred,aa\nblue,bb\n",

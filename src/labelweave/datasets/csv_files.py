@@ -6,13 +6,21 @@ import csv
 import re
 import sys
 import warnings
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from itertools import chain, count, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.datasets.columns import Columns, as_list, filled, number_or_none, says_missing, text_of
+from labelweave.datasets.columns import (
+    Columns,
+    as_list,
+    filled,
+    is_text,
+    number_or_none,
+    says_missing,
+    text_of,
+)
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
@@ -209,24 +217,31 @@ def usual_batches(path: PathLike, form: CsvForm, width: int) -> Generator[list[A
 
 def warn_of_header(path: PathLike, columns: Columns) -> None:
     """Warn if the first line may be a row, or the second line too may belong to a header."""
-    _warn_of_no_header(path, columns)
-    _warn_of_second_header(path, columns)
+    some = {name: columns.plain(name)[:_GLANCE] for name in columns}
+    some = {name: as_list(one) if is_text(one) else [*map(text_of, one)] for name, one in some.items()}
+    names = sorted(some, key=lambda name: number_or_none(some[name][0]) is None)  # of numbers, which decide
+    _warn_of_no_header(path, {name: some[name] for name in names})
+    _warn_of_second_header(path, {name: some[name] for name in names})
 
 
-def _warn_of_no_header(path: PathLike, columns: Columns) -> None:
+def _warn_of_no_header(path: PathLike, columns: Mapping[str, list[str]]) -> None:
     """Warn if the first line may be a row: a name is a number, occurs in its column, or is as long a text.
 
     It is no row if a column of numbers or of few distinct cells has another word as its name; evenly
     increasing numbers are names.
     """
-    values, alike = [*map(number_or_none, columns)], list[str]()
-    steps = {after - before for before, after in pairwise(value for value in values if value is not None)}
-    for name, value in zip(columns, values, strict=True):
-        cells = [*map(str, as_list(filled(columns.plain(name)[:_GLANCE])))]
-        some, texts, parts = cells[:_MOST_LISTED], {*cells}, {*_PART.split(name)}
+    values, alike = {name: number_or_none(name) for name in columns}, list[str]()
+    numbers = sorted(value for value in values.values() if value is not None)
+    steps = {after - before for before, after in pairwise(numbers)}
+    for name, value in values.items():
+        cells = [*filter(None, columns[name])]
+        some = cells[:_MOST_LISTED]
         are_numbers = bool(some) and all(number_or_none(cell) is not None for cell in some)
+        if value is None and are_numbers:
+            return
+        texts, parts = {*cells}, {*_PART.split(name)}
         are_few = len(cells) >= _FEWEST_ROWS and 10 * len(texts) <= len(cells) and name not in texts
-        if value is None and (are_numbers or are_few):
+        if value is None and are_few:
             return
         is_number = value is not None and some and all(map(_DIGIT.search, some)) and len(steps) != 1
         is_list = len(parts) > 1 and parts <= {part for cell in texts for part in _PART.split(cell)}
@@ -249,14 +264,14 @@ def _most_have(texts: Collection[str], sign: str) -> bool:
     return 2 * sum(sign in text for text in texts) > len(texts)
 
 
-def _warn_of_second_header(path: PathLike, columns: Columns) -> None:
+def _warn_of_second_header(path: PathLike, columns: Mapping[str, list[str]]) -> None:
     """Warn if the first row differs from all others wherever these are numbers or repeat.
 
     Such rows hold units, types, question texts, or the second level of pandas column names.
     """
     strange, alike = list[str](), list[str]()
     for name in columns:
-        first, *others = [*map(text_of, as_list(columns.plain(name)[:_GLANCE])), ""]
+        first, *others = [*columns[name], ""]
         cells = [cell for cell in others[1:] if not says_missing(cell)]  # there may be a third header line
         are_numbers = all(number_or_none(cell) is not None for cell in cells[:_MOST_LISTED])
         tells = len(cells) >= _FEWEST_ALIKE and not says_missing(first)
