@@ -1,6 +1,7 @@
-"""What vectors of an encoder are worth beside words: micro-F1 on test rows of TableModel with and without.
+"""The value of an encoder's vectors in addition to words: micro-F1 of TableModel on test rows with and
+without.
 
-The bundled Debian packages, of which the one column is their description of a line.  Rows are drawn from the
+The bundled Debian packages, with their one-line description as the only column.  Rows are drawn from the
 training rows, 3,000 test rows (packages of other sources) are scored, and nothing is chosen on them: the
 weight of the vectors is chosen on training rows.  Both models of a draw have the same rows.
 
@@ -27,7 +28,7 @@ _MODELS = {
 
 
 def _measured(model: Any, rows: Any, test: Any) -> dict[str, float]:
-    """Fit a model to rows and their labels; give micro-F1 of test rows, seconds and the weight."""
+    """Fit a model to rows and their labels; return micro-F1 of test rows, seconds and the weight."""
     clock = time.process_time()
     model.fit(*rows)
     seconds = time.process_time() - clock
@@ -64,7 +65,7 @@ def _line(name: str, size: int, draws: list[dict[str, dict[str, float]]]) -> lis
     out=RESULTS / "row_encoders.json",
 )
 def main(chosen: argparse.Namespace) -> None:
-    """Measure every model at every size; keep what was measured before."""
+    """Measure every model at every size; keep earlier measurements."""
     tags, found = load_debtags(), read_json(chosen.out)
     lines = []
     for name in chosen.models:

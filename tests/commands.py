@@ -38,7 +38,7 @@ def split(words):
 
 
 def invoke(words, code=0, **options):
-    """Run a command; give what it printed."""
+    """Run a command; return what it printed."""
     result = CliRunner().invoke(main, split(words), catch_exceptions=False, **options)
     assert result.exit_code == code, result.output
     return Done(result.stdout, result.stderr)
@@ -82,7 +82,7 @@ THINGS = {
 
 
 def things(n_rows, seed=0, *, paths=True, partial=0):
-    """Write a table of things with one class a row; of the first ``partial`` ones less is known."""
+    """Write a table of things with one class per row; of the first ``partial`` ones less is known."""
     rng, lines = np.random.default_rng(seed), ["id,text,kind"]
     for row in range(n_rows):
         kind = list(THINGS)[row % len(THINGS)]

@@ -84,7 +84,7 @@ BROWSERS = (
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """Run the browser with some flags on a file; give what it writes."""
+    """Run the browser with some flags on a file; return what it writes."""
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         pytest.skip("no Chromium here; `make browser` installs one where apt-get can")
@@ -102,7 +102,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def reloaded(tmp_path):
-    """Save a model, and give what its file holds."""
+    """Save a model, and return what its file holds."""
 
     def call(model):
         import labelweave

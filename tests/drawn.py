@@ -34,13 +34,13 @@ def draw_labels(n=60, d=5, n_labels=4, *, seed=0, above=0.3, missing=None, **how
 
 
 def draw_classes(n=60, d=4, n_classes=4, *, seed=0, **how):
-    """Draw rows and a class a row, by name, whose score is the highest."""
+    """Draw rows and a class per row, by name, whose score is the highest."""
     X, scores = draw_scores(n, d, n_classes, np.random.default_rng(seed), **how)
     return X, np.array(list("abcdefgh"))[scores.argmax(axis=1)]
 
 
 def draw_classes_and_labels(n=50, n_classes=5):
-    """Draw rows, a class a row by name, and labels, which scores tell that are the same for both."""
+    """Draw rows, a class per row by name, and labels, which scores tell that are the same for both."""
     random = np.random.default_rng(0)
     X = random.normal(size=(n, 4))
     scores = 2 * X @ random.normal(size=(4, n_classes)) + random.normal(size=(n, n_classes))

@@ -22,7 +22,7 @@ QUICK = (
 
 
 def kinds(which=lambda name: True, quick=QUICK):
-    """Give the kinds of models of some sort, as cases of a test of which all but the quick ones are slow."""
+    """Return the kinds of models of some sort, as cases of a test of which all but the quick ones are slow."""
     marks = {name: () if name in quick else pytest.mark.slow for name in EVERY if which(name)}
     return pytest.mark.parametrize("name", [pytest.param(name, marks=mark) for name, mark in marks.items()])
 
@@ -42,24 +42,24 @@ def weighs_entries(name):
 
 
 def in_folds(name):
-    """Say whether a kind chooses something by rows held out, which are others where there are more."""
+    """Return whether a kind chooses something by rows held out, which are others where there are more."""
     return (
         name.startswith(("tuned", "calibrated", "conformal", "automatic", "texts", "zero")) or "path" in name
     )
 
 
 def is_tuned(name):
-    """Say whether a kind chooses thresholds."""
+    """Return whether a kind chooses thresholds."""
     return name.startswith("tuned")
 
 
 def with_one_optimum(name):
-    """Say whether a kind's fit is told by its problem alone, not by folds, pivots or means over its rows."""
+    """Return whether a kind's fit is told by its problem alone, not by folds, pivots or means over its rows."""
     return not (in_folds(name) or is_tuned(name) or {"pivots", "columns", "kernels"} & {*name.split()})
 
 
 def learns(name):
-    """Say whether a kind learns something in folds before it is fitted."""
+    """Return whether a kind learns something in folds before it is fitted."""
     params = EVERY[name].get_params()
     searches = isinstance(params.get("hyperparameters"), HyperparameterSearch)
     searches |= params.get("hyperparameters") == "learn"
@@ -67,7 +67,7 @@ def learns(name):
 
 
 def is_coupled(name):
-    """Say whether a kind is about the labels of its data alone, and of some by what it knows of others."""
+    """Return whether a kind is about the labels of its data alone, and of some by what it knows of others."""
     params = EVERY[name].get_params()
     given = [params.get(parameter) for parameter in ("label_covariance", "taxonomy")]
     return any(one is not None for one in given) or name == "zero-shot"
@@ -75,7 +75,7 @@ def is_coupled(name):
 
 @cache
 def data(name):
-    """Give the data of a kind, which nobody may change."""
+    """Return the data of a kind, which nobody may change."""
     X, Y = data_of(name, ROWS, FEATURES)
     for part in (X, np.asarray(Y)):
         part.flags.writeable = False
@@ -83,12 +83,12 @@ def data(name):
 
 
 def labels(name, table):
-    """Give labels as the kind wants them, with names where it needs some."""
+    """Return labels as the kind wants them, with names where it needs some."""
     return pd.DataFrame(table, columns=list("abcde")[: table.shape[1]]) if name in NEEDS_NAMES else table
 
 
 def complete(name):
-    """Give the data of a kind with all entries known."""
+    """Return the data of a kind with all entries known."""
     X, Y = data(name)
     table = labels(name, np.nan_to_num(np.asarray(Y)))
     if name == "hierarchy":
@@ -97,7 +97,7 @@ def complete(name):
 
 
 def model(name, **parameters):
-    """Give a model of a kind that is not fitted."""
+    """Return a model of a kind that is not fitted."""
     return clone(EVERY[name]).set_params(**parameters)
 
 
@@ -109,7 +109,7 @@ def fit(name, X, y, sample_weight=None, entry_weight=None, **parameters):
 
 @cache
 def fit_once(name):
-    """Give the fit of a kind to its data that all tests share, and leave as it is."""
+    """Return the fit of a kind to its data that all tests share, and leave as it is."""
     return fit(name, *data(name))
 
 
@@ -120,7 +120,7 @@ def scores(fitted_model, X):
 
 
 def exact(name):
-    """Give what makes a kind find the one optimum of its problem, whatever way its steps take.
+    """Return what makes a kind find the one optimum of its problem, whatever way its steps take.
 
     Graphs keep their tolerance: row by row they come to a small gap in thousands of passes.
     """
@@ -149,7 +149,7 @@ def assert_same_scores(name, fitted_model, rows, expected):
 
 
 def ends(fitted_model):
-    """Give how the stages of a fit ended."""
+    """Return how the stages of a fit ended."""
     return {getattr(fitted_model, end, None) for end in ("status_", "learning_status_", "search_status_")}
 
 

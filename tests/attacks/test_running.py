@@ -96,7 +96,7 @@ def test_other_bits_and_errors_in_threads_are_found():
     "fits", [pytest.param(300, marks=pytest.mark.slow), pytest.param(1500, marks=pytest.mark.search)]
 )
 def test_fits_and_loads_leave_nothing_open_and_no_memory(fits):
-    """In a process of its own, where nothing else opens files."""
+    """In a separate process, where nothing else opens files."""
     run = subprocess.run(
         [sys.executable, "-m", "attacks.soak", "--fits", str(fits)],
         check=False, capture_output=True, text=True,

@@ -1,4 +1,4 @@
-"""What labels say of each other is learned on left-out scores, where left-out rows gain by it."""
+"""What labels say of each other is learned on held-out scores, where held-out rows gain by it."""
 
 import numpy as np
 from numpy.testing import assert_array_equal

@@ -1,4 +1,4 @@
-"""Groups of rows, folds that users give, and rows that repeat: left-out values come true on new rows."""
+"""Groups of rows, folds that users give, and rows that repeat: held-out values come true on new rows."""
 
 import numpy as np
 import pandas as pd

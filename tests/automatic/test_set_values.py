@@ -1,4 +1,4 @@
-"""Values of label sets are those of the metrics, and their standard errors those of rows drawn anew."""
+"""Values of label sets are those of the metrics, and their standard errors those of rows drawn again."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every model has the same bits when it is fitted again, by other threads, gone on with, and from a file."""
+"""Every model has the same bits when it is fitted again, by other threads, continued, and from a file."""
 
 import copy
 import pickle
@@ -137,7 +137,7 @@ def test_the_layout_of_rows_changes_no_bit(name):
 
 @pytest.fixture
 def written(monkeypatch):
-    """Give all that a fit writes of a checkpoint, which is written at every chance."""
+    """Return all that a fit writes of a checkpoint, which is written at every chance."""
     states, write = [], journal.Journal.write
 
     def kept(self):

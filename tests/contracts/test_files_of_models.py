@@ -45,7 +45,7 @@ def graph(*given, **parameters):
 
 
 def kept():
-    """Give the models of which files are kept, in tests/model_files."""
+    """Return the models of which files are kept, in tests/model_files."""
     given, every = make_model_fixtures.DATA, make_model_fixtures.cases()
     rows = {kind: make_model_fixtures.rows(kind, given["X"], given["near"]) for _, kind, _ in every.values()}
     return {

@@ -31,7 +31,7 @@ from small_models import (
 )
 
 NAMES = list("abcde")
-ONE_CLASS = (*small_fits.ONE_CLASS, "zero-shot")  # whose data have one class a row
+ONE_CLASS = (*small_fits.ONE_CLASS, "zero-shot")  # whose data have one class per row
 
 
 SHRINKS = ("low rank", "low rank, logistic", "low rank, pivots")  # a row to nothing, at the usual penalty
@@ -53,7 +53,7 @@ def has_labels(name):
 
 
 def is_fixed(name):
-    """Say whether a kind has one problem, whatever folds, draws and starts there are."""
+    """Return whether a kind has one problem, whatever folds, draws and starts there are."""
     return with_one_optimum(name) and not learns(name) and name != "tree"
 
 
@@ -64,7 +64,7 @@ def repeats(name):
 
 
 def table(name):
-    """Give rows and labels of a kind, all known, as an array."""
+    """Return rows and labels of a kind, all known, as an array."""
     X, Y = data(name)
     return X, np.nan_to_num(np.asarray(Y)).astype(int)
 
@@ -216,7 +216,7 @@ def test_the_order_of_rows_and_of_labels_does_not_matter(name):
 
 
 def is_distributed(name):
-    """Say whether a kind fits every label on its own."""
+    """Return whether a kind fits every label on its own."""
     return repeats(name) and has_labels(name) and not is_coupled(name) and not name.startswith("low rank")
 
 
@@ -270,7 +270,7 @@ def test_flip_rates_are_corrected_targets(name, reloaded):
 
 
 def balanced(table, weights):
-    """Give the weight of every entry as scikit-learn has it, label by label."""
+    """Return the weight of every entry as scikit-learn has it, label by label."""
     found = np.ones(table.shape)
     for label, column in enumerate(table.T):
         for value in (0, 1):
@@ -335,7 +335,7 @@ def test_covariances_go_by_the_names_of_labels(name):
 
 
 def is_smooth(name):
-    """Say of kinds whether targets between 0 and 1 are losses of both values, and not of the likelier one."""
+    """Say of kinds whether targets between 0 and 1 are losses of both values, and not of the more likely one."""
     return name.startswith("log_loss") or EVERY[name].get_params().get("loss") in (
         "squared_error",
         "log_loss",
@@ -444,7 +444,7 @@ def test_one_row(name):
 
 
 def classes(X, n_classes):
-    """Give a class a row, told by the first feature."""
+    """Return a class per row, told by the first feature."""
     return np.array(["ash", "elm", "oak"])[np.digitize(X[:, 0], [-0.3, 0.3] if n_classes == 3 else [0.0])]
 
 

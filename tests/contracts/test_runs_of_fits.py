@@ -1,4 +1,4 @@
-"""Every fit can be watched, stopped, gone on with and refused, and the model is what it should be then."""
+"""Every fit can be watched, stopped, continued and refused, and the model is what it should be then."""
 
 import copy
 import pickle
@@ -48,7 +48,7 @@ def watched(name):
 
 
 def unending(name):
-    """Give a model of a kind whose fit does not end before it is stopped."""
+    """Return a model of a kind whose fit does not end before it is stopped."""
     made = model(name)
     is_search = made.get_params().get("hyperparameters") == "learn" or "path" in name
     return made if is_search else made.set_params(tol=1e-9)
@@ -161,7 +161,7 @@ def test_callbacks_are_told_how_near_the_end_is(name):
     assert metadata.get("color") is None
     with pytest.raises(KeyError):
         metadata["color"]
-    if known:  # of the same variables as the last, whose sums are computed anew
+    if known:  # of the same variables as the last, whose sums are computed again
         assert 0.9 * found.duality_gap_ <= known[-1] <= max(20 * found.duality_gap_, 1e-9)
         assert known[0] >= known[-1]
         assert metadata["gap"] == found.duality_gap_
@@ -212,7 +212,7 @@ def test_a_warm_start_takes_no_more_rounds_and_ends_where_the_first_fit_did(name
     before, searched = scores(found, X), list(getattr(found, "learning_trace_", ()))
     fitted(found, X, Y)
     assert found.status_ in ("converged", "settled")
-    if searched:  # which goes on from where it ended
+    if searched:  # which resumes from where it ended
         assert len(found.learning_trace_) <= len(searched)
         assert found.cross_validation_loss_ <= min(record.value for record in searched) * (1 + 1e-3)
     assert found.n_iter_ < max(cold, 6)
@@ -257,7 +257,7 @@ def test_a_warm_start_with_other_rows_and_labels_begins_anew(name):
 
 
 def before(name):
-    """Give another kind of the same class, or none."""
+    """Return another kind of the same class, or none."""
     others = [other for other in EVERY if type(EVERY[other]) is type(EVERY[name]) and other != name]
     return others[list(EVERY).index(name) % len(others)] if others else None
 

@@ -45,7 +45,7 @@ EXPECTED_TO_FAIL = {
 }
 # need columns or labels with names, and the checks give arrays
 TAKES_FRAMES = {"TableModel", "HierarchicalClassifier", "LabelTextClassifier"}
-# forests in five folds, passes over rows that are far from the origin, five fits in the place of one
+# forests in five folds, passes over rows that are far from the origin, five fits instead of one
 SLOW = {
     "AutoLabelClassifier",
     "CalibratedLabelClassifier",

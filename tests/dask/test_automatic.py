@@ -194,7 +194,7 @@ def test_killed_workers_change_nothing():
 
 
 def test_joblib_brings_comparisons_and_searches_to_a_cluster():
-    # in a process of its own: joblib makes a client inside of workers, which stays the default one
+    # in a separate process: joblib makes a client inside of workers, which stays the default one
     subprocess.run([sys.executable, "-c", _JOBLIB], check=True, timeout=300)
 
 

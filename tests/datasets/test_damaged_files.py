@@ -28,7 +28,7 @@ FORMATS = ("mulan", "label xml", "hierarchical", "xmc", "xmc.gz", "svmlight", "c
 
 
 def written(folder, kind):
-    """Write a file; give its path and what reads it."""
+    """Write a file; return its path and what reads it."""
     endings = {"csv": "csv", "json": "jsonl", "parquet": "parquet", "xmc.gz": "txt.gz"}
     path = folder / f"t.{endings.get(kind, 'txt')}"
     if kind in ("mulan", "label xml"):

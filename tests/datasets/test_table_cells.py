@@ -61,7 +61,7 @@ any_text = st.text(alphabet="a1é,;\"\n\r\t'=?x\x00", max_size=40)
 
 
 def outcome(path):
-    """Read a table; give its rows and their lines, or what the refusal says."""
+    """Read a table; return its rows and their lines, or what the refusal says."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -45,7 +45,7 @@ wrappers = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 
 
 def _follow(predicted, scores, axis):
-    """Tell whether along an axis what is predicted has scores no lower than what is not."""
+    """Return whether along an axis what is predicted has scores no lower than what is not."""
     lowest = np.where(predicted == 1, scores, np.inf).min(axis=axis)
     return (lowest >= np.where(predicted == 1, -np.inf, scores).max(axis=axis)).all()
 
@@ -59,7 +59,7 @@ def test_predictions_follow_the_decision_function(name, inner, rows):
     scores = model.decision_function(X_test)
     predicted = model.predict(X_test)
     assert scores.shape == predicted.shape == (300, 8)
-    if name == "label":  # a threshold a label
+    if name == "label":  # a threshold per label
         assert _follow(predicted, scores, axis=0)
     elif name in ("top", "steps"):  # the best labels of a row
         assert _follow(predicted, scores, axis=1)

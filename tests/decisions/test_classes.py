@@ -1,4 +1,4 @@
-"""One class a row: calibrated probabilities, and adaptive sets that seldom miss the class."""
+"""One class per row: calibrated probabilities, and adaptive sets that seldom miss the class."""
 
 import numpy as np
 import pandas as pd
@@ -109,7 +109,7 @@ def test_adaptive_scores_are_masses_before_a_class():
     order = np.argsort(-table, axis=1)
     ranked, masses = (np.take_along_axis(part, order, axis=1) for part in (table, -scores))
     shares = (masses - np.cumsum(ranked, axis=1) + ranked)[:, 1:] / ranked[:, 1:]
-    np.testing.assert_allclose(shares, shares[:, :1] * np.ones((1, 4)), atol=1e-6)  # one number a row
+    np.testing.assert_allclose(shares, shares[:, :1] * np.ones((1, 4)), atol=1e-6)  # one number per row
     assert ((shares >= -1e-9) & (shares <= 1)).all()
     np.testing.assert_allclose(np.histogram(shares[:, 0], 10, (0, 1))[0], 200, atol=60)
     np.testing.assert_array_equal(adaptive_scores(table[::-1], seed=3)[::-1], scores)

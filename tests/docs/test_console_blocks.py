@@ -40,7 +40,7 @@ def test_flags_exist(page):
 
 
 def run(line, folder):
-    """Run a line as it stands, with this Python and the program beside it."""
+    """Run a line as it stands, with this Python and the program next to it."""
     words = shlex.split(line.split("#")[0])
     if words[0] == "labelweave":
         words = [sys.executable, "-m", *words]

@@ -26,7 +26,7 @@ def record(name):
 
 
 def prose(page):
-    """Give a page as it was written by hand, without the blocks of the records and stars."""
+    """Return a page as it was written by hand, without the blocks of the records and stars."""
     text = (ROOT / "docs" / "papers" / f"{page}.md").read_text(encoding="utf-8")
     return re.sub("<!-- measured.*?<!-- end -->", "", text, flags=re.DOTALL).replace("**", "")
 
@@ -45,7 +45,7 @@ def test_every_row_has_one_of_four_verdicts(page):
 
 
 def index_rows(page):
-    """Give what stands behind the links to a page in the first cells of the index's tables."""
+    """Return what stands behind the links to a page in the first cells of the index's tables."""
     text = (ROOT / "docs" / "papers" / "index.md").read_text(encoding="utf-8")
     return re.findall(rf"^\| \[[^\]]*\]\({page.name}\) \| (.*) \|$", text, re.MULTILINE)
 
@@ -173,7 +173,7 @@ def test_graphs_stand_as_they_were_measured():
 
 
 def losses(name, key, **which):
-    """Give the numbers of the runs that have these values."""
+    """Return the numbers of the runs that have these values."""
     runs = [run for run in record(name)["runs"] if which.items() <= run.items()]
     return [run[key] for run in runs]
 

@@ -25,7 +25,7 @@ def data(n=60, n_classes=4, seed=0):
 
 
 def exact(kernel="rbf", **options):
-    """Give the model with its hyperparameters kept and fitted to the last digits."""
+    """Return the model with its hyperparameters kept and fitted to the last digits."""
     options = {"hyperparameters": "fixed", "tol": 1e-13, "gamma": 0.2} | options
     return KernelLogisticClassifier(kernel, **options)
 

@@ -1,4 +1,4 @@
-"""Kernels, left-out scores and thresholds of LabelGraphClassifier."""
+"""Kernels, held-out scores and thresholds of LabelGraphClassifier."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Label trees: scores by a slow twin, searches with proofs, what rows a node learns from, what goes wrong."""
+"""Label trees: scores by a slow twin, searches with proofs, the rows that a node learns from, errors."""
 
 import copy
 

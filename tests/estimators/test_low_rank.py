@@ -1,4 +1,4 @@
-"""LowRankClassifier: ranks, scales, thresholds, callbacks, and fits that go on from others."""
+"""LowRankClassifier: ranks, scales, thresholds, callbacks, and fits that resume from others."""
 
 import numpy as np
 import pytest

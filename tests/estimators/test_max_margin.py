@@ -1,4 +1,4 @@
-"""Linear max-margin models: their certificates, fits that go on from others, and factors of kernels."""
+"""Linear max-margin models: their certificates, fits that resume from others, and factors of kernels."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Memory that a fit with a kernel takes, measured in a process of its own."""
+"""Memory that a fit with a kernel takes, measured in a separate process."""
 
 import json
 import subprocess

@@ -17,7 +17,7 @@ NEW = pd.DataFrame({"title": [f"w{number} thing" for number in range(60, 90)], "
 
 
 def knows(texts):
-    """Give the meaning of words that occur once, which words alone do not tell."""
+    """Return the meaning of words that occur once, which words alone do not tell."""
     numbers = np.array([int("0" + "".join(filter(str.isdigit, text))) for text in texts])
     return np.column_stack([numbers % 2, numbers % 2 - 1, numbers % 3 == 0, np.ones(len(texts))]) * 5.0
 

@@ -34,7 +34,7 @@ def _problem(seed=0, missing=0.1):
 
 
 def _twins(X, P):
-    """Give every row twice, with and without all labels, and the weights of the entries."""
+    """Return every row twice, with and without all labels, and the weights of the entries."""
     there = np.where(np.isnan(P), np.nan, 1.0)
     weights = np.nan_to_num(np.vstack([P, 1 - P]), nan=1.0)
     return np.vstack([X, X]), np.vstack([there, 1 - there]), weights
@@ -204,7 +204,7 @@ def _exact(**options):
 
 
 def _repeated(X, P):
-    """Give every row once a class, weighted by its probability: the same loss, with certain classes."""
+    """Return every row once a class, weighted by its probability: the same loss, with certain classes."""
     n, classes = P.shape
     return np.repeat(X, classes, axis=0), np.tile(NAMES[:classes], n), P.ravel()
 

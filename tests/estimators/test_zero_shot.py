@@ -257,7 +257,7 @@ def test_evidence_against_the_truth_gets_temperature_zero():
 
 
 def every_class(world):
-    """Give rows and classes of all animals, and a frame of all signatures."""
+    """Return rows and classes of all animals, and a frame of all signatures."""
     X, classes, signatures, X_test, truth = world
     names = np.array([f"animal_{k:02d}" for k in range(N_SEEN + N_UNSEEN)])
     frame = pd.DataFrame(signatures, index=names).add_prefix("has_")

@@ -1,4 +1,4 @@
-"""Left-out scores in closed form are those of explicit refits."""
+"""Held-out scores in closed form are those of explicit refits."""
 
 import numpy as np
 import pytest

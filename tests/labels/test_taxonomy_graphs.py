@@ -236,7 +236,7 @@ _FILE = Path(__file__).parents[2].parent / "shared" / "data" / "imclef07a" / "Im
 
 @st.composite
 def forests(draw):
-    """Give each node an earlier one as parent, or none; then shuffle the names."""
+    """Return each node an earlier one as parent, or none; then shuffle the names."""
     size = draw(st.integers(1, 14))
     names = draw(st.permutations([f"n{k}" for k in range(size)]))
     above = [draw(st.integers(-1, k - 1)) for k in range(size)]

@@ -428,7 +428,7 @@ def test_one_class_a_row_stays_one_class(kind, seed):
 
 
 def tables():
-    """Give many kinds of label columns, and what cuts them."""
+    """Return many kinds of label columns, and what cuts them."""
     for number, separator in enumerate([*SEPARATORS, "><", ", "]):
         sets = tag_sets(200, number)
         yield [f"<{'><'.join(one)}>" if separator == "><" else separator.join(one) for one in sets]

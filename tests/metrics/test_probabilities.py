@@ -198,7 +198,7 @@ def test_nonsense_is_refused_in_one_sentence(arguments, message):
 
 
 def test_safe_negatives_can_be_omitted():
-    """A constant is calibrated over all entries of a sparse table, and says nothing of those that matter."""
+    """A constant is calibrated over all entries of a sparse table, and does not describe those that matter."""
     generator = np.random.default_rng(0)
     truth = (generator.random((500, 40)) < 0.02).astype(int)
     constant = np.full(truth.shape, truth.mean())

@@ -1,4 +1,4 @@
-"""Labels that are probabilities in metrics and thresholds: expected counts, or the likelier ones."""
+"""Labels that are probabilities in metrics and thresholds: expected counts, or the more likely ones."""
 
 import numpy as np
 import pytest

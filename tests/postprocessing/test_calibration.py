@@ -64,7 +64,7 @@ def test_a_row_without_weight_is_no_row(method):
 
 
 def test_rare_labels_lean_on_the_others():
-    """With four hundred rows a label of base rate 1 % has few positive ones: shrinkage helps."""
+    """With four hundred rows, a label with a base rate of 1 % has few positive ones: shrinkage helps."""
     scores, labels, truth = make_problem(400, 60, base=-6.0, base_spread=0.5)
     loss = {}
     for shrinkage in ("auto", 0):

@@ -26,7 +26,7 @@ def _objective(X, Y, weights, Z):
 
 
 def _fit(kind, X, Y, weights, rank, is_kept=False):
-    """Give Z with the constant feature last, and the objective."""
+    """Return Z with the constant feature last, and the objective."""
     explicit, source = None, None
     if kind == "kernel":
         source = PrecomputedSource(X @ X.T)

@@ -33,7 +33,7 @@ ROWS = {
 
 
 def _softmax_like(seed=1):
-    """Give a matrix like the mean of ``diag(p) - p p^T``, of trace 1."""
+    """Return a matrix like the mean of ``diag(p) - p p^T``, of trace 1."""
     P = np.random.default_rng(seed).dirichlet(np.ones(L), 5)
     total = sum(np.diag(p) - np.outer(p, p) for p in P)
     return total / np.trace(total)

@@ -5,7 +5,7 @@ from scipy.optimize import minimize
 
 
 def box(signs, weights, margins):
-    """Give T, the lower and the upper bounds, entry by entry."""
+    """Return T, the lower and the upper bounds, entry by entry."""
     targets, lower, upper = np.zeros(signs.shape), np.zeros(signs.shape), np.zeros(signs.shape)
     for (i, label), sign in np.ndenumerate(signs):
         if sign > 0:
@@ -26,7 +26,7 @@ def dual(V, K, R, targets):
 
 
 def kronecker(K, R):
-    """Give the operator on B.ravel()."""
+    """Return the operator on B.ravel()."""
     return np.kron(K, R)
 
 

@@ -22,7 +22,7 @@ def softmax(scores):
 
 
 class SoftmaxTwin:
-    """One class a row, or one of several where ``allowed`` says so."""
+    """One class per row, or one of several where ``allowed`` says so."""
 
     def __init__(self, allowed, weights):
         self.allowed, self.weights = allowed, weights
@@ -42,7 +42,7 @@ class SoftmaxTwin:
         return slopes
 
     def curvature(self, scores):
-        """Give W of the M step, one C x C block a row."""
+        """Return W of the M step, one C x C block a row."""
         blocks = []
         for u, weight in zip(scores, self.weights, strict=True):
             p = softmax(u)
@@ -51,7 +51,7 @@ class SoftmaxTwin:
 
 
 class LogisticTwin:
-    """Many labels a row, with signs 1, -1 and 0 where unobserved."""
+    """Many labels per row, with signs 1, -1 and 0 where unobserved."""
 
     def __init__(self, signs, weights):
         self.signs, self.weights = signs, weights

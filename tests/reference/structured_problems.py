@@ -54,7 +54,7 @@ class AtPoint:
         return value
 
     def solve(self, solver):
-        """Go on where the point is, with its targets; give the result."""
+        """Go on where the point is, with its targets; return the result."""
         self.problem.complete = lambda point: False
         result, state = solver.solve(self.problem, solver.start(self.problem, self.point))
         del self.problem.complete

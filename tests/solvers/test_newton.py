@@ -447,7 +447,7 @@ def _searched(scale, intercept_variance=0.1):
 
 
 def _objective(system, point, direction, along, lengths):
-    """Give values and derivatives at some lengths, from the definition."""
+    """Return values and derivatives at some lengths, from the definition."""
     t = np.asarray(lengths)[:, None]
     dual, scores = point.dual + t * direction, point.scores + t * along
     losses, residual, _ = system.problem.evaluate(scores, EVERY)

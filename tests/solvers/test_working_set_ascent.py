@@ -262,7 +262,7 @@ def test_an_interruption_within_a_visit_ends_with_a_certificate():
     dual.kernel_row = interrupted
     result, _ = WorkingSetAscent(1e-9, 1000).solve(dual)
     assert result.status is Status.INTERRUPTED
-    assert dual.certified == 2  # to make the scores anew, and for the last record
+    assert dual.certified == 2  # to make the scores again, and for the last record
     assert (result.trace[-1].primal, result.trace[-1].dual) == dual.values()
     np.testing.assert_allclose(dual.scores, dual.K @ dual.beta @ dual.R)
 

@@ -1,4 +1,4 @@
-"""One class a row: by the data and by flags, taxonomies, what kernel logistic models learn."""
+"""One class per row: by the data and by flags, taxonomies, what kernel logistic models learn."""
 
 import json
 import re

@@ -23,7 +23,7 @@ FLAGS = ("t.csv", "--text", "text", "--label-column", "fruit", "--new-label", "s
 
 @pytest.fixture
 def serve(tmp_path):
-    """Start the program in a folder with a table; give the process and a client of its page."""
+    """Start the program in a folder with a table; return the process and a client of its page."""
     (tmp_path / "t.csv").write_text(TABLE)
     started, clients = [], []
 
@@ -49,7 +49,7 @@ def serve(tmp_path):
 
 
 def answer_next(client, said):
-    """Answer the first question; give the entry once the server has taken it."""
+    """Answer the first question; return the entry once the server has taken it."""
     row = client.get("state").json()["row"]
     entry = row["id"], row["entries"][0]["label"]
     client.post("answer", json={"row": entry[0], "label": entry[1], "said": said}).raise_for_status()

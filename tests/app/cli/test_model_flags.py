@@ -92,7 +92,7 @@ class Toy:
 
 
 def test_what_the_constructors_say_is_in_the_file():
-    """python scripts/write_model_flags.py writes it anew."""
+    """python scripts/write_model_flags.py writes it again."""
     said = write_model_flags.written(write_model_flags.described())
     assert write_model_flags.PLACE.read_text(encoding="utf-8") == said
 
@@ -213,7 +213,7 @@ def test_help_shows_one_model_alone(run, model):
 
 
 def _marked(call):
-    """Give the parameters that a message marks, in the text of a call."""
+    """Return the parameters that a message marks, in the text of a call."""
     parts = [part.value for part in ast.walk(call) if isinstance(part, ast.Constant)]
     return re.findall(r"`(\w+)(?:=|`)", "".join(part for part in parts if isinstance(part, str)))
 

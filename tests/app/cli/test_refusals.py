@@ -1,4 +1,4 @@
-"""What makes no sense is refused in one sentence, with exit code 2, and nothing is written.
+"""What makes no sense is refused in one sentence, with exit status 2, and nothing is written.
 
 ``refusals.txt`` has them: after "$" the beginning of commands, then in each line how one goes on and what is
 said.  All run in one folder of small files.

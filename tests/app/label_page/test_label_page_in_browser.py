@@ -122,7 +122,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def page(make_session):
-    """Serve a session on a port of this machine; give it and the address."""
+    """Serve a session on a port of this machine; return it and the address."""
     import uvicorn
 
     session = make_session(text_of=lambda row: f"<img src=x onerror=\"document.title='owned'\"> {row} {LONG}")

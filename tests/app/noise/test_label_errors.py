@@ -1,4 +1,4 @@
-"""Entries that are wrong are found; what is given in place of labels, scores and rates is refused."""
+"""Entries that are wrong are found; what is given instead of labels, scores and rates is refused."""
 
 import numpy as np
 import pandas as pd

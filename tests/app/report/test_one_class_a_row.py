@@ -1,4 +1,4 @@
-"""Reports of models that pick one class a row."""
+"""Reports of models that pick one class per row."""
 
 import numpy as np
 import pytest
