@@ -4,9 +4,9 @@ The training rows are drawn again for each seed; the test rows are Mulan's, whic
 labels of the remaining training rows are used, for the correlations ``corr``.
 
 - enron, 200 rows: ``MaxMarginClassifier``, C by four folds of the drawn rows.  R is the identity, one of the
-  sources (``corr``; ``tree``, the groups by prefixes of label names), the mean of all three, or their sum with
-  weights that the objective learns (``weighted``).  ``logistic: ...`` is ``KernelLogisticClassifier`` with the
-  same R, whose hyperparameters are learned on five folds.
+  sources (``corr``; ``tree``, the groups by prefixes of label names), the mean of all three, or their sum
+  with weights that the objective learns (``weighted``).  ``logistic: ...`` is ``KernelLogisticClassifier``
+  with the same R, whose hyperparameters are learned on five folds.
 - other sets, 300 rows: ``KernelLogisticClassifier`` with RBF kernels, one scale and width (``shared``), or
   one for each label (``class``) or third of the labels by frequency (``groups``); R given, with these
   (``corr``, ``corr, scale``, ``corr, class``) or weighted; three learned factors with one width (``factors``)

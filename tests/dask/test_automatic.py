@@ -1,4 +1,4 @@
-"""The one call on a cluster is the ordinary one, and so are comparisons and grid searches."""
+"""AutoLabelClassifier on a cluster equals the ordinary one, and so do comparisons and grid searches."""
 
 import os
 import signal

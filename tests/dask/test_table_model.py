@@ -1,4 +1,4 @@
-"""Columns of text, categories and numbers of Dask's frames are features as those of a frame in memory."""
+"""Columns of text, categories and numbers of Dask's frames become features as those of a frame in memory."""
 
 import warnings
 

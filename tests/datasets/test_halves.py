@@ -1,4 +1,4 @@
-"""What is guessed of the first half of a file's rows is guessed of the second."""
+"""The guess for the first half of a file's rows equals the guess for the second."""
 
 import json
 import random

@@ -26,7 +26,7 @@ def record(name):
 
 
 def prose(page):
-    """Return a page as it was written by hand, without the blocks of the records and stars."""
+    """Return the hand-written part of a page, without the blocks of the records and stars."""
     text = (ROOT / "docs" / "papers" / f"{page}.md").read_text(encoding="utf-8")
     return re.sub("<!-- measured.*?<!-- end -->", "", text, flags=re.DOTALL).replace("**", "")
 
@@ -45,7 +45,7 @@ def test_every_row_has_one_of_four_verdicts(page):
 
 
 def index_rows(page):
-    """Return what stands behind the links to a page in the first cells of the index's tables."""
+    """Return the text after the links to a page in the first cells of the index's tables."""
     text = (ROOT / "docs" / "papers" / "index.md").read_text(encoding="utf-8")
     return re.findall(rf"^\| \[[^\]]*\]\({page.name}\) \| (.*) \|$", text, re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""Scaling of features: what each kind does, to dense and sparse rows, in models and their files."""
+"""Scaling of features: the effect of each kind on dense and sparse rows, in models and their files."""
 
 import numpy as np
 import pytest

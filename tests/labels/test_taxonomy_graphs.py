@@ -162,7 +162,7 @@ _TREE = Taxonomy.from_nested({"animal": {"dog": ["poodle", "terrier"], "cat": No
 
 
 def _slow(graph, names, row, incomplete):
-    """Close one row, entry by entry, in dicts."""
+    """Complete one row, entry by entry, in dicts."""
     above = {name: set(graph.ancestors(name)) for name in names}
     has = {name for name in names if row[name] == 1}
     has |= {name for name in names if any(name in above[other] for other in has)}

@@ -1,4 +1,4 @@
-"""Reduced-rank ridge regression: its optimality, all its forms alike, and when it is chosen."""
+"""Reduced-rank ridge regression: its optimality, all its forms, and when it is chosen."""
 
 import numpy as np
 import pytest

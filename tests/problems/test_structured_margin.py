@@ -25,7 +25,7 @@ def _solve(problem, tol=1e-4, max_iter=3000):
 
 
 def _one_hot_weights(problem):
-    """The paper's two vectors per label, and one a state, from differences of scores."""
+    """The paper's two vectors per label, and one per state, from differences of scores."""
     weights, n_labels = problem.weights(), problem.data.n_labels
     labels = np.stack([-0.5 * weights[:, :n_labels], 0.5 * weights[:, :n_labels]], axis=2)
     return np.hstack([labels.reshape(len(weights), -1), weights[:, n_labels:]])

@@ -43,7 +43,7 @@ def problem(C, *, is_coupled, scale=1.0, n=400, d=20):
 
 
 def travel(data, tol, most):
-    """Let all labels travel between four partitions; return the gap, the rounds, and what came last."""
+    """Move all labels between four partitions; return the gap, the rounds, and the last states."""
     is_coupled, labels = not data.covariance.is_diagonal, np.arange(N_LABELS)
     covariance = data.covariance.to_dense() if is_coupled else None
     kind = TravelingLabels if is_coupled else TravelingBlock

@@ -1,4 +1,4 @@
-"""Slow, readable twins of the kernel max-margin dual: everything written out, label by row."""
+"""Slow, readable references of the kernel max-margin dual: everything explicit, label by row."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -31,7 +31,7 @@ def kronecker(K, R):
 
 
 def optimum(K, R, targets, lower, upper):
-    """Maximise the dual over the box; good to about 1e-9 where K (x) R is not too ill-conditioned."""
+    """Maximize the dual over the box; accurate to about 1e-9 if K (x) R is not too ill-conditioned."""
     A, T, low, high = kronecker(K, R), targets.ravel(), lower.ravel(), upper.ravel()
     found = minimize(
         lambda v: (0.5 * v @ A @ v - T @ v, A @ v - T),

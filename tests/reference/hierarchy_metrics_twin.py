@@ -1,4 +1,4 @@
-"""Slow, readable measures of label sets in a hierarchy: sets of names, one row and class after the other."""
+"""Slow, readable metrics of label sets in a hierarchy: sets of names, one row and class after the other."""
 
 import math
 
@@ -21,7 +21,7 @@ def all_classes(graph, names):
 
 
 def rows_of_sets(graph, names, Y, predicted):
-    """Return for every row what it has, what it is known to lack, and what is predicted for it."""
+    """Return for every row its labels, those it is known to lack, and the predictions."""
     classes = set(all_classes(graph, names))
     below = {name: {name, *graph.descendants(name)} & set(names) for name in classes}
     found = []

@@ -11,7 +11,7 @@ from reference import working_set_twin as twin
 
 
 class _DenseDual:
-    """A kernel max-margin dual with everything in memory; it notes what it was asked for."""
+    """A kernel max-margin dual with everything in memory; it records the requests."""
 
     def __init__(self, K, R, Y, C=1.0):
         self.K, self.R = K, R
@@ -32,7 +32,7 @@ class _DenseDual:
         return self.R[label]
 
     def start(self):
-        """Begin where the last run ended."""
+        """Start where the last run ended."""
         return self.beta, self.scores
 
     def measure(self, beta, scores):

@@ -1,4 +1,4 @@
-"""The page to label on as a program of its own: its address, what it refuses, and what SIGKILL leaves."""
+"""The labeling page as a separate program: its address, what it refuses, and what SIGKILL leaves."""
 
 import os
 import re
@@ -89,7 +89,7 @@ def test_a_killed_server_loses_no_answer(serve, tmp_path):
         assert len(found) <= len(kept) + 1
         kept = found
         entries = {one[:2] for one in kept}
-        assert len(entries) == len(kept)  # none was asked about twice
+        assert len(entries) == len(kept)  # none was asked twice
         wait *= 2
 
 
@@ -124,7 +124,7 @@ def test_reads_rows_of_numbers_and_of_tables(matrix_files, tmp_path, monkeypatch
     assert text_of(0) == "a game of chess"
     assert rows.Y.observed_counts().tolist() == [5, 5, 5, 5]
     (tmp_path / "b.csv").write_text("text,tags\n" + "a sea,alpha;beta\na sky,beta\na lake,alpha\n" * 2)
-    rows, _ = _read("b.csv", DataFlags(text=("text",), labels="tags"), [])  # cut as by labelweave fit
+    rows, _ = _read("b.csv", DataFlags(text=("text",), labels="tags"), [])  # split as by labelweave fit
     assert rows.Y.names.tolist() == ["alpha", "beta"]
     rows, text_of = _read("a.csv", DataFlags(text=("description",), categorical=("section",)), ["x"])
     assert rows.Y.shape == (6, 1)

@@ -1,4 +1,4 @@
-"""Flags that come from the constructors: which there are, what they take, say and reach."""
+"""Flags generated from the constructors: names, values, help, and the parameters that they set."""
 
 import ast
 import inspect
@@ -195,7 +195,7 @@ def test_help_is_short_and_all_of_it_has_a_section_a_model(run):
     )
     assert all(flag_of(flag) in whole for flag in model_flags.model_table().flags)
     assert "\n--model low-rank:\n" in run("cross-validate --help-all").out
-    assert "or as they are [auto]" in " ".join(whole.split())  # as commands scale, not constructors
+    assert "or as they are [auto]" in " ".join(whole.split())  # the default of the command
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -36,7 +36,7 @@ _KINDS = {
     "text": "text, weighted as tf-idf; repeatable",
     "categorical": "categories; repeatable",
     "numeric": "numbers, standardized; repeatable",
-    "vectors": "vectors, in a column or a .npy file; repeatable",
+    "vectors": "vectors, a column or .npy file; repeatable",
     "drop": "to ignore when kinds are guessed; repeatable",
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
