@@ -174,7 +174,6 @@ def _show(runs: RecordedRuns) -> None:
     draws=10,
 )
 def main(arguments: Any) -> None:
-    """Fit all methods to draws of training rows."""
     runs = RecordedRuns(arguments)
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", UserWarning)

@@ -54,8 +54,8 @@ def is_tuned(name):
 
 
 def with_one_optimum(name):
-    """Return whether a kind's fit depends only on its problem, not on folds, pivots or means."""
-    return not (in_folds(name) or is_tuned(name) or {"pivots", "columns", "kernels"} & {*name.split()})
+    """Return whether a kind's fit depends only on its problem, not on folds or pivots."""
+    return not (in_folds(name) or is_tuned(name) or {"pivots", "columns"} & {*name.split()})
 
 
 def learns(name):

@@ -18,6 +18,15 @@ from benchmarks.frame import timed
 from benchmarks.opponents import PLST
 from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix, MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
+from labelweave.testing import CliqueFeatures
+
+
+class Constant(CliqueFeatures):
+    """One feature of cliques, as long as a row of standardised features: pairs depend on no row."""
+
+    def of(self, X: Any, clique: tuple[int, ...]) -> Any:
+        return np.full((X.shape[0], 1), np.sqrt(X.shape[1]))
+
 
 GRAPHS: dict[str, dict[str, Any]] = {
     "learned": {"graph": "learn"},
@@ -25,6 +34,8 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "none": {"graph": "none"},
     "full": {"graph": "full"},
     "Chow-Liu": {"graph": "chow-liu"},
+    "full, constant": {"graph": "full", "clique_features": Constant()},
+    "Chow-Liu, constant": {"graph": "chow-liu", "clique_features": Constant()},
     "learned, proximal": {"graph": "learn", "solver": "proximal", "tol": 0.005},
 }
 

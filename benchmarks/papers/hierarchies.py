@@ -25,8 +25,9 @@ import numpy as np
 
 from benchmarks.frame import RESULTS, command, flag, mean_and_error, several, timed
 from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
+from benchmarks.papers.likelihood_runs import made
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import HyperparameterSearch, KernelLogisticClassifier
+from labelweave import KernelLogisticClassifier
 from labelweave.metrics import class_summary
 from labelweave.postprocessing import best_parent, least_expected_loss
 
@@ -57,13 +58,14 @@ def measure(
     problem: ClassProblem, method: str, learning_rows: int, learning_blocks: int = 1
 ) -> dict[str, Any]:
     choice = _METHODS[method]
-    model = KernelLogisticClassifier(
-        problem.kernel,
-        tie=choice["tie"],
+    model = made(
+        0,
+        kernel=problem.kernel,
         taxonomy=problem.taxonomy if choice.get("tree") else None,
         label_covariance=choice.get("label_covariance"),
-        n_jobs=1,
-        hyperparameters=HyperparameterSearch(learning_rows=learning_rows, learning_blocks=learning_blocks),
+        learning_rows=learning_rows,
+        learning_blocks=learning_blocks,
+        tie=choice["tie"],
     )
     _, seconds = timed(model.fit, problem.X, problem.classes, clock=time.perf_counter)
     return {
@@ -91,10 +93,9 @@ def class_figures(problem: ClassProblem, model: KernelLogisticClassifier) -> dic
         "least loss": least_expected_loss(probabilities, tree.distances(names)),
         "best parent": best_parent(probabilities, tree.parents_of(names)),
     }
+    given = problem.classes_test, probabilities, classes
     scores = {
-        name: class_summary(
-            problem.classes_test, probabilities, classes, taxonomy=tree, y_pred=classes[chosen]
-        )
+        name: class_summary(*given, taxonomy=tree, y_pred=classes[chosen])
         for name, chosen in decisions.items()
     }
     plain = scores["most probable"]

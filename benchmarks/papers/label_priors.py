@@ -26,9 +26,10 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler, normalize
 
 from benchmarks.frame import RESULTS, command, flag, several, standard_error
+from benchmarks.papers.likelihood_runs import made
 from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import KernelLogisticClassifier, LabelCovariance, MaxMarginClassifier
+from labelweave import LabelCovariance, MaxMarginClassifier
 from labelweave.metrics import log_loss
 
 _ROWS = {"enron": 200, "emotions": 300, "yeast": 300}
@@ -86,7 +87,7 @@ def _measure(name: str, method: str, seed: int) -> dict[str, Any]:
         scores, more = model.decision_function(X_test), {"C": C, "fits": model.n_iter_}
         weights = getattr(model.label_covariance_, "weights", None)
     else:
-        model = KernelLogisticClassifier(intercept_variance="learn", n_jobs=1, **given).fit(X, Y)
+        model = made(0, intercept_variance="learn", **given).fit(X, Y)
         scores, weights = model.predict_proba(X_test) - 0.5, None
         more = {
             "log loss": float(log_loss(Y_test, scores + 0.5)),

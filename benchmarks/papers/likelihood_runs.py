@@ -64,7 +64,7 @@ def _by_method(runs: list[Run]) -> dict[str, list[Run]]:
     return found
 
 
-_SEARCH = ("cv", "learning_rows", "learning_blocks", "max_learning_iter")
+_SEARCH = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "tie")
 
 
 def made(seed: int, **parameters: Any) -> KernelLogisticClassifier:

@@ -46,6 +46,7 @@ from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Ma
 if TYPE_CHECKING:
     from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
 
+TIES = ("shared", "scale", "class", "level", "subtree")
 _KERNEL_ROWS = 200  # whose kernel matrix is checked
 _FEWEST_ROWS = 20  # the check is not informative with fewer
 _ALIKE = 0.95
@@ -102,6 +103,15 @@ class HyperparameterSearch(ParameterGroup):
         marginal likelihood, which has no folds and weighs all rows.  The latter is for logistic losses and
         takes n^3 multiplications per evaluation and label, and per pair of classes; set ``learning_rows``,
         or ``kernel_rank``.
+    tie : {"shared", "scale", "class", "level", "subtree"}, list or dict of groups, or pair of these, \
+            default="shared"
+        Which functions share a scale and a kernel shape: all ("shared", the paper's mc-tied), all the shape
+        ("scale", mc-semi), none ("class", mc-sep), nodes of one depth ("level") or under one child of the
+        root ("subtree"), or those in one group: a list such as ``[0, 0, 1, 1]`` in the order of
+        the classes, or a dict by name, with a taxonomy of its nodes.  A pair sets scale and shape
+        separately.  With a given covariance the function of class p is column p of the symmetric root of R;
+        with a learned one it is a column of B, whose length is its scale.
+        For kernel logistic models.
 
     Examples
     --------
@@ -115,11 +125,12 @@ class HyperparameterSearch(ParameterGroup):
         "learning_blocks": [COUNT],
         "max_learning_iter": [COUNT],
         "criterion": [StrOptions({"cross_validation", "marginal_likelihood"})],
+        "tie": [StrOptions(set(TIES)), tuple, list, dict],
     }
 
     def __init__(
         self, cv: Any = 5, *, learning_rows: int | None = None, learning_blocks: int = 1,
-        max_learning_iter: int = 100, criterion: str = "cross_validation",
+        max_learning_iter: int = 100, criterion: str = "cross_validation", tie: Any = "shared",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -176,7 +187,6 @@ class KernelClassifier(LabelClassifier):
         return _USUAL_SEARCH if given == "learn" else None
 
     def _refuse_unlearned(self) -> None:
-        """Reject requests to learn parameters where nothing is learned."""
         is_open = {"label_covariance": is_learned(self.label_covariance), "kernel": self._has_widths}
         name = next((name for name, holds in is_open.items() if holds), None)
         if name is not None and self._search is None:
@@ -184,6 +194,13 @@ class KernelClassifier(LabelClassifier):
                 f"`{name}={getattr(self, name)!r}` is learned, but `hyperparameters='fixed'`; pass "
                 "`hyperparameters='learn'`, or a fixed value."
             )
+
+    def _refuse_searches(self, *names: str) -> None:
+        """Reject settings of a search that only kernel logistic models have."""
+        for name in names if self._search is not None else ():
+            given, usual = getattr(self._search, name), getattr(_USUAL_SEARCH, name)
+            if given != usual:
+                raise ParameterError(f"`{name}={given!r}` is for kernel logistic models; use {usual!r}.")
 
     @property
     def _most_learned(self) -> int:

@@ -58,7 +58,8 @@ def choose_scaling(
     for scaling in found:
         some = features.rows(rows) if scaling is None else scaling(features.rows(rows))
         some = some.astype(np.float64)
-        losses.append(oof_loss(kernel_of(some).block(some, some), targets, folds))
+        placed = some.placed()
+        losses.append(oof_loss(kernel_of(some).block(placed, placed), targets, folds))
     return found[int(np.argmin(losses))]
 
 

@@ -49,7 +49,6 @@ import scipy.sparse as sp
 from labelweave.features.factor_maps import USUAL, FactorMap, is_usual, largest_root
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace
-from labelweave.foundation.arrays.homes import refuse
 from labelweave.foundation.arrays.linear_algebra import HOME, as_type, is_double, like, to_numpy
 from labelweave.foundation.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
 from labelweave.labels import LabelMatrix
@@ -441,8 +440,6 @@ class RowsLoss:
         Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
             where few entries are observed, else :class:`DenseEntries`; shifted by prior scores, if any.
         """
-        if self.known is not None or isinstance(self.loss, EntryLoss):
-            refuse("`label_mean`, or a custom loss,", "leave it out, or pass X as a NumPy array")
         entries = self._unshifted(workers, budget)
         if self.known is None:
             return entries

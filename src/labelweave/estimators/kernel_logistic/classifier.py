@@ -30,11 +30,12 @@ from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, is_identity
 from labelweave.estimators.kernel_logistic.fit import (
     FitSettings,
+    FittedLikelihood,
     LikelihoodData,
     LikelihoodFit,
     read_likelihood_data,
 )
-from labelweave.estimators.kernel_logistic.prior_choice import TIES, prior_family, refuse_priors
+from labelweave.estimators.kernel_logistic.prior_choice import prior_family, refuse_priors
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.parameters import (
     ARD,
@@ -63,13 +64,14 @@ from labelweave.labels import Taxonomy
 from labelweave.model_files import storable
 from labelweave.problems.hyperparameters.search import LearnedParameters
 from labelweave.problems.losses import EntryLoss
-from labelweave.solvers import SolverResult
+from labelweave.solvers import SolverResult, Status
 
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
 _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
 # the result of a search, hyperparameters, and dual variables to start from
 Found = tuple[LearnedParameters | None, Array, Array | None]
 _EXACT_STEPS, _WIDTH_WORK = 10, 3.0  # of a typical fit; products per pair of rows for one feature's gradient
+_FAILED = 0.01  # relative duality gap of a fit that is not kept if there is a better one
 _NOTHING: tuple[Array | None, Array | None] = (None, None)  # hyperparameters and dual variables
 
 
@@ -121,14 +123,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         determines how these are tied, what inner nodes mean and what errors cost.
     label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Prior weights of features, as the model scales them; the scores of these weights are the prior's mean.
-    tie : {"shared", "scale", "class", "level", "subtree"}, list or dict of groups, or pair of these, \
-            default="shared"
-        Which functions share a scale and a kernel shape: all of them ("shared", the paper's mc-tied), only
-        the shape ("scale", mc-semi), none ("class", mc-sep), nodes of one depth ("level") or under one child
-        of the root ("subtree"), or those in one group: a list such as ``[0, 0, 1, 1]`` in the order of the
-        classes, or a dict by name, with a taxonomy of its nodes.  A pair sets scale and shape separately.
-        With a given covariance the function of class p is column p of the symmetric root of R; with a learned
-        one it is a column of B, whose length is its scale.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
@@ -256,7 +250,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         "hyperparameters": SEARCHED,
         "intercept_variance": [StrOptions({"learn"}), NON_NEGATIVE],
         "taxonomy": "no_validation",
-        "tie": [StrOptions(set(TIES)), tuple, list, dict],
         "loss": [StrOptions({"log_loss"}), EntryLoss],
         "decision": [StrOptions(_DECISIONS)],
         "threshold": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
@@ -269,7 +262,7 @@ class KernelLogisticClassifier(KernelProbabilities):
  scaling: str = "none", scale: float = 10.0,
         intercept_variance: float | Literal["learn"] = 1.0, taxonomy: Any = None,
         label_covariance: LearnableCovariance = None, label_mean: MeanLike = None,
-        tie: Any = "shared", class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
+        class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] | HyperparameterSearch = "learn",
         loss: str | EntryLoss = "log_loss", decision: str = "most_probable", threshold: str | float = "auto",
         kernel_rank: int | None = None, uncertainty: str | None = None, warm_start: bool = False,
@@ -305,7 +298,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         draw = check_random_state(self.random_state).randint
         seed = journal.recall("seed", lambda: int(draw(2**31 - 1)))
         kernels = self._starting_kernels(features, seed)
-        family = prior_family(self, features, kernels, data.n_labels, seed)
+        family = prior_family(self, features, kernels, data.n_labels, seed, np.flatnonzero(data.weights))
         self._forget_expansion("posterior_", "log_marginal_likelihood_value_")
         self._check_uncertainty(data)
         blocks = [] if search is None else _learning_blocks(search, data, cv, seed)
@@ -316,7 +309,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         with workers.running(), journal.going_on():
             task = LikelihoodFit(family, data, self._settings(progress, workers, seed, searches, journal))
             found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
-            result = self._fit_with(task, features, found, progress)
+            result, found = self._fit_with(task, features, found, progress)
         self.hyperparameters_ = family.values(found[1])
         self._keep(result, found[0], is_convex=len(data.partial) == 0)
         is_done = "interrupted" not in (self.status_, self.learning_status_)
@@ -325,12 +318,10 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _refuse_at_home(self, data: LikelihoodData) -> None:
         """Reject what has no form for arrays of other libraries than NumPy."""
-        if self.kernel_rank is not None or self.solver != "auto":
-            refuse("A `kernel_rank` or a `solver`", "leave both out, or pass X as a NumPy array")
-        if len(data.partial) or not isinstance(self.loss, str):
-            refuse("A partially observed class or a custom loss", "pass X as a NumPy array")
-        if self.uncertainty is not None or self._is_marginal or data.parts is not None:
-            refuse("An `uncertainty`, its criterion or columns of classes", "pass X as a NumPy array")
+        if len(data.partial) or data.parts is not None:
+            refuse("A partially observed class, or columns of classes,", "pass X as a NumPy array")
+        if self._is_marginal:
+            refuse("`criterion='marginal_likelihood'`", "use 'log_loss', or X as a NumPy array")
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
         """Warn if learning the widths of many features, or exact solves of many rows, take long."""
@@ -402,7 +393,8 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _fit_with(
         self, task: LikelihoodFit, features: FeatureMatrix, found: Found, progress: FitProgress
-    ) -> SolverResult:
+    ) -> tuple[SolverResult, Found]:
+        """Fit at the learned hyperparameters, or where that fails at the best others that work."""
         learned, theta, start = found
         if learned is not None and learned.status == "interrupted":
             # a resumed search reaches other hyperparameters and has no use for this result
@@ -410,11 +402,22 @@ class KernelLogisticClassifier(KernelProbabilities):
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
         fitted = task.fit("all", theta, start)
+        others = iter(learned.others if learned is not None and _has_failed(fitted) else ())
+        for number, (value, other) in enumerate(others):
+            again = task.fit(f"all, {number}", other, None)
+            if not _has_failed(again):
+                fitted, theta, learned = again, other, replace(learned, value=value)
+                break
         self._keep_scores(fitted, features, rows)
         if self.uncertainty is not None:
             self._keep_posterior(fitted, features)
         self._end = (theta, fitted.dual[:, None, :]) if self.warm_start else None
-        return fitted.result
+        return fitted.result, (learned, theta, start)
+
+
+def _has_failed(fitted: FittedLikelihood) -> bool:
+    """Whether rounding ended a fit far from its optimum, as at extreme hyperparameters."""
+    return fitted.result.status is Status.STALLED and not fitted.result.gap <= _FAILED
 
 
 def _learning_blocks(

@@ -26,12 +26,16 @@ from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.model_files import storable
 from labelweave.problems.structured_margin import (
     LARGEST_WIDTH,
+    MOST_CANDIDATES,
+    Blocks,
     CliquePenalty,
     GrowingMargin,
     RidgePenalty,
     RoundPenalty,
     StructuredMargin,
     StructuredRows,
+    all_cliques,
+    n_cliques,
     round_graph,
     set_losses,
     set_steps,
@@ -125,18 +129,32 @@ class GraphGrowth(ParameterGroup):
 USUAL_GROWTH = GraphGrowth()
 
 
+def every_candidate(growth: GraphGrowth, n_labels: int) -> Cliques:
+    """List all cliques that a growth may choose, where each has features of its own."""
+    if (count := n_cliques(n_labels, growth.clique_size)) > MOST_CANDIDATES:
+        raise ParameterError(
+            f"`clique_features` are needed of every candidate, and {n_labels} labels have {count} of them, "
+            f"above {MOST_CANDIDATES}; pass `candidates`, or a graph."
+        )
+    return all_cliques(n_labels, growth.clique_size)
+
+
 class GraphData(NamedTuple):
-    """The rows to fit: features (n, d), with the constant one; costs of errors (n, L), or another loss."""
+    """The rows to fit: features (n, d), with the constant one; costs of errors (n, L), or another loss.
+
+    blocks: the features of labels and of each clique, where these have features of their own.
+    """
 
     features: FeatureMatrix
     labels: LabelMatrix
     weights: PerRow
     costs: RowsByLabels
     loss: str = "hamming"
+    blocks: Blocks | None = None
 
     def rows(self, which: Array) -> GraphData:
         features, labels = self.features.rows(which), self.labels[which]
-        return type(self)(features, labels, self.weights[which], self.costs[which], self.loss)
+        return type(self)(features, labels, self.weights[which], self.costs[which], *self[4:])
 
     def posed(self) -> Callable[..., StructuredMargin]:
         """Return a function that states the problem of a graph over these rows, from all that is not data."""

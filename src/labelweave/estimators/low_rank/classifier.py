@@ -334,14 +334,7 @@ class LowRankClassifier(KernelClassifier):
                 "`penalty='trace_bound'` needs `alpha` > 0, the largest trace norm, and a number as `rank`; "
                 "for a RankSearch use `penalty='trace_norm'`, with the same solutions."
             )
-        if search is not None and search.learning_blocks != 1:
-            raise ParameterError(
-                f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; use 1."
-            )
-        if search is not None and search.criterion != "cross_validation":
-            raise ParameterError(
-                f"`criterion={search.criterion!r}` is for kernel logistic models; use 'cross_validation'."
-            )
+        self._refuse_searches("learning_blocks", "criterion", "tie")
         if search is not None and ranks is None and (self.loss, self.penalty) != ("squared_error", "ridge"):
             raise ParameterError(
                 "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`, but they "

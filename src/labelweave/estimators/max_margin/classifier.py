@@ -452,6 +452,7 @@ class MaxMarginClassifier(KernelClassifier):
 
     def _refuse_together(self) -> None:
         self._refuse_unlearned()
+        self._refuse_searches("tie")
         if self.label_mean is not None and self.prune != "off":
             raise ParameterError(
                 f"`prune={self.prune!r}` sets weights to 0 that `label_mean` sets to other values; use one "

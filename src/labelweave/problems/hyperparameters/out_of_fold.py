@@ -18,6 +18,9 @@ A missing target is one more held-out row.  The leave-one-out residuals of the o
 those of the Schur complement S = A_OO - A_OM A_MM^-1 A_MO, where O are the rows observed and M those missing:
 r_i / S_ii with r = (A t)_O - A_OM A_MM^-1 (A t)_M, whatever value t_M has.  Targets that are missing in the
 same rows share S.
+
+A matrix of another library than NumPy's is decomposed and multiplied where it is; targets, scores and
+coefficients are NumPy's.
 """
 
 from __future__ import annotations
@@ -29,6 +32,18 @@ import numpy as np
 import scipy.linalg as sl
 
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels, RowsByRows
+from labelweave.foundation.arrays.linear_algebra import (
+    CholeskyFactor,
+    Workers,
+    add_to_diagonal,
+    as_type,
+    columns_of,
+    copied,
+    eigh,
+    is_numpy,
+    like,
+    to_numpy,
+)
 
 _PENALTIES = np.logspace(-5, 1, 13)  # times the largest eigenvalue
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue
@@ -44,19 +59,22 @@ class OutOfFoldRidge:
     """
 
     def __init__(self, gram: RowsByRows, weights: PerRow | None = None) -> None:
-        self._weigh(len(gram), weights)
-        self._scaled = self.roots[:, None] * gram * self.roots
+        self._weigh(gram.shape[0], weights)
+        gram = as_type(gram, np.float64)
+        roots = like(self.roots, gram)
+        self._scaled = roots[:, None] * gram * roots[None, :]
 
     @cached_property
     def _square(self) -> Array:
         """P G P, or a matrix with the same positive eigenvalues."""
-        projected = self._scaled - np.outer(self.unit, self.unit @ self._scaled)
-        projected -= np.outer(projected @ self.unit, self.unit)
+        unit = like(self.unit, self._scaled)
+        projected: Array = self._scaled - unit[:, None] * (unit @ self._scaled)[None, :]
+        projected -= (projected @ unit)[:, None] * unit[None, :]
         return projected
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Array]:
-        eigenvalues, vectors = sl.eigh(self._square, check_finite=False)
+        eigenvalues, vectors = _eigh(self._square)
         return np.maximum(eigenvalues, 0.0), vectors
 
     @property
@@ -101,7 +119,7 @@ class OutOfFoldRidge:
         centered = weighted - np.outer(self.unit, self.unit @ weighted)
         dual = self._solved(centered, penalty)
         dual[np.isnan(targets)] = 0.0  # they are 0 up to rounding
-        intercepts = self.unit @ (weighted - self._scaled @ dual) / np.linalg.norm(self.roots)
+        intercepts = self.unit @ (weighted - product(self._scaled, dual)) / np.linalg.norm(self.roots)
         return self.roots[:, None] * dual, intercepts
 
     def _solved(self, right: Array, penalty: float) -> Array:
@@ -109,8 +127,7 @@ class OutOfFoldRidge:
         if "_spectrum" not in self.__dict__:
             return _solved(self._square, right, penalty)
         eigenvalues, vectors = self._spectrum
-        found: Array = vectors @ ((vectors.T @ right) / (eigenvalues + penalty)[:, None])
-        return found
+        return product(vectors, product(vectors.T, right) / (eigenvalues + penalty)[:, None])
 
     def _completed(self, targets: RowsByLabels, penalty: float) -> RowsByLabels:
         """Impute missing targets by the scores of the fit, which does not change the fit."""
@@ -135,7 +152,7 @@ class OutOfFoldRidge:
         weighted = self.roots[:, None] * filled
         residuals = self._residuals(weighted, penalty)
         if maker is None:
-            own = 1.0 - np.square(self.unit) - np.square(self.vectors) @ self._shares(penalty)
+            own = 1.0 - np.square(self.unit) - product(self.vectors**2, self._shares(penalty))
             out_of_fold = residuals / np.maximum(own, _LEAST)[:, None]
         elif folds is None:
             out_of_fold = _one_by_one(maker, residuals, missing)
@@ -150,12 +167,12 @@ class OutOfFoldRidge:
 
     def _residuals(self, weighted: Array, penalty: float) -> Array:
         residuals: Array = weighted - np.outer(self.unit, self.unit @ weighted)
-        residuals -= self.vectors @ (self._shares(penalty)[:, None] * (self.vectors.T @ weighted))
+        residuals -= product(self.vectors, self._shares(penalty)[:, None] * product(self.vectors.T, weighted))
         return residuals
 
     def _residual_maker(self, penalty: float) -> RowsByRows:
-        shrunk = self.vectors * np.sqrt(self._shares(penalty))
-        maker: RowsByRows = -(shrunk @ shrunk.T)
+        shrunk = self.vectors * like(np.sqrt(self._shares(penalty)), self.vectors)[None, :]
+        maker: RowsByRows = to_numpy(-(shrunk @ shrunk.T))
         maker -= np.outer(self.unit, self.unit)
         maker[np.diag_indices_from(maker)] += 1.0
         return maker
@@ -167,24 +184,29 @@ class OutOfFoldFactorRidge(OutOfFoldRidge):
     _last: tuple[Array, Array, Array] | None = None
 
     def __init__(self, factor: Array, weights: PerRow | None = None) -> None:
-        self._weigh(len(factor), weights)
-        self.factor, self.center = factor, self.unit @ (self.roots[:, None] * factor)
-        self._projected = self.roots[:, None] * factor - np.outer(self.unit, self.center)
+        self._weigh(factor.shape[0], weights)
+        factor = as_type(factor, np.float64)
+        scaled, unit = like(self.roots, factor)[:, None] * factor, like(self.unit, factor)
+        center = unit @ scaled
+        self.factor, self.center = factor, to_numpy(center)
+        self._projected = scaled - unit[:, None] * center[None, :]
 
     @cached_property
     def _square(self) -> Array:
-        return np.asarray(self._projected.T @ self._projected)
+        square: Array = self._projected.T @ self._projected
+        return square
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Array]:
-        squares, right = sl.eigh(self._square, check_finite=False)
+        squares, right = _eigh(self._square)
         kept = squares > _NEGLIGIBLE * max(squares.max(initial=0.0), 1e-300)
-        return squares[kept], right[:, kept]
+        return squares[kept], columns_of(right, kept)
 
     @cached_property
     def vectors(self) -> Array:
         eigenvalues, right = self._spectrum
-        return np.asarray(self._projected @ (right / np.sqrt(eigenvalues)))
+        vectors: Array = self._projected @ (right / like(np.sqrt(eigenvalues), right)[None, :])
+        return vectors
 
     def coefficients(self, targets: RowsByLabels, penalty: float) -> tuple[Floats, Floats]:
         """Fit all rows: scores are ``f @ coefficients + intercepts`` for the row f of F, (r, L) and (L,)."""
@@ -219,7 +241,7 @@ class OutOfFoldFactorRidge(OutOfFoldRidge):
         """Multiply targets by the factor, and by the unit vector; results of the last targets are cached."""
         if self._last is None or self._last[0] is not targets:
             weighted = self.roots[:, None] * targets
-            moments = self._projected.T @ weighted
+            moments = product(self._projected.T, weighted)
             self._last = targets, moments, self.unit @ weighted
         return self._last[1:]
 
@@ -255,9 +277,20 @@ def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Arr
     return out_of_fold
 
 
+def product(left: Array, right: Array) -> Array:
+    """Multiply, where the left factor is, by a NumPy array; return a NumPy array."""
+    return to_numpy(left @ like(right, left))
+
+
+def _eigh(matrix: Array) -> tuple[Floats, Array]:
+    return sl.eigh(matrix, check_finite=False) if is_numpy(matrix) else eigh(matrix)
+
+
 def _solved(matrix: Array, right: Array, added: float = _LEAST**2) -> Array:
-    matrix = matrix.copy()
-    matrix[np.diag_indices_from(matrix)] += added
+    matrix = copied(matrix)
+    add_to_diagonal(matrix, added)
+    if not is_numpy(matrix):
+        return to_numpy(CholeskyFactor(matrix, Workers()).solve(like(right, matrix)))
     return np.asarray(sl.solve(matrix, right, assume_a="pos", overwrite_a=True, check_finite=False))
 
 

@@ -102,12 +102,16 @@ class EvaluationLog:
 
 @dataclass(frozen=True)
 class LearnedParameters:
-    """The result of a search; its trace has every evaluation, those of earlier searches first."""
+    """The result of a search; its trace has every evaluation, those of earlier searches first.
+
+    others: values and hyperparameters of the other fits that converged in the last stage, best first.
+    """
 
     theta: Array
     value: float
     status: str
     trace: list[SearchRecord]
+    others: Sequence[tuple[float, Array]] = ()
 
 
 @dataclass(frozen=True)
@@ -290,7 +294,19 @@ class StagedSearch:
                 break
         assert criterion is not None, "there is at least one stage"
         assert learned is not None, "and it has an end"
+        learned = replace(learned, others=self._others(learned))
         return replace(learned, theta=_carried(self.family, learned.theta)), criterion, met
+
+    def _others(self, learned: LearnedParameters) -> list[tuple[float, Array]]:
+        assert self.settings.log is not None, "a search in stages has a log"
+        state, last = self.settings.log.state, learned.trace[-1].stage
+        met = zip(state.thetas, state.evaluations, learned.trace, strict=False)
+        found = [
+            (one.value, _carried(self.family, theta))
+            for theta, one, record in met
+            if record.stage == last and one.converged and not np.array_equal(theta, learned.theta)
+        ]
+        return sorted(found, key=lambda item: item[0])
 
     def _stage(
         self, criterion: MeanCriterion, last: LearnedParameters | None, stage: int, *, is_whole: bool
