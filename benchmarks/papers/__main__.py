@@ -5,8 +5,8 @@ at which commit it was measured and its CPU seconds; estimates are the sums of t
 ``benchmarks.papers.steps`` if a file has none.  ``--go-on`` skips steps whose runs were all measured with the
 current library and command.  A step that fails is listed at the end and makes the exit status 1; one whose
 data or programs are missing is skipped and listed.  After every step the blocks of ``docs/papers`` between
-``<!-- measured: STEP -->`` and ``<!-- end -->`` are written again from the results files, and those of all
-items and of their verdicts from the pages' own tables.
+``<!-- measured: STEP -->`` and ``<!-- end -->`` are written again from the results files, and the counts of
+verdicts from the pages' own tables.
 
 Example: ``python -m benchmarks.papers --only usps satimage``.
 """

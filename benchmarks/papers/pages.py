@@ -1,4 +1,4 @@
-"""The papers' pages: blocks of measurements, written from the results files, and of the pages' items."""
+"""The papers' pages: blocks of measurements, written from the results files, and counts of verdicts."""
 
 import re
 from pathlib import Path
@@ -86,9 +86,4 @@ def _counts() -> list[str]:
     return lines
 
 
-def _all_items() -> list[str]:
-    rows = [f"| {paper} | {row.name} | {row.verdict} |" for paper, rows in _papers() for row in rows]
-    return ["| paper | item | verdict |", "|---|---|---|", *rows]
-
-
-_SUMMARIES = {"all steps": _all_steps, "counts of verdicts": _counts, "all items": _all_items}
+_SUMMARIES = {"all steps": _all_steps, "counts of verdicts": _counts}
