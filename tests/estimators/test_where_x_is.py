@@ -1,4 +1,4 @@
-"""Arrays of other libraries than NumPy, through the estimators: X decides where a call makes its tables."""
+"""Arrays of libraries other than NumPy in the estimators: X decides where a call makes its tables."""
 
 import pickle
 
@@ -85,16 +85,16 @@ ANOTHER_PATH = {"margins, linear", "margins, linear, wide", "margins, factor", "
 
 @pytest.fixture(params=["array_api_strict", "torch"])
 def make(request, monkeypatch):
-    """How arrays of a library are made, with dispatch on; strict ones on a device that NumPy cannot read."""
+    """How to make arrays of a library, with dispatch on; strict ones on a device that NumPy cannot read."""
     library = pytest.importorskip(request.param)
     device = library.Device("device1") if request.param == "array_api_strict" else "cpu"
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn asks for
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn requires
     with config_context(array_api_dispatch=True):
         yield lambda values: library.asarray(values, device=device)
 
 
 def _here(found, given):
-    """Convert results to NumPy, which are arrays of the library and device of what was given."""
+    """Convert results to NumPy, which must be arrays of the library and device of the input."""
     assert type(found) is type(given)
     assert found.device == given.device
     return np.from_dlpack(found, device="cpu")

@@ -1,4 +1,4 @@
-"""Best labels with rare ones moved up."""
+"""Best labels with rare ones ranked higher."""
 
 import numpy as np
 import pytest
