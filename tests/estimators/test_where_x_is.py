@@ -68,6 +68,7 @@ MODELS = {
     "low rank, logistic": (LowRankClassifier(rank=2, loss="log_loss", label_covariance=COVARIANCE), X, Y),
     "low rank, squared hinge": (LowRankClassifier(rank=2, loss="squared_hinge", penalty="ridge"), X, Y),
     "low rank, bound": (LowRankClassifier(rank=2, penalty="trace_bound"), X, Y),
+    "low rank, bound, kernel": (LowRankClassifier(rank=5, penalty="trace_bound", kernel="rbf"), X, Y),
     "low rank, ridge": (LowRankClassifier(rank=2, penalty="ridge"), X, Y),
     "low rank, kernel": (LowRankClassifier(2, kernel="rbf", penalty="ridge", hyperparameters=SHORT), X, Y),
     "low rank, mean": (LowRankClassifier(rank=2, loss="log_loss", label_mean=MEAN), X, Y),
@@ -79,7 +80,8 @@ MODELS = {
     "low rank, factor": (LowRankClassifier(rank=2, kernel=KERNEL, kernel_rank=15), X, Y),
 }  # fmt: skip
 # NumPy's have interior points
-ANOTHER_PATH = {"margins, linear", "margins, linear, wide", "margins, factor", "margins, forest"}
+ANOTHER_PATH = {f"margins, {name}" for name in ("linear", "linear, wide", "factor", "forest")}
+ANOTHER_PATH |= {"low rank, bound, kernel"}
 
 
 @pytest.fixture(params=["array_api_strict", "torch"])
