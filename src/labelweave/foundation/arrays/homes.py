@@ -83,8 +83,6 @@ def refuse(what: str, otherwise: str) -> None:
 
 def require_form(estimator: Any) -> None:
     """Raise ValueError at a home for an estimator, or values of its parameters, that have no form there."""
-    if HOME.get() is None:
-        return
     _require_model(estimator)
     classes = [kind.__name__ for kind in type(estimator).__mro__]
     for key, allowed in _FORMS.items():
