@@ -1,4 +1,4 @@
-"""Arrays of other libraries than NumPy, through the estimators: X decides where a call makes its tables."""
+"""Arrays of libraries other than NumPy in the estimators: X decides where a call makes its tables."""
 
 import pickle
 
@@ -39,7 +39,8 @@ MEAN = 0.1 * np.arange(15.0).reshape(3, 5)
 KERNEL = RBFKernel(0.2)
 GRAM = np.exp(-0.2 * np.square(X[:, None] - X).sum(axis=2))
 ADMM = {"solver": "alternating_directions", "tol": 1e-4}
-SHORT, FIXED = HyperparameterSearch(cv=2, max_learning_iter=2), {"hyperparameters": "fixed"}
+SHORT, APART = (HyperparameterSearch(cv=2, max_learning_iter=2, tie=tie) for tie in ("shared", "class"))
+FIXED = {"hyperparameters": "fixed"}
 MODELS = {
     "margins, linear": (MaxMarginClassifier(**ADMM), X, Y),
     "margins, linear, wide": (MaxMarginClassifier(**ADMM), np.hstack([X, GRAM]), Y),
@@ -60,7 +61,7 @@ MODELS = {
         KernelLogisticClassifier("ard", intercept_variance="learn", hyperparameters=SHORT), X, Y
     ),
     "logistic, coupled": (KernelLogisticClassifier(label_covariance=COVARIANCE, **FIXED), X, CLASSES),
-    "logistic, separate kernels": (KernelLogisticClassifier(tie="class", hyperparameters=SHORT), X, Y),
+    "logistic, separate kernels": (KernelLogisticClassifier(hyperparameters=APART), X, Y),
     "logistic, precomputed": (KernelLogisticClassifier("precomputed", hyperparameters=SHORT), GRAM, CLASSES),
     "logistic, linear": (KernelLogisticClassifier("linear", hyperparameters="fixed"), X, CLASSES),
     "logistic, mean": (KernelLogisticClassifier("rbf", label_mean=MEAN, hyperparameters="fixed"), X, Y),
@@ -86,16 +87,16 @@ ANOTHER_PATH |= {"low rank, bound, kernel"}
 
 @pytest.fixture(params=["array_api_strict", "torch"])
 def make(request, monkeypatch):
-    """How arrays of a library are made, with dispatch on; strict ones on a device that NumPy cannot read."""
+    """How to make arrays of a library, with dispatch on; strict ones on a device that NumPy cannot read."""
     library = pytest.importorskip(request.param)
     device = library.Device("device1") if request.param == "array_api_strict" else "cpu"
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn asks for
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn requires
     with config_context(array_api_dispatch=True):
         yield lambda values: library.asarray(values, device=device)
 
 
 def _here(found, given):
-    """Convert results to NumPy, which are arrays of the library and device of what was given."""
+    """Convert results to NumPy, which must be arrays of the library and device of the input."""
     assert type(found) is type(given)
     assert found.device == given.device
     return np.from_dlpack(found, device="cpu")
@@ -271,7 +272,10 @@ REFUSALS = [
     (TunedThresholdClassifier(MaxMarginClassifier(checkpoint="a.lwc")), "checkpoint='a.lwc' has no form"),
     (MaxMarginClassifier(kernel=KERNEL + KERNEL * _Own()), "_Own has no form .*; use a kernel of labelweave"),
     (MaxMarginClassifier(kernel=lambda a, b: a @ b.T), "CallableKernel has no form"),
-    (KernelLogisticClassifier(solver="exact", tie="class"), "solver='exact' has no form"),
+    (
+        KernelLogisticClassifier(solver="exact", hyperparameters=HyperparameterSearch(tie="class")),
+        "solver='exact' has no form",
+    ),
     (KernelLogisticClassifier(kernel_rank=10), "kernel_rank=10 has no form .*; use None"),
     (KernelLogisticClassifier(uncertainty="laplace"), "uncertainty='laplace' has no form"),
     (

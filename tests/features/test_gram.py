@@ -1,4 +1,4 @@
-"""What single forms of kernel matrices and their cache promise; see tests/contracts/test_grams.py for all."""
+"""Single forms of kernel matrices and their cache; see tests/contracts/test_grams.py for all."""
 
 from collections import OrderedDict
 
@@ -26,7 +26,7 @@ X = np.random.default_rng(0).normal(size=(300, 4))
 
 
 class _Counting(Kernel):
-    """A kernel that notes the sizes of the blocks asked for."""
+    """A kernel that records the sizes of the requested blocks."""
 
     def __init__(self, sizes):
         self.sizes = sizes
@@ -184,7 +184,7 @@ def _dense(n, d):
 
 
 def _sparse(n, d, entries):
-    """Make features with about that many entries a row."""
+    """Make features with about this many entries per row."""
     return FeatureMatrix(sp.random_array((n, d), density=entries / d, format="csr", rng=0))
 
 
@@ -264,7 +264,7 @@ _ROW = 8 * _N
 
 
 class _Counted(PrecomputedSource):
-    """A source that notes which rows it was asked for."""
+    """A source that records the requested rows."""
 
     def __init__(self, matrix):
         super().__init__(matrix)

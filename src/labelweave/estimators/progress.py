@@ -83,7 +83,7 @@ class _Metadata(dict[str, Any]):
 class FitProgress:
     """Report a fit as subtasks: one per round, or ten per tenfold decrease of the gap.
 
-    rounds: the largest number of subtasks; None if unknown.
+    rounds: the maximum number of subtasks; None if unknown.
     tol: the gap at which the fit ends; subtasks then are steps of the gap, and rounds is ignored.
     searches: the most evaluations of a search that comes before the steps of the gap.
     """

@@ -8,7 +8,7 @@ import numpy as np
 
 from labelweave.features import FeatureMatrix, FeatureScaling, Kernel
 from labelweave.foundation.array_types import Array, PerRow
-from labelweave.problems.hyperparameters.left_out import oof_loss
+from labelweave.problems.hyperparameters.out_of_fold import oof_loss
 
 _MOST_ROWS = 1000  # among which a scaling is chosen: two eigendecompositions of their kernel matrix
 _MOST_LABELS = 256

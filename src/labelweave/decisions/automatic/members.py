@@ -45,7 +45,7 @@ from labelweave.foundation.array_types import Array, Floats, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.arrays.linear_algebra import placed
 from labelweave.foundation.config import PartInterrupted, note_interrupt
-from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge, product
+from labelweave.problems.hyperparameters.out_of_fold import OutOfFoldFactorRidge, OutOfFoldRidge, product
 
 _WIDTHS = 2.0 ** np.arange(-8, 9)  # times the gamma of "scale"
 _PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are at most 1
@@ -196,7 +196,7 @@ def choose_width(table: TrainingTable) -> Kernel:
 
     @cache
     def loss(place: int) -> float:
-        ridge = LeftOutRidge(kernels[place].block(features, features), some.weights)
+        ridge = OutOfFoldRidge(kernels[place].block(features, features), some.weights)
         return min(some.loss(ridge.scores(filled, penalty, folds)) for penalty in _PENALTIES)
 
     return kernels[lowest(loss, len(kernels))]
@@ -322,11 +322,11 @@ class KernelRidge:
         features, n = table.features.placed(), len(table.targets)
         if n <= table.pivots:
             self.support, self.triangle = np.arange(n), None
-            self.ridge: LeftOutRidge = LeftOutRidge(kernel.block(features, features), table.weights)
+            self.ridge: OutOfFoldRidge = OutOfFoldRidge(kernel.block(features, features), table.weights)
             return
         found = incomplete_cholesky(KernelSource(kernel, features), table.pivots, Workers(), table.seed)
         self.support, self.triangle = found.active_rows, found.factor[found.active_rows]
-        self.ridge = LeftOutFactorRidge(placed(found.factor), table.weights)
+        self.ridge = OutOfFoldFactorRidge(placed(found.factor), table.weights)
 
     def _coefficients(self, penalty: float) -> tuple[Array, Array]:
         found, intercepts = self.ridge.coefficients(self.table.targets, penalty)

@@ -94,7 +94,7 @@ def incomplete_cholesky(
 
     source: the matrix, whose precision the factor has, or its entries; for rows on a cluster
         :class:`GrowingRows`.
-    rank: the largest number of pivots, drawn with odds proportional to the residual diagonal.
+    rank: the maximum number of pivots, drawn with odds proportional to the residual diagonal.
     Returns the factor; with fewer columns if the residual is only rounding.
     Raises ValueError if no pivot is allowed.
     """

@@ -214,7 +214,7 @@ class RBFKernel(_ExponentialKernel):
         gamma, kind = self._gamma(), value_type(rows, columns)
         pair = _Pair.of(rows, columns)
         if gamma * pair.largest > _FARTHEST_IN_SINGLE:
-            pair = pair.centred(kind)
+            pair = pair.centered(kind)
         far = gamma * pair.largest > _FARTHEST_IN_SINGLE or max(gamma, pair.largest) > _LARGEST_IN_SINGLE
         through_double = far and kind is np.float32
         if pair.is_sparse or (through_double and is_numpy(rows.data)):
@@ -250,7 +250,7 @@ class _Pair:
     def is_sparse(self) -> bool:
         return self.rows.is_sparse or self.columns.is_sparse
 
-    def centred(self, kind: npt.DTypeLike) -> _Pair:
+    def centered(self, kind: npt.DTypeLike) -> _Pair:
         """Center dense features by the rows' mean, if that makes them clearly shorter."""
         if self.is_sparse or len(self.rows) == 0:
             return self

@@ -102,11 +102,11 @@ class PolynomialKernel(GammaKernel):
     Parameters
     ----------
     degree : int, default=3
-        From 1 to 100.
+        The degree, from 1 to 100.
     gamma : float, "scale" or "auto", default="scale"
         The factor of the dot product, > 0; see :class:`RBFKernel` for "scale" and "auto".
     coef0 : float, default=1.0
-        The constant, >= 0; with a negative one the kernel is not positive semi-definite.
+        The added constant, >= 0; with a negative one the kernel is not positive semi-definite.
     """
 
     def __init__(self, degree: int = 3, gamma: float | str = "scale", coef0: float = 1.0) -> None:

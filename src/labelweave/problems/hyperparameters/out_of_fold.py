@@ -52,7 +52,7 @@ _ENOUGH = 1e-18  # of the squared length of targets: tolerance of the residuals 
 _LEAST = 1e-6  # diagonal entry of I - H, by which residuals are divided
 
 
-class LeftOutRidge:
+class OutOfFoldRidge:
     """Kernel ridge regressions of many targets on the same rows, for every penalty.
 
     weights (n,): of the rows' squared errors, above 0; None for 1.
@@ -116,8 +116,8 @@ class LeftOutRidge:
         """Fit all rows: scores are ``K(x, rows) @ coefficients + intercepts``, (n, L) and (L,)."""
         filled = self._completed(targets, penalty)
         weighted = self.roots[:, None] * filled
-        centred = weighted - np.outer(self.unit, self.unit @ weighted)
-        dual = self._solved(centred, penalty)
+        centered = weighted - np.outer(self.unit, self.unit @ weighted)
+        dual = self._solved(centered, penalty)
         dual[np.isnan(targets)] = 0.0  # they are 0 up to rounding
         intercepts = self.unit @ (weighted - product(self._scaled, dual)) / np.linalg.norm(self.roots)
         return self.roots[:, None] * dual, intercepts
@@ -153,12 +153,12 @@ class LeftOutRidge:
         residuals = self._residuals(weighted, penalty)
         if maker is None:
             own = 1.0 - np.square(self.unit) - product(self.vectors**2, self._shares(penalty))
-            left_out = residuals / np.maximum(own, _LEAST)[:, None]
+            out_of_fold = residuals / np.maximum(own, _LEAST)[:, None]
         elif folds is None:
-            left_out = _one_by_one(maker, residuals, missing)
+            out_of_fold = _one_by_one(maker, residuals, missing)
         else:
-            left_out = _together(maker, weighted, residuals, missing, folds)
-        scores: RowsByLabels = (weighted - left_out) / self.roots[:, None]
+            out_of_fold = _together(maker, weighted, residuals, missing, folds)
+        scores: RowsByLabels = (weighted - out_of_fold) / self.roots[:, None]
         return scores
 
     def _shares(self, penalty: float) -> Floats:
@@ -178,7 +178,7 @@ class LeftOutRidge:
         return maker
 
 
-class LeftOutFactorRidge(LeftOutRidge):
+class OutOfFoldFactorRidge(OutOfFoldRidge):
     """The same with a kernel matrix ``F F^T`` of low rank: F (n, r), or features of a linear fit."""
 
     _last: tuple[Array, Array, Array] | None = None
@@ -249,16 +249,16 @@ class LeftOutFactorRidge(LeftOutRidge):
 def _one_by_one(maker: RowsByRows, residuals: Array, missing: Array) -> Array:
     """Return leave-one-out residuals, and those of missing rows without all missing rows."""
     observed = np.setdiff1d(np.arange(len(maker)), missing)
-    left_out = np.empty_like(residuals)
+    out_of_fold = np.empty_like(residuals)
     own = maker.diagonal()[observed]
     rest = residuals[observed]
     if len(missing):
-        left_out[missing] = _solved(maker[np.ix_(missing, missing)], residuals[missing])
+        out_of_fold[missing] = _solved(maker[np.ix_(missing, missing)], residuals[missing])
         across = maker[np.ix_(missing, observed)]
         own = own - np.einsum("ij,ij->j", across, _solved(maker[np.ix_(missing, missing)], across))
-        rest = rest - across.T @ left_out[missing]
-    left_out[observed] = rest / np.maximum(own, _LEAST)[:, None]
-    return left_out
+        rest = rest - across.T @ out_of_fold[missing]
+    out_of_fold[observed] = rest / np.maximum(own, _LEAST)[:, None]
+    return out_of_fold
 
 
 def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Array, folds: PerRow) -> Array:
@@ -266,15 +266,15 @@ def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Arr
 
     The fit to no row is 0, and its residuals are the targets themselves.
     """
-    left_out, is_missing = np.empty_like(residuals), np.zeros(len(maker), bool)
+    out_of_fold, is_missing = np.empty_like(residuals), np.zeros(len(maker), bool)
     is_missing[missing] = True
     for fold in np.unique(folds):
         rows = np.flatnonzero((folds == fold) | is_missing)
         is_whole = len(rows) == len(maker)
         solved = weighted if is_whole else _solved(maker[np.ix_(rows, rows)], residuals[rows])
         own = folds[rows] == fold
-        left_out[rows[own]] = solved[own]
-    return left_out
+        out_of_fold[rows[own]] = solved[own]
+    return out_of_fold
 
 
 def product(left: Array, right: Array) -> Array:
@@ -315,12 +315,12 @@ def oof_loss(gram: Array, targets: Array, folds: PerRow | None = None) -> float:
     folds (n,): numbers of parts that are held out together; None for leave-one-out.
     """
     known = ~np.isnan(targets)
-    centred = np.where(known, targets - _means(targets, known), 0.0)
-    variance, ridge = np.square(centred).sum(), LeftOutRidge(gram)
+    centered = np.where(known, targets - _means(targets, known), 0.0)
+    variance, ridge = np.square(centered).sum(), OutOfFoldRidge(gram)
     if not variance > 0:
         return 1.0
     losses = [
-        np.square(np.where(known, centred - ridge.scores(centred, p, folds), 0.0)).sum()
+        np.square(np.where(known, centered - ridge.scores(centered, p, folds), 0.0)).sum()
         for p in ridge.penalties
     ]
     return float(min(losses) / variance)
