@@ -24,8 +24,13 @@ _SHARE = 0.8  # of a device's free memory: the default budget
 # parameters with values that have only compiled loops over NumPy arrays, and the values that have a form on
 # a device; with the class, where the parameter of another one has a form with all values
 _FORMS: dict[str, tuple[Any, ...]] = {
-    "solver": tuple(
-        "auto alternating_directions cholesky eigenvalues incomplete_cholesky function_gradients".split()
+    "solver": (
+        "auto",
+        "alternating_directions",
+        "cholesky",
+        "eigenvalues",
+        "incomplete_cholesky",
+        "function_gradients",
     ),
     "prune": ("off",),
     "checkpoint": (None,),
