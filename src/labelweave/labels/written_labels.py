@@ -32,7 +32,8 @@ WEIGHTS = "a:0.9"
 OPENING = frozenset(" [{(<'\"")
 """What a list begins with, or blanks before it; or it ends with a bracket."""
 
-_CLOSED_BY = dict(zip("[{(<'\"`“„”‘‚’«»‹›「", "]})>'\"`”“”’‘’»«›‹」", strict=True))
+_BRACKETS = dict(zip("[{(<「『【〈《（［｛⟨〔", "]})>」』】〉》）］｝⟩〕", strict=True))
+_CLOSED_BY = _BRACKETS | dict(zip("'\"`“„”‘‚’«»‹›", "'\"`”“”’‘’»«›‹", strict=True))
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NAME = rf"(?:{_QUOTED}|-?(?:0|[1-9]\d*)(?:\.\d*)?)"
 _FLAGS = re.ASCII | re.DOTALL
@@ -49,18 +50,18 @@ _SHOWN = re.compile(
 _SCALAR = re.compile(
     rf"{_QUOTED}|[bu]({_QUOTED})|[A-Za-z_][\w.]*\(({_QUOTED})\)|np\.\w+\(([-+.\w]+)\)", _FLAGS
 )
-_AROUND = re.compile(r"([\w.]*[\[{(<])(.+)([\]})>])", re.DOTALL)  # the cell, as a separator says
-_OPENED = re.compile(r"[A-Za-z][\w.]*\(|[\[{(<]")
-_SIGNS_AROUND = f"[{re.escape(''.join(_CLOSED_BY))}]"
-_OPENS = re.compile(rf"<\w+>(?=.*</)|({_SIGNS_AROUND})\1*", re.DOTALL)  # a name
-_EACH = re.compile(rf"(</\w+>|{_SIGNS_AROUND}+|[\]}})>]+)(.*?)(<\w+>|{_SIGNS_AROUND}+)", re.DOTALL)
-_BEGIN = re.compile(r"""[\[(]\s*['"]""", re.ASCII)
+_OPEN, _CLOSED = (f"[{re.escape(''.join(signs))}]" for signs in (_BRACKETS, _BRACKETS.values()))
+_AROUND = re.compile(rf"([\w.]*{_OPEN})(.+)({_CLOSED})", re.DOTALL)  # the cell, as a separator says
+_OPENED = re.compile(rf"[A-Za-z][\w.]*\(|{_OPEN}")
+_SIGNS_AROUND, _ENDS = (f"[{re.escape(''.join(signs))}]+" for signs in (_CLOSED_BY, _CLOSED_BY.values()))
+_OPENS = re.compile(rf"<\w+>(?=.*</)|({_SIGNS_AROUND[:-1]})\1*", re.DOTALL)  # a name
+_EACH = re.compile(rf"(</\w+>|{_ENDS})(.*?)(<\w+>|{_SIGNS_AROUND})", re.DOTALL)
+_BEGIN, _WRAPPED = re.compile(r"""[\[(]\s*['"]""", re.ASCII), re.compile(r"\w\(|\b[bu]['\"]")
 _OBJECT = re.compile(rf"\{{\s*(?:{_QUOTED}|\d+)\s*:|[\[(]\s*[{{\[(].*['\"\d]", _FLAGS)
-_WRAPPED = re.compile(r"\w\(|\b[bu]['\"]")
-_STRING = re.compile(_QUOTED, _FLAGS)
+_ARROW = re.compile(rf"({_NAME})\s*=>", _FLAGS)  # of PHP, Perl and Ruby
+_STRING, _SURROGATE = re.compile(_QUOTED, _FLAGS), re.compile("[\ud800-\udfff]")
 _WEIGHTED = re.compile(r"[^\W\d].*?(?:\s-|\s*[:=(*])\s*(?:[01]?\.\d+|1|\d+(?:\.\d+)?\s?%)\)?", re.DOTALL)
 _BEHIND = re.compile(r"\s*[,;|\n]\s*|(?<=[\d%)])\s+(?=[^\W\d])")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _SIGN = r"(?:[-+]?[01](?:\.0*)?(?:e[-+]?0+)?|nan)"
 _ROW = re.compile(rf"[\[({{]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])}}]?", re.ASCII)
 _CALLED = re.compile(r"(?:np\.)?[a-z]\w*\(([^()]*?)(?:,\s*dtype=[^()]*)?\)|['\"]")
@@ -85,8 +86,7 @@ _OF_LISTS = frozenset(SEPARATORS) - (_OF_PATHS - {*_STRONG})  # others divide pa
 _MIXED = (",", ";", "|", "、", "，", "；")  # that cells may have together, with words before the last label
 _TOGETHER = (*_MIXED, " & ", " and ", " or ", " und ", " oder ", " et ", " ou ", " y ", " o ", " e ")
 _NOTHING = frozenset({"", "?", "na", "nan", "none", "null", "[]", "{}", "()", "set()"})
-_MOST_CELLS, _MOST_RUNS = 20_000, 6
-_FEW, _MANY = 3, 10  # cells with a separator
+_MOST_CELLS, _MOST_RUNS, _FEW, _MANY = 20_000, 6, 3, 10  # the last two are of cells with a separator
 _SHARE_FREE = 0.35  # of lists, those of labels that are elsewhere alone, or first and last
 
 
@@ -115,6 +115,8 @@ def written_list(text: str) -> list[str] | None:
         text = f"[{text[1:-1]}]"
     elif _BARE.fullmatch(text):
         text = f"[{text}]"
+    elif is_closed and _ARROW.match(text[1:].lstrip()):
+        text = "{" + _ARROW.sub(r"\1:", text[1:-1]) + "}"
     elif not is_closed or not _OBJECT.match(text):
         if is_closed and (_BEGIN.match(text) or (shown is not None and text[0] != "(")):
             raise ValueError("a list of quoted names separated by commas")
@@ -193,10 +195,8 @@ def names_in(text: str, separator: str | None) -> list[str]:
     separator: a pair such as ``><`` removes the brackets at both ends, one in brackets, ``[,]``, those of
         cells, and one in quotes, ``','``, those of names; with both, ``[","]``, it splits the names of lists.
     """
-    if text[:1] in OPENING or text[-1:] == ")":
-        listed = written_list(text)
-        if listed is not None:
-            return names_inside([name.strip() for name in listed], separator)
+    if (text[:1] in OPENING or text[-1:] == ")") and (listed := written_list(text)) is not None:
+        return names_inside([name.strip() for name in listed], separator)
     return [text][: len(text)] if separator is None or separator == PLACES else _cut(text, separator)
 
 
@@ -286,8 +286,7 @@ class Layout(NamedTuple):
             return f"{where} hold 0 or 1 for each label, {such}, and are read as columns"
         opened, between, closed = _pattern(self.separator)
         around = f" inside {opened!r} and {closed!r}" if opened and between != self.separator else ""
-        signs = signs_of(between)
-        shown = [between] if signs is None else filter(signs.fullmatch, _TOGETHER)
+        shown = filter(signs.fullmatch, _TOGETHER) if (signs := signs_of(between)) else [between]
         return f"{where} list labels, {such}, and are split at {' or '.join(map(repr, shown))}{around}"
 
 
