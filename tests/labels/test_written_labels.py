@@ -204,6 +204,11 @@ CELLS = [
         lambda tags: " ".join(f"• {tag}" for tag in tags),
         lambda tags: " ".join(f"#{tag}" for tag in tags),
         lambda tags: ", ".join(f"#{tag}" for tag in tags),
+        lambda tags: f"【{'，'.join(tags)}】",
+        lambda tags: f"⟨{', '.join(tags)}⟩",
+        lambda tags: "".join(f"「{tag}」" for tag in tags),
+        lambda tags: f"array({', '.join(f'{k} => {tag!r}' for k, tag in enumerate(tags))})",
+        lambda tags: f"{{{', '.join(f'{tag!r} => true' for tag in tags)}}}",
         lambda tags: "".join(f"#{tag}" for tag in tags),
         lambda tags: " ".join(f"@{tag}" for tag in tags),
 ]  # fmt: skip
@@ -246,6 +251,8 @@ def test_names_in_quotes_may_hold_the_separator():
         lambda bits: " ".join(f"{bit:.6e}" for bit in bits),
         lambda bits: ",".join(f"{2 * bit - 1:+d}" for bit in bits),
         lambda bits: "".join(map(str, bits)),
+        lambda bits: "".join("ny"[bit] for bit in bits),
+        lambda bits: f"tensor({bits}, device='cuda:0')",
     ],
 )
 def test_lists_of_0_and_1_are_columns(write):

@@ -64,8 +64,8 @@ _WEIGHTED = re.compile(r"[^\W\d].*?(?:\s-|\s*[:=(*])\s*(?:[01]?\.\d+|1|\d+(?:\.\
 _BEHIND = re.compile(r"\s*[,;|\n]\s*|(?<=[\d%)])\s+(?=[^\W\d])")
 _SIGN = r"(?:[-+]?[01](?:\.0*)?(?:e[-+]?0+)?|nan)"
 _ROW = re.compile(rf"[\[({{]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])}}]?", re.ASCII)
-_CALLED = re.compile(r"(?:np\.)?[a-z]\w*\(([^()]*?)(?:,\s*dtype=[^()]*)?\)|['\"]")
-_BITS, _OF_PLACES = re.compile("[01]{3,}"), {int, float, bool, type(None)}
+_CALLED = re.compile(r"(?:np\.)?[a-z]\w*\(([^()]*?)(?:,\s*[a-z]\w*=[^()]*)?\)|['\"]")
+_BITS, _OF_PLACES = re.compile("[01]{3,}|[yn]{3,}|[tf]{3,}"), {int, float, bool, type(None)}
 _WORD_SIGNS = {"na": "nan", "none": "nan", "null": "nan", **{word: str(sign) for word, sign in TRUTH.items()}}
 
 # prefixes of list items, the first too: increasing numbers, and bullets
@@ -277,17 +277,17 @@ class Layout(NamedTuple):
     def words(self, where: str) -> str | None:
         """Describe how cells, such as "the cells of column 'tags'", are split; None if they are not."""
         such = f"such as {self.example[:40]!r}"
+        opened, between, closed = _pattern(self.separator or self.doubt or ",")
+        shown = filter(signs.fullmatch, _TOGETHER) if (signs := signs_of(between)) else [between]
+        said = " or ".join(map(repr, shown))
         if self.separator is None:
-            sign = self.doubt and _pattern(self.doubt)[1]
-            seem = "look like paths" if self.is_path else f"may be lists with {sign!r} between labels"
-            seem = "have numbers behind names" if sign == WEIGHTS else seem
+            seem = "look like paths" if self.is_path else f"may be lists with {said} between labels"
+            seem = "have numbers behind names" if between == WEIGHTS else seem
             return self.doubt and f"{where} {seem}, {such}, and are not split"
         if self.separator == PLACES:
             return f"{where} hold 0 or 1 for each label, {such}, and are read as columns"
-        opened, between, closed = _pattern(self.separator)
         around = f" inside {opened!r} and {closed!r}" if opened and between != self.separator else ""
-        shown = filter(signs.fullmatch, _TOGETHER) if (signs := signs_of(between)) else [between]
-        return f"{where} list labels, {such}, and are split at {' or '.join(map(repr, shown))}{around}"
+        return f"{where} list labels, {such}, and are split at {said}{around}"
 
 
 def in_halves(n_rows: int) -> list[slice]:
