@@ -208,7 +208,7 @@ CELLS = [
         lambda tags: f"⟨{', '.join(tags)}⟩",
         lambda tags: "".join(f"「{tag}」" for tag in tags),
         lambda tags: f"array({', '.join(f'{k} => {tag!r}' for k, tag in enumerate(tags))})",
-        lambda tags: f"{{{', '.join(f'{tag!r} => true' for tag in tags)}}}",
+        lambda tags: f"{{{', '.join(f'{json.dumps(tag)}=>true' for tag in tags)}}}",
         lambda tags: "".join(f"#{tag}" for tag in tags),
         lambda tags: " ".join(f"@{tag}" for tag in tags),
 ]  # fmt: skip
@@ -628,6 +628,20 @@ def test_lists_of_numbers_of_different_lengths_are_tags():
     for table in ([[1], [0, 1]], [[1, 2], [3, 4]]):
         with pytest.raises(ValueError, match="Y "):
             LabelMatrix.from_any(table)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series([[{"name": "a"}, {"name": "b"}], [{"name": "b"}], None]),
+        [[{"id": 7, "label": "a"}, {"id": 8, "label": "b"}], [{"id": 8, "label": "b"}], None],
+        pd.Series([{"a": True, "b": 1}, {"a": 0, "b": 1}, None]),
+    ],
+)
+def test_objects_name_tags(y):
+    np.testing.assert_array_equal(LabelMatrix.from_any(y).to_dense(), [[1, 1], [0, 1], [np.nan] * 2])
+    with pytest.raises(ValueError, match=r"Y at row 1 is .*; pass a list of names"):
+        LabelMatrix.from_any([[{"name": "a"}], [{"x": []}]])
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])

@@ -49,9 +49,8 @@ def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | No
 def _with_names(rows: Sequence[Any]) -> Sequence[Any]:
     """Return rows that are objects, as JSON has them, or lists of objects, as lists of the names in them."""
     are_all = all(isinstance(row, dict) or is_missing(row) for row in rows)
-    if not are_all and not any(
-        isinstance(row, (list, tuple)) and {*map(type, row[:1])} == {dict} for row in rows
-    ):
+    first = chain.from_iterable(row[:1] for row in rows if isinstance(row, (list, tuple)))
+    if not are_all and not any(isinstance(one, dict) for one in first):
         return rows
     found = list[Any](rows)
     for number, row in enumerate(rows):
