@@ -429,6 +429,7 @@ ONE_NAME = {
     "questions": ["how do I pay", "how do I log in", "what is the balance", "where is my card", "how to pay"],
     "industries": ["Water; sewerage, waste", "Arts, sports and recreation", "Education", "Homes; own use"],
     "states": ["widowed, divorced or separated", "single", "married", "married and separated"],
+    "terms": ["GO:2", "GO:31", "GO:77", "HP:2"],
     "brackets": ["[deprecated]", "stable", "testing", "(draft)"],
     "numbers": ["1,5", "2,5", "3,0", "4,5"],
     "domains": ["a.com", "b.com", "mail.b.com", "a.org"],

@@ -27,6 +27,7 @@ from labelweave.labels.label_names import as_text, names_of
 _WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
 _NO_PLAIN_LIST = rf"^[{re.escape(''.join(written.OPENING))}]|\)$"  # cells that may be lists by themselves
 _MOST_AT_ONCE = 2**30  # bytes, less than an array of pyarrow may hold
+_TRUTH = TRUTH | dict.fromkeys("x✓✔☑", 1.0)  # marks in tables of answers
 _FEWEST_STRANGE = 10  # rows without a known value, too many to be chance
 
 
@@ -109,7 +110,7 @@ def _class_in(cell: Any) -> Any:
 def label_value(cell: Any) -> float:
     """Return the label or probability in a cell; infinity if it is neither."""
     try:
-        truth = TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+        truth = _TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
         value = number_or_truth(cell) if truth is None else truth
     except ValueError:
         return np.inf

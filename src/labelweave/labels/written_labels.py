@@ -495,5 +495,5 @@ def _is_of_names(lists: Sequence[str], separator: str) -> bool:
         parts = [some[1:] for some in parts]
     n_open = sum("" in some for some in parts)
     is_in_numbers = separator in _OF_NUMBERS or separator not in SEPARATORS
-    n_numbers = sum(all(map(str.isdigit, some)) for some in parts if is_in_numbers)
+    n_numbers = sum(all(map(str.isdigit, some[1:])) for some in parts if is_in_numbers)
     return any("://" in name for name in lists) or 10 * n_open > len(lists) or 2 * n_numbers > len(lists)
