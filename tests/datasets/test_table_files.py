@@ -1,4 +1,4 @@
-"""Tables as people have them: what is inside counts, not the name alone; what is guessed is said."""
+"""Typical tables: the content decides the format, not only the name; guesses are reported."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Encoders of rows: vectors of texts beside their words, their weight, and files without their code."""
+"""Encoders of rows: vectors of texts next to their words, their weight, and files without their code."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ NEW = pd.DataFrame({"title": [f"w{number} thing" for number in range(60, 90)], "
 
 
 def knows(texts):
-    """Give the meaning of words that occur once, which words alone do not tell."""
+    """Return the meaning of words that occur once, which words cannot show."""
     numbers = np.array([int("0" + "".join(filter(str.isdigit, text))) for text in texts])
     return np.column_stack([numbers % 2, numbers % 2 - 1, numbers % 3 == 0, np.ones(len(texts))]) * 5.0
 
@@ -66,7 +66,7 @@ def test_words_and_vectors_of_a_text_have_length_one_at_any_weight():
     np.testing.assert_allclose(made.transform(frame).toarray(), alone.toarray())
 
 
-def test_vectors_that_mean_nothing_are_left_out():
+def test_vectors_that_mean_nothing_are_out_of_fold():
     rows = pd.DataFrame({"title": ["red rose", "blue sea", "red sun", "blue sky"] * 20})
     model = lw.TableModel(lw.MaxMarginClassifier(), text="title", encoder=means_nothing)
     model.fit(rows, [["red"], ["blue"]] * 40)

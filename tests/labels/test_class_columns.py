@@ -44,7 +44,7 @@ def test_numbers_that_are_read_as_classes_are_said(form):
 @pytest.mark.parametrize(
     ("y", "words"),
     [
-        (np.array([[0, 1], [2, 0]]), "is 2"),  # one entry, taken for a mistake
+        (np.array([[0, 1], [2, 0]]), "is 2"),  # one entry, treated as a mistake
         (np.array([[0, 0.5], [0.25, 3]]), "is 0.5"),
         (np.array([[0, -1], [1, 0]]), "mixes two codings"),
         (pd.DataFrame({"a": [pd.Timestamp(0)] * 2, "b": ["x", "y"]}), "Y has entries that are not numbers"),

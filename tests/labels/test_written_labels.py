@@ -1,4 +1,4 @@
-"""Labels as cells of text write them: what is cut, what stays one name, and that halves of a table agree."""
+"""Labels in text cells: what is split, what stays one name, and that halves of a table agree."""
 
 import json
 import random
@@ -419,7 +419,7 @@ ONE_NAME = {
     "grades": ["A", "A+", "B", "B+", "A-"],
     "addresses": ["https://a.b/c", "https://a.b/d", "http://x.y/c", "https://x.y/d"],
     "tones": ["good", "very good", "bad", "very bad", "not bad"],
-    "colours": ["red", "dark red", "light red", "blue", "dark blue", "light blue"],
+    "colors": ["red", "dark red", "light red", "blue", "dark blue", "light blue"],
     "shops": ["Toys, Games & Hobbies", "Clothing, Shoes & Jewelry", "Books", "Food & Drink"],
     "paths": ["animal/pet/bird", "animal/live", "food/dairy", "food/meat", "animal/pet/dog"],
     "sections": ["Books|Crime", "Books|Poems", "Music|Rock", "Music|Jazz"],
@@ -469,7 +469,7 @@ def test_one_class_a_row_stays_one_class(kind, seed):
 
 
 def tables():
-    """Give many kinds of label columns, and what cuts them."""
+    """Return many kinds of label columns, and what splits them."""
     for number, separator in enumerate([*SEPARATORS, "><", ", "]):
         sets = tag_sets(200, number)
         yield [f"<{'><'.join(one)}>" if separator == "><" else separator.join(one) for one in sets]

@@ -400,7 +400,7 @@ def _separated(names: Sequence[str]) -> Layout:
 
 
 def separators_in(names: Sequence[str]) -> list[str]:
-    """Return what may separate labels, the likeliest first: known signs, and the most common others."""
+    """Return what may separate labels, the most likely first: known signs, and the most common others."""
     some = names[:: 1 + len(names) // 1000]
     runs = Counter(chain.from_iterable({*_RUN.findall(name)} for name in some))
     others = [run for run, _ in runs.most_common(_MOST_RUNS) if run not in SEPARATORS]
