@@ -367,7 +367,7 @@ def test_names_with_commas_or_words_stay_in_lists(between):
 def test_a_separator_may_be_a_regular_expression():
     assert names_in("a, b  und c", r"/\s*(,|und)\s*/") == ["a", "b", "c"]
     assert names_in("[a, b; c]", "[/,|;/]") == names_in('["a; b, c"]', '["/,|;/"]') == ["a", "b", "c"]
-    with pytest.raises(ValueError, match=r"label_separator is '/\(/'; between slashes use a regular"):
+    with pytest.raises(ValueError, match=r"label_separator '/\(/' is no regular expression"):
         TableColumns(label_separator="/(/")
 
 

@@ -129,12 +129,12 @@ class ReadLabels(NamedTuple):
 def read_labels(table: RawTable, columns: TableColumns) -> ReadLabels:
     """Split the cells of the column that lists labels."""
     column = table.columns.given(columns.labels)
-    if is_text(column) and written.is_plain(columns.label_separator):
-        found = _split_at_once(column, str(columns.label_separator), columns.empty_labels != "unknown")
+    plain = columns.label_separator if written.is_plain(columns.label_separator) else None
+    if is_text(column) and plain is not None:
+        found = _split_at_once(column, plain, columns.empty_labels != "unknown")
         if found is not None:
             return found
     places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
-    plain = columns.label_separator if written.is_plain(columns.label_separator) else None
     for row, cell in enumerate(table.columns[columns.labels]):
         is_one_text = isinstance(cell, str)  # split each distinct text once
         if is_one_text and cell in known:
@@ -179,9 +179,7 @@ def labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> li
     try:
         if text is not None:
             names = written.names_in(text, columns.label_separator)
-        elif isinstance(cell, dict) or (
-            isinstance(cell, list) and any(isinstance(one, dict) for one in cell)
-        ):
+        elif isinstance(cell, dict) or (isinstance(cell, list) and dict in map(type, cell)):
             names = names_of(cell)
         elif isinstance(cell, list):
             names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]

@@ -119,12 +119,9 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
     if texts is None:
         return tag_rows(Y)
     some = [*filter(None, texts)]
-    cells = [_cut_alike(texts, sign) for sign in (None, *written.separators_in(some), *_BRACKETED)]
-    best = max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
-    if not known.issuperset(chain.from_iterable(filter(None, best))):
-        cells = [best, _cut_alike(texts, written.together("\0".join(some)))]
-        best = max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
-    return best
+    signs = (None, *written.separators_in(some), *_BRACKETED, written.together("\0".join(some)))
+    cells = [_cut_alike(texts, separator) for separator in signs]
+    return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
 
 
 def _are_of_numbers(rows: Sequence[Any]) -> bool:

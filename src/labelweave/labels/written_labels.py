@@ -179,7 +179,7 @@ def signs_of(separator: str) -> re.Pattern[str] | None:
     try:
         return re.compile(separator[1:-1])
     except re.error:
-        said = f"`label_separator` is {separator!r}; between slashes use a regular expression, as '/,|;/'."
+        said = f"`label_separator` {separator!r} is no regular expression, as slashes say; correct it."
         raise ParameterError(said) from None
 
 
