@@ -49,7 +49,7 @@ _SHOWN = re.compile(
 _SCALAR = re.compile(
     rf"{_QUOTED}|[bu]({_QUOTED})|[A-Za-z_][\w.]*\(({_QUOTED})\)|np\.\w+\(([-+.\w]+)\)", _FLAGS
 )
-_AROUND = re.compile(r"([\w.]*[\[{(<])(.+)([\]})>])", re.DOTALL)  # the cell, as a separator says
+_AROUND = re.compile(r"([\w.]*[\[{(<])(.+)([\]})>])", re.DOTALL)  # the cell, as with a separator
 _OPENED = re.compile(r"[A-Za-z][\w.]*\(|[\[{(<]")
 _SIGNS_AROUND = f"[{re.escape(''.join(_CLOSED_BY))}]"
 _OPENS = re.compile(rf"<\w+>(?=.*</)|({_SIGNS_AROUND})\1*", re.DOTALL)  # a name
