@@ -116,6 +116,17 @@ def _timed(
     }
 
 
+def maker(name: str) -> Make:
+    """Return how NumPy's arrays are moved to a library, and to its device after a colon."""
+    module, _, device = name.partition(":")
+    try:
+        library = import_module(module)
+    except ImportError:
+        print(f"{module} is not installed; install it, or name another library.", file=sys.stderr)
+        raise SystemExit(2) from None
+    return partial(library.asarray, device=device) if device else library.asarray
+
+
 def accelerator() -> str:
     if shutil.which("nvidia-smi") is None:
         return ""
@@ -145,15 +156,7 @@ def main(given: Any) -> None:
         record.show(table(record.runs))
         return
     makers: dict[str, Make] = {f"numpy, {given.jobs} threads": np.asarray}
-    for name in given.libraries:
-        module, _, device = name.partition(":")
-        try:
-            library = import_module(module)
-        except ImportError:
-            missing = f"{module} is not installed; give --libraries array_api_strict, or install it."
-            print(missing, file=sys.stderr)
-            raise SystemExit(2) from None
-        makers[name] = partial(library.asarray, device=device) if device else library.asarray
+    makers |= {name: maker(name) for name in given.libraries}
     with Workers(given.jobs).running() as workers:
         problem = Problem(given.rows, workers)
         for fit in given.fits:

@@ -13,6 +13,8 @@ from labelweave.metrics import column_accuracy_score, get_scorer
 from labelweave.metrics.known_labels import TruthWarning
 from labelweave.problems.losses.entry_losses import SquaredEntryLoss
 
+pytestmark = pytest.mark.filterwarnings("ignore:In Y column")
+
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 5))
 COLOR = np.array(["blue", "green", "red"], object)[X[:, :3].argmax(axis=1)]

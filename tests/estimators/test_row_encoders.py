@@ -155,6 +155,7 @@ def test_what_is_no_encoder_is_refused(encoder, said):
 @pytest.mark.parametrize(("given", "said"), [
     ({"numeric": "size", "encoder": knows}, "encoder is set, but no column"),
     ({"text": "title", "encoder": 3}, "encoder is 3; it must be 'static', a callable"),
+    ({"text": "title", "encoder": int}, "encoder is <class 'int'>; it must be 'static', a callable"),
     ({"text": "title", "encoder_weight": -1.0}, "encoder_weight is -1.0; it must be"),
 ])  # fmt: skip
 def test_what_a_vectorizer_cannot_do_is_refused(given, said):

@@ -433,7 +433,8 @@ def test_groups_are_checked_whatever_is_chosen(world, temperature):
     model = ZeroShotClassifier(Ridge(), signatures[N_SEEN:], temperature=temperature)
     unknown = classes.astype(object)
     unknown[3] = None
-    for groups, words in ((classes[:10], "groups has shape"), (unknown, "groups at row 3 has no class")):
+    ragged = [[1] * (1 + row % 2) for row in range(len(X))], "groups has rows of different lengths"
+    for groups, words in ((classes[:10], "has shape"), (unknown, "groups at row 3 has no class"), ragged):
         with pytest.raises(ValueError, match=words):
             model.fit(X, signatures[classes], groups=groups)
 

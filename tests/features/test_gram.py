@@ -18,6 +18,7 @@ from labelweave.features.gram import (
     sources,
 )
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
+from labelweave.features.kernels.kernel import part_of_others
 from labelweave.foundation.arrays import Workers
 from labelweave.problems.kernel_row_margins import CachedRows
 
@@ -120,10 +121,11 @@ class _Own(Kernel):
 
 
 def test_kernels_of_the_library_are_known():
-    assert sources.is_known_semidefinite(RBFKernel(0.3) * 2.0 + LinearKernel())
-    assert not sources.is_known_semidefinite(CallableKernel(np.dot))
-    assert not sources.is_known_semidefinite(RBFKernel(0.3) + CallableKernel(np.dot))
-    assert not sources.is_known_semidefinite((RBFKernel(0.3) + LinearKernel() * _Own()) * 2.0)
+    own, function = _Own(), CallableKernel(np.dot)
+    assert part_of_others(RBFKernel(0.3) * 2.0 + LinearKernel()) is None
+    assert part_of_others(function) is function
+    assert part_of_others(RBFKernel(0.3) + function) is function
+    assert part_of_others((RBFKernel(0.3) + LinearKernel() * own) * 2.0) is own
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
