@@ -37,7 +37,7 @@ CHECKPOINTED: dict[str, Any] = {
         hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
     "logistic, tree": lw.KernelLogisticClassifier(
-        taxonomy=_TREE, tie="level", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+        taxonomy=_TREE, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="level")
     ),
     "logistic, pivots": lw.KernelLogisticClassifier(
         kernel_rank=30, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
@@ -78,7 +78,7 @@ class OfPair(CliqueFeatures):
 
 
 def embedding(texts: list[str]) -> np.ndarray:
-    """Give vectors of names, of which neighbours in the alphabet are alike."""
+    """Give vectors of names, of which neighbors in the alphabet are alike."""
     places = np.array([ord(text[0]) for text in texts]) / 3.0
     return np.stack([np.cos(places), np.sin(places)], axis=1)
 
@@ -98,7 +98,7 @@ SETTINGS: dict[str, Any] = {
         hyperparameters="fixed", solver="symmetrized_gradients", tol=1e-8
     ),
     "logistic, apart": lw.KernelLogisticClassifier(
-        tie="class", intercept_variance="learn", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+        intercept_variance="learn", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="class")
     ),
     "logistic, widths": lw.KernelLogisticClassifier(
         "ard", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
@@ -107,7 +107,7 @@ SETTINGS: dict[str, Any] = {
         label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
     "logistic, factors": lw.KernelLogisticClassifier(
-        label_covariance=2, tie="class", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+        label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="class")
     ),
     "logistic, kernels": lw.KernelLogisticClassifier(
         ["rbf", "linear"],

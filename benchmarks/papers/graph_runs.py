@@ -46,19 +46,19 @@ METHODS = (*GRAPHS, "binary relevance", "PLST", "HLLM-L1")
 Run = dict[str, Any]
 
 
-def make(method: str, regularization: float, **parameters: Any) -> Any:
+def make(method: str, alpha: float, **parameters: Any) -> Any:
     if method == "binary relevance":
-        return MaxMarginClassifier(0.01 / regularization, n_jobs=1)
+        return MaxMarginClassifier(0.01 / alpha, n_jobs=1)
     if method == "PLST":
-        return PLST(_PLST_SHARE, alpha=100.0 * regularization)
+        return PLST(_PLST_SHARE, alpha=100.0 * alpha)
     if method == "HLLM-L1":
-        return LogLinear(regularization)
+        return LogLinear(alpha)
     own, growth = dict(GRAPHS[method]), {}
     for name in signature(GraphGrowth).parameters:
         growth |= {name: parameters.pop(name)} if name in parameters else {}
     if own.get("graph") == "learn":
         own["graph"] = GraphGrowth(**growth)
-    return LabelGraphClassifier(alpha=regularization, n_jobs=1, **(own | parameters))
+    return LabelGraphClassifier(alpha=alpha, n_jobs=1, **(own | parameters))
 
 
 def edges_of(runs: list[Run], **which: Any) -> Run:
