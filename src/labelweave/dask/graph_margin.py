@@ -331,4 +331,4 @@ class PartitionedGraphData(GraphData):
 
     def posed(self) -> Callable[..., StructuredMargin]:
         """Return a function that builds the problem of a graph over these rows."""
-        return partial(PartitionedMargin, PartitionedMarginData(*self))  # type: ignore[arg-type]
+        return partial(PartitionedMargin, PartitionedMarginData(*self[:5]))  # type: ignore[arg-type]
