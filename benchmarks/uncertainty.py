@@ -1,23 +1,23 @@
-"""How sure is it: probabilities of kernel logistic models compared with scikit-learn's Gaussian processes.
+"""Probabilities of kernel logistic models compared with scikit-learn's Gaussian processes.
 
 ``GaussianProcessClassifier`` with its own search for a scale and a width (from 10 and 1 times the root of the
 number of features, which are standardized) is compared with ``KernelLogisticClassifier``:
 
-- "cross-validation": hyper-parameters of the least cross-validated loss, probabilities of the best scores;
+- "cross-validation": hyperparameters of the least cross-validated loss, probabilities of the best scores;
 - "averaged": the same, with probabilities averaged over Laplace's posterior;
-- "evidence": hyper-parameters of the greatest marginal likelihood, averaged;
+- "evidence": hyperparameters of the greatest marginal likelihood, averaged;
 - "evidence, points": the same with 100 inducing points;
 - "coregionalized": a learned covariance of labels or classes, and the least cross-validated loss, averaged.
 
 GPyTorch's linear model of coregionalization and its Dirichlet regression run in a process of their own, with
 the iterations of its examples (300 and 150 steps of Adam), and are left out where it is not installed.
 
-Data are scikit-learn's own (iris with two features and exclusive or are the examples of its user guide;
+Data are scikit-learn's own (iris with two features and XOR are the examples of its user guide;
 breast cancer, digits), the papers' (satimage, USPS), the examples of GPyTorch's documentation ("waves" are
 the signs of its four tasks, labels per row; "rings" its three classes) and "latents", three functions drawn
-from a process, the largest of which is the class, as in GPflow's.  Every seed draws as many training rows as
-are asked for, or half of the rows, and 1,000 test rows or the rest.  Log loss, calibration error (over all
-entries of the table of classes) and errors are those of the test rows; seconds are the processor's, of fit
+from a process, the largest of which is the class, as in GPflow's.  Every seed draws a number of training
+rows, or half of the rows, and 1,000 test rows or the rest.  Log loss, calibration error (over all
+entries of the table of classes) and errors are those of the test rows; times are CPU seconds, of fit
 and ``predict_proba``.
 
 ``--large`` measures 100,000 rows of ten classes with 200 inducing points, with and without averages.
@@ -96,8 +96,8 @@ _DATA: dict[str, Callable[[], tuple[Any, Any]]] = {
 }
 
 
-def _ours(criterion: str, **options: Any) -> Any:
-    search = HyperparameterSearch(criterion=criterion)
+def _ours(criterion: str, tie: str = "shared", **options: Any) -> Any:
+    search = HyperparameterSearch(criterion=criterion, tie=tie)
     return KernelLogisticClassifier(hyperparameters=search, **options)
 
 

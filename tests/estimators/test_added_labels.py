@@ -1,4 +1,4 @@
-"""Labels added to a fitted model score as if they had been there all along, unobserved."""
+"""Labels added to a fitted model score as if they had always been present, unobserved."""
 
 import numpy as np
 import pandas as pd
@@ -54,10 +54,10 @@ def test_a_mean_alone_tells_of_a_label(name):
     model = MODELS[name](label_mean=MEAN.columns(OLD)).fit(X, FULL[list("abc")])
     before = model.decision_function(X)
     model.add_labels(["d"], label_mean=MEAN)
-    # processors may add up a product of four columns in another order than one of three
+    # processors may sum a product of four columns in another order than one of three
     np.testing.assert_allclose(model.decision_function(X)[:, :3], before, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(model.decision_function(X)[:, 3], MEAN.scores(X)[:, 3])
-    again = model.fit(X, FULL)  # goes on as a model of all labels
+    again = model.fit(X, FULL)  # continues as a model of all labels
     np.testing.assert_allclose(again.decision_function(X)[:, 3], MEAN.scores(X)[:, 3], atol=1e-6)
 
 
@@ -76,9 +76,8 @@ def test_nonsense_is_refused():
     with pytest.raises(ValueError, match="one class per row"):
         lw.MaxMarginClassifier().fit(X, np.arange(40) % 3).add_labels(["d"], R)
     tree = {"r": ["a", "b"], "s": ["c"]}
-    deep = lw.KernelLogisticClassifier(taxonomy=tree, tie="level", hyperparameters="fixed").fit(
-        X, FULL[list("abc")]
-    )
+    levels = lw.HyperparameterSearch(max_learning_iter=1, tie="level")
+    deep = lw.KernelLogisticClassifier(taxonomy=tree, hyperparameters=levels).fit(X, FULL[list("abc")])
     with pytest.raises(ValueError, match="several kernels"):
         deep.add_labels(["d"], R)
 

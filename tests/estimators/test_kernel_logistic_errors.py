@@ -1,4 +1,4 @@
-"""What KernelLogisticClassifier refuses, and what it says; and warnings."""
+"""Input that KernelLogisticClassifier refuses, with its messages; and warnings."""
 
 import re
 import warnings
@@ -112,7 +112,7 @@ REFUSED = {
 def test_refuses(case):
     parameters, given, words = REFUSED[case]
     with pytest.raises(ValueError, match=re.escape(words)) as error:
-        lw.KernelLogisticClassifier(**parameters).fit(*given)
+        grouped(lw.KernelLogisticClassifier, **parameters).fit(*given)
     message = str(error.value)
     assert "\n" not in message or "sample" in message
 
@@ -138,7 +138,7 @@ def test_refuses_weights_of_unknown_rows_alone():
 
 def test_fits_that_cannot_start():
     with pytest.raises(
-        ValueError, match="did not converge at the initial hyper-parameters; scale the features"
+        ValueError, match="did not converge at the initial hyperparameters; scale the features"
     ):
         lw.KernelLogisticClassifier("linear", scale=1e60).fit(X[:4], [0, 1, 0, 1])
 
@@ -150,9 +150,7 @@ def test_refuses_more_blocks_than_there_are_rows():
         grouped(lw.KernelLogisticClassifier, learning_rows=5, learning_blocks=3).fit(X, Y)
     unknown = [None] * 3 + Y[3:].tolist()
     with pytest.raises(ValueError, match="blocks of at least 2 rows need 10 rows, but only 9 have known"):
-        lw.KernelLogisticClassifier(hyperparameters=lw.HyperparameterSearch(learning_blocks=5)).fit(
-            X, unknown
-        )
+        grouped(lw.KernelLogisticClassifier, learning_blocks=5).fit(X, unknown)
 
 
 def test_a_rank_beyond_the_rows_is_all_rows():
@@ -167,12 +165,8 @@ def test_nothing_to_learn_on_is_no_error():
         warnings.simplefilter("error")
         model = lw.KernelLogisticClassifier(taxonomy=tree).fit(X, ["x"] * 11 + ["c"])
     assert model.learning_status_ == "fixed"
-    assert (
-        lw.KernelLogisticClassifier(taxonomy=tree, hyperparameters=lw.HyperparameterSearch(cv=KFold(2)))
-        .fit(X, rows)
-        .learning_status_
-        != "stalled"
-    )
+    model = grouped(lw.KernelLogisticClassifier, taxonomy=tree, cv=KFold(2)).fit(X, rows)
+    assert model.learning_status_ != "stalled"
 
 
 def test_a_covariance_of_unknown_names_is_by_position():

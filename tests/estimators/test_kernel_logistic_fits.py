@@ -48,7 +48,7 @@ def test_a_callback_ends_the_search():
     model = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=6)).set_callbacks(
         watch
     )
-    with pytest.warns(ConvergenceWarning, match="search for hyper-parameters was interrupted") as caught:
+    with pytest.warns(ConvergenceWarning, match="search for hyperparameters was interrupted") as caught:
         model.fit(X, y)
     assert caught[0].filename == __file__
     assert model.learning_status_ == "interrupted"
@@ -132,9 +132,9 @@ def test_where_the_last_fit_fails_the_best_fit_that_does_not_is_kept(monkeypatch
 def test_many_rows_are_searched_twice(monkeypatch):
     """First some of them, then all from there; threads do not matter."""
     X, y, _ = data(n=60)
-    at_once = KernelLogisticClassifier(tie="scale").fit(X, y)
+    at_once = grouped(KernelLogisticClassifier, tie="scale").fit(X, y)
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
-    models = [KernelLogisticClassifier(tie="scale", n_jobs=jobs).fit(X, y) for jobs in (1, 2)]
+    models = [grouped(KernelLogisticClassifier, tie="scale", n_jobs=jobs).fit(X, y) for jobs in (1, 2)]
     assert models[0].hyperparameters_ == models[1].hyperparameters_
     assert models[0].learning_trace_[0].value != at_once.learning_trace_[0].value
     assert models[0].cross_validation_loss_ == pytest.approx(at_once.cross_validation_loss_, rel=0.02)
@@ -168,7 +168,7 @@ def test_solvers_agree(solver):
 
 @pytest.mark.parametrize("solver", ["symmetrized_gradients", "exact"])
 def test_solvers_learn_the_same(solver):
-    """Scale and width of a kernel lie on a ridge, so the loss that is reached tells."""
+    """Scale and width of a kernel lie on a ridge, so the reached loss is compared."""
     X, y, _ = data(n=60)
     models = [KernelLogisticClassifier(solver=name).fit(X, y) for name in ("auto", solver)]
     losses = [model.cross_validation_loss_ for model in models]
@@ -221,7 +221,7 @@ def _of_the_best_score():
     ],
 )
 def test_stages(blocks, first, expected, monkeypatch):
-    """Every stage has so many blocks of so many rows together, and so many hyper-parameters."""
+    """Every stage has a number of blocks, of rows in all, and of hyperparameters."""
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", first)
     met = []
 
@@ -232,16 +232,14 @@ def test_stages(blocks, first, expected, monkeypatch):
 
     monkeypatch.setattr(search, "learn", noted)
     X, y = _of_the_best_score()
-    KernelLogisticClassifier(tie="class", hyperparameters=HyperparameterSearch(learning_blocks=blocks)).fit(
-        X, y
-    )
+    grouped(KernelLogisticClassifier, tie="class", learning_blocks=blocks).fit(X, y)
     assert list(dict.fromkeys(met)) == expected
 
 
 def test_the_trace_has_every_stage(monkeypatch, reloaded):
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
     X, y = _of_the_best_score()
-    model = KernelLogisticClassifier(tie="class").fit(X, y)
+    model = grouped(KernelLogisticClassifier, tie="class").fit(X, y)
     trace = model.learning_trace_
     stages = [record.stage for record in trace]
     assert stages == sorted(stages)
@@ -275,7 +273,7 @@ _classes = partial(draw_classes, n=80, d=3, n_classes=5)
 
 
 def test_flat_classes_share_scales_by_subtree():
-    """F2 of section 6.1 of the paper: a scale a subtree, and no function but the classes' own."""
+    """F2 of section 6.1 of the paper: one scale per subtree, and only the classes' own functions."""
     X, y = _classes()
     model = grouped(
         KernelLogisticClassifier,
@@ -313,9 +311,7 @@ def _few_that_matter(n, seed=0, features=8):
 
 def test_features_that_do_not_matter_get_wide_kernels(reloaded):
     X, y = _few_that_matter(250)
-    wide = KernelLogisticClassifier("ard", hyperparameters=HyperparameterSearch(max_learning_iter=40)).fit(
-        X, y
-    )
+    wide = grouped(KernelLogisticClassifier, "ard", max_learning_iter=40).fit(X, y)
     one = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=40)).fit(X, y)
     weights = np.array([wide.hyperparameters_[f"feature_weight[{f}]"] for f in range(8)])
     assert weights[:2].min() > weights[2:].max()
@@ -328,9 +324,7 @@ def test_features_that_do_not_matter_get_wide_kernels(reloaded):
 
 def test_few_rows_leave_the_shared_width_as_it_is():
     X, y = _few_that_matter(12)
-    model = KernelLogisticClassifier("ard", hyperparameters=HyperparameterSearch(max_learning_iter=40)).fit(
-        X, y
-    )
+    model = grouped(KernelLogisticClassifier, "ard", max_learning_iter=40).fit(X, y)
     weights = np.array([model.hyperparameters_[f"feature_weight[{f}]"] for f in range(8)])
     assert np.abs(np.log(weights)).max() < 1.5  # with 250 rows it is 2.8
 
@@ -354,7 +348,7 @@ class ProbitLoss(EntryLoss):
         return hazard * (hazard + signs * scores)
 
     def conjugate(self, signs, gradients):
-        """Compute what is asked for, at gradients of 0: the loss comes as near to 0 as one likes."""
+        """Compute the requested values, with gradients of 0: the loss can approach 0 arbitrarily."""
         assert not gradients.any()
         return gradients
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from attacks.small_fits import grouped
 
 import labelweave as lw
 from labelweave import HyperparameterSearch, KernelLogisticClassifier, LabelCovariance, MaxMarginClassifier
@@ -15,23 +16,25 @@ Y[::9, 1] = np.nan
 CLASSES = np.array(list("abcd"))[np.argmax(np.nan_to_num(Y) + 0.1 * _RNG.random(Y.shape), axis=1)]
 SHARED = 0.5 * np.eye(4) + 0.5 * np.ones((4, 4))
 TREE = {"x": ["a", "b"], "y": ["c", "d"]}
-QUICK = HyperparameterSearch(cv=3, max_learning_iter=12)
+SHORT = {"cv": 3, "max_learning_iter": 12}
+QUICK = HyperparameterSearch(**SHORT)
 
 
-def kept(*arguments, **parameters):
-    given = {"gamma": 0.4, "hyperparameters": "fixed", "tol": 1e-12, **parameters}
+def kept(*arguments, tie=None, **parameters):
+    search = "fixed" if tie is None else HyperparameterSearch(cv=3, max_learning_iter=1, tie=tie)
+    given = {"gamma": 0.4, "hyperparameters": search, "tol": 1e-12, **parameters}
     return KernelLogisticClassifier(*arguments, **given).fit(X, Y).decision_function(X)
 
 
 def learned(y=Y, **parameters):
-    return KernelLogisticClassifier(**{"gamma": 0.4, "hyperparameters": QUICK, **parameters}).fit(X, y)
+    return grouped(KernelLogisticClassifier, **{"gamma": 0.4, **SHORT, **parameters}).fit(X, y)
 
 
 @pytest.mark.parametrize("covariance", [None, SHARED, LabelCovariance.low_rank(_F, 0.1)], ids=str)
 def test_a_list_of_kernels_is_their_sum(covariance):
     of_both = None if covariance is None else [covariance] * 2
     found = kept([RBFKernel(0.3), LinearKernel()], scale=6.0, label_covariance=of_both)
-    part = 0.5 / np.mean(np.sum(X**2, axis=1))  # both have half of the variance
+    part = 0.5 / np.mean(np.sum(X**2, axis=1))  # each has half of the variance
     whole = kept(0.5 * RBFKernel(0.3) + part * LinearKernel(), scale=6.0, label_covariance=covariance)
     np.testing.assert_allclose(found, whole, atol=1e-5)
 

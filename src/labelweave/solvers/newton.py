@@ -99,7 +99,7 @@ class NewtonState(State):
 class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
     """Newton's method; ``tol`` is the relative duality gap to reach, over all groups.
 
-    max_inner: the largest number of conjugate gradient iterations per step.
+    max_inner: the maximum number of conjugate gradient iterations per step.
     directions: the solver of linear systems; by default :class:`FunctionGradients`.
     """
 

@@ -62,8 +62,8 @@ def in_taxonomy(request: FitRequest, rows: Any) -> tuple[FitRequest, Any]:
         return request, rows
     given = read_taxonomy(path, request.flags.relations or ("is_a",))
     outside = request.flags.outside
-    is_apart = rows is None or rows.label_names is None or request.flags.label_descriptions
-    if is_apart or (are_classes and outside is None and not all(name in given for name in rows.Y.words)):
+    is_separate = rows is None or rows.label_names is None or request.flags.label_descriptions
+    if is_separate or (are_classes and outside is None and not all(name in given for name in rows.Y.words)):
         return replace(request, tree=given), rows  # the reader of classes raises for them
     found = given.matched(rows.Y, outside or "raise")
     if found.renamed:

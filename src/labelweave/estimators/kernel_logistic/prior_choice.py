@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.estimators.kernel_classifier import is_identity, is_learned
+from labelweave.estimators.kernel_classifier import TIES, is_identity, is_learned
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import Moments
@@ -30,7 +30,6 @@ from labelweave.problems.hyperparameters.priors import (
 
 Grouping: TypeAlias = Any  # a name of :data:`_GROUPINGS`, or the group of every function
 
-TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
 _GROUPS = (list, tuple, Mapping)
 _FIRST_INTERCEPT_VARIANCE = 1.0
@@ -96,10 +95,15 @@ def _of_intercepts(model: Any) -> float:
     return _FIRST_INTERCEPT_VARIANCE if model.intercept_variance == "learn" else model.intercept_variance
 
 
+def _tie(model: Any) -> Any:
+    """Return which functions share what the search learns; all where nothing is learned."""
+    return "shared" if model._search is None else model._search.tie
+
+
 def refuse_priors(model: Any) -> None:
     """Raise for parameters of a classifier that define no prior, whatever the data are."""
     for one in _structures(model):
-        _check_structure(model.tie, model.taxonomy, one)
+        _check_structure(_tie(model), model.taxonomy, one)
     model._refuse_unlearned()
 
 
@@ -129,18 +133,19 @@ def _family_of_kernel(
 ) -> PriorFamily:
     if is_learned(given) and not isinstance(given, list | tuple):
         return _coupling(model, kernel, _first_coupling(given, len(names), scale, seed), names)
+    own = _tie(model)
     membership: Any = sp.eye_array(len(names), format="csr")
     if is_identity(given) and model.taxonomy_ is not None and given is None:
         tree = model.taxonomy_.restricted(names)
         tree = tree.pruned(keep=names) if tree.is_tree else tree
         membership = tree.membership(names)
-        scales, shapes = (_tree_groups(tie, tree) for tie in _pair_of_ties(model.tie))
+        scales, shapes = (_tree_groups(tie, tree) for tie in _pair_of_ties(own))
     else:
-        scales, shapes = (_flat_groups(tie, names, model.taxonomy_) for tie in _pair_of_ties(model.tie))
+        scales, shapes = (_flat_groups(tie, names, model.taxonomy_) for tie in _pair_of_ties(own))
     if not is_identity(given):
         covariance = read_covariance(given, len(names), names)
         covariance.check_variances(names)
-        if isinstance(model.tie, str) and model.tie == "shared":
+        if isinstance(own, str) and own == "shared":
             return GivenCovariance(kernel, covariance, scale, _of_intercepts(model))
         values, vectors = covariance.spectrum()
         membership = (vectors * np.sqrt(values)) @ vectors.T  # the symmetric root: a function per label
@@ -161,7 +166,7 @@ def _first_coupling(given: Any, labels: int, scale: float, seed: int) -> Array:
 
 def _coupling(model: Any, kernel: Kernel | None, start: Array, names: list[str]) -> LearnedCoupling:
     factors = names if start.shape[1] == len(names) else list(map(str, range(start.shape[1])))
-    shapes = _flat_groups(_pair_of_ties(model.tie)[1], factors, None)  # scales are lengths of columns
+    shapes = _flat_groups(_pair_of_ties(_tie(model))[1], factors, None)  # scales are lengths of columns
     return LearnedCoupling(kernel, start, names, _of_intercepts(model), shapes)
 
 
@@ -202,11 +207,11 @@ def _given_groups(given: Any, names: Sequence[str]) -> NodeGroups:
         by_name = {str(name): group for name, group in given.items()}
         lacking = next((name for name in names if name not in by_name), None)
         if lacking is not None:
-            raise ParameterError(f"`tie` has no group of {lacking!r}; give one for every function.")
+            raise ParameterError(f"`tie` has no group for {lacking!r}; pass one for every function.")
         given = [by_name[name] for name in names]
     if len(given) != len(names):
         raise ParameterError(
-            f"`tie` has {len(given)} groups, but there are {len(names)} functions; give one for each."
+            f"`tie` has {len(given)} groups, but there are {len(names)} functions; pass one per function."
         )
     groups, of_node = np.unique([str(group) for group in given], return_inverse=True)
     return NodeGroups(of_node, groups.tolist() if len(groups) > 1 else [""])

@@ -128,7 +128,7 @@ class LabelGraphClassifier(LabelGraphModel):
         or 1 minus the F1 score of the row's label set.  The worst labeling is found exactly; for the last two
         in graphs of up to 14 labels, or of more where they are sparse.
     false_positive_cost, false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
-        The costs of errors in the loss, for all labels or per label; ones make the Hamming loss.
+        The costs of errors in the loss, for all labels or per label; costs of 1 give the Hamming loss.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
@@ -161,7 +161,7 @@ class LabelGraphClassifier(LabelGraphModel):
     tol : float, default=1e-3
         The relative duality gap to reach.
     max_iter : int, default=1000
-        The largest number of passes over the rows in one solve.
+        Maximum number of passes over the rows in one solve.
     n_jobs : int or None, default=None
         Threads of inference; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0

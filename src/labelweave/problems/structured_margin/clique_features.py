@@ -22,7 +22,7 @@ Blocks = Mapping[tuple[int, ...], slice]
 
 
 class CliqueFeatures(StoredParameters, ABC):
-    """Features of rows for a clique, which its weights multiply in the place of the model's features.
+    """Features of rows for a clique, which its weights multiply instead of the model's features.
 
     Subclass it for ``clique_features=`` of :class:`LabelGraphClassifier`.  Model files never hold code: a
     class that is registered with ``@storable`` is stored by name, and others are refused.

@@ -38,7 +38,7 @@ class GrowingMargin(Generic[Problem]):
     """The interface for clique generation: the problem of every graph, and the next cliques.
 
     per_round: cliques to activate in a round (r in the paper).
-    clique_size: the largest number of labels in a clique.
+    clique_size: the maximum number of labels in a clique.
     candidates: the cliques to choose from; None for all up to that size.  Where these are more than 25,000,
         those above pairs are grown from chosen ones, and the relaxation over all has no bound.
     measure: computes the loss of a model on held-out rows.
