@@ -95,7 +95,7 @@ def test_a_triple_is_found_where_no_pair_violates(options):
 
 def test_cliques_that_were_not_scored_are_told(monkeypatch):
     X, Y = exclusive_or()
-    monkeypatch.setattr(growth, "_MOST_CANDIDATES", 19)
+    monkeypatch.setattr(growth, "MOST_CANDIDATES", 19)
     fitted = model(alpha=0.1, clique_size=3, max_rounds=2).fit(X, Y)
     assert np.isnan(fitted.relaxation_gap_)
     assert fitted.graph_reason_.endswith("; larger cliques were only scored if grown from chosen ones")

@@ -148,7 +148,7 @@ def test_where_cliques_are_too_many_they_grow_and_nothing_bounds_the_others(monk
     problem, point = growing.at(state.cliques), state.inner.point
     assert growing.scores_all
     assert growing.relaxed_bound(problem, point, result.trace[-1].dual) <= result.trace[-1].dual
-    monkeypatch.setattr(growth, "_MOST_CANDIDATES", 19)  # of ten pairs and ten triples
+    monkeypatch.setattr(growth, "MOST_CANDIDATES", 19)  # of ten pairs and ten triples
     growing = _growing(data, 2, 3)
     result, state, _ = _learn(growing, max_rounds=3, tol=1e-3)
     assert not growing.scores_all
