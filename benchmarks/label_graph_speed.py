@@ -60,8 +60,8 @@ def _measure_solvers(folder: Path, passes: int) -> list[Run]:
     toy, edges = make_clique_toy(2000)
     X, Y = read_rows("scene", folder)
     problems = {
-        "toy": (toy.X, toy.Y, {"graph": list(edges), "regularization": 1e-4}),
-        "scene": (StandardScaler().fit_transform(X), Y, {"graph": "full", "regularization": 0.3}),
+        "toy": (toy.X, toy.Y, {"graph": list(edges), "alpha": 1e-4}),
+        "scene": (StandardScaler().fit_transform(X), Y, {"graph": "full", "alpha": 0.3}),
     }
     choices: dict[str, Run] = {"Frank-Wolfe": {}, "proximal": {"solver": "proximal"}}
     runs = []
@@ -139,7 +139,7 @@ def _measure_edges() -> list[Run]:
     runs = []
     for kind, order in (("band", band), ("random", anywhere)):
         for count in _EDGES:
-            options = {"graph": order[:count] or "none", "regularization": 0.01, "tol": 1e-12}
+            options = {"graph": order[:count] or "none", "alpha": 0.01, "tol": 1e-12}
             few, many = (_fit(X, Y, **options, max_iter=passes) for passes in (2, 12))
             width = many[0].label_graph_.width
             runs.append({"kind": kind, "edges": count, "width": width, "seconds": (many[1] - few[1]) / 10})

@@ -38,7 +38,7 @@ _TEST_ROWS = 5_000
 def main(arguments: Any) -> None:
     n, sizes = round(arguments.share * _ROWS), {"labels_per_row": 7.1, "words_per_row": 147}
     data = make_text_like(n + _TEST_ROWS, _FEATURES, _LABELS, **sizes, random_state=0)
-    names = ("rank", "penalty", "regularization", "n_jobs")
+    names = ("rank", "penalty", "alpha", "n_jobs")
     settings = {name: getattr(arguments, name) for name in names}
     model = LowRankClassifier(**settings, max_iter=arguments.rounds, dtype="float32", tol=0.0)
     few = LowRankClassifier(10, max_iter=arguments.rounds, dtype="float32")

@@ -34,7 +34,12 @@ NAMES = list("abcde")
 ONE_CLASS = (*small_fits.ONE_CLASS, "zero-shot")  # whose data have one class a row
 
 
-SHRINKS = ("low rank", "low rank, logistic", "low rank, pivots")  # a row to nothing, at the usual penalty
+SHRINKS = (
+    "low rank",
+    "low rank, logistic",
+    "low rank, pivots",
+    "low rank, related",
+)  # a row to nothing, at the usual penalty
 RANKS = ("tuned, top", "calibrated, sets")  # the best labels of a row, whatever is known of them
 
 

@@ -45,7 +45,7 @@ def test_the_model_is_that_of_one_machine(client, settings, holes):
     model = LowRankClassifier(**settings).fit(chunks(X), chunks(Y))
     # of sparse rows, as dense ones in memory take other steps, in their principal axes
     whole = lw.LowRankClassifier(**settings).fit(sp.csr_array(X), Y)
-    is_single = settings.get("precision") == "float32"
+    is_single = settings.get("dtype") == "float32"
     share = (
         1e-3 if is_single else 1e-6 if "loss" in settings else 1e-7
     )  # steps of losses are in single precision

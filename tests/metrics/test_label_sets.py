@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn import metrics as sklearn_metrics
 
-from labelweave import metrics
-from labelweave.labels import LabelMatrix
+from labelweave import LabelMatrix, metrics
 
 SCORES = {
     "precision": (metrics.precision_score, sklearn_metrics.precision_score),

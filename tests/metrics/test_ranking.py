@@ -12,8 +12,7 @@ from sklearn import metrics as sklearn_metrics
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import average_precision_score as theirs
 
-from labelweave import metrics
-from labelweave.labels import LabelMatrix
+from labelweave import LabelMatrix, metrics
 
 LEVELS = [-np.inf, -1.0, 0.0, 0.5, 2.0]
 

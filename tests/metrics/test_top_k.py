@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import ndcg_score
 
-from labelweave import metrics
-from labelweave.labels import LabelMatrix
+from labelweave import LabelMatrix, metrics
 from labelweave.metrics import _inputs
 
 

@@ -265,16 +265,6 @@ def test_features_whose_squares_overflow_are_refused():
         margin_data(1e160 * X, Y)
 
 
-def test_the_same_seed_gives_the_same_bits():
-    X, Y = rows(11)
-    ends = []
-    for _ in range(2):
-        problem = structured(margin_data(X, Y), TRIANGLE, penalty=RoundPenalty([0, 1, 2]))
-        _solve(problem, 1e-3)
-        ends.append(problem.weights())
-    assert (ends[0] == ends[1]).all()
-
-
 def algorithm_3(norms, smoothness):
     """Give what rounds of z are multiplied by, in closed form (Tan et al. 2015, Algorithm 3)."""
     ordered = smoothness * np.sort(norms)[::-1]

@@ -201,17 +201,6 @@ def test_a_label_without_prior_variance_goes_to_its_bounds():
     np.testing.assert_array_equal(dual.beta[:, 2], dual.upper[:, 2] + dual.lower[:, 2])
 
 
-def test_a_warm_start_goes_on_from_where_it_is():
-    dual = _dual(8)
-    assert WorkingSetAscent(1e-9, 2000).solve(dual)[0].converged
-    beta = dual.beta.copy()
-    dual.asked.clear()
-    result, _ = WorkingSetAscent(1e-8, 2000).solve(dual)
-    assert result.converged
-    assert result.n_iter == 1
-    np.testing.assert_allclose(dual.beta, beta, atol=1e-3)
-
-
 def test_two_rows_of_the_kernel_at_a_time_are_enough():
     plain, frugal = _dual(14), _dual(14)
     buffers, row = [np.empty(30), np.empty(30)], frugal.kernel_row
@@ -225,29 +214,6 @@ def test_two_rows_of_the_kernel_at_a_time_are_enough():
     for dual in (plain, frugal):
         assert WorkingSetAscent(1e-8, 2000).solve(dual)[0].converged
     np.testing.assert_array_equal(frugal.beta, plain.beta)
-
-
-def test_a_trace_tells_what_happened():
-    records, dual = [], _dual(9, n=60, n_labels=8)
-    result, _ = WorkingSetAscent(1e-6, 1000).solve(dual, on_check=lambda record, _: records.append(record))
-    assert result.status is Status.CONVERGED
-    assert result.trace == records
-    assert [record.iteration for record in records] == list(range(1, result.n_iter + 1))
-    assert result.gap == records[-1].gap <= 1e-6
-    assert dual.certified == 1
-    for record in records:
-        assert record.gap == (record.primal - record.dual) / abs(record.primal)
-        assert 0 < record.active_share <= 1
-    assert (records[-1].primal, records[-1].dual) == dual.values()
-
-
-def test_the_iteration_limit_ends_with_a_certificate():
-    dual = _dual(10, n=60)
-    result, _ = WorkingSetAscent(1e-12, 2).solve(dual)
-    assert result.status is Status.ITERATION_LIMIT
-    assert result.n_iter == 2
-    assert dual.certified == 1
-    assert result.gap > 1e-12
 
 
 def test_an_interruption_within_a_visit_ends_with_a_certificate():
@@ -273,14 +239,6 @@ def test_no_step_is_left_when_the_tolerance_asks_for_more_than_numbers_hold():
     assert result.status is Status.STALLED
     assert result.n_iter < 10**4
     assert abs(result.gap) < 1e-12
-
-
-def test_nothing_observed_is_solved_at_once():
-    dual = _DenseDual(np.eye(3), np.eye(2), np.full((3, 2), np.nan))
-    result, _ = WorkingSetAscent(1e-3, 10).solve(dual)
-    assert result.converged
-    assert result.n_iter == 1
-    assert dual.asked == []
 
 
 def test_the_trace_tells_the_share_of_variables_that_moved():
