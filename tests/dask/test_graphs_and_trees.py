@@ -2,7 +2,6 @@
 
 from functools import partial
 
-import dask.array as da
 import numpy as np
 import pytest
 
@@ -88,19 +87,6 @@ def test_it_is_decided_around_and_compared(client):
     assert found.means()["none"]["micro_f1"] == found.means()["tree"]["micro_f1"]
 
 
-def test_classes_and_weights_of_entries(client):
-    y = np.array(list("abc"))[X[:, :3].argmax(axis=1)]
-    model = LabelGraphClassifier(graph="full", **GIVEN).fit(chunks(X), chunks(y))
-    whole = lw.LabelGraphClassifier(graph="full", **GIVEN).fit(X, y)
-    assert np.array_equal(model.predict(chunks(X)).compute(), whole.predict(X))
-    entries = RANDOM.uniform(0.5, 2, Y.shape)
-    settings = {"graph": "none", "false_positive_cost": 2.0, **GIVEN}
-    model = LabelGraphClassifier(**settings)
-    model.fit(chunks(X), chunks(Y), entry_weight=chunks(entries))
-    whole = lw.LabelGraphClassifier(**settings).fit(X, Y, entry_weight=entries)
-    assert np.array_equal(model.coef_, whole.coef_)
-
-
 CUTS = [slice(0, 60), slice(60, 80), slice(80, 150)]
 DATA = make_text_like(150, 200, 20, random_state=0)
 
@@ -134,24 +120,6 @@ def test_the_bits_are_those_of_one_machine(client, settings):
     found = np.concatenate([part.compute() for part in model.predict_top(parts(DATA.X), 3)[0]])
     assert np.array_equal(found, whole.predict_top(DATA.X, 3)[0])
     assert model.score(parts(DATA.X), parts(DATA.Y)) == pytest.approx(whole.score(DATA.X, DATA.Y))
-
-
-def test_classes_weights_and_missing_labels(client, reloaded):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(150, 5))
-    y, weights = np.array(list("abc"))[X[:, :3].argmax(axis=1)], random.integers(0, 3, 150).astype(float)
-    chunks = [rows.stop - rows.start for rows in CUTS]
-    dX, dy, dw = (da.from_array(one, chunks=(chunks, *one.shape[1:])) for one in (X, y, weights))
-    model = LabelTreeClassifier(leaf_size=2).fit(dX, dy, sample_weight=dw)
-    whole = lw.LabelTreeClassifier(leaf_size=2).fit(X, y, sample_weight=weights)
-    assert np.array_equal(model.predict(dX).compute(), whole.predict(X))
-    Y = (X > 0.5).astype(float)
-    Y[::3, 1] = np.nan
-    entries = random.uniform(0.5, 2, Y.shape)
-    dY, de = (da.from_array(one, chunks=(chunks, 5)) for one in (Y, entries))
-    model = LabelTreeClassifier(leaf_size=2).fit(dX, dY, entry_weight=de)
-    assert_same_trees(model, lw.LabelTreeClassifier(leaf_size=2).fit(X, Y, entry_weight=entries))
-    assert np.array_equal(reloaded(model).predict(X), model.predict(X))
 
 
 def test_what_cannot_be_is_refused_in_a_sentence(client, monkeypatch):

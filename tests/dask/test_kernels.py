@@ -66,20 +66,6 @@ def test_the_model_is_that_of_one_machine(client, settings, is_of_classes):
     assert np.array_equal(model.predict(chunks(X)).compute(), whole.predict(X))
 
 
-def test_sparse_rows_weights_and_the_same_bits(client):
-    X, Y, _ = table()
-    labels = [dask.delayed(part) for part in np.split(Y, np.cumsum(SIZES)[:-1])]
-    weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
-    settings = {"hyperparameters": "fixed", "kernel_rank": 40}
-    first, second = (
-        KernelLogisticClassifier(**settings).fit(sparse_chunks(X), labels, sample_weight=chunks(weights))
-        for _ in range(2)
-    )
-    whole = lw.KernelLogisticClassifier(**settings).fit(sp.csr_array(X), Y, sample_weight=weights)
-    assert np.array_equal(first.scorer_.dual, second.scorer_.dual)
-    np.testing.assert_allclose(first.predict_proba(X), whole.predict_proba(X), atol=1e-6)
-
-
 def test_hyperparameters_are_learned_from_rows_that_are_brought_here(client):
     X, Y, _ = table()
     search = lw.HyperparameterSearch(max_learning_iter=3, learning_rows=60)
@@ -154,15 +140,6 @@ def test_kernels_of_low_rank_models(client, settings):
     np.testing.assert_allclose(
         model.decision_function(chunks(X)).compute(), whole.decision_function(X), atol=1e-5
     )
-
-
-def test_probabilities_come_when_they_are_asked_for(client):
-    X, Y, classes = table()
-    for y in (Y, classes):
-        model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed")
-        model.fit(chunks(X), chunks(y))
-        expected = [model.predict_proba(part) for part in np.split(X, np.cumsum(SIZES)[:-1])]
-        np.testing.assert_array_equal(model.predict_proba(chunks(X)).compute(), np.concatenate(expected))
 
 
 @pytest.mark.parametrize("settings", [{"label_covariance": LIVING}, {"taxonomy": LIVING}])

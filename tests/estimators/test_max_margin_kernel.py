@@ -259,6 +259,8 @@ def test_a_budget_that_is_too_small_is_refused_with_one_that_is_not():
         ({"kernel": RBFKernel(-1.0)}, "gamma"),
         ({"solver": "cholesky", "label_covariance": np.ones((3, 3))}, "independent labels"),
         ({"solver": "coordinate_ascent"}, "explicit features, which this kernel"),
+        ({"kernel": [RBFKernel(1.0)], "hyperparameters": "learn"}, "needs one kernel"),
+        ({"label_covariance": "learn"}, "hyperparameters='learn'"),
     ],
 )
 def test_nonsense_parameters_are_refused_in_one_sentence(parameters, message):
@@ -426,14 +428,6 @@ def test_a_label_covariance_is_learned():
     correlation = R / np.sqrt(np.outer(np.diag(R), np.diag(R)))
     assert correlation[0, 1] > 0.5 > abs(correlation[0, 2])
     assert np.diag(R).mean() == pytest.approx(1)
-
-
-def test_what_cannot_be_learned_is_said():
-    X, Y = draw_waves()
-    with pytest.raises(ValueError, match="needs one kernel"):
-        lw.MaxMarginClassifier(kernel=[RBFKernel(1.0)], hyperparameters="learn").fit(X, Y)
-    with pytest.raises(ValueError, match="hyperparameters='learn'"):
-        lw.MaxMarginClassifier(kernel="rbf", label_covariance="learn").fit(X, Y)
 
 
 @pytest.mark.parametrize(

@@ -135,14 +135,6 @@ def test_stored_zeros_of_a_sparse_prediction_are_negative():
     assert metrics.hamming_loss([[1, 0, 0]], Y_pred) == 0
 
 
-def test_zero_weight_rows_count_for_nothing():
-    Y_true, Y_pred = [[1, 0], [np.nan, 1]], [[1, 1], [0, 0]]
-    assert metrics.hamming_loss(Y_true, Y_pred, sample_weight=[0, 1]) == 1
-    np.testing.assert_array_equal(
-        metrics.recall_score(Y_true, Y_pred, average=None, sample_weight=[0, 1]), [np.nan, 0]
-    )
-
-
 @pytest.mark.parametrize(
     ("Y_true", "Y_pred", "options", "message"),
     [

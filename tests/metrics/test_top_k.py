@@ -121,11 +121,6 @@ def test_repeated_entries_of_sparse_scores_are_added_up_in_a_copy():
     assert scores.nnz == 3
 
 
-def test_sample_weight_weights_the_rows():
-    Y_true, scores = [[1, 0], [0, 1]], [[2.0, 1.0], [2.0, 1.0]]
-    assert metrics.precision_at_k(Y_true, scores, 1, sample_weight=[3, 1]) == 0.75
-
-
 def test_many_blocks_give_the_same_as_one(monkeypatch):
     generator = np.random.default_rng(0)
     Y_true = generator.choice([0.0, 1.0, np.nan], size=(50, 9))

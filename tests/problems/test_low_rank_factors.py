@@ -222,21 +222,6 @@ def test_full_rank_reaches_the_optimum_of_proximal_gradients(loss, missing, lam)
     assert np.allclose(pair.feature_factor @ pair.label_factor.T, Z, atol=1e-2 * np.abs(Z).max())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", MAPS)
-@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_float32_comes_close(kind, penalty, loss):
-    X, Y = _data(0.3)
-    wide, single = (
-        _pair(X, Y, kind=kind, penalty=penalty, loss=loss, dtype=dtype) for dtype in (np.float64, np.float32)
-    )
-    _run(wide, 60, 1e-9)
-    _run(single, 60, 1e-6)
-    assert single.feature_factor.dtype == single.label_factor.dtype == np.float32
-    assert single.objective() == pytest.approx(wide.objective(), rel=1e-2)
-
-
 @pytest.mark.parametrize("call", range(1, 8))
 def test_an_interrupt_anywhere_leaves_factors_that_belong_together(monkeypatch, call):
     X, Y = _data()

@@ -157,18 +157,6 @@ def test_where_cliques_are_too_many_they_grow_and_nothing_bounds_the_others(monk
     assert np.isnan(growing.relaxed_bound(problem, point, result.trace[-1].dual))
 
 
-def test_a_run_from_an_optimum_keeps_its_graph():
-    growing = _growing(margin_data(*rows(3, n=80)))
-    first, end, _ = _learn(growing, tol=1e-3)
-    passes = BlockFrankWolfe(1e-3, 3000, 0)
-    solver = CliqueGeneration(passes, passes, 10, 0.0)
-    second, again = solver.solve(growing, solver.continued(growing, end))
-    assert again.cliques == end.cliques
-    assert second.n_iter < 0.3 * first.n_iter
-    assert [record.cliques for record in again.records] == [record.cliques for record in end.records]
-    assert CliqueGeneration(passes, passes, 1, 0.0).continued(growing, end) is None
-
-
 def _point(random, n, capacity, parts):
     """Random vertices and shares for parts, each a list of labels; a part of one label has a mean."""
     n_labels = sum(len(part) for part in parts)

@@ -91,26 +91,6 @@ def test_a_multiple_of_the_identity_scales_c(n_labels, R):
     _same(scaled, _fit(X, Y, C=0.1 * R))
 
 
-def test_the_container_of_the_features_does_not_matter():
-    pd = pytest.importorskip("pandas")
-    X, Y = _data()
-    dense, sparse = _fit(X, Y), _fit(sp.csr_array(X), Y)
-    _same(dense, sparse)
-    _same(dense, _fit(sp.csr_array((X.ravel(), np.tile(np.arange(8), 60), np.arange(0, 481, 8)), X.shape), Y))
-    for other in (np.asfortranarray(X), X.tolist(), pd.DataFrame(X, columns=list("abcdefgh"))):
-        _identical(dense, _fit(other, Y))
-    wide, coo = sp.csr_array(X), sp.coo_array(X)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    halves = sp.coo_array((np.tile(coo.data / 2, 2), np.tile(np.array(coo.coords), 2)), shape=X.shape)
-    repeated = sp.csr_array(  # every row holds each of its entries twice
-        (np.repeat(wide.data / 2, 2), np.repeat(wide.indices, 2), 2 * wide.indptr), shape=X.shape
-    )
-    for other in (wide, halves, repeated, sp.csc_matrix(X)):
-        _identical(sparse, _fit(other, Y))
-    single = X.astype(np.float32)
-    _identical(_fit(single, Y), _fit(single.astype(np.float64), Y))
-
-
 @pytest.mark.parametrize("coupled", [False, True])
 @pytest.mark.parametrize("n_labels", [1, 15, 16, 17, 33])
 def test_order_and_number_of_labels_do_not_matter(n_labels, coupled):

@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
 from drawn import draw_labels
-from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
+from labelweave import LabelCovariance, MaxMarginClassifier, Taxonomy
 from reference import gram_twins
 
 
@@ -95,14 +95,6 @@ def test_a_kernel_is_the_linear_kernel_of_its_map():
     assert _primal(mapped) == pytest.approx(_primal(kernel), rel=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["eigenvalues", "incomplete_cholesky"])
-def test_labels_of_perfect_covariance_have_equal_scores(solver):
-    X, Y = _data(40, 5, 2)
-    model = _fit(X, Y, C=0.3, tol=1e-7, label_covariance=np.ones((2, 2)), solver=solver)
-    np.testing.assert_allclose(*model.decision_function(X).T, atol=1e-9)
-    assert np.abs(model.dual_coef_).max() > 0.1
-
-
 def test_labels_of_perfect_covariance_are_one_label_with_both_losses():
     X, Y = _data(40, 5, 2)
     together = _fit(X, Y, C=0.3, label_covariance=np.ones((2, 2)))
@@ -135,13 +127,3 @@ def test_a_multiple_of_the_kernel_or_of_the_identity_scales_c(factor):
         (_fit(K, Y, C=0.3, label_covariance=factor * np.eye(3), **keep), K),
     ):
         np.testing.assert_allclose(scaled.decision_function(at), plain.decision_function(K), atol=2e-3)
-
-
-def test_a_taxonomy_is_its_dense_covariance():
-    X, Y = _data()
-    tree = Taxonomy([("all", "a"), ("all", "b"), ("a", "c")])
-    labels = LabelMatrix.from_any(Y)
-    labels = LabelMatrix(labels.positives, None, ["a", "b", "c"])
-    dense = LabelCovariance.from_taxonomy(tree, ["a", "b", "c"]).to_dense()
-    by_tree, by_matrix = (_fit(X, labels, label_covariance=R) for R in (tree, dense))
-    assert _primal(by_tree) == pytest.approx(_primal(by_matrix), rel=1e-7)

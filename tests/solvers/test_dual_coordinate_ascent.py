@@ -129,15 +129,3 @@ def test_any_number_of_threads_gives_the_same_bits(dtype):
     for other in solutions[1:]:
         for ours, theirs in zip(solutions[0], other, strict=True):
             np.testing.assert_array_equal(ours, theirs)
-
-
-@pytest.mark.parametrize("coupled", [False, True])
-def test_every_seed_finds_the_same_optimum(coupled):
-    covariance = LabelCovariance.dense(0.7 * np.eye(6) + 0.3) if coupled else None
-    found = []
-    for seed in range(3):
-        dual = _dual(6, covariance)
-        result, _ = DualCoordinateAscent(1e-9, 5000, seed=seed).solve(dual)
-        assert result.converged
-        found.append(result.answer[0])
-    np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=1e-3)

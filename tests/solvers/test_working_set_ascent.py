@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.svm import LinearSVC
 
 from labelweave.solvers import Status, WorkingSetAscent
 from reference import working_set_twin as twin
@@ -111,38 +110,6 @@ def test_dense_covariances_reach_a_tiny_gap(n_labels, missing):
     _assert_optimal(dual)
     unobserved = dual.targets == 0
     assert (dual.beta[unobserved] == 0).all()
-
-
-def test_an_entry_without_label_changes_nothing():
-    dual = _dual(2, n_labels=3)
-    dual.targets[:, 2] = dual.lower[:, 2] = dual.upper[:, 2] = 0
-    alone = _dual(2, n_labels=3)
-    alone.R = alone.R[:2, :2]
-    for name in ("targets", "lower", "upper", "beta", "scores"):
-        setattr(alone, name, np.asfortranarray(getattr(alone, name)[:, :2]))
-    for problem in (dual, alone):
-        assert WorkingSetAscent(1e-10, 2000).solve(problem)[0].converged
-    np.testing.assert_allclose(dual.beta[:, :2], alone.beta, atol=1e-5)
-
-
-@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
-def test_independent_labels_are_binary_machines(C):
-    random = np.random.default_rng(3)
-    K = _rbf(random, 40)
-    dual = _DenseDual(K, np.eye(3), _signs(random, 40, 3), C)
-    assert WorkingSetAscent(1e-9, 5000).solve(dual)[0].converged
-    features = np.linalg.cholesky(K + 1e-12 * np.eye(40))
-    for label in range(3):
-        machine = LinearSVC(
-            C=2 * C, loss="hinge", fit_intercept=False, dual=True, tol=1e-8, max_iter=10**6, random_state=0
-        )
-        theirs = machine.fit(features, dual.targets[:, label]).decision_function(features)
-        np.testing.assert_allclose(dual.scores[:, label], theirs, atol=1e-3)
-        weights = machine.coef_[0]
-        hinges = np.maximum(0, 1 - dual.targets[:, label] * theirs)
-        objective = 0.5 * weights @ weights + 2 * C * hinges.sum()
-        ours = dual.beta[:, label] @ (dual.targets[:, label] - 0.5 * dual.scores[:, label])
-        np.testing.assert_allclose(ours, objective, rtol=1e-6)
 
 
 def test_the_dual_never_falls():
