@@ -680,7 +680,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "label_weight": _of(None, [1.0, 2.0, 0.5, 3.0]),
     },
     "postprocessing.expected_f1_sizes": {"empty_value": _of(0.0, 1.0)},
-    "postprocessing.favour_rare_labels": {
+    "postprocessing.favor_rare_labels": {
         "labels": lambda world: [np.tile(np.arange(world.S.shape[1]), (len(world.S), 1))],
         "scores": _get("S"),
         "propensity": lambda world: [np.linspace(0.2, 1.0, world.S.shape[1])],

@@ -62,7 +62,7 @@ class Kind(NamedTuple):
 
 _ARFF_HEAD = b"""@relation 'r: -C -2'
 @attribute 'size in cm' numeric
-@attribute colour {red,'light blue',green}
+@attribute color {red,'light blue',green}
 @attribute motif {YES,NO}
 @attribute id {a,b,c,d,e,f,g,h,i,j,k,l}
 @attribute up {0,1}

@@ -69,7 +69,7 @@ def _unfitted() -> dict[str, tuple[Any, Any]]:
         "moments": (before(preprocessing.StandardScaler(), *moments), _NUMBERS),
         "axes": (make_pipeline(ranks, PCA(3, whiten=True), LowRankClassifier(2)), _NUMBERS),
         "holes": (before(impute.SimpleImputer(add_indicator=True)), _HOLES),
-        "neighbours": (before(nearest), _HOLES),
+        "neighbors": (before(nearest), _HOLES),
         "missing": (before(make_union(impute.MissingIndicator(), impute.SimpleImputer())), _HOLES),
         "choices": (before(feature_selection.VarianceThreshold(0.1), make_union(*choices)), _NUMBERS),
         "rows": (before(preprocessing.Normalizer(), preprocessing.Binarizer(threshold=0.2)), _NUMBERS),

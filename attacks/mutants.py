@@ -8,7 +8,7 @@
 Mutants are made by the operators of cosmic-ray (``pip install --group mutants``): another arithmetic or
 comparison operator, a sign or a negation less, ``and`` for ``or``, a number one more or one less, a loop that
 does nothing, ``break`` for ``continue``, a condition turned round.  Annotations and messages of errors are
-left alone.  Of all mutants of the solvers, losses, problems, inference, hyper-parameters and loops a sample
+left alone.  Of all mutants of the solvers, losses, problems, inference, hyperparameters and loops a sample
 is drawn, the same for the same source.  For each the fast tests that reach its line are run until one fails,
 first those of its own area.  Survivors are looked at by people, whose verdicts stand in
 ``attacks/results/mutants_seen.json``: those that change nothing but time or rounding are called equivalent.

@@ -7,7 +7,7 @@ that of an older one.  Models that were fitted here score rows there, and all of
 
 - with another number of threads of OpenBLAS every bit must be the same;
 - on another processor the scores of a model file differ by rounding alone, and certificates of both fits
-  hold: neither's lower bound is above the other's objective.  Hyper-parameters, graphs and thresholds may be
+  hold: neither's lower bound is above the other's objective.  Hyperparameters, graphs and thresholds may be
   chosen differently there, so that scores of new fits are only shown, and certificates compared where the
   objective is given.
 

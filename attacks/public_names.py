@@ -9,7 +9,7 @@ import labelweave
 
 _PACKAGE = Path(labelweave.__file__).parent
 
-# what only the library makes: methods that take such are those of a part to its neighbour, not a user's
+# what only the library makes: methods that take such are those of a part to its neighbor, not a user's
 _OWN_TYPES = ("FeatureMatrix", "Workers", "RawTable")
 _MODEL_FILES = ("to_state", "from_state")  # what model files hold, which attacks.model_files edits
 

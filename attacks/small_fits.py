@@ -13,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import labelweave as lw
 from attacks.own_solver import Fista
+from labelweave.model_files import storable
+from labelweave.testing import CliqueFeatures
 
 N_LABELS = 5
 _TIES = 0.6 * np.eye(N_LABELS) + 0.4
@@ -35,7 +37,7 @@ CHECKPOINTED: dict[str, Any] = {
         hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
     "logistic, tree": lw.KernelLogisticClassifier(
-        taxonomy=_TREE, tie="level", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+        taxonomy=_TREE, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="level")
     ),
     "logistic, pivots": lw.KernelLogisticClassifier(
         kernel_rank=30, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
@@ -66,8 +68,17 @@ KINDS = CHECKPOINTED | OTHERS
 """What attacks fit."""
 
 
+@storable("attacks.OfPair", {})
+class OfPair(CliqueFeatures):
+    """Features of cliques: their own, and a constant."""
+
+    def of(self, X: Any, clique: tuple[int, ...]) -> Any:
+        own = X[:, [clique[0], clique[-1]]]
+        return np.column_stack([own.toarray() if sp.issparse(own) else own, np.ones(X.shape[0])])
+
+
 def embedding(texts: list[str]) -> np.ndarray:
-    """Give vectors of names, of which neighbours in the alphabet are alike."""
+    """Give vectors of names, of which neighbors in the alphabet are alike."""
     places = np.array([ord(text[0]) for text in texts]) / 3.0
     return np.stack([np.cos(places), np.sin(places)], axis=1)
 
@@ -87,7 +98,7 @@ SETTINGS: dict[str, Any] = {
         hyperparameters="fixed", solver="symmetrized_gradients", tol=1e-8
     ),
     "logistic, apart": lw.KernelLogisticClassifier(
-        tie="class", intercept_variance="learn", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+        intercept_variance="learn", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="class")
     ),
     "logistic, widths": lw.KernelLogisticClassifier(
         "ard", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
@@ -96,7 +107,7 @@ SETTINGS: dict[str, Any] = {
         label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
     ),
     "logistic, factors": lw.KernelLogisticClassifier(
-        label_covariance=2, tie="class", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
+        label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="class")
     ),
     "logistic, kernels": lw.KernelLogisticClassifier(
         ["rbf", "linear"],
@@ -123,6 +134,9 @@ SETTINGS: dict[str, Any] = {
     "squared hinge of labels": lw.BinaryRelevance("squared_hinge"),
     "tree of one node": lw.LabelTreeClassifier(),
     "graph, label sets": lw.LabelGraphClassifier("full", loss="f1", alpha=0.01, tol=0.02),
+    "graph, features of cliques": lw.LabelGraphClassifier(
+        "chow-liu", alpha=0.05, tol=0.02, clique_features=OfPair()
+    ),
     "graph, none": lw.LabelGraphClassifier("none", alpha=0.05, tol=0.02),
     "graph, measured": lw.LabelGraphClassifier(
         lw.GraphGrowth(max_rounds=2, early_stopping=True, refit=True), alpha=0.05, tol=0.02

@@ -1,6 +1,6 @@
-"""What labelled entries are worth, chosen by ``suggest_queries`` or at random: micro-F1 by their number.
+"""What labeled entries are worth, chosen by ``suggest_queries`` or at random: micro-F1 by their number.
 
-A draw is up to 1,000 training rows, of which 10 are labelled whole; the labels with five positives or more
+A draw is up to 1,000 training rows, of which 10 are labeled whole; the labels with five positives or more
 among these rows are learned.  Then a batch of entries is asked for, the model is fitted anew, and micro-F1 of
 the test rows is measured, up to 30 % of all entries.  The model is a kernel logistic one with the same
 fixed parameters everywhere; labels are predicted from the probability on at which the expected micro-F1 of
@@ -152,8 +152,8 @@ def share_of_entries(grid: np.ndarray, found: np.ndarray, random: np.ndarray) ->
         return entries_for(grid, found[kept].mean(axis=0), random[kept].mean(axis=0)[-1]) / grid[-1]
 
     every = np.arange(len(found))
-    left_out = np.array([share(every != one) for one in every])
-    spread = np.sqrt((len(every) - 1) * left_out.var()) if np.isfinite(left_out).all() else np.nan
+    out_of_fold = np.array([share(every != one) for one in every])
+    spread = np.sqrt((len(every) - 1) * out_of_fold.var()) if np.isfinite(out_of_fold).all() else np.nan
     return share(every >= 0), float(spread)
 
 
@@ -211,7 +211,7 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        axis.set_xlabel("labelled entries")
+        axis.set_xlabel("labeled entries")
         axis.set_ylabel("micro-F1 of test rows")
         axis.grid(alpha=0.25)
     lines, names = axes[0, 0].get_legend_handles_labels()

@@ -45,7 +45,7 @@ def main(flags: Any) -> None:
         "predict_seconds": time.perf_counter() - begin,
         "plan": model.plan_,
         "members": model.members_,
-        "left_out_micro_f1": model.oof_score_,
+        "out_of_fold_micro_f1": model.oof_score_,
         "standard_error": model.oof_standard_error_,
         "test_micro_f1": float(metrics.f1_score(Y_test, predicted, average="micro")),
     }

@@ -2,7 +2,7 @@
 
 The methods' numbers are those of Bogatinovski, Todorovski, Dzeroski and Kocev, "Comprehensive comparative
 study of multi-label classification methods", 2022; their thresholds were set by the evaluated fold's own
-number of labels a row, which favours them.  One configuration serves all sets; scores are one model's, label
+number of labels a row, which favors them.  One configuration serves all sets; scores are one model's, label
 sets those of the metric nearest to the measure, chosen on left-out training rows.
 
     python -m benchmarks.auto_quality                    # the given test rows
@@ -76,13 +76,13 @@ def all_measures(model: AutoLabelClassifier, X: Any, truth: Any) -> dict[str, fl
     return found
 
 
-def left_out_measures(model: AutoLabelClassifier) -> dict[str, float]:
+def out_of_fold_measures(model: AutoLabelClassifier) -> dict[str, float]:
     """Measure left-out training rows, each with thresholds from the other folds."""
-    left_out = model._left_out
-    truth = left_out.held.labels.positives.toarray().astype(int)
-    found = rank_measures(truth, left_out.honest.scores)
+    out_of_fold = model._out_of_fold
+    truth = out_of_fold.held.labels.positives.toarray().astype(int)
+    found = rank_measures(truth, out_of_fold.honest.scores)
     for measure, metric in _DECIDED.items():
-        found[measure] = set_measures(truth, left_out.decide(metric)[1])[measure]
+        found[measure] = set_measures(truth, out_of_fold.decide(metric)[1])[measure]
     return found
 
 
@@ -123,7 +123,7 @@ def envelope() -> dict[tuple[str, str], tuple[float, float]]:
     return found
 
 
-def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dict[str, Any]:
+def measure_set(name: str, count: int, *, is_out_of_fold: bool, n_jobs: int) -> dict[str, Any]:
     runs, seconds, of_processor, models = [], [], [], []
     for X, Y, X_test, Y_test in splits(name, count):
         begin, busy = time.perf_counter(), time.process_time()
@@ -131,12 +131,12 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
         seconds.append(time.perf_counter() - begin)
         of_processor.append(time.process_time() - busy)
         truth = Y_test.positives.toarray().astype(int)
-        runs.append(left_out_measures(model) if is_left_out else all_measures(model, X_test, truth))
+        runs.append(out_of_fold_measures(model) if is_out_of_fold else all_measures(model, X_test, truth))
         value, error = value_of_sets(Y_test, np.asarray(dense(model.predict(X_test))), "micro_f1")
-        models.append({"members": model.members_, "left_out_micro_f1": model.oof_score_,
+        models.append({"members": model.members_, "out_of_fold_micro_f1": model.oof_score_,
                        "error": model.oof_standard_error_, "loss": model.oof_loss_,
                        "test_micro_f1": value, "test_error": error})  # fmt: skip
-        if is_left_out:
+        if is_out_of_fold:
             break
     means = {measure: float(np.mean([run[measure] for run in runs])) for measure in runs[0]}
     return {"measures": means, "seconds": float(np.mean(seconds)),
@@ -144,13 +144,13 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
 
 
 def _trust(models: list[dict[str, Any]]) -> None:
-    """Print what models state of themselves beside what test rows show; both have a standard error."""
+    """Print the expected score of models and the one on test rows, with standard errors."""
     for model in models:
-        away = model["test_micro_f1"] - model["left_out_micro_f1"]
+        away = model["test_micro_f1"] - model["out_of_fold_micro_f1"]
         ratio = away / np.hypot(model["error"], model["test_error"])
         print(
-            "   stated micro-F1 {left_out_micro_f1:.4f} +- {error:.4f}, on test rows {test_micro_f1:.4f} +- "
-            "{test_error:.4f}".format(**model) + f", {ratio:+.2f} standard errors",
+            "   expected micro-F1 {out_of_fold_micro_f1:.4f} +- {error:.4f}, on test rows "
+            "{test_micro_f1:.4f} +- {test_error:.4f}".format(**model) + f", {ratio:+.2f} standard errors",
             flush=True,
         )  # fmt: skip
 
@@ -174,14 +174,14 @@ def _sign(measure: str) -> int:
 @command(
     sets=several(_SETS),
     splits=flag(0, "stratified 60/40 splits of all rows; 0: as given"),
-    left_out=False,
+    out_of_fold=False,
     n_jobs=2,
     out=flag(type=Path),
 )
 def main(options: Any) -> None:
     study, results = envelope(), {}
     for name in options.sets:
-        found = measure_set(name, options.splits, is_left_out=options.left_out, n_jobs=options.n_jobs)
+        found = measure_set(name, options.splits, is_out_of_fold=options.out_of_fold, n_jobs=options.n_jobs)
         results[name] = found
         print(
             f"{name}: {found['seconds']:.0f} s, {found['processor_seconds']:.0f} of a processor", flush=True
@@ -189,7 +189,7 @@ def main(options: Any) -> None:
         for member in found["models"][0]["members"]:
             words = "   {name:12s} weight {weight:.2f}  left-out loss {oof_loss:.4f}  {seconds:.1f} s"
             print(words.format(**member))
-        if not options.left_out:
+        if not options.out_of_fold:
             _trust(found["models"])
         for measure, value in found["measures"].items():
             best, median = study[measure, name]

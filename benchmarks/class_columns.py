@@ -3,7 +3,7 @@
 Every model is fitted twice to the same rows: to columns of classes, of which one class is predicted in each,
 and to the same classes as free labels.  A cell is right where exactly its class is predicted; "best" takes
 the class with the highest score of free labels in every column instead of what they predict.  Probabilities
-of free labels are divided by their sums.  Hyper-parameters are chosen on training rows alone: those of the
+of free labels are divided by their sums.  Hyperparameters are chosen on training rows alone: those of the
 kernel logistic model by its cross-validated loss, C by three folds of them.
 
 The set ``flags`` is Mulan's, where landmass, zone, language and religion of countries are predicted from
@@ -174,7 +174,6 @@ def _show(runs: RecordedRuns) -> None:
     draws=10,
 )
 def main(arguments: Any) -> None:
-    """Fit all methods to draws of training rows."""
     runs = RecordedRuns(arguments)
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", UserWarning)

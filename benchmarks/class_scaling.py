@@ -1,7 +1,7 @@
 """Seconds of kernel logistic fits against the number of classes, 10 to 1,000.
 
 The rows stay the same: 2,000 with an RBF kernel matrix that is kept.  Each class is a Gaussian cloud
-around a centre of its own, so that with more classes each has fewer rows.  Measured are
+around a center of its own, so that with more classes each has fewer rows.  Measured are
 
 * a product of the kernel matrix with a column a class,
 * an iteration of conjugate gradients, the seconds of a fit over its kernel products,

@@ -4,7 +4,7 @@
     python -m benchmarks.class_tables --csv glass.csv:Type vowel.csv:Class
 
 Each table is divided in half, stratified by class, so many times; numbers go through the columns of a data
-frame as the command line reads them.  The forest has 300 trees, the kernel machine standardised columns and
+frame as the command line reads them.  The forest has 300 trees, the kernel machine standardized columns and
 the best of nine settings on three folds, both from scikit-learn with their usual settings otherwise.
 """
 

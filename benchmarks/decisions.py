@@ -39,7 +39,7 @@ _PROGRAMS: dict[str, Any] = {
 
 
 def read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
-    """Read a set: sparse rows in unit length, dense columns standardised; labels as CSR."""
+    """Read a set: sparse rows in unit length, dense columns standardized; labels as CSR."""
     train, test = read_parts(name, data)
     X, X_test = train.X, test.X
     if sp.issparse(X):

@@ -3,7 +3,7 @@
 The bundled debtags by truncated SVD to 384 dimensions in rows of unit length, delicious with its 500 features
 written out, and made rows of 384 columns; the most frequent labels of each.  scikit-learn fits a label at a
 time (lbfgs, C = 1).  The low-rank model has its default penalty, the trace norm, and the ridge penalty with
-lambda = 1, whose objective is scikit-learn's but for the intercepts, which it penalises.  Kernel logistic
+lambda = 1, whose objective is scikit-learn's but for the intercepts, which it penalizes.  Kernel logistic
 classification has a linear kernel: of scale 10, the default (C = 10 there), and of scale 1, whose objective
 is scikit-learn's but for the intercepts.
 

@@ -12,9 +12,9 @@ LIBSVM, one-vs-all      a run for every tolerance on every eighth label (--every
 
 LIBSVM tells nothing on the way, so a point is the end of a whole run in which every label
 has the same tolerance: better than what the labels' sum would show while they are
-solved one after another, as in the paper.  It has a free bias, labelweave a regularised one, so
+solved one after another, as in the paper.  It has a free bias, labelweave a regularized one, so
 each is measured against the optimum of its own problem: the dual value of a much tighter run.
-Seconds count from the data in memory, kernel and factorisation included.
+Seconds count from the data in memory, kernel and factorization included.
 
 Example: ``python -m benchmarks.dual_progress --problem awa-1000``.
 """

@@ -5,7 +5,7 @@ bias t.  The values are those of
 
     min over z, t:  1/2 ||z||^2 [+ t^2 / 2] + c sum_i max(0, 1 - y_i s_i),
 
-where the term in brackets is there if the bias is regularised, as labelweave's is and the peers' is not.  The
+where the term in brackets is there if the bias is regularized, as labelweave's is and the peers' is not.  The
 peers' dual point is b itself: it must lie within ``0 <= y_i b_i <= c`` and sum to 0, and its value is
 ``sum_i y_i b_i - 1/2 b^T K b``.  The kernel is computed here, in float64, by scikit-learn, block by block.
 
@@ -44,7 +44,7 @@ class KernelRun:
 
 
 def label_values(problem: PeerProblem, coefficients: Any, *, bias_is_free: bool) -> tuple[Any, Any]:
-    """Compute primal and dual value of every label; the dual is NaN where the bias is regularised.
+    """Compute primal and dual value of every label; the dual is NaN where the bias is regularized.
 
     coefficients: A column for each label; the last row is the bias.
     bias_is_free: whether the bias is outside the norm; then the coefficients are a dual point.

@@ -53,7 +53,7 @@ def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRun
         return
     X, Y, _ = training_rows(name, arguments.data)
     drawn = [flipped(Y, NOISES[case["noise"]], case["draw"]) for case in cases]
-    scores = left_out(X, np.hstack([given for given, _ in drawn]), len(cases))
+    scores = out_of_fold(X, np.hstack([given for given, _ in drawn]), len(cases))
     for case, (given, flips), table in zip(cases, drawn, scores, strict=True):
         found = _measure(given, flips, table, NOISES[case["noise"]], arguments.peer_python)
         recorded.add(case, found)
@@ -79,7 +79,7 @@ def flipped(Y: Array, rates: tuple[float, float], draw: int) -> tuple[Array, Arr
     return np.where(flips, 1.0 - Y, Y), flips
 
 
-def left_out(X: sp.csr_array, targets: Array, cases: int) -> Iterator[Array]:
+def out_of_fold(X: sp.csr_array, targets: Array, cases: int) -> Iterator[Array]:
     """Score rows by ridge regressions on other folds; every case has the penalty of its least error."""
     folds = np.random.default_rng(0).permutation(X.shape[0]) % _FOLDS
     tables = [np.empty_like(targets) for _ in _PENALTIES]

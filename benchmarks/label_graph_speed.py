@@ -1,16 +1,16 @@
 """Training time of ``LabelGraphClassifier``: to a duality gap, and by the number of edges.
 
 - Solvers: the toy of Tan et al. 2015, section 5.2 (2,000 rows, its four true edges, lambda 1e-4), and all
-  of scene (standardised, all 15 pairs, lambda 0.3), by block-coordinate Frank-Wolfe and by the paper's
+  of scene (standardized, all 15 pairs, lambda 0.3), by block-coordinate Frank-Wolfe and by the paper's
   inner solver.  "gap" is the seconds to a relative duality gap of 1e-1, 1e-2, 1e-3 that the solver itself has
   proven, "objective" those to within that share of the lowest objective that either has found.  The graph is
   given, so both work on the same problem; penalties that differ between solvers would show in the
   objectives printed.
 - Edges: the cost of a pass over 2,000 rows of 20 features and 50 labels by the number of edges.  In a band
-  the edges join neighbours, then labels two apart, and so on, so the width grows by one about every 50 edges;
+  the edges join neighbors, then labels two apart, and so on, so the width grows by one about every 50 edges;
   at random they soon make a graph whose loops elimination leaves to bounds.  A pass costs the difference
   between fits of twelve passes and of two, over ten.
-- Rounds: emotions, scene and yeast, standardised, all rows, lambda 0.3, by the cliques that a round takes and
+- Rounds: emotions, scene and yeast, standardized, all rows, lambda 0.3, by the cliques that a round takes and
   the labels that a clique may have; no round is left out for changing little.  "relaxation" is the share of
   the objective by which other cliques could lower it at most.
 

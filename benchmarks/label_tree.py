@@ -32,7 +32,7 @@ from benchmarks.wordnet import read_nouns
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
 from labelweave.datasets import LabeledData, make_text_like
 from labelweave.metrics import precision_at_k, propensities, propensity_scored_precision_at_k
-from labelweave.postprocessing import favour_rare_labels
+from labelweave.postprocessing import favor_rare_labels
 
 _BUDGETS = (4, 16, 64, None)
 _REPEATS = 3
@@ -43,11 +43,11 @@ _POWERS, _MOVED = (0.0, 0.25, 0.5, 1.0), 50  # of propensities, and labels of a 
 _CERTIFIED: dict[str, Any] = {"tol": 1e-2, "prune": "certified"}  # pruned within a gap of 0.01
 
 MODELS: dict[str, Callable[[], Any]] = {
-    "as it comes": LabelTreeClassifier,
+    "default": LabelTreeClassifier,
     "tree": lambda: LabelTreeClassifier(**_CERTIFIED, n_trees=1),
     "tree, beam of 10": lambda: LabelTreeClassifier(**_CERTIFIED, n_trees=1, beam=10),
     "three trees": lambda: LabelTreeClassifier(**_CERTIFIED, n_trees=3),
-    "as it comes, hinge": lambda: LabelTreeClassifier(loss="hinge"),
+    "default, hinge": lambda: LabelTreeClassifier(loss="hinge"),
     "one-vs-rest": lambda: LabelTreeClassifier(**_CERTIFIED, negatives="all"),
     "one-vs-rest, hinge": lambda: MaxMarginClassifier(**_CERTIFIED),
 }
@@ -63,7 +63,7 @@ _HINGES: dict[str, dict[str, Any]] = {
     "three trees, tol = 0.1": _CERTIFIED | {"n_trees": 3, "tol": 0.1},
     "three trees, tol = 0.1, weights of 0.1": {"n_trees": 3, "tol": 0.1, "prune": 0.1},
     "three trees, tol = 0.1, weights of 0.03": {"n_trees": 3, "tol": 0.1, "prune": 0.03},
-    "as it comes, hinge": {},
+    "default, hinge": {},
     "three trees, tol = 0.1, all weights": {"n_trees": 3, "tol": 0.1, "prune": "off"},
     "the same, leaves of 25": {"n_trees": 3, "tol": 0.1, "prune": "off", "leaf_size": 25},
     "the same, leaves of 400": {"n_trees": 3, "tol": 0.1, "prune": "off", "leaf_size": 400},
@@ -72,9 +72,9 @@ _HINGES: dict[str, dict[str, Any]] = {
     "one-vs-rest, hinge": {},
 }
 TUNED: dict[str, dict[str, Any]] = {name: {"loss": "hinge"} | made for name, made in _HINGES.items()}
-TUNED |= {"as it comes": {}, "as it comes, C = 0.5": {"C": 0.5}, "as it comes, C = 2": {"C": 2.0}}
+TUNED |= {"default": {}, "default, C = 0.5": {"C": 0.5}, "default, C = 2": {"C": 2.0}}
 MOVED: dict[str, Callable[[], Any]] = {
-    "as it comes": LabelTreeClassifier,
+    "default": LabelTreeClassifier,
     "unbiased": lambda: LabelTreeClassifier(flip_rates="propensity"),
     "one-vs-rest": MODELS["one-vs-rest"],
 }
@@ -199,7 +199,7 @@ def _moved(name: str, train: LabeledData) -> dict[str, Any]:
     labels, scores = model.predict_top(held.X, min(_MOVED, kept.Y.n_labels))
     found = {}
     for power in _POWERS:
-        best = favour_rare_labels(labels, scores, weights, _TOP, power=power)
+        best = favor_rare_labels(labels, scores, weights, _TOP, power=power)
         found[f"power {power}"] = quality(*best, kept.Y, held.Y)
     return found
 
@@ -229,7 +229,7 @@ def _names(case: str, options: argparse.Namespace) -> list[str]:
 
 def _usual_models(case: str) -> list[str]:
     if case == "texts":
-        return ["as it comes", "tree", "one-vs-rest, sampled"]
+        return ["default", "tree", "one-vs-rest, sampled"]
     return list(MODELS)
 
 

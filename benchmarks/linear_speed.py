@@ -11,7 +11,7 @@ from the weights that a program returns.
 labelweave's gap uses its own dual value.  A peer returns no dual variables, so
 its gap uses D_best, the largest dual value that any run of any program reached
 (labelweave is run once more, to --reference-tolerance, for it).  That is a
-lower bound on the gap which the peer itself could certify: it favours the peer.
+lower bound on the gap which the peer itself could certify: it favors the peer.
 LIBLINEAR prints its dual value, so its own gap is in the results file too.
 
 Peers stop by another rule than the gap.  Each is run over a series of

@@ -1,6 +1,6 @@
 """Fits of kernel logistic models, taken apart: kernel matrix, prior, solver.
 
-What ``KernelLogisticClassifier`` does with fixed hyper-parameters, with the parts in the caller's hands.
+What ``KernelLogisticClassifier`` does with fixed hyperparameters, with the parts in the caller's hands.
 """
 
 import time

@@ -1,11 +1,11 @@
 """scikit-learn's kernel logistic models, with the seconds at which they reach an objective.
 
 ``GaussianProcessClassifier`` with a fixed kernel seeks the mode of the posterior of the scores f, which
-minimises ``sum_i log(1 + exp(-y_i f_i)) + 1/2 f^T K^-1 f``: labelweave's objective of a
+minimizes ``sum_i log(1 + exp(-y_i f_i)) + 1/2 f^T K^-1 f``: labelweave's objective of a
 label without intercept.  Each label is a problem of its own.
 
 ``LogisticRegression`` on a factor ``K = G G^T`` of the kernel matrix, without intercept and with C = 1,
-minimises labelweave's objective of the softmax loss: ``u = G w``.
+minimizes labelweave's objective of the softmax loss: ``u = G w``.
 
 Both are watched from outside: an objective is noted whenever the program itself has computed it.
 """
@@ -45,7 +45,7 @@ def reached(trace: Trace, target: float) -> float | None:
 
 
 def factor_of(matrix: Any) -> tuple[Any, float, float]:
-    """Factorise a kernel matrix, with as little added to its diagonal as rounding asks for."""
+    """Factorize a kernel matrix, with as little added to its diagonal as rounding asks for."""
     diagonal = matrix.diagonal().copy()
     for share in (0.0, 1e-12, 1e-10, 1e-8):
         added = share * float(diagonal.max())

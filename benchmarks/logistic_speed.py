@@ -9,7 +9,7 @@ Fixed RBF kernels times a scale, kept in double precision, no intercepts.
 
 The target is so much, relatively, above the optimum, which a fit of labelweave to a gap of 1e-10
 bounds.  A program's seconds are those at which it had computed an objective that low; making the
-kernel matrix, which all need, and factorising it, which LogisticRegression needs, are given apart.
+kernel matrix, which all need, and factorizing it, which LogisticRegression needs, are given apart.
 labelweave's certified seconds are those to a duality gap of the same size, which only it can tell.
 The programs take turns; medians, and ratios of the medians, of one invocation.
 

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, command, mean_and_error, several
-from benchmarks.label_errors import NOISES, SETS, Array, flipped, left_out, training_rows
+from benchmarks.label_errors import NOISES, SETS, Array, flipped, out_of_fold, training_rows
 from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelMatrix, MaxMarginClassifier, TunedThresholdClassifier, metrics
@@ -43,7 +43,7 @@ def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRun
     X_test, Y_test = test_rows(name, arguments.data, kept)
     clean = _micro_f1(X, Y, X_test, Y_test)
     drawn = [flipped(Y, NOISES[case["noise"]], case["draw"])[0] for case in cases]
-    for case, given, scores in zip(cases, drawn, left_out(X, np.hstack(drawn), len(cases)), strict=True):
+    for case, given, scores in zip(cases, drawn, out_of_fold(X, np.hstack(drawn), len(cases)), strict=True):
         rates = NOISES[case["noise"]]
         calibration = calibrate_labels(LabelMatrix.from_any(given), scores, "sigmoid")
         known = None if rates[1] else (None, 0.0)

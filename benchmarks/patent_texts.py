@@ -28,7 +28,7 @@ class Section:
     rows, words: patents, and words of the dictionary.
     levels: nodes on each level below the root; the last ones are leaves.
     seconds: of the final fit, "flat" and "tree".
-    fold_seconds: of one fold while hyper-parameters are learned.
+    fold_seconds: of one fold while hyperparameters are learned.
     """
 
     rows: int

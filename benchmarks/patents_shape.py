@@ -70,11 +70,11 @@ def _fits(
 
 
 def _learn(problem: ClassProblem, section: str, model: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    tie = "level" if model == "tree" else "shared"
     fitted = _model(
         problem,
         model,
-        tie="level" if model == "tree" else "shared",
-        hyperparameters=HyperparameterSearch(max_learning_iter=arguments.learning_steps),
+        hyperparameters=HyperparameterSearch(max_learning_iter=arguments.learning_steps, tie=tie),
         n_jobs=arguments.threads,
     )
     _, seconds = timed(fitted.fit, problem.X, problem.labels, clock=time.perf_counter)

@@ -1,6 +1,6 @@
 """How much two threads gain over one, with independent labels.
 
-Fits with one and two threads take turns; the median of the ratios of neighbours is
+Fits with one and two threads take turns; the median of the ratios of neighbors is
 printed, and the models are compared bit for bit.
 
 Example: ``python -m benchmarks.threads --problem rcv1``.

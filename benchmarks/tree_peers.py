@@ -37,7 +37,7 @@ _OWN, _PECOS = "benchmarks.labelweave_ranking", "benchmarks.peers.pecos_xr_linea
 _OMIKUJI, _NAPKIN = "benchmarks.peers.omikuji_trees", "benchmarks.peers.napkinxc_models"
 _LIBLINEAR = "benchmarks.peers.liblinear_one_vs_rest"
 _TREES = [
-    ranking("labelweave, as it comes", _OWN, "tree"),
+    ranking("labelweave, default", _OWN, "tree"),
     ranking("labelweave, tree", _OWN, "tree,n_trees=1,prune=certified,tol=0.01"),
     ranking("labelweave, three trees", _OWN, "tree,n_trees=3,prune=certified,tol=0.01"),
     ranking("labelweave, three trees, hinge", _OWN, "tree,loss=hinge"),
@@ -62,9 +62,9 @@ _ONE_VS_REST = [
 _TUNED = [
     ranking("Omikuji, Bonsai, C = 3", _OMIKUJI, "bonsai,linear_c=3", "omikuji"),
     ranking("PECOS XR-Linear, C = 3", _PECOS, "tree,Cp=3,Cn=3", "libpecos"),
-    ranking("napkinXC, PLT as it comes", _NAPKIN, "tree", "napkinxc"),
+    ranking("napkinXC, PLT, default", _NAPKIN, "tree", "napkinxc"),
     ranking("napkinXC, three PLTs as they come", _NAPKIN, "tree,ensemble=3", "napkinxc"),
-    ranking("napkinXC, PLT as it comes, 64 branches", _NAPKIN, "tree,arity=64", "napkinxc"),
+    ranking("napkinXC, PLT, default, 64 branches", _NAPKIN, "tree,arity=64", "napkinxc"),
 ]
 
 
@@ -187,12 +187,12 @@ def _draw(programs: dict[str, Any], path: Path) -> None:
 
 
 _NAMES = {  # as the tables of the documentation have them
-    "labelweave, as it comes": "labelweave as it comes",
+    "labelweave, default": "labelweave, default",
     "labelweave, tree": "labelweave, one tree, certified",
     "labelweave, three trees": "labelweave, three trees, certified",
     "labelweave, three trees, hinge": "labelweave, hinge losses",
     "labelweave, one-vs-rest": "labelweave, one-vs-rest, certified",
-    "labelweave, one-vs-rest, loose": "labelweave, one-vs-rest as it comes",
+    "labelweave, one-vs-rest, loose": "labelweave, one-vs-rest, default",
     "labelweave, one-vs-rest, hinge": "labelweave, one-vs-rest, certified, hinge",
     "Omikuji, Parabel": "Omikuji, Parabel, three trees",
     "Omikuji, Bonsai": "Omikuji, Bonsai, three trees",

@@ -3,9 +3,9 @@
 ``GaussianProcessClassifier`` with its own search for a scale and a width (from 10 and 1 times the root of the
 number of features, which are standardized) is compared with ``KernelLogisticClassifier``:
 
-- "cross-validation": hyper-parameters of the least cross-validated loss, probabilities of the best scores;
+- "cross-validation": hyperparameters of the least cross-validated loss, probabilities of the best scores;
 - "averaged": the same, with probabilities averaged over Laplace's posterior;
-- "evidence": hyper-parameters of the greatest marginal likelihood, averaged;
+- "evidence": hyperparameters of the greatest marginal likelihood, averaged;
 - "evidence, points": the same with 100 inducing points.
 
 Data are scikit-learn's own (iris with two features and exclusive or are the examples of its user guide;

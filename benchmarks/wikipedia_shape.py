@@ -1,7 +1,7 @@
 """The low-rank model at the shape of the paper's Wikipedia problem (Yu et al. 2014, Table 3), synthetic text.
 
 881,805 rows of 147 words among 366,932, and 213,707 labels of which a row has 7.1; rank 250,
-squared loss, five rounds of alternating minimisation (the paper: 9,932 s on 32 cores).  The data come from
+squared loss, five rounds of alternating minimization (the paper: 9,932 s on 32 cores).  The data come from
 ``datasets.make_text_like``: they have the shape of the Wikipedia set, not its words, so its accuracy
 says nothing about that set.  By default a tenth of the rows is taken, with all words and labels.
 

@@ -62,7 +62,7 @@ INSTEAD: dict[str, dict[type, str]] = {
     },
     "taxonomy": {LabelTreeClassifier: TREE_OF_LABELS},
     "learned label covariance": {
-        LowRankClassifier: "[factors](recipes.md#many-labels-of-which-few-were-observed)",
+        LowRankClassifier: "[factors](recipes.md#many-labels-few-observed-entries)",
         LabelGraphClassifier: GRAPH,
     },
     "label covariance": {LabelGraphClassifier: GRAPH},
@@ -164,7 +164,7 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
     ),
     ("kernels", "`kernel=`", _parameter("kernel")),
     (
-        "sums of kernels, one covariance each",
+        "sums of kernels, one covariance per kernel",
         "lists for both",
         _fits(
             _LABELS,

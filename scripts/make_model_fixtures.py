@@ -327,6 +327,10 @@ def _other_cases() -> dict[str, tuple[Any, str, Any]]:
     )  # fmt: skip
 
 
+def _tied(tie: Any) -> dict[str, Any]:
+    return {"hyperparameters": HyperparameterSearch(3, max_learning_iter=2, tie=tie)}
+
+
 def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[Any, str, Any]]:
     from labelweave import KernelLogisticClassifier as Logistic
     from labelweave import LabelCovariance, Taxonomy
@@ -349,13 +353,13 @@ def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[An
         "precomputed": (Logistic("precomputed", scale=0.1, **fixed), "gram", classes),
         "binary": (Logistic(**fixed), "X", Y[:, 0]),
         "tree": (Logistic(taxonomy=TREE, **fixed), "X", classes),
-        "tree_level": (Logistic(taxonomy=tree, tie="level", **learned), "near", partly),
-        "tree_subtree": (Logistic(taxonomy=tree, tie="subtree", **learned), "near", classes),
-        "tree_class": (Logistic(taxonomy=tree, tie="class", **learned, **least), "near", classes),
+        "tree_level": (Logistic(taxonomy=tree, **_tied("level")), "near", partly),
+        "tree_subtree": (Logistic(taxonomy=tree, **_tied("subtree")), "near", classes),
+        "tree_class": (Logistic(taxonomy=tree, **_tied("class"), **least), "near", classes),
         "tree_parent": (Logistic(taxonomy=tree, **fixed, **parent), "X", classes),
-        "class": (Logistic(tie="class", **learned), "near", classes),
-        "scale": (Logistic(tie="scale", **learned, intercept_variance="learn"), "near", classes),
-        "pair": (Logistic(tie=("shared", "class"), **learned), "near", classes),
+        "class": (Logistic(**_tied("class")), "near", classes),
+        "scale": (Logistic(**_tied("scale"), intercept_variance="learn"), "near", classes),
+        "pair": (Logistic(**_tied(("shared", "class"))), "near", classes),
         "several_kernels": (Logistic(several, **learned), "near", classes),
         "covariance": (Logistic(label_covariance=dense_prior, **fixed), "X", classes),
         "coupling": (Logistic(label_covariance=2, **learned), "near", classes),

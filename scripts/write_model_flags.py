@@ -23,6 +23,7 @@ _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "warm_start": None,  # of any model: a process has no earlier fit
     "verbose": None,  # the command shows progress in any case
     "solver": ("kernel-logistic", "label-graph"),
+    "tie": ("max-margin", "low-rank"),
     "loss": ("kernel-logistic",),  # an object if it is not the usual one
 }
 _NO_WORDS = {"kernel": ("precomputed",)}

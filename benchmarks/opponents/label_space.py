@@ -77,7 +77,7 @@ class CPLST(LabelSpaceOpponent):
     """Code the labels by the directions that the features predict best (Chen and Lin 2012).
 
     The columns of H are the leading eigenvectors of ``Y^T X (X^T X + alpha I)^-1 X^T Y``, X and Y
-    less their means.  The weights Z = W H^T minimise
+    less their means.  The weights Z = W H^T minimize
 
     ``||Y - X Z||^2 + alpha ||Z||^2    subject to    rank(Z) <= rank``,
 

@@ -33,11 +33,11 @@ def main(words: Sequence[str] | None = None) -> int:
         print(_listing(steps), flush=True)
     if arguments.list:
         return 0
-    failed, left_out = ([], []) if arguments.pages else _run_all(steps, arguments.go_on)
+    failed, out_of_fold = ([], []) if arguments.pages else _run_all(steps, arguments.go_on)
     for page in write_pages():
         print(f"written: {page}")
-    if left_out:
-        print("left out, as what they need is not at hand: " + ", ".join(left_out))
+    if out_of_fold:
+        print("left out, as what they need is not at hand: " + ", ".join(out_of_fold))
     if failed:
         print("failed: " + ", ".join(failed))
     return 1 if failed else 0
@@ -73,7 +73,7 @@ def _listing(steps: list[Step]) -> str:
 def _run_all(steps: list[Step], go_on: bool) -> tuple[list[str], list[str]]:
     """Run steps one after another; give the names of those that failed, and of those that were left out."""
     failed, wanted = [], [step for step in steps if not (go_on and step.is_current())]
-    left_out = [step.name for step in wanted if step.lacks()]
+    out_of_fold = [step.name for step in wanted if step.lacks()]
     wanted = [step for step in wanted if not step.lacks()]
     for place, step in enumerate(wanted, 1):
         left = sum(one.minutes() for one in wanted[place - 1 :])
@@ -90,7 +90,7 @@ def _run_all(steps: list[Step], go_on: bool) -> tuple[list[str], list[str]]:
         if done.returncode:
             failed.append(step.name)
         write_pages()
-    return failed, left_out
+    return failed, out_of_fold
 
 
 if __name__ == "__main__":

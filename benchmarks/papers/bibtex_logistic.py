@@ -46,23 +46,23 @@ _METHODS: dict[str, dict[str, Any]] = {
     "linear": {"kernel": "linear"},
     "rbf + linear": {"kernel": RBFKernel(0.5) + ScaledKernel(LinearKernel(), 1.0)},
     "poly": {"kernel": PolynomialKernel(2)},
-    "rbf, a scale a label": {"tie": "scale"},
-    "linear, a scale a label": _SCALED,
+    "rbf, one scale per label": {"tie": "scale"},
+    "linear, one scale per label": _SCALED,
     "rbf, coupled labels": {"label_covariance": 0.5},
     "linear, intercepts 100": {"kernel": "linear", "intercept_variance": 100.0},
     "linear, intercepts learned": {"kernel": "linear", "intercept_variance": "learn"},
     "linear, coupled labels": {"kernel": "linear", "label_covariance": 0.5, "intercept_variance": 100.0},
     "linear, coupled labels, own scales": _COUPLED,
     "linear, coupled by 0.75, own scales": _COUPLED | {"label_covariance": 0.75},
-    "rbf, a scale a label, intercepts 100": {"tie": "scale", "intercept_variance": 100.0},
-    "rbf + linear, a scale a label": {
+    "rbf, one scale per label, intercepts 100": {"tie": "scale", "intercept_variance": 100.0},
+    "rbf + linear, one scale per label": {
         "kernel": RBFKernel(0.5) + ScaledKernel(LinearKernel(), 1.0),
         "tie": "scale",
         "intercept_variance": 100.0,
     },
     "linear, full coupling": {"kernel": "linear", "label_covariance": "learn", "intercept_variance": 100.0},
-    "linear, a scale a label, 2 blocks": _SCALED | {"learning_blocks": 2},
-    "linear, a scale a label, all rows": _SCALED | {"learning_rows": None},
+    "linear, one scale per label, 2 blocks": _SCALED | {"learning_blocks": 2},
+    "linear, one scale per label, all rows": _SCALED | {"learning_rows": None},
 }
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _FOLDS = 5

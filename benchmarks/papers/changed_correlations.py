@@ -9,7 +9,7 @@ measures of typicality change two things:
 
 - "moments": ``y^T (E[y y^T] - I) y`` with labels in -1/1.  It changes what R states,
   how often labels agree, and with it how often they are there.
-- "correlations": ``z^T (corr - I) z`` with standardised labels z.  It changes the
+- "correlations": ``z^T (corr - I) z`` with standardized labels z.  It changes the
   correlations proper; they vanish or change sign.
 
 The number of rows and the strength s (200 and 8; on RCV1, with its 101 mostly absent
@@ -113,7 +113,7 @@ def _agreement(vectors: Any) -> Any:
     return ((vectors @ moments) * vectors).sum(axis=1)
 
 
-def _standardised(Y: Any) -> Any:
+def _standardized(Y: Any) -> Any:
     spread = Y.std(axis=0)
     return (Y - Y.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
@@ -157,8 +157,8 @@ def _compare_correlations(Y: Any, Y_test: Any) -> dict[str, float]:
 
 
 def _pair_correlations(Y: Any) -> Any:
-    standardised = _standardised(Y)
-    return (standardised.T @ standardised / len(Y))[np.triu_indices(Y.shape[1], 1)]
+    standardized = _standardized(Y)
+    return (standardized.T @ standardized / len(Y))[np.triu_indices(Y.shape[1], 1)]
 
 
 def read(name: str) -> Problem:
@@ -191,7 +191,7 @@ def _read_rcv1() -> Parts:
 
 
 PROBLEMS = {"yeast": lambda: _read_mulan("yeast"), "tmc2007": _read_tmc, "rcv1": _read_rcv1}
-RULES = {"moments": lambda Y: 2.0 * Y - 1.0, "correlations": _standardised}
+RULES = {"moments": lambda Y: 2.0 * Y - 1.0, "correlations": _standardized}
 
 
 def table(runs: list[dict[str, Any]]) -> str:

@@ -53,9 +53,9 @@ class ClassProblem:
         classes = np.concatenate([self.classes, self.classes_test])
         test = test[np.isin(classes[test], np.unique(classes[train]))]
         drawn = replace(self, X=X[train], classes=classes[train], X_test=X[test], classes_test=classes[test])
-        return drawn if sp.issparse(X) else drawn._standardised()
+        return drawn if sp.issparse(X) else drawn._standardized()
 
-    def _standardised(self) -> ClassProblem:
+    def _standardized(self) -> ClassProblem:
         scaler = StandardScaler().fit(self.X)
         return replace(self, X=scaler.transform(self.X), X_test=scaler.transform(self.X_test))
 

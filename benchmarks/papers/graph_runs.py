@@ -18,6 +18,15 @@ from benchmarks.frame import timed
 from benchmarks.opponents import PLST
 from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix, MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
+from labelweave.testing import CliqueFeatures
+
+
+class Constant(CliqueFeatures):
+    """One feature of cliques, as long as a row of standardised features: pairs depend on no row."""
+
+    def of(self, X: Any, clique: tuple[int, ...]) -> Any:
+        return np.full((X.shape[0], 1), np.sqrt(X.shape[1]))
+
 
 GRAPHS: dict[str, dict[str, Any]] = {
     "learned": {"graph": "learn"},
@@ -25,6 +34,8 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "none": {"graph": "none"},
     "full": {"graph": "full"},
     "Chow-Liu": {"graph": "chow-liu"},
+    "full, constant": {"graph": "full", "clique_features": Constant()},
+    "Chow-Liu, constant": {"graph": "chow-liu", "clique_features": Constant()},
     "learned, proximal": {"graph": "learn", "solver": "proximal", "tol": 0.005},
 }
 
@@ -35,19 +46,19 @@ METHODS = (*GRAPHS, "binary relevance", "PLST", "HLLM-L1")
 Run = dict[str, Any]
 
 
-def make(method: str, regularization: float, **parameters: Any) -> Any:
+def make(method: str, alpha: float, **parameters: Any) -> Any:
     if method == "binary relevance":
-        return MaxMarginClassifier(0.01 / regularization, n_jobs=1)
+        return MaxMarginClassifier(0.01 / alpha, n_jobs=1)
     if method == "PLST":
-        return PLST(_PLST_SHARE, alpha=100.0 * regularization)
+        return PLST(_PLST_SHARE, alpha=100.0 * alpha)
     if method == "HLLM-L1":
-        return LogLinear(regularization)
+        return LogLinear(alpha)
     own, growth = dict(GRAPHS[method]), {}
     for name in signature(GraphGrowth).parameters:
         growth |= {name: parameters.pop(name)} if name in parameters else {}
     if own.get("graph") == "learn":
         own["graph"] = GraphGrowth(**growth)
-    return LabelGraphClassifier(alpha=regularization, n_jobs=1, **(own | parameters))
+    return LabelGraphClassifier(alpha=alpha, n_jobs=1, **(own | parameters))
 
 
 def edges_of(runs: list[Run], **which: Any) -> Run:

@@ -1,7 +1,7 @@
 """Flat against hierarchical classification with learned kernels (Seeger 2008, section 6.1, Tables 1 and 2).
 
 The patents of the paper cannot be had; in their place are ImCLEF07A, 63 kinds of X-ray
-images in a tree of three levels (RBF kernel, features standardised), and Debian packages
+images in a tree of three levels (RBF kernel, features standardized), and Debian packages
 with one tag of the facets that say what a package is for, facet -> tag (linear kernel on
 rows of unit length).  Methods, as in the paper:
 
@@ -11,7 +11,7 @@ rows of unit length).  Methods, as in the paper:
 - F2c: flat, a scale for each class;
 - H1w: as H1, the width of the RBF kernel for each level too.
 
-Hyper-parameters are learned for every method and split anew, on ``--learning-blocks``
+Hyperparameters are learned for every method and split anew, on ``--learning-blocks``
 blocks of ``--learning-rows`` of the training rows, with the same folds for all.
 "taxonomic loss" and "parent accuracy" are of the decisions made for them, by expected
 loss; [0-1] marks those of the most probable class.  The split "given" is that of the set;
@@ -28,8 +28,9 @@ import numpy as np
 
 from benchmarks.frame import RESULTS, command, flag, mean_and_error, several, timed
 from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
+from benchmarks.papers.likelihood_runs import made
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import HyperparameterSearch, KernelLogisticClassifier
+from labelweave import KernelLogisticClassifier
 from labelweave.metrics import class_summary
 from labelweave.postprocessing import best_parent, least_expected_loss
 
@@ -60,13 +61,14 @@ def measure(
     problem: ClassProblem, method: str, learning_rows: int, learning_blocks: int = 1
 ) -> dict[str, Any]:
     choice = _METHODS[method]
-    model = KernelLogisticClassifier(
-        problem.kernel,
-        tie=choice["tie"],
+    model = made(
+        0,
+        kernel=problem.kernel,
         taxonomy=problem.taxonomy if choice.get("tree") else None,
         label_covariance=choice.get("label_covariance"),
-        n_jobs=1,
-        hyperparameters=HyperparameterSearch(learning_rows=learning_rows, learning_blocks=learning_blocks),
+        learning_rows=learning_rows,
+        learning_blocks=learning_blocks,
+        tie=choice["tie"],
     )
     _, seconds = timed(model.fit, problem.X, problem.classes, clock=time.perf_counter)
     return {
@@ -94,10 +96,9 @@ def class_figures(problem: ClassProblem, model: KernelLogisticClassifier) -> dic
         "least loss": least_expected_loss(probabilities, tree.distances(names)),
         "best parent": best_parent(probabilities, tree.parents_of(names)),
     }
+    given = problem.classes_test, probabilities, classes
     scores = {
-        name: class_summary(
-            problem.classes_test, probabilities, classes, taxonomy=tree, y_pred=classes[chosen]
-        )
+        name: class_summary(*given, taxonomy=tree, y_pred=classes[chosen])
         for name, chosen in decisions.items()
     }
     plain = scores["most probable"]

@@ -5,7 +5,7 @@ features are normal and ``--seen`` labels of each row are observed, and shows th
 bound; it has no table.  Here rows are normal, and a label has the probability 1/2 + x^T z_j, cut to [0, 1],
 of weights of rank ``--rank`` that give probabilities a standard deviation of 0.2.  The squared loss of
 observed entries is fitted with the trace norm and with a ridge, at ranks that bind neither; intercepts, which
-the bound does not have, are as good as not penalised.  lambda is that of least error on a fifth of the
+the bound does not have, are as good as not penalized.  lambda is that of least error on a fifth of the
 observed entries, after which all of them are fitted.  Shown is the excess risk, the mean squared distance of
 scores to probabilities on 2,000 other rows, over the variance of these.
 
@@ -56,7 +56,7 @@ def measure(draw: Draw, seen: Any, grid: Any, penalty: str, **options: Any) -> t
     def scores(table: Any, rows: Any, value: float) -> Any:
         fixed: dict[str, Any] = {
             "penalty": penalty,
-            "regularization": value,
+            "alpha": value,
             "n_jobs": 1,
             "fit_intercept": 30.0,
         }
@@ -90,7 +90,7 @@ def _measure(*, rows: int, labels: int, seen: int, penalty: str, **more: int) ->
     draw = Draw(rows=rows, labels=labels, **more)
     order = draw.random.random((rows, labels)).argsort(axis=1)[:, : min(seen, labels)]
     best, excess, _ = measure(draw, order, GRID, penalty)
-    return {"regularization": best, "excess": float(excess.mean())}
+    return {"alpha": best, "excess": float(excess.mean())}
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -102,7 +102,7 @@ def table(runs: list[dict[str, Any]]) -> str:
             for name in _PENALTIES
         }
         cells = [np.array([run["excess"] for run in own[name]]) for name in _PENALTIES]
-        chosen = " / ".join(f"{np.median([run['regularization'] for run in own[name]]):g}" for name in own)
+        chosen = " / ".join(f"{np.median([run['alpha'] for run in own[name]]):g}" for name in own)
         shown = "".join(f"{f'{cell.mean():.3f} ± {cell.std():.3f}':>20s}" for cell in cells)
         lines.append(f"{n_labels:8d}{shown}{chosen:>20s}")
     return "\n".join(lines)

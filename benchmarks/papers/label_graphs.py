@@ -1,6 +1,6 @@
 """Label graphs on scene, yeast and emotions (Tan et al. 2015, Table 3 and Figure 3).
 
-All rows (the training and the test file), five folds, features standardised on the rows that are
+All rows (the training and the test file), five folds, features standardized on the rows that are
 trained on.  Everything is chosen on those rows alone: a third of them, drawn anew in every fold but the
 same for all methods, is held out; lambda is the one of least held-out Hamming loss from a grid of half
 decades, and so is the number of rounds of a learned graph, one edge a round (``early_stopping=True``).  The
@@ -98,23 +98,23 @@ def _chosen(method: str, X: Any, Y: LabelMatrix, options: graph_runs.Run) -> tup
         model = graph_runs.make(method, _GRID[best], **options)
         run = graph_runs.fit(model, X, Y)
     held_out = {f"{value:g}": tried[0] for value, tried in zip(_GRID, tries, strict=True)}
-    return model, {"regularization": _GRID[best], "held_out_loss": loss, "held_out": held_out, **run}
+    return model, {"alpha": _GRID[best], "held_out_loss": loss, "held_out": held_out, **run}
 
 
 def _try(
-    method: str, X: Any, Y: LabelMatrix, regularization: float, options: graph_runs.Run
+    method: str, X: Any, Y: LabelMatrix, alpha: float, options: graph_runs.Run
 ) -> tuple[float, Any, graph_runs.Run]:
     """Give the held-out loss, and where the number of rounds was chosen the model of all rows."""
     if graph_runs.GRAPHS.get(method, {}).get("graph") == "learn":
         stopping = {"early_stopping": True, "validation_fraction": _HELD_OUT, "graph_tol": 0.0}
-        model = graph_runs.make(method, regularization, **stopping, **options)
+        model = graph_runs.make(method, alpha, **stopping, **options)
         run = graph_runs.fit(model, X, Y)
         return min(record.held_out_loss for record in model.graph_trace_), model, run
     # the classifier's own seed, for the same rows
     seed = int(np.random.RandomState(options["random_state"]).randint(2**31 - 1))
     splitter = IterativeStratifiedShuffleSplit(1, test_size=_HELD_OUT, random_state=seed)
     train, held_out = next(splitter.split(X, Y))
-    model = graph_runs.make(method, regularization, **options)
+    model = graph_runs.make(method, alpha, **options)
     graph_runs.fit(model, X[train], Y[train])
     return float(hamming_loss(Y[held_out], graph_runs.predict(model, X[held_out]))), None, {}
 
@@ -122,7 +122,7 @@ def _try(
 def _curve(record: RecordedRuns, folder: Path) -> None:
     """Fit scene with every number of learned edges at the lambdas that the fold has chosen."""
     scene = [run for run in record.known if run["set"] == "scene"]
-    chosen = {(run["method"], run["fold"]): run["regularization"] for run in scene}
+    chosen = {(run["method"], run["fold"]): run["alpha"] for run in scene}
     for fold, (X, Y, X_test, Y_test) in _folds(*read_rows("scene", folder)):
         for rounds in _CURVE:
             for method in ("learned", "learned, ridge"):
@@ -162,7 +162,7 @@ def _line(method: str, own: list[graph_runs.Run], paper: tuple[float, ...]) -> s
         np.mean([run.get(key, np.nan) for run in own])
         for key in ("edges", "proven", "rows_per_second", "seconds")
     )
-    chosen = float(np.exp(np.mean(np.log([run["regularization"] for run in own]))))
+    chosen = float(np.exp(np.mean(np.log([run["alpha"] for run in own]))))
     costs = f"{edges:7.1f}{chosen:8.2f}{100 * proven:10.2f}{rows:10,.0f}{seconds:9.1f}"
     return f"{method:20s}{scores}{costs}   {' '.join(f'{value:.3f}' for value in paper)}"
 

@@ -4,7 +4,7 @@ The loss of a row is ``y^T R (y - y')`` with ``R = 1 + share * c``, c the correl
 without their diagonal, scaled so that R is diagonally dominant up to a share of 1.  Half the loss of a single
 mistake, ``y_l (R y)_l``, is the margin that the entry asks for; a share of 0 is the Hamming loss.  C and the
 share are those of the best micro-F1 of five folds of the training rows; the test rows are looked at once.
-Features are standardised, the RBF kernel has the width of one over their number.
+Features are standardized, the RBF kernel has the width of one over their number.
 
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.label_losses``.
 """
@@ -53,7 +53,7 @@ def _measure(name: str) -> dict[float | str, dict[str, float]]:
                 scores[other] = _scores(X[training], Y[training], X[other], share, C)
             held[share, C] = float(f1_score(Y, (scores > 0).astype(int), average="micro"))
     found: dict[float | str, dict[str, float]] = {}
-    for method, shares in {"Hamming": (0.0,), "weighed by others": _SHARES}.items():
+    for method, shares in {"Hamming": (0.0,), "margins from R": _SHARES}.items():
         share, C = max(((share, C) for share in shares for C in _PENALTIES), key=lambda pair: held[pair])
         scores = _scores(X, Y, X_test, share, C)
         decided = (scores > 0).astype(int)
@@ -69,7 +69,7 @@ def _measure(name: str) -> dict[float | str, dict[str, float]]:
 
 
 def read_set(name: str) -> list[tuple[Any, Any]]:
-    """Read standardised features and labels 0/1 of the rows to fit and of those to test."""
+    """Read standardized features and labels 0/1 of the rows to fit and of those to test."""
     folder = DEFAULT_DATA / "mulan" / name
     parts = [read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")]
     features = [part.X.toarray() if hasattr(part.X, "toarray") else np.asarray(part.X) for part in parts]

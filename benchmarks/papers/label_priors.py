@@ -6,7 +6,7 @@ once.  Labels of the remaining training rows, and nothing else of them, give the
 - enron, 200 rows: ``MaxMarginClassifier``, C by four folds of the drawn rows.  R is the identity, one of the
   sources (``corr``; ``tree``, the groups that the labels' names begin with), the mean of all three, or their
   sum with weights that the objective learns (``weighted``).  ``logistic: ...`` is the model of
-  ``KernelLogisticClassifier`` with the same R, whose hyper-parameters are learned on five folds.
+  ``KernelLogisticClassifier`` with the same R, whose hyperparameters are learned on five folds.
 - other sets, 300 rows: ``KernelLogisticClassifier`` with RBF kernels, one scale and width (``shared``), or
   one for each label (``class``) or third of the labels by frequency (``groups``); R given, with these
   (``corr``, ``corr, scale``, ``corr, class``) or weighted; three learned factors with one width (``factors``)
@@ -26,9 +26,10 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler, normalize
 
 from benchmarks.frame import RESULTS, command, flag, several, standard_error
+from benchmarks.papers.likelihood_runs import made
 from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import KernelLogisticClassifier, LabelCovariance, MaxMarginClassifier
+from labelweave import LabelCovariance, MaxMarginClassifier
 from labelweave.metrics import log_loss
 
 _ROWS = {"enron": 200, "emotions": 300, "yeast": 300}
@@ -86,7 +87,7 @@ def _measure(name: str, method: str, seed: int) -> dict[str, Any]:
         scores, more = model.decision_function(X_test), {"C": C, "fits": model.n_iter_}
         weights = getattr(model.label_covariance_, "weights", None)
     else:
-        model = KernelLogisticClassifier(intercept_variance="learn", n_jobs=1, **given).fit(X, Y)
+        model = made(0, intercept_variance="learn", **given).fit(X, Y)
         scores, weights = model.predict_proba(X_test) - 0.5, None
         more = {
             "log loss": float(log_loss(Y_test, scores + 0.5)),

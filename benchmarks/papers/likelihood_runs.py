@@ -64,7 +64,7 @@ def _by_method(runs: list[Run]) -> dict[str, list[Run]]:
     return found
 
 
-_SEARCH = ("cv", "learning_rows", "learning_blocks", "max_learning_iter")
+_SEARCH = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "tie")
 
 
 def made(seed: int, **parameters: Any) -> KernelLogisticClassifier:
@@ -150,7 +150,7 @@ def error_table(runs: list[Run], paper: dict[str, float]) -> str:
 
 
 def learned_table(methods: dict[str, list[Run]]) -> str:
-    """Write the geometric mean and range of every learned hyper-parameter."""
+    """Write the geometric mean and range of every learned hyperparameter."""
     lines = []
     for name, runs in methods.items():
         for key in runs[0]["hyperparameters"]:

@@ -75,12 +75,12 @@ def _fitted(X: Any, Y: Any, share: float, learned: dict[str, float] | None, jobs
     search = HyperparameterSearch(learning_rows=_LEARNING_ROWS)
     choice: dict[str, Any] = {"hyperparameters": search, "kernel": "rbf"}
     if learned is not None:
-        choice = {"kernel": RBFKernel(learned["gamma"]), "regularization": learned["regularization"]}
+        choice = {"kernel": RBFKernel(learned["gamma"]), "alpha": learned["alpha"]}
     return LowRankClassifier(round(share * Y.shape[1]), penalty="ridge", n_jobs=jobs, **choice).fit(X, Y)
 
 
 def _best_in_folds(X: Any, Y: Any, learned: dict[str, float], jobs: int) -> LowRankClassifier:
-    penalties = [factor * learned["regularization"] for factor in _LAMBDAS]
+    penalties = [factor * learned["alpha"] for factor in _LAMBDAS]
     models = []
     for factor in _GAMMAS:
         kernel = RBFKernel(factor * learned["gamma"])

@@ -9,21 +9,21 @@ from benchmarks.papers.steps import STEPS
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "papers"
 _BLOCK = re.compile(r"(<!-- measured: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 _OF_SPLIT = re.compile(r" +\d+ +\d+ ")
-WORDS = ("same", "better", "not reproduced", "no data")
+VERDICTS = ("same", "better", "not reproduced", "no data")
 
 
 class Item(NamedTuple):
     """A row of a page's table of all tables and figures."""
 
     name: str
-    word: str
+    verdict: str
     paper: str
     here: str
     command: str
 
 
 def items(text: str) -> list[Item]:
-    _, _, rest = text.partition("| item | word |")
+    _, _, rest = text.partition("| item | verdict |")
     lines = rest.partition("\n\n")[0].splitlines()[2:]
     return [Item(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]
 
@@ -78,17 +78,17 @@ def _papers() -> list[tuple[str, list[Item]]]:
 
 
 def _counts() -> list[str]:
-    lines = [f"| paper | {' | '.join(WORDS)} | of the not reproduced, not run |", "|---" * 6 + "|"]
+    lines = [f"| paper | {' | '.join(VERDICTS)} | of the not reproduced, not run |", "|---" * 6 + "|"]
     for paper, rows in _papers():
-        counts = [sum(row.word == word for row in rows) for word in WORDS]
-        idle = sum(row.here.startswith("not run") for row in rows if row.word == "not reproduced")
+        counts = [sum(row.verdict == verdict for row in rows) for verdict in VERDICTS]
+        idle = sum(row.here.startswith("not run") for row in rows if row.verdict == "not reproduced")
         lines.append(f"| {paper} | {' | '.join(map(str, [*counts, idle]))} |")
     return lines
 
 
 def _all_items() -> list[str]:
-    rows = [f"| {paper} | {row.name} | {row.word} |" for paper, rows in _papers() for row in rows]
-    return ["| paper | item | word |", "|---|---|---|", *rows]
+    rows = [f"| {paper} | {row.name} | {row.verdict} |" for paper, rows in _papers() for row in rows]
+    return ["| paper | item | verdict |", "|---|---|---|", *rows]
 
 
-_SUMMARIES = {"all steps": _all_steps, "counts of words": _counts, "all items": _all_items}
+_SUMMARIES = {"all steps": _all_steps, "counts of verdicts": _counts, "all items": _all_items}

@@ -3,7 +3,7 @@
 As ``benchmarks.papers.isotropic_features``: normal features, ``--seen`` labels of each row, probabilities 1/2
 plus a product of rank 3.  Labels are not seen uniformly but in proportion to ``rank^-skew``.  The constrained
 form of the paper, the least squared loss within a bound of the trace norm, is compared with a ridge and with
-the penalised form; bound and lambda are those of least error on a fifth of the observed entries.  Shown is
+the penalized form; bound and lambda are those of least error on a fifth of the observed entries.  Shown is
 the excess risk over the variance of the probabilities, entries of the test rows counted as often as their
 label is seen, as in the theorem; and evenly.
 
@@ -31,7 +31,7 @@ def _measure(
     order = clocks.argsort(axis=1)[:, : min(seen, labels)]
     best, excess, counts = measure(draw, order, _GRIDS[penalty], penalty, tol=1e-3)
     return {
-        "regularization": best,
+        "alpha": best,
         "excess": float(np.average(excess, weights=counts)),
         "even excess": float(excess.mean()),
     }

@@ -2,7 +2,7 @@
 
 The first 4435 rows of satimage are for training, the last 2000 for testing; the 36 attributes
 are used as they are.  RBF kernels start from the paper's point, v = 10 and the width from the sum of the
-attributes' variances; the intercepts' variance is 16.  Hyper-parameters are learned on the
+attributes' variances; the intercepts' variance is 16.  Hyperparameters are learned on the
 training rows alone, on 5 random folds, which each seed draws anew and all methods share.  Test rows are
 looked at once, at the end.
 

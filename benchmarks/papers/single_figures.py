@@ -45,7 +45,7 @@ _GAMMAS = {"satimage": [0.5, 1.0, 2.0], "usps": [1 / 256, 1 / 128, 1 / 64]}
 _PENALTIES = (10.0 ** np.arange(-3, 3.5, 0.5)).tolist()
 _GROWN = {"graph": GraphGrowth(early_stopping=True, refit=True), "alpha": 1e-3}
 _GRAPHS: dict[str, dict[str, Any]] = {
-    "left-out scores": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GROWN},
+    "out-of-fold scores": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GROWN},
     "ridge alone": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GROWN},
     "kernel features": {"kernel": "rbf", "gamma": "learn", **_GROWN},
     "linear": _GROWN,

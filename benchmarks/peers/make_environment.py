@@ -6,7 +6,7 @@ Run ``python benchmarks/peers/make_environment.py`` with Python 3.11 on
 x86-64 Linux, where it was tried.  libpecos comes as a wheel that brings its own
 OpenMP and needs no BLAS, Omikuji as one that needs cffi.  liblinear-official and
 libsvm-official come as source and need a C++ compiler; they are compiled for this
-machine's processor, which favours them.
+machine's processor, which favors them.
 
 libpecos is installed without its dependencies: of torch, transformers and the
 like the linear trainer imports nothing, and it wants numpy below 2 and scipy

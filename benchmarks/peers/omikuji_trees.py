@@ -2,7 +2,7 @@
 
 Variants, three trees each, by the settings of Omikuji's own tables: ``parabel``, balanced 2-means;
 ``bonsai``, 100-means in three levels; ``collapsed``, balanced 2-means of which six levels become one.
-``n_trees=1`` and other numbers of its hyper-parameters may follow.  All else as it comes: hinge loss, C = 1,
+``n_trees=1`` and other numbers of its hyperparameters may follow.  All else as it comes: hinge loss, C = 1,
 weights below 0.1 dropped, a beam of 10.  Timed: the training call.  Not timed: writing the rows to Omikuji's
 text format and reading it.  Test rows are predicted one by one, as its Python package can.
 

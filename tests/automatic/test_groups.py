@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesS
 
 import labelweave as lw
 from labelweave.decisions.automatic.label_sets import value_of_sets
-from labelweave.problems.hyperparameters.left_out import LeftOutRidge, oof_loss
+from labelweave.problems.hyperparameters.out_of_fold import OutOfFoldRidge, oof_loss
 
 N_GROUPS, SIZE = 40, 6
 GROUPS = np.repeat(np.arange(N_GROUPS), SIZE)
@@ -30,10 +30,10 @@ def data():
 
 @pytest.mark.parametrize("metric", ["micro_f1", "subset_accuracy"])
 @pytest.mark.parametrize("members", [["rbf"], ["forest"], ["rbf+forest"], ["linear", "max-margin"]])
-def test_left_out_values_are_those_of_other_groups(data, members, metric):
+def test_out_of_fold_values_are_those_of_other_groups(data, members, metric):
     X, Y = data
     model = small(members=members, metric=metric).fit(X, Y, groups=GROUPS)
-    folds = model._left_out.folds
+    folds = model._out_of_fold.folds
     assert all(len(np.unique(folds[group == GROUPS])) == 1 for group in range(N_GROUPS))
     assert_array_equal(np.bincount(folds), np.full(5, len(X) // 5))
     chance = AT_CHANCE if metric == "micro_f1" else 0.6**4
@@ -51,10 +51,10 @@ def test_nothing_is_chosen_by_rows_of_the_same_group(data):
     assert gamma[0] > 8 * gamma[1]  # wide enough to smooth over groups
     targets, folds = np.random.default_rng(3).normal(size=(120, 2)), np.arange(120) % 5
     gram = np.eye(120) + np.kron(np.eye(24), np.ones((5, 5)))
-    ridge = LeftOutRidge(gram)
+    ridge = OutOfFoldRidge(gram)
     losses = [np.square(targets - ridge.scores(targets, p, folds)).sum() for p in ridge.penalties]
-    centred = targets - targets.mean(axis=0)
-    assert oof_loss(gram, centred, folds) == pytest.approx(min(losses) / np.square(centred).sum())
+    centered = targets - targets.mean(axis=0)
+    assert oof_loss(gram, centered, folds) == pytest.approx(min(losses) / np.square(centered).sum())
 
 
 def test_names_of_groups_and_rows_of_no_weight(data):
@@ -82,7 +82,7 @@ def test_names_of_groups_and_rows_of_no_weight(data):
 )  # fmt: skip
 def test_folds_may_be_given(data, cv, groups, n_folds, reloaded):
     model = small(cv=cv).fit(*data, groups=groups)
-    assert model.plan_["folds"] == n_folds == len(np.unique(model._left_out.folds))
+    assert model.plan_["folds"] == n_folds == len(np.unique(model._out_of_fold.folds))
     again = reloaded(model)
     assert again.cv == (cv if isinstance(cv, int) else None)
     assert_array_equal(again.predict(data[0]), model.predict(data[0]))

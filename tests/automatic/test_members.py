@@ -88,7 +88,7 @@ def test_scores_of_a_fold_do_not_depend_on_its_labels(name, missing):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_labels_that_no_feature_tells_of_have_left_out_scores_of_chance(name):
+def test_labels_that_no_feature_tells_of_have_out_of_fold_scores_of_chance(name):
     losses = [
         (one := table(150, seed=seed, noise=True)).loss(members_of(one).make(name).scores)
         for seed in range(2)
@@ -109,9 +109,9 @@ def test_the_scorer_is_of_a_fit_to_all_rows(name):
     one = table()
     member = members_of(one).make(name)
     curves = one.curves(member.scores)
-    left_out = one.loss(curves.probabilities(member.scores))
-    assert left_out < 0.75
-    assert one.loss(curves.probabilities(member.scorer.scores(one.features))) < left_out
+    out_of_fold = one.loss(curves.probabilities(member.scores))
+    assert out_of_fold < 0.75
+    assert one.loss(curves.probabilities(member.scorer.scores(one.features))) < out_of_fold
 
 
 def test_a_column_factor_of_full_rank_serves_as_the_kernel_matrix():

@@ -163,9 +163,9 @@ def test_callbacks_are_told_how_near_the_end_is(name):
     _, rows, targets, metadata, _ = watch.seen[-1]
     assert rows is X
     assert targets is Y
-    assert metadata.get("colour") is None
+    assert metadata.get("color") is None
     with pytest.raises(KeyError):
-        metadata["colour"]
+        metadata["color"]
     if known:  # of the same variables as the last, whose sums are computed anew
         assert 0.9 * found.duality_gap_ <= known[-1] <= max(20 * found.duality_gap_, 1e-9)
         assert known[0] >= known[-1]

@@ -17,7 +17,7 @@ from labelweave import MaxMarginClassifier
 from labelweave.dask import filed, read_files, score_table
 from labelweave.dask.chunks import Chunk, Partition
 from labelweave.dask.filed import Filed
-from labelweave.dask.fit import TravellingFit
+from labelweave.dask.fit import TravelingFit
 from labelweave.dask.rows import ReadRows
 from labelweave.datasets import make_text_like, write_svmlight, write_xmc
 from labelweave.features import FeatureMatrix
@@ -61,7 +61,7 @@ def test_what_is_in_files_is_not_written_where_dask_spills(client, apart, monkey
     held = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
     monkeypatch.setattr("labelweave.dask.filed._FULL_SHARE", 0.0)
-    sizes, write, look = [], filed._written, TravellingFit._look
+    sizes, write, look = [], filed._written, TravelingFit._look
 
     def written(result, context=None):
         header, frames = write(result, context)
@@ -74,7 +74,7 @@ def test_what_is_in_files_is_not_written_where_dask_spills(client, apart, monkey
 
     for kind in (ReadRows, Partition):
         monkeypatch.setitem(dask_serialize._lookup, kind, written)
-    monkeypatch.setattr(TravellingFit, "_look", spilling)
+    monkeypatch.setattr(TravelingFit, "_look", spilling)
     model = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     assert np.array_equal(model.coef_, held.coef_)
     assert len(sizes) >= 3

@@ -22,7 +22,7 @@ table = partial(draw_labels, n=90, d=100, n_labels=5, kept=0.4, noise=0.5, above
 
 
 def objective(model, X, Y, weights=1.0, C=1.0):
-    """What is minimised, straight from its definition."""
+    """What is minimized, straight from its definition."""
     coefficients, intercepts = np.asarray(model.coef_), np.asarray(model.intercept_)
     signs = np.where(np.isnan(Y), 0, 2 * Y - 1)
     losses = np.maximum(0, 1 - signs * (X @ coefficients.T + intercepts)) * (signs != 0)

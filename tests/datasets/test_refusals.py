@@ -1,4 +1,4 @@
-"""What readers say of files and arguments that hold no labelled rows."""
+"""What readers say of files and arguments that hold no labeled rows."""
 
 import decimal
 import json

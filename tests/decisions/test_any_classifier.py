@@ -38,7 +38,7 @@ INNER = {
     "margin": lw.MaxMarginClassifier(),
     "one against the rest": OneVsRestClassifier(LinearSVC()),
     "forest": RandomForestClassifier(10, random_state=0),
-    "neighbours": KNeighborsClassifier(),
+    "neighbors": KNeighborsClassifier(),
     "a model a label": MultiOutputClassifier(LogisticRegression()),
 }
 wrappers = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)

@@ -257,7 +257,7 @@ def test_probable_classes_with_a_class_that_is_only_described():
     y = lw.labels.ClassProbabilities(np.column_stack([chance, 1 - chance]), NAMES[:2])
     model = _model(descriptions=NAMES[:3]).fit(X, y)
     assert model.classes_.tolist() == NAMES[:3]
-    assert (model.predict(X) == y.likeliest()).mean() > 0.7
+    assert (model.predict(X) == y.most_likely()).mean() > 0.7
 
 
 def test_a_label_observed_in_rows_of_no_weight_only_is_unseen():

@@ -57,7 +57,7 @@ def test_tuned_thresholds_raise_f1(scope, rows):
     assert tuned.objective_value_ == pytest.approx(after, abs=0.1)
 
 
-def test_pooling_is_chosen_on_held_out_rows(rows):
+def test_shrinkage_is_chosen_on_held_out_rows(rows):
     X, Y, *_ = rows
     chosen = TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1").fit(X, Y)
     assert chosen.shrinkage_ in (0, 10, 50, 200)

@@ -12,6 +12,7 @@ from labelweave.app.cli.program import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "docs" / "coming_from").glob("*.md"))
 CONSOLE = re.compile(r"^```(?:console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IN_A_LINE = re.compile(r"`(labelweave [^`\n]*)`")
 

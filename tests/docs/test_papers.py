@@ -1,4 +1,4 @@
-"""The papers' pages: one of four words a row, commands that exist, and the figures of the records."""
+"""The papers' pages: one of four verdicts per row, commands that exist, and the figures of the records."""
 
 import importlib.util
 import json
@@ -11,7 +11,7 @@ from statistics import mean, pstdev
 import pytest
 from benchmarks.papers import __main__ as papers
 from benchmarks.papers import steps as steps_module
-from benchmarks.papers.pages import WORDS, items, with_blocks
+from benchmarks.papers.pages import VERDICTS, items, with_blocks
 from benchmarks.papers.steps import STEPS, Step
 
 ROOT = Path(__file__).parents[2]
@@ -36,12 +36,12 @@ def test_every_paper_has_a_page():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_row_has_one_of_four_words(page):
+def test_every_row_has_one_of_four_verdicts(page):
     rows = items(page.read_text(encoding="utf-8"))
     assert len(rows) >= 10
     for row in rows:
-        assert row.word in WORDS, row
-        assert row.here or row.word in ("no data", "same"), row
+        assert row.verdict in VERDICTS, row
+        assert row.here or row.verdict in ("no data", "same"), row
 
 
 def index_rows(page):
@@ -51,14 +51,14 @@ def index_rows(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_index_has_all_items_and_counts_their_words(page):
+def test_the_index_has_all_items_and_counts_their_verdicts(page):
     lines = page.read_text(encoding="utf-8").splitlines()
-    first = next(place for place, line in enumerate(lines) if line.startswith("| item | word |")) + 2
+    first = next(place for place, line in enumerate(lines) if line.startswith("| item | verdict |")) + 2
     cells = [line.split(" | ") for line in takewhile(lambda line: line.startswith("|"), lines[first:])]
-    words = [row[1] for row in cells]
+    verdicts = [row[1] for row in cells]
     idle = sum(row[3].startswith("not run") for row in cells if row[1] == "not reproduced")
     counts, *listed = index_rows(page)
-    assert counts == " | ".join(str(count) for count in [*map(words.count, WORDS), idle])
+    assert counts == " | ".join(str(count) for count in [*map(verdicts.count, VERDICTS), idle])
     assert listed == [f"{row[0].removeprefix('| ')} | {row[1]}" for row in cells]
 
 
@@ -281,7 +281,7 @@ def test_the_pages_have_what_the_records_have():
     texts = [page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "papers").glob("*.md"))]
     assert [with_blocks(text) == text for text in texts] == [True] * len(texts)
     blocks = re.findall("<!-- measured: (.+) -->", "".join(texts))
-    assert sorted(blocks) == sorted([*STEPS, "all steps", "counts of words", "all items"])
+    assert sorted(blocks) == sorted([*STEPS, "all steps", "counts of verdicts", "all items"])
 
 
 def test_a_record_without_a_table_stands_by_names_and_values(tmp_path, monkeypatch):

@@ -10,8 +10,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "papers").glob("*.md")),
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts),
     ROOT / "tests" / "contracts" / "messages.txt",
 ]
 PER = "class|column|entry|fold|kernel|label|line|member|node|number|row|score|second|threshold|weight"
@@ -39,7 +38,18 @@ WORDS = {
     "killed[?]": "if the process is killed",
     "in the place of": "instead of",
     r"(minim|maxim|optim|normal|standard|factor|general)is(e|es|ed|ing|ation|ations)": "American: -ize",
-    "behaviour|colour|labell(ed|ing)": "American spelling",
+    "behaviour|colour|favour|labell(ed|ing)|neighbour|travell(ed|ing)": "American spelling",
+    "towards": "toward",
+    "(as it|as they) comes?": "with default parameters",
+    "nobody looked": "unknown, not checked",
+    "(go|put)s? side by side": "concatenate",
+    "shared out": "distributed",
+    "unsure": "uncertain",
+    "hyper-parameters?": "hyperparameter",
+    "the rank binds": "the bound on the rank is active",
+    "(kernel|covariance|scale|model|vector|width) each": "one per ...",
+    "(what|which) (is|are|was|were) chosen when": "how they are chosen",
+    "level with": "equal to",
 }
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 SITE = Path(__file__).parents[2] / "docs" / "_build"
-PAGES = ["index", "install", "tutorial", "what_you_have", "coming_from", "recipes", "command_line"]
-PAGES += ["data_formats", "capabilities"]
+PAGES = ["index", "install", "tutorial", "what_you_have", "coming_from/scikit_learn", "recipes"]
+PAGES += ["command_line", "data_formats", "capabilities"]
 PAGES += ["benchmarks", "papers/index", "papers/leml_2014", "papers/seeger_2008", "papers/m3l_2010"]
 PAGES += ["papers/m3l_2012", "papers/later", "papers/cgm_2015", "gallery/index", "api/index"]
 PAGES += ["changelog"]

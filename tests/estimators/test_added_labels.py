@@ -76,9 +76,8 @@ def test_nonsense_is_refused():
     with pytest.raises(ValueError, match="one class per row"):
         lw.MaxMarginClassifier().fit(X, np.arange(40) % 3).add_labels(["d"], R)
     tree = {"r": ["a", "b"], "s": ["c"]}
-    deep = lw.KernelLogisticClassifier(taxonomy=tree, tie="level", hyperparameters="fixed").fit(
-        X, FULL[list("abc")]
-    )
+    levels = lw.HyperparameterSearch(max_learning_iter=1, tie="level")
+    deep = lw.KernelLogisticClassifier(taxonomy=tree, hyperparameters=levels).fit(X, FULL[list("abc")])
     with pytest.raises(ValueError, match="several kernels"):
         deep.add_labels(["d"], R)
 

@@ -13,7 +13,7 @@ from labelweave.decisions.label_scores import row_blocks
 from labelweave.estimators import scaling
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph import inputs
-from labelweave.estimators.label_graph.inputs import learned_width, left_out_ridge
+from labelweave.estimators.label_graph.inputs import learned_width, omitted_ridge
 from labelweave.estimators.low_rank.ridge_learning import RidgeSearch
 from labelweave.estimators.progress import refuse_no_weight
 from labelweave.estimators.scaling import choose_scaling
@@ -125,14 +125,14 @@ def test_rows_are_handed_out_in_blocks_that_fit(monkeypatch):
     assert [len(part) for part in row_blocks(whole, np.eye(40), 2)] == [40]
 
 
-def test_the_width_of_a_kernel_is_that_of_the_least_loss_left_out(monkeypatch):
+def test_the_width_of_a_kernel_is_that_of_the_least_loss_omitted(monkeypatch):
     line = np.linspace(-2, 2, 40)[:, None]
     labels, weights = LabelMatrix.from_any((np.sin(14 * line) > 0).astype(int)), np.ones(40)
     losses = []
     for width in inputs._WIDTHS:
         sizes, axes = np.linalg.eigh(rbf_kernel(line, gamma=width))
         root = axes * np.sqrt(np.maximum(sizes, 0))
-        losses.append(left_out_ridge(root, labels, weights).loss)
+        losses.append(omitted_ridge(root, labels, weights).loss)
     with Workers().running() as workers:
         found = learned_width(RBFKernel(1.0), FeatureMatrix(line), (labels, weights), 0, workers)
         monkeypatch.setattr(inputs, "_ROWS_FOR_WIDTH", 30)

@@ -106,8 +106,8 @@ def test_a_margin_is_asked_for_and_a_slope_is_not_changed():
     asked = _fitted(X, Y, free, C=10.0)
     scores = asked.decision_function(X)
     signs = _signs(Y)
-    left_out = MaxMarginClassifier(C=10.0, tol=1e-6).fit(X, Y, entry_weight=weights).decision_function(X)
-    assert (signs * scores)[tuple(right.T)].min() > (signs * left_out)[tuple(right.T)].min()
+    omitted = MaxMarginClassifier(C=10.0, tol=1e-6).fit(X, Y, entry_weight=weights).decision_function(X)
+    assert (signs * scores)[tuple(right.T)].min() > (signs * omitted)[tuple(right.T)].min()
 
 
 def test_the_loss_that_weighs_labels_by_others():

@@ -1,4 +1,4 @@
-"""What KernelLogisticClassifier reduces to, and what its hyper-parameters do."""
+"""What KernelLogisticClassifier reduces to, and what its hyperparameters do."""
 
 import numpy as np
 import pytest
@@ -24,9 +24,10 @@ def data(n=60, n_classes=4, seed=0):
     return X, np.array(list("abcdefgh"))[codes]
 
 
-def exact(kernel="rbf", **options):
-    """Give the model with its hyper-parameters kept and fitted to the last digits."""
-    options = {"hyperparameters": "fixed", "tol": 1e-13, "gamma": 0.2} | options
+def exact(kernel="rbf", tie=None, **options):
+    """Give the model with its hyperparameters kept and fitted to the last digits."""
+    kept = "fixed" if tie is None else HyperparameterSearch(max_learning_iter=1, tie=tie)
+    options = {"hyperparameters": kept, "tol": 1e-13, "gamma": 0.2} | options
     return KernelLogisticClassifier(kernel, **options)
 
 
@@ -163,10 +164,12 @@ class TestLearning:
 
     def test_keeps_what_is_fixed(self):
         X, y = data()
-        model = exact(scale=3.0, tie="class").fit(X, y)
-        assert model.hyperparameters_ == pytest.approx(
+        apart = exact(scale=3.0, tie="class").fit(X, y)
+        assert apart.hyperparameters_ == pytest.approx(
             {f"scale[{c}]": 3.0 for c in "abcd"} | {f"gamma[{c}]": 0.2 for c in "abcd"}
         )
+        model = exact(scale=3.0).fit(X, y)
+        assert model.hyperparameters_ == pytest.approx({"scale": 3.0, "gamma": 0.2})
         assert model.learning_status_ == "fixed"
         assert model.learning_trace_ == []
         assert np.isnan(model.cross_validation_loss_)
@@ -260,18 +263,12 @@ class TestLearning:
         masks = [(part != k, part == k) for k in range(3)]
         splits = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in masks]
         first, *others = (
-            KernelLogisticClassifier(hyperparameters=HyperparameterSearch(cv=cv, max_learning_iter=2))
-            .fit(X, y)
-            .hyperparameters_
+            grouped(KernelLogisticClassifier, cv=cv, max_learning_iter=2).fit(X, y).hyperparameters_
             for cv in (PredefinedSplit(part), masks, splits)
         )
         assert all(other == first for other in others)
         for cv in (None, 3, StratifiedKFold(3), splits[:1]):
-            assert (
-                KernelLogisticClassifier(hyperparameters=HyperparameterSearch(cv=cv, max_learning_iter=2))
-                .fit(X, y)
-                .learning_trace_
-            )
+            assert grouped(KernelLogisticClassifier, cv=cv, max_learning_iter=2).fit(X, y).learning_trace_
 
 
 class TestDecisions:

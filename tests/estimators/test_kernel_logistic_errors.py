@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from attacks.small_fits import grouped
 from sklearn.model_selection import KFold
 
 import labelweave as lw
@@ -42,7 +43,7 @@ REFUSED = {
         "tie='class' is invalid with a label_covariance of learned weights",
     ),
     "groups of other classes": ({"tie": [0, 1]}, (X, Y), "tie has 2 groups, but there are 3 functions"),
-    "a class without a group": ({"tie": {"a": 0, "b": 1}}, (X, Y), "tie has no group of 'c'"),
+    "a class without a group": ({"tie": {"a": 0, "b": 1}}, (X, Y), "tie has no group for 'c'"),
     "no kernel": ({"kernel": []}, (X, Y), "give one kernel or more"),
     "fewer covariances than kernels": (
         {"kernel": ["rbf", "linear"], "label_covariance": [2]},
@@ -113,15 +114,15 @@ REFUSED = {
     "a scale that cannot start": (
         {"kernel": "linear", "scale": 1e60},
         (X[:4], [0, 1, 0, 1]),
-        "did not converge at the initial hyper-parameters; scale the features",
+        "did not converge at the initial hyperparameters; scale the features",
     ),
     "more blocks than there are rows": (
-        {"hyperparameters": lw.HyperparameterSearch(learning_rows=5, learning_blocks=3)},
+        {"learning_rows": 5, "learning_blocks": 3},
         (X, Y),
         "learning_rows=5 rows need 15 rows, but only 12",
     ),
     "more blocks than there are known rows": (
-        {"hyperparameters": lw.HyperparameterSearch(learning_blocks=5)},
+        {"learning_blocks": 5},
         (X, UNKNOWN),
         "blocks of at least 2 rows need 10 rows, but only 9 have known",
     ),
@@ -142,7 +143,7 @@ REFUSED = {
 def test_refuses(case):
     parameters, given, words = REFUSED[case]
     with pytest.raises(ValueError, match=re.escape(words)) as error:
-        lw.KernelLogisticClassifier(**parameters).fit(*given)
+        grouped(lw.KernelLogisticClassifier, **parameters).fit(*given)
     message = str(error.value)
     assert "\n" not in message or "sample" in message
 
@@ -171,12 +172,8 @@ def test_nothing_to_learn_on_is_no_error():
         warnings.simplefilter("error")
         model = lw.KernelLogisticClassifier(taxonomy=tree).fit(X, ["x"] * 11 + ["c"])
     assert model.learning_status_ == "fixed"
-    assert (
-        lw.KernelLogisticClassifier(taxonomy=tree, hyperparameters=lw.HyperparameterSearch(cv=KFold(2)))
-        .fit(X, rows)
-        .learning_status_
-        != "stalled"
-    )
+    model = grouped(lw.KernelLogisticClassifier, taxonomy=tree, cv=KFold(2)).fit(X, rows)
+    assert model.learning_status_ != "stalled"
 
 
 def test_a_covariance_of_unknown_names_is_by_position():

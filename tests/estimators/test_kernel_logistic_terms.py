@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from attacks.small_fits import grouped
 
 import labelweave as lw
 from labelweave import HyperparameterSearch, KernelLogisticClassifier, LabelCovariance, MaxMarginClassifier
@@ -15,16 +16,18 @@ Y[::9, 1] = np.nan
 CLASSES = np.array(list("abcd"))[np.argmax(np.nan_to_num(Y) + 0.1 * _RNG.random(Y.shape), axis=1)]
 SHARED = 0.5 * np.eye(4) + 0.5 * np.ones((4, 4))
 TREE = {"x": ["a", "b"], "y": ["c", "d"]}
-QUICK = HyperparameterSearch(cv=3, max_learning_iter=12)
+SHORT = {"cv": 3, "max_learning_iter": 12}
+QUICK = HyperparameterSearch(**SHORT)
 
 
-def kept(*arguments, **parameters):
-    given = {"gamma": 0.4, "hyperparameters": "fixed", "tol": 1e-12, **parameters}
+def kept(*arguments, tie=None, **parameters):
+    search = "fixed" if tie is None else HyperparameterSearch(cv=3, max_learning_iter=1, tie=tie)
+    given = {"gamma": 0.4, "hyperparameters": search, "tol": 1e-12, **parameters}
     return KernelLogisticClassifier(*arguments, **given).fit(X, Y).decision_function(X)
 
 
 def learned(y=Y, **parameters):
-    return KernelLogisticClassifier(**{"gamma": 0.4, "hyperparameters": QUICK, **parameters}).fit(X, y)
+    return grouped(KernelLogisticClassifier, **{"gamma": 0.4, **SHORT, **parameters}).fit(X, y)
 
 
 @pytest.mark.parametrize("covariance", [None, SHARED, LabelCovariance.low_rank(_F, 0.1)], ids=str)

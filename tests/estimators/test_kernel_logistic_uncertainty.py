@@ -71,7 +71,8 @@ def test_the_search_finds_scikit_learns_optimum():
 @pytest.mark.parametrize(
     "options",
     [{}, {"taxonomy": TREE}, {"label_covariance": 2, "hyperparameters": evidence(max_learning_iter=3)},
-     {"kernel_rank": 20}, {"tie": "class"}, {"kernel": "linear"}],
+     {"kernel_rank": 20}, {"hyperparameters": HyperparameterSearch(max_learning_iter=1, tie="class")},
+     {"kernel": "linear"}],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["classes", "labels", "two"])
 def test_shapes_decisions_and_files(options, kind, tmp_path):

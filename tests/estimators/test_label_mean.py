@@ -1,4 +1,4 @@
-"""Weights that are known before the fit: what is penalised is how far the model's are from them."""
+"""Weights that are known before the fit: what is penalized is how far the model's are from them."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_single_precision_gaps_are_true_too(problem):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_the_logistic_optimum_is_that_of_a_general_minimiser(problem, kernel):
+def test_the_logistic_optimum_is_that_of_a_general_minimizer(problem, kernel):
     X, Y, R, mean = problem
     model = lw.KernelLogisticClassifier(
         kernel, gamma=0.3, scale=2.0, intercept_variance=0.0, label_covariance=R, label_mean=mean,

@@ -305,7 +305,7 @@ def test_vectors_of_labels_make_the_tree(reloaded):
     for given in (vectors, sp.csr_array(vectors), vectors.tolist()):
         fitted = LabelTreeClassifier(tree=given, leaf_size=10, branching=4, n_trees=1).fit(X, Y)
         (tree,) = fitted.label_trees_
-        for node in range(1, tree.n_nodes):  # neighbours on the circle stand together
+        for node in range(1, tree.n_nodes):  # neighbors on the circle stand together
             assert np.ptp(tree.targets[tree.columns(node)]) == 9
     assert reloaded(fitted).tree is None
     with pytest.raises(ValueError, match="pass one per label"):

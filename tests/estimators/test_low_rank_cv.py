@@ -1,4 +1,4 @@
-"""Rank and regularisation by cross-validation: scores, choice, path, refusals, and its parts on their own."""
+"""Rank and regularization by cross-validation: scores, choice, path, refusals, and its parts on their own."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -277,7 +277,7 @@ def test_callbacks_see_every_fit_and_may_stop():
     assert np.isfinite(model.cv_results_["mean_test_score"]).sum() == 3
 
 
-def test_starts_come_from_neighbours():
+def test_starts_come_from_neighbors():
     first = np.arange(1.0, 13.0).reshape(4, 3)
     known = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1e-9], [0.0, 0.0]])
     np.testing.assert_array_equal(continued(known, first, 3)[:, 0], known[:, 0])
@@ -381,7 +381,7 @@ def test_columns_that_no_label_fills_are_small_random_numbers():
 
 def test_dependent_columns_become_zero():
     block = RANDOM.normal(size=(8, 2))
-    found = starts._orthonormalised(np.column_stack([block, block[:, 0]]))
+    found = starts._orthonormalized(np.column_stack([block, block[:, 0]]))
     np.testing.assert_allclose(np.sort(np.linalg.svd(found, compute_uv=False)), [0.0, 1.0, 1.0], atol=1e-7)
 
 

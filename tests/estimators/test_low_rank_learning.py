@@ -25,7 +25,7 @@ def iterates(monkeypatch):
 
 @pytest.mark.parametrize("rank", [2, 5])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed", "low rank"])
-def test_exact_fits_are_those_of_alternating_minimisation(kernel, rank, request):
+def test_exact_fits_are_those_of_alternating_minimization(kernel, rank, request):
     X, Y = _drawn()
     choice = {"kernel": kernel, "kernel_rank": None}
     if kernel == "low rank":

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from attacks.small_fits import grouped
 from sklearn.base import clone
 
 import labelweave as lw
@@ -95,7 +96,9 @@ def test_several_leaves_a_row_have_the_logistic_loss_and_the_prior_of_the_hierar
 def test_what_needs_a_tree_says_so(settings, words):
     X, Y = _rows(["dog", "wolf", "cat"])
     with pytest.raises(ValueError, match=words):
-        lw.KernelLogisticClassifier(taxonomy=_GRAPH, **settings).fit(X, Y if settings else Y.idxmax(axis=1))
+        grouped(lw.KernelLogisticClassifier, taxonomy=_GRAPH, **settings).fit(
+            X, Y if settings else Y.idxmax(axis=1)
+        )
 
 
 @pytest.mark.parametrize("normalized", [False, True])

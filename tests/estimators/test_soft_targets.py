@@ -266,7 +266,7 @@ def test_other_models_have_a_label_a_class():
 def test_names_are_sorted_and_what_reads_classes_finds_the_likeliest():
     y = ClassProbabilities([[0.2, 0.8], [np.nan, np.nan], [0.5, 0.5]], ["pear", "apple"])
     assert y.classes.tolist() == ["apple", "pear"]
-    assert y.likeliest().tolist() == ["apple", None, "apple"]
+    assert y.most_likely().tolist() == ["apple", None, "apple"]
     assert np.asarray(y[[2, 0]]).tolist() == ["apple", "apple"]
     assert (len(y), y.shape, y.observed.tolist()) == (3, (3,), [True, False, True])
     assert repr(y) == "ClassProbabilities(3 rows, 2 classes, 2 observed)"

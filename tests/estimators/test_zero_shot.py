@@ -199,7 +199,7 @@ def test_held_out_loss_tells_a_good_kernel_width_from_a_bad_one(world):
     n_classes=st.integers(4, 12), n_folds=st.integers(2, 3), seed=st.integers(0, 99), data=st.data()
 )  # fmt: skip
 @settings(max_examples=25)
-def test_every_class_is_left_out_once(n_classes, n_folds, seed, data):
+def test_every_class_is_omitted_once(n_classes, n_folds, seed, data):
     if n_classes < 2 * n_folds:
         n_folds = 2
     extra = data.draw(st.lists(st.integers(0, n_classes - 1), max_size=20))
@@ -369,9 +369,9 @@ def test_weights_count_in_what_is_chosen(world):
     assert abs(other.temperature_ / even.temperature_ - 1) > 1e-3
     zero = (classes != classes[0]).astype(float)
     kept = zero > 0
-    left_out = clone(model).fit(X, signatures[classes], sample_weight=zero)
+    omitted = clone(model).fit(X, signatures[classes], sample_weight=zero)
     without = clone(model).fit(X[kept], signatures[classes[kept]])
-    np.testing.assert_allclose(left_out.predict_proba(X), without.predict_proba(X), atol=1e-12)
+    np.testing.assert_allclose(omitted.predict_proba(X), without.predict_proba(X), atol=1e-12)
     with pytest.raises(ValueError, match=r"KNeighborsRegressor\.fit does not support it"):
         ZeroShotClassifier(KNeighborsRegressor(), signatures[N_SEEN:]).fit(
             X, signatures[classes], sample_weight=skewed

@@ -305,7 +305,7 @@ def test_one_failure_is_a_failure(position, workers):
     assert np.isnan(found.value)
     assert np.isnan(found.gradient).all()
     assert criterion.inner_states[position] is None
-    with pytest.raises(ValueError, match="did not converge at the initial hyper-parameters"):
+    with pytest.raises(ValueError, match="did not converge at the initial hyperparameters"):
         learn(criterion, priors.start, priors.bounds)
 
 

@@ -1,4 +1,4 @@
-"""The search for hyper-parameters on functions that are known."""
+"""The search for hyperparameters on functions that are known."""
 
 from types import SimpleNamespace
 
@@ -87,7 +87,7 @@ def test_values_that_are_no_numbers_are_failures():
 
 
 def test_fits_that_fail_at_the_start():
-    with pytest.raises(ValueError, match="did not converge at the initial hyper-parameters"):
+    with pytest.raises(ValueError, match="did not converge at the initial hyperparameters"):
         learn(lambda theta: FAILED, np.zeros(2), FREE)
 
 

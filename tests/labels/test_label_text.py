@@ -93,7 +93,7 @@ def test_the_covariance_is_an_rbf_of_directions():
     for bad in ({"share": 1.5}, {"width": 0.0}, {"width": np.inf}):
         with pytest.raises(ValueError, match="share must be between 0 and 1"):
             text.covariance(**bad)
-    # alone, or at the centre of all others
+    # alone, or at the center of all others
     assert LabelText(["x"], [[1.0, 2.0]]).covariance().to_dense() == [[1.0]]
     assert np.isfinite(LabelText(["x", "y"], np.ones((2, 2))).covariance().to_dense()).all()
 
@@ -146,7 +146,7 @@ def test_embeddings_are_kept_when_the_callers_change():
     np.testing.assert_array_equal(text.embeddings, E)
 
 
-def test_more_labels_are_seen_from_the_same_centre():
+def test_more_labels_are_seen_from_the_same_center():
     text = LabelText(NAMES, E)
     wide = text.with_labels({"new": "one"}, [[1.0, 0.0, 0.0]])
     assert wide.names.tolist() == [*NAMES, "new"]

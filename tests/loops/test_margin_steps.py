@@ -71,7 +71,7 @@ def test_wrong_types_are_refused(place, kind):
 
 
 @given(st.integers(0, 70), st.integers(1, 20), st.randoms(use_true_random=False))
-def test_runs_keep_every_row_once_and_neighbours_together(n, length, random):
+def test_runs_keep_every_row_once_and_neighbors_together(n, length, random):
     rows = np.sort(np.array(random.sample(range(1000), n), dtype=np.int64))
     runs = np.array(random.sample(range(-(-n // length)), -(-n // length)), dtype=np.int64)
     expected = [row for run in runs for row in rows[run * length : (run + 1) * length]]

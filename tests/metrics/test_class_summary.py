@@ -51,7 +51,7 @@ def test_given_predictions_replace_the_most_probable(case):
     assert summary["log_loss"] == standard["log_loss"]
 
 
-def test_inner_nodes_are_left_out_of_what_needs_a_class(case):
+def test_inner_nodes_are_omitted_of_what_needs_a_class(case):
     truths, table, _ = case
     partial = truths.copy()
     partial[[1, 2, 3]] = ["dog", "animal", "plant"]

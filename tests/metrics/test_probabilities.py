@@ -196,7 +196,7 @@ def test_nonsense_is_refused_in_one_sentence(arguments, message):
         expected_calibration_error([[1], [0]], **{"probabilities": [[0.5], [0.5]], **arguments})
 
 
-def test_safe_negatives_can_be_left_out():
+def test_safe_negatives_can_be_omitted():
     """A constant is calibrated over all entries of a sparse table, and says nothing of those that matter."""
     generator = np.random.default_rng(0)
     truth = (generator.random((500, 40)) < 0.02).astype(int)

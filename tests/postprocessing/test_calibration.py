@@ -25,7 +25,7 @@ def make_problem(n_rows, n_labels, seed=0, slope_spread=0.3, base=-1.0, base_spr
     return scores, (rng.random(truth.shape) < truth).astype(int), truth
 
 
-def test_without_pooling_it_is_platts_method():
+def test_without_shrinkage_it_is_platts_method():
     scores, labels, _ = make_problem(400, 3)
     found = calibrate_labels(labels, scores, shrinkage=0).probabilities(scores)
     for label in range(3):

@@ -238,7 +238,7 @@ def test_rows_do_not_depend_on_each_other():
         assert (alone.sizes[0], alone.values[0]) == (together.sizes[row], together.values[row])
 
 
-def test_labels_that_hardly_matter_are_left_out_row_by_row():
+def test_labels_that_hardly_matter_are_omitted_row_by_row():
     table = np.random.default_rng(0).random((6, 40)) ** np.array([[1], [3], [9], [30], [90], [400]])
     ranked, used, rest = _told_apart(table)
     for row, line in enumerate(-np.sort(-table, axis=1)):

@@ -215,7 +215,7 @@ def test_a_bound_where_there_is_nothing_to_learn():
 def test_full_rank_reaches_the_optimum_of_proximal_gradients(loss, missing, lam):
     X, Y = _data(missing)
     signs = LabelMatrix.from_any(Y).to_signs()
-    Z, best = trace_norm_twin.minimise(X, loss, signs, np.ones(Y.shape), lam)
+    Z, best = trace_norm_twin.minimize(X, loss, signs, np.ones(Y.shape), lam)
     pair = _pair(X, Y, loss=loss, rank=L, lam=lam)
     _run(pair, 300, 1e-12)
     assert pair.objective() == pytest.approx(best, rel=1e-5)
@@ -291,7 +291,7 @@ ROOTS = {
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 @pytest.mark.parametrize("missing", [0.0, 0.6])
-def test_a_label_covariance_penalises_the_labels_factor(root, kind, loss, penalty, missing):
+def test_a_label_covariance_penalizes_the_labels_factor(root, kind, loss, penalty, missing):
     X, Y = _data(missing)
     U = ROOTS[root]
     pair = _pair(X, Y, kind=kind, loss=loss, penalty=penalty, root=U, rank=4)

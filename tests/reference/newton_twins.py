@@ -1,4 +1,4 @@
-"""Slow, readable twins of penalised likelihoods: every matrix written out, row by row.
+"""Slow, readable twins of penalized likelihoods: every matrix written out, row by row.
 
 An array of scores of shape (n, C) is laid out row by row, ``U.ravel()``.
 """
@@ -125,7 +125,7 @@ def objective(loss, K, dual):
 
 
 def optimum(loss, K, shape):
-    """Minimise over z with ``u = F z``, ``F F^T = K``: the least objective and its scores."""
+    """Minimize over z with ``u = F z``, ``F F^T = K``: the least objective and its scores."""
     sizes, axes = np.linalg.eigh(K)
     F = axes * np.sqrt(np.maximum(sizes, 0.0))
 

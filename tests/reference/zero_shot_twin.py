@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 
 
 def vectors(X, classes, X_new, table, penalty):
-    """Give predicted vectors of new rows less the mean of training rows, and centred vectors of classes."""
+    """Give predicted vectors of new rows less the mean of training rows, and centered vectors of classes."""
     rows, center = table[classes], table[classes].mean(axis=0)
     constant, new = np.c_[X, np.ones(len(X))], np.c_[X_new, np.ones(len(X_new))]
     gram = constant.T @ constant + penalty * np.eye(constant.shape[1])

@@ -80,6 +80,17 @@ def _loss(loss, weights):
     )
 
 
+def test_a_start_that_is_worse_than_zero_is_not_used():
+    """As that of a far smaller K, from which line searches end in rounding."""
+    problem = _simple(scale=1e7)
+    bad = NewtonState.at(np.full(problem.shape, 1.0) * np.array([3.0, -1.0, -1.0, -1.0])[None, None])
+    result, _ = NewtonConjugateGradient(1e-6, 200).solve(problem, bad)
+    twin, _ = NewtonConjugateGradient(1e-6, 200).solve(problem)
+    assert result.converged
+    assert result.trace[-1].primal == pytest.approx(twin.trace[-1].primal, rel=1e-5)
+    assert result.trace[0].primal == pytest.approx(N * np.log(C))
+
+
 @pytest.mark.parametrize("loss", ["softmax", "log_loss"])
 @pytest.mark.parametrize("name", COVARIANCES)
 @pytest.mark.parametrize("directions", DIRECTIONS)

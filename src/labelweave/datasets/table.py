@@ -49,7 +49,7 @@ from labelweave.foundation.vectors import stacked
 from labelweave.labels import LabelMatrix
 from labelweave.labels import written_labels as written
 from labelweave.labels.label_matrix import words_on_no_negative
-from labelweave.labels.label_names import as_text
+from labelweave.labels.label_names import as_text, names_of
 
 _GLANCE = 1000  # cells, enough to find consecutive repetitions where these are common
 _FEWEST_RUNS, _FEWEST_AGAIN = 5, 0.1  # of paired rows, and the share of rows after the first of each run
@@ -476,7 +476,7 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> l
         elif isinstance(cell, dict) or (
             isinstance(cell, list) and any(isinstance(one, dict) for one in cell)
         ):
-            names = written.names_of(cell)
+            names = names_of(cell)
         elif isinstance(cell, list):
             names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
             names = written.names_inside(names, columns.label_separator)

@@ -33,6 +33,7 @@ from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.table_files import RawTable, table_kind
 from labelweave.foundation.arguments import ParameterError, ParameterMessage, checked
 from labelweave.foundation.vectors import are_vectors, vector_cells
+from labelweave.labels.written_labels import signs_of
 
 _MOST_CATEGORIES = 50
 _GLANCE = 1000  # cells, often enough to decide
@@ -82,8 +83,9 @@ class TableColumns:
         One column that lists the labels of a row, or several columns of 0 and 1, one per label, also as a
         pattern ``"tag_*"`` or a range ``"tag_1..tag_9"``; None if the rows have no labels.
     label_separator : str or None, default=None
-        The separator between the labels if the label column is a string, also with brackets, ``[,]``; by
-        default :func:`read_table` detects it, with a warning, and elsewhere such a string is one label.
+        The separator between the labels if the label column is a string, also with brackets, ``[,]``, or a
+        regular expression between slashes, ``/,| and /``; by default :func:`read_table` detects it, with a
+        warning, and elsewhere such a string is one label.
     text, categorical, numeric, vectors : str, sequence of str or None, default=None
         The feature columns.  Columns without a role are dropped, unless all four are None: then the kind of
         every other column is inferred from its cells, and identifiers, with a distinct value in every row,
@@ -127,6 +129,7 @@ class TableColumns:
         if self.label_separator is not None and not self.label_separator:
             said = "`label_separator` is empty; pass the text between labels, such as ',' or '|'."
             raise ParameterError(said)
+        signs_of(self.label_separator or "")
         if self.empty_labels not in ("none", "unknown", None):
             raise ValueError(f"empty_labels is {self.empty_labels!r}; it must be 'none' or 'unknown'.")
         for name, mark in (self.decimal_marks or {}).items():

@@ -64,7 +64,7 @@ def encoded(encoder: Encoder, texts: list[str], size: int | None = None) -> Floa
     is_table = found.dtype.kind in "fiu" and found.ndim == 2 and 0 < found.shape[1] <= _LARGEST_SIZE
     if not is_table or found.shape != (len(texts), size or found.shape[1]):
         what = f"{found.dtype} of shape {found.shape}"
-        wanted = f"numbers of shape ({len(texts)}, {size or 'k'}), a row for each"
+        wanted = f"numbers of shape ({len(texts)}, {size or 'k'}), one row per text"
         raise ValueError(f"The encoder returned {what} for {len(texts)} text(s); it must return {wanted}.")
     if not np.isfinite(found).all():
         row = int(np.argmin(np.isfinite(found).all(axis=1)))

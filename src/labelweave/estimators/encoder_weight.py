@@ -15,7 +15,7 @@ from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.foundation.array_types import Array, PerRow, RowsByRows
 from labelweave.foundation.sklearn_compat import _check_sample_weight
 from labelweave.labels import LabelMatrix
-from labelweave.problems.hyperparameters.left_out import oof_loss
+from labelweave.problems.hyperparameters.out_of_fold import oof_loss
 
 _WEIGHTS = (0.0, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
 _MOST_ROWS, _MOST_LABELS, _FOLDS = 1000, 256, 5

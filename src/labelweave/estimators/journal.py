@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from labelweave.foundation.arguments import ParameterMessage
-from labelweave.foundation.arrays.homes import refuse
 from labelweave.model_files import (
     ModelContent,
     ModelFileError,
@@ -53,8 +52,6 @@ class Journal:
     def __init__(
         self, path: str | os.PathLike[str] | None = None, fingerprint: Mapping[str, str] | None = None
     ) -> None:
-        if path is not None:
-            refuse("`checkpoint`", "use None, or X as a NumPy array")
         self.path = None if path is None else Path(path)
         self.fingerprint = dict(fingerprint or {})
         self.states: dict[str, State] = {}

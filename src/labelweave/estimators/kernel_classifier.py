@@ -1,4 +1,4 @@
-"""The base of classifiers with a kernel and thresholds, and the search for hyper-parameters."""
+"""The base of classifiers with a kernel and thresholds, and the search for hyperparameters."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Ma
 if TYPE_CHECKING:
     from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
 
+TIES = ("shared", "scale", "class", "level", "subtree")
 _KERNEL_ROWS = 200  # whose kernel matrix is checked
 _FEWEST_ROWS = 20  # the check is not informative with fewer
 _ALIKE = 0.95
@@ -92,16 +93,25 @@ class HyperparameterSearch(ParameterGroup):
         Learn on a random sample of this many rows, then fit all rows with the result; None for all.
     learning_blocks : int, default=1
         Learn on this many disjoint blocks of ``learning_rows`` rows, or on equal parts of all rows, by the
-        mean of their losses.  Many hyper-parameters need more than one block.  For kernel logistic models
+        mean of their losses.  Many hyperparameters need more than one block.  For kernel logistic models
         and those that learn by them.
     max_learning_iter : int, default=100
-        The largest number of evaluations of the cross-validated loss, including those on a first part of
+        Maximum number of evaluations of the cross-validated loss, including those on a first part of
         3,000 rows and more.
     criterion : {"cross_validation", "marginal_likelihood"}, default="cross_validation"
-        What hyper-parameters minimize: the loss of held-out rows, or minus Laplace's approximation to the log
+        What hyperparameters minimize: the loss of held-out rows, or minus Laplace's approximation to the log
         marginal likelihood, which has no folds and weighs all rows.  The latter is for logistic losses and
         takes n^3 multiplications per evaluation and label, and per pair of classes; set ``learning_rows``,
         or ``kernel_rank``.
+    tie : {"shared", "scale", "class", "level", "subtree"}, list or dict of groups, or pair of these, \
+            default="shared"
+        Which functions share a scale and a kernel shape: all ("shared", the paper's mc-tied), all the shape
+        ("scale", mc-semi), none ("class", mc-sep), nodes of one depth ("level") or under one child of the
+        root ("subtree"), or those in one group: a list such as ``[0, 0, 1, 1]`` in the order of
+        the classes, or a dict by name, with a taxonomy of its nodes.  A pair sets scale and shape
+        separately.  With a given covariance the function of class p is column p of the symmetric root of R;
+        with a learned one it is a column of B, whose length is its scale.
+        For kernel logistic models.
 
     Examples
     --------
@@ -115,11 +125,12 @@ class HyperparameterSearch(ParameterGroup):
         "learning_blocks": [COUNT],
         "max_learning_iter": [COUNT],
         "criterion": [StrOptions({"cross_validation", "marginal_likelihood"})],
+        "tie": [StrOptions(set(TIES)), tuple, list, dict],
     }
 
     def __init__(
         self, cv: Any = 5, *, learning_rows: int | None = None, learning_blocks: int = 1,
-        max_learning_iter: int = 100, criterion: str = "cross_validation",
+        max_learning_iter: int = 100, criterion: str = "cross_validation", tie: Any = "shared",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -169,14 +180,13 @@ class KernelClassifier(LabelClassifier):
 
     @property
     def _search(self) -> HyperparameterSearch | None:
-        """How hyper-parameters are learned; None if they are not."""
+        """How hyperparameters are learned; None if they are not."""
         given = getattr(self, "hyperparameters", "fixed")
         if isinstance(given, HyperparameterSearch):
             return given
         return _USUAL_SEARCH if given == "learn" else None
 
     def _refuse_unlearned(self) -> None:
-        """Reject requests to learn parameters where nothing is learned."""
         is_open = {"label_covariance": is_learned(self.label_covariance), "kernel": self._has_widths}
         name = next((name for name, holds in is_open.items() if holds), None)
         if name is not None and self._search is None:
@@ -184,6 +194,13 @@ class KernelClassifier(LabelClassifier):
                 f"`{name}={getattr(self, name)!r}` is learned, but `hyperparameters='fixed'`; pass "
                 "`hyperparameters='learn'`, or a fixed value."
             )
+
+    def _refuse_searches(self, *names: str) -> None:
+        """Reject settings of a search that only kernel logistic models have."""
+        for name in names if self._search is not None else ():
+            given, usual = getattr(self._search, name), getattr(_USUAL_SEARCH, name)
+            if given != usual:
+                raise ParameterError(f"`{name}={given!r}` is for kernel logistic models; use {usual!r}.")
 
     @property
     def _most_learned(self) -> int:
@@ -322,7 +339,7 @@ class KernelClassifier(LabelClassifier):
         if self.learning_status_ == "interrupted":
             done = len(self.learning_trace_)
             warn_of_end(
-                f"The search for hyper-parameters was interrupted after {done} evaluations; the model has "
+                f"The search for hyperparameters was interrupted after {done} evaluations; the model has "
                 "the best of these."
             )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from labelweave.features import FeatureMatrix, FeatureScaling, Kernel
 from labelweave.foundation.array_types import Array, PerRow
-from labelweave.problems.hyperparameters.left_out import oof_loss
+from labelweave.problems.hyperparameters.out_of_fold import oof_loss
 
 _MOST_ROWS = 1000  # among which a scaling is chosen: two eigendecompositions of their kernel matrix
 _MOST_LABELS = 256
@@ -58,7 +58,8 @@ def choose_scaling(
     for scaling in found:
         some = features.rows(rows) if scaling is None else scaling(features.rows(rows))
         some = some.astype(np.float64)
-        losses.append(oof_loss(kernel_of(some).block(some, some), targets, folds))
+        placed = some.placed()
+        losses.append(oof_loss(kernel_of(some).block(placed, placed), targets, folds))
     return found[int(np.argmin(losses))]
 
 

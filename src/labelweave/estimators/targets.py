@@ -247,11 +247,7 @@ def has_many_labels(y: Any) -> bool:
         y = np.asarray(unmasked(y))
     except ValueError:  # rows of different lengths, which reading labels rejects
         return True
-    return y.ndim == 2 and not _is_column_of_classes(y)
-
-
-def _is_column_of_classes(y: Array) -> bool:
-    return y.shape[1] == 1 and not np.isin(y[~unknown_entries(y)], (0, 1, -1)).all()
+    return y.ndim == 2 and (y.shape[1] != 1 or bool(np.isin(y[~unknown_entries(y)], (0, 1, -1)).all()))
 
 
 def label_form(y: Any, labels: LabelMatrix) -> TargetForm:

@@ -190,7 +190,9 @@ def _columns_of(Y: Any, names: Sequence[str] | None) -> list[tuple[str, Array, s
             raise ValueError(f"Y has shape {table.shape}; columns of classes need two, (rows, columns).")
         names = [*map(str, range(table.shape[1]))] if names is None else names
         if len(names) != table.shape[1]:
-            raise ValueError(f"Y has {table.shape[1]} columns where {len(names)} are named; name each.")
+            raise ValueError(
+                f"Y has {table.shape[1]} columns but {len(names)} names were given; pass one name per column."
+            )
         return [(name, values, "") for name, values in zip(names, table.T, strict=True)]
     names = [*map(str, labels)] if names is None else names
     if not hasattr(Y, "iloc"):

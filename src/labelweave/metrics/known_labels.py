@@ -226,7 +226,7 @@ def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy 
     labels (n, C): at most one label per row, or those on one path of the taxonomy; the deepest counts.
     """
     if labels.flip_probabilities is not None:
-        return ClassProbabilities.of_labels(labels, words).likeliest()
+        return ClassProbabilities.of_labels(labels, words).most_likely()
     counts = np.diff(labels.positives.indptr)
     several = np.flatnonzero(counts > 1)
     if len(several) and taxonomy is not None and set(words) <= set(taxonomy.nodes):

@@ -41,10 +41,10 @@ def test_one_class_a_row_from_a_table(fit_things, tmp_path):
 
 
 def test_paths_as_classes_are_a_taxonomy_and_known_in_part(fit_things):
-    fit_things("--class-paths --tie level,shared", *FIXED)
+    fit_things("--class-paths --tie level,shared --max-learning-iter 1")
     model = loaded()
     assert set(model.classes_) == {"animal/cat", "animal/dog", "fruit/apple", "fruit/pear", "rock"}
-    assert list(model.tie) == ["level", "shared"]
+    assert list(model.hyperparameters.tie) == ["level", "shared"]
     assert set(model.taxonomy_.roots) == {"rock", "fruit", "animal"}
 
 
@@ -201,7 +201,7 @@ def test_an_interrupt_while_learning_saves_the_best_model(fit_things, monkeypatc
     monkeypatch.setattr(progress.GapLines, "show", show)
     done = fit_things("--one-class", code=130)
     said = (
-        r"labelweave: The search for hyper-parameters was interrupted after \d+ evaluations;.* saved in m.lw"
+        r"labelweave: The search for hyperparameters was interrupted after \d+ evaluations;.* saved in m.lw"
     )
     assert re.search(said, done.err.splitlines()[-1])
     assert loaded().converged_
@@ -227,7 +227,7 @@ def test_inspect_says_what_was_learned(fit_things, run):
 
 
 def test_inspect_shows_the_prior_covariance(fit_things, run):
-    fit_things("--class-paths --tie level", *FIXED)
+    fit_things("--class-paths --tie level --max-learning-iter 1")
     facts = run("inspect m.lw --covariance --json").json
     place = {name: k for k, name in enumerate(facts["labels"])}
     covariance = np.array(facts["covariance"])
@@ -236,7 +236,7 @@ def test_inspect_shows_the_prior_covariance(fit_things, run):
     assert covariance[place["fruit/apple"], place["fruit/apple"]] == pytest.approx(20)
     fit_things("--one-class", *FIXED)
     assert "no taxonomy" not in run("inspect m.lw").out
-    assert "learning    none, hyper-parameters are as given" in run("inspect m.lw").out
+    assert "learning    none, hyperparameters are as given" in run("inspect m.lw").out
     assert run("inspect m.lw --covariance").out.startswith("Label covariance over 7 labels")
 
 

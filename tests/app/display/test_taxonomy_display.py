@@ -157,7 +157,7 @@ def test_deep_trees_are_drawn():
     assert len(inside_texts(display)) >= 10
 
 
-def test_lower_levels_are_left_out_where_there_is_no_room():
+def test_lower_levels_are_omitted_where_there_is_no_room():
     case = random_case(60, deep=True)
     _, ax = plt.subplots(figsize=(4.0, 3.4), layout="constrained")
     display = TaxonomyDisplay.from_predictions(*case, ax=ax)

@@ -147,7 +147,7 @@ def test_classifiers_are_fitted_to_folds(world):
     assert not hasattr(model, "estimators_")
 
 
-def test_the_automatic_model_gives_its_own_left_out_probabilities(world, monkeypatch):
+def test_the_automatic_model_gives_its_own_out_of_fold_probabilities(world, monkeypatch):
     scores, recorded, flips = world
     fits = []
     usual = AutoLabelClassifier.fit
@@ -164,7 +164,7 @@ def test_the_seed_is_that_of_the_automatic_model_too(world, monkeypatch):
         AutoLabelClassifier, "fit", lambda self, X, y: seeds.append(self.random_state) or self
     )
     monkeypatch.setattr(
-        AutoLabelClassifier, "_left_out_probabilities", lambda self: np.full(recorded[:60].shape, 0.5)
+        AutoLabelClassifier, "_out_of_fold_probabilities", lambda self: np.full(recorded[:60].shape, 0.5)
     )
     find_label_errors(scores[:60], recorded[:60], related=False, random_state=7)
     assert seeds == [7]

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.estimators.kernel_classifier import is_identity, is_learned
+from labelweave.estimators.kernel_classifier import TIES, is_identity, is_learned
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import Moments
@@ -30,25 +30,27 @@ from labelweave.problems.hyperparameters.priors import (
 
 Grouping: TypeAlias = Any  # a name of :data:`_GROUPINGS`, or the group of every function
 
-TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
 _GROUPS = (list, tuple, Mapping)
 _FIRST_INTERCEPT_VARIANCE = 1.0
 _ROWS_OF_MEAN = 1000
+_MOST_VARIANCE = 1e3
 _ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may have
 _TREE_TIES = ("level", "subtree")
 
 
 def prior_family(
-    model: Any, features: FeatureMatrix, kernels: Sequence[Kernel | None], n_labels: int, seed: int
-) -> PriorFamily:
+    model: Any, features: FeatureMatrix, kernels: Sequence[Kernel | None], n_labels: int, seed: int,
+    known: Array,
+) -> PriorFamily:  # fmt: skip
     """Return the family of priors that a classifier's parameters select.
 
     kernels: those to start from, whose terms are added; None for a precomputed kernel matrix.
+    known: the rows that have a weight and a known label.
     Raises ValueError if two label structures are given, or one that does not match the labels.
     """
     classes = [node_name(name) for name in model.classes_[-n_labels:]]
-    shares = _shares(kernels, features)
+    shares = _shares(kernels, features, known, model._search is not None)
     families = [
         _family_of_kernel(model, kernel, given, classes, share * float(model.scale), seed + place)
         for place, (kernel, given, share) in enumerate(zip(kernels, _structures(model), shares, strict=True))
@@ -60,13 +62,19 @@ def prior_family(
     return LearnedIntercepts(family) if model.intercept_variance == "learn" else family
 
 
-def _shares(kernels: Sequence[Kernel | None], features: FeatureMatrix) -> list[float]:
-    """Return factors by which several kernels have equal parts of a mean variance of 1."""
-    if len(kernels) == 1:
-        return [1.0]
-    some = features.to_local(np.arange(min(len(features), _ROWS_OF_MEAN)))
-    means = [float(np.mean(kernel.diagonal(some))) for kernel in kernels if kernel is not None]
-    return [1.0 / (len(means) * mean) if mean > 0 else 1.0 for mean in means]
+def _shares(
+    kernels: Sequence[Kernel | None], features: FeatureMatrix, known: Array, is_learned: bool
+) -> list[float]:
+    """Return factors of the first scales.
+
+    With several kernels each has an equal part of a mean variance of 1.  That of one kernel is moved to
+    within a thousandfold of 1 where a search follows: it finds no way from the scores of other units.
+    """
+    some = features.to_local(known[:_ROWS_OF_MEAN])
+    means = [1.0 if kernel is None else float(np.mean(kernel.diagonal(some))) for kernel in kernels]
+    most = 1.0 if len(kernels) > 1 else _MOST_VARIANCE if is_learned else np.inf
+    wanted = np.clip(means, 1.0 / most, most) / len(kernels)
+    return [float(part / mean) if mean > 0 else 1.0 for part, mean in zip(wanted, means, strict=True)]
 
 
 def _structures(model: Any) -> list[Any]:
@@ -87,10 +95,15 @@ def _of_intercepts(model: Any) -> float:
     return _FIRST_INTERCEPT_VARIANCE if model.intercept_variance == "learn" else model.intercept_variance
 
 
+def _tie(model: Any) -> Any:
+    """Return which functions share what the search learns; all where nothing is learned."""
+    return "shared" if model._search is None else model._search.tie
+
+
 def refuse_priors(model: Any) -> None:
     """Raise for parameters of a classifier that define no prior, whatever the data are."""
     for one in _structures(model):
-        _check_structure(model.tie, model.taxonomy, one)
+        _check_structure(_tie(model), model.taxonomy, one)
     model._refuse_unlearned()
 
 
@@ -120,18 +133,19 @@ def _family_of_kernel(
 ) -> PriorFamily:
     if is_learned(given) and not isinstance(given, list | tuple):
         return _coupling(model, kernel, _first_coupling(given, len(names), scale, seed), names)
+    own = _tie(model)
     membership: Any = sp.eye_array(len(names), format="csr")
     if is_identity(given) and model.taxonomy_ is not None and given is None:
         tree = model.taxonomy_.restricted(names)
         tree = tree.pruned(keep=names) if tree.is_tree else tree
         membership = tree.membership(names)
-        scales, shapes = (_tree_groups(tie, tree) for tie in _pair_of_ties(model.tie))
+        scales, shapes = (_tree_groups(tie, tree) for tie in _pair_of_ties(own))
     else:
-        scales, shapes = (_flat_groups(tie, names, model.taxonomy_) for tie in _pair_of_ties(model.tie))
+        scales, shapes = (_flat_groups(tie, names, model.taxonomy_) for tie in _pair_of_ties(own))
     if not is_identity(given):
         covariance = read_covariance(given, len(names), names)
         covariance.check_variances(names)
-        if isinstance(model.tie, str) and model.tie == "shared":
+        if isinstance(own, str) and own == "shared":
             return GivenCovariance(kernel, covariance, scale, _of_intercepts(model))
         values, vectors = covariance.spectrum()
         membership = (vectors * np.sqrt(values)) @ vectors.T  # the symmetric root: a function per label
@@ -152,7 +166,7 @@ def _first_coupling(given: Any, labels: int, scale: float, seed: int) -> Array:
 
 def _coupling(model: Any, kernel: Kernel | None, start: Array, names: list[str]) -> LearnedCoupling:
     factors = names if start.shape[1] == len(names) else list(map(str, range(start.shape[1])))
-    shapes = _flat_groups(_pair_of_ties(model.tie)[1], factors, None)  # scales are lengths of columns
+    shapes = _flat_groups(_pair_of_ties(_tie(model))[1], factors, None)  # scales are lengths of columns
     return LearnedCoupling(kernel, start, names, _of_intercepts(model), shapes)
 
 
@@ -193,11 +207,11 @@ def _given_groups(given: Any, names: Sequence[str]) -> NodeGroups:
         by_name = {str(name): group for name, group in given.items()}
         lacking = next((name for name in names if name not in by_name), None)
         if lacking is not None:
-            raise ParameterError(f"`tie` has no group of {lacking!r}; give one for every function.")
+            raise ParameterError(f"`tie` has no group for {lacking!r}; pass one for every function.")
         given = [by_name[name] for name in names]
     if len(given) != len(names):
         raise ParameterError(
-            f"`tie` has {len(given)} groups, but there are {len(names)} functions; give one for each."
+            f"`tie` has {len(given)} groups, but there are {len(names)} functions; pass one per function."
         )
     groups, of_node = np.unique([str(group) for group in given], return_inverse=True)
     return NodeGroups(of_node, groups.tolist() if len(groups) > 1 else [""])

@@ -141,9 +141,9 @@ class LowRankClassifier(KernelClassifier):
         The initial label factor: leading singular vectors of the label matrix (unobserved entries as
         0), or normal random numbers.  A problem that is solved exactly needs none.
     threshold : "auto" or float, default="auto"
-        Labels of a higher score are predicted: 1/2 for the squared loss and 0 for others ("auto"), or a given
-        one; :class:`TunedThresholdClassifier` optimizes thresholds for a metric.  Only "auto" is valid with
-        one of three or more classes per row.
+        Labels with a higher score are predicted: 1/2 for the squared loss and 0 for others ("auto"), or a
+        given one; :class:`TunedThresholdClassifier` optimizes thresholds for a metric.  Only "auto" is valid
+        with one of three or more classes per row.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the factors of the last one, as far as they match its data.
     checkpoint : path-like or None, default=None
@@ -152,9 +152,9 @@ class LowRankClassifier(KernelClassifier):
     tol : float, default=1e-4
         The fit ends after a round that decreases the objective by less than this share.
     max_iter : int, default=100
-        The largest number of rounds.
+        Maximum number of rounds.
     dtype : {"float64", "float32"}, default="float64"
-        Arithmetic of the factors.  Sums over rows and features are in double precision in both.
+        Floating-point type of the factors.  Sums over rows and features are in double precision in both.
     kernel_rank : int or None, default=None
         Columns of an incomplete Cholesky factor that approximates the kernel matrix; None for the exact one.
     n_jobs : int or None, default=None
@@ -191,7 +191,7 @@ class LowRankClassifier(KernelClassifier):
     cross_validation_loss_ : float
         The mean held-out loss per row that learning reached; NaN where nothing was learned.
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
-        Why the search for hyper-parameters ended.
+        Why the search for hyperparameters ended.
     learning_trace_ : list of SearchRecord
         Every evaluation of the cross-validated loss; only values of one ``stage`` are comparable.
     support_ : ndarray of shape (m,)
@@ -334,14 +334,7 @@ class LowRankClassifier(KernelClassifier):
                 "`penalty='trace_bound'` needs `alpha` > 0, the largest trace norm, and a number as `rank`; "
                 "for a RankSearch use `penalty='trace_norm'`, with the same solutions."
             )
-        if search is not None and search.learning_blocks != 1:
-            raise ParameterError(
-                f"`learning_blocks={search.learning_blocks}` is for kernel logistic models; use 1."
-            )
-        if search is not None and search.criterion != "cross_validation":
-            raise ParameterError(
-                f"`criterion={search.criterion!r}` is for kernel logistic models; use 'cross_validation'."
-            )
+        self._refuse_searches("learning_blocks", "criterion", "tie")
         if search is not None and ranks is None and (self.loss, self.penalty) != ("squared_error", "ridge"):
             raise ParameterError(
                 "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`, but they "

@@ -187,11 +187,16 @@ class ReadyRows:
         self.explicit = data.explicit
         self.active: Array | None = None
         self.triangle: Array | None = None
-        _refuse_huge_constant(settings.constant, np.dtype(settings.dtype))
+        dtype = np.dtype(settings.dtype)
+        if settings.constant > (most := _HUGE[dtype.itemsize]):
+            raise ValueError(
+                f"fit_intercept is {settings.constant:.1e}, whose square may overflow {dtype}; use a number "
+                f"up to {most:.0e}."
+            )
         if data.explicit is None:
             self._read_source()
         else:
-            _refuse_huge_entries(data.explicit, np.dtype(settings.dtype))
+            _refuse_huge_entries(data.explicit, dtype)
 
     def _read_source(self) -> None:
         source, settings = self.data.source, self.settings
@@ -382,14 +387,6 @@ def _fitted(
         np.asarray(constant_row @ labels.T, np.float64), ready.active, status, trace, end,
         trace[-1].objective if trace else np.nan,
     )  # fmt: skip
-
-
-def _refuse_huge_constant(constant: float, dtype: np.dtype[Any]) -> None:
-    if constant > _HUGE[dtype.itemsize]:
-        raise ValueError(
-            f"fit_intercept is {constant:.1e}, whose square may overflow {dtype}; use a number up to "
-            f"{_HUGE[dtype.itemsize]:.0e}."
-        )
 
 
 def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:

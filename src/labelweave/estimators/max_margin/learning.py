@@ -1,4 +1,4 @@
-"""Hyper-parameters of the max-margin model, learned on a surrogate of the hinge loss.
+"""Hyperparameters of the max-margin model, learned on a surrogate of the hinge loss.
 
 The hinge has no curvature, so its cross-validated loss has no useful gradient.  Kernel logistic
 classification has the same prior K ⊗ R and a loss near the hinge, so the kernel's parameters, the scale v of
@@ -25,7 +25,7 @@ _TOL = 1e-3
 
 @dataclass(frozen=True)
 class LearnedMargins:
-    """The learned hyper-parameters.
+    """The learned hyperparameters.
 
     kernel: with its learned parameters; None for a precomputed matrix.
     covariance: R, of mean variance 1.

@@ -155,8 +155,11 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
     def _check_at_home(self) -> None:
         self._check_parameters()
-        if HOME.get() is not None and not self._takes_devices:
-            refuse(type(self).__name__, "use an RBF, linear or polynomial kernel, or X as a NumPy array")
+        if HOME.get() is None or self._takes_devices:
+            return
+        parts = [part for part in (*self.get_params().values(), self) if isinstance(part, Kernel)]
+        own = next(part for part in parts if not (part._takes_devices or isinstance(part, _Composed)))
+        refuse(type(own).__name__, "use a kernel of labelweave.features, or X as a NumPy array")
 
     def explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
         """Return features whose dot products are the kernel, if they are cheap.

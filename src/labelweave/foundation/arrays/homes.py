@@ -21,23 +21,35 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays.linear_algebra import HOME, Home, is_foreign, namespace, placed, to_numpy
 
 _SHARE = 0.8  # of a device's free memory: the default budget
+# parameters with values that have only compiled loops over NumPy arrays, and the values that have a form on
+# a device; with the class, where the parameter of another one has a form with all values
+_FORMS: dict[str, tuple[Any, ...]] = {
+    "solver": ("auto", "alternating_directions", "cholesky", "eigenvalues", "incomplete_cholesky"),
+    "prune": ("off",),
+    "checkpoint": (None,),
+    "uncertainty": (None,),
+    "loss": ("log_loss", "squared_error", "squared_hinge"),
+    "KernelLogisticClassifier.kernel_rank": (None,),
+}
+_MODELS = "AutoLabelClassifier, MaxMarginClassifier, KernelLogisticClassifier or LowRankClassifier"
 
 
 def called_where_x_is(method: Callable[..., Any], self: Any, X: Any, *given: Any, **named: Any) -> Any:
     """Call a method of an estimator at the home of X, with NumPy arguments; results return there."""
     if not sklearn.get_config()["array_api_dispatch"]:
-        if is_foreign(X) and "cpu" not in str(X.device).lower():
-            raise ValueError(
-                f"X is on the device {X.device}, which NumPy cannot read; fit and predict within "
-                "sklearn.config_context(array_api_dispatch=True), or pass X as a NumPy array."
-            )
+        for value in filter(is_foreign, (X, *given, *named.values())):
+            if "cpu" not in str(value.device).lower():
+                raise ValueError(
+                    f"An array is on the device {value.device}, which NumPy cannot read; fit and predict "
+                    "within sklearn.config_context(array_api_dispatch=True), or pass NumPy arrays."
+                )
         return method(self, X, *given, **named)
     arguments = [_here(value) for value in (X, *given)]
     options = {name: _here(value) for name, value in named.items()}
     if not is_foreign(X):
         return method(self, *arguments, **options)
     with made_at(_home_of(X)):
-        require_form(self)
+        _require_model(self)
         return _returned(method(self, *arguments, **options))
 
 
@@ -70,13 +82,25 @@ def refuse(what: str, otherwise: str) -> None:
 
 
 def require_form(estimator: Any) -> None:
-    """Raise ValueError at a home for an estimator that has no form there."""
+    """Raise ValueError at a home for an estimator, or values of its parameters, that have no form there."""
+    if HOME.get() is None:
+        return
+    _require_model(estimator)
+    classes = [kind.__name__ for kind in type(estimator).__mro__]
+    for key, allowed in _FORMS.items():
+        owner, _, name = key.rpartition(".")
+        value = getattr(estimator, name, allowed[0]) if owner in ("", *classes) else allowed[0]
+        if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
+            shown = repr(value) if isinstance(value, str | int) else type(value).__name__
+            refuse(f"`{name}={shown}`", f"use {allowed[0]!r}, or X as a NumPy array")
+
+
+def _require_model(estimator: Any) -> None:
     model = estimator
     while (inner := getattr(model, "estimator", None)) is not None:
         model = inner
     if not getattr(model, "_takes_devices", False):
-        models = "MaxMarginClassifier, KernelLogisticClassifier or LowRankClassifier"
-        refuse(type(model).__name__, f"pass X as a NumPy array, or use {models}")
+        refuse(type(model).__name__, f"pass X as a NumPy array, or use {_MODELS}")
 
 
 def _free_megabytes(device: Any) -> float | None:
@@ -87,7 +111,14 @@ def _free_megabytes(device: Any) -> float | None:
 
 
 def _here(value: Any) -> Any:
-    return to_numpy(value) if is_foreign(value) else value
+    try:
+        return to_numpy(value) if is_foreign(value) else value
+    except (BufferError, RuntimeError, TypeError) as error:
+        said = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(
+            f"NumPy cannot read an array of {value.dtype} on {value.device} ({said}); pass one of float32 or "
+            "float64."
+        ) from None
 
 
 def _returned(result: Any) -> Any:

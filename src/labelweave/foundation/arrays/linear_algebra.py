@@ -95,7 +95,11 @@ def contiguous(table: Array) -> Array:
 
 
 def to_numpy(table: Array) -> Array:
-    return table if is_numpy(table) else np.from_dlpack(table, device="cpu")
+    if is_numpy(table):
+        return table
+    if hasattr(table, "detach"):  # PyTorch's, of any GPU and with a gradient
+        return np.asarray(table.detach().cpu().numpy())
+    return np.from_dlpack(table, device="cpu")
 
 
 def like(values: Array, table: Array) -> Array:
@@ -107,6 +111,8 @@ def like(values: Array, table: Array) -> Array:
 
 def _moved(values: Array, home: Home, dtype: Any = None) -> Array:
     writable = np.require(values, requirements=["C", "W"])  # PyTorch warns of others
+    if any(stride < 0 for stride in writable.strides):  # along an axis of length 1; PyTorch has none
+        writable = np.array(writable, order="C")
     made: Array = home.xp.asarray(writable, dtype=dtype, device=home.device)
     return made
 
@@ -436,7 +442,7 @@ class CholeskyFactor:
         self.workers.each(one, self._cut(*others, 4 * _TILE))
 
     def _cut(self, start: int, stop: int, size: int) -> list[slice]:
-        size = size if self.is_cut else max(1, stop - start)
+        size = size if self.is_cut else 4 * _DEVICE_TILE  # whose product is small compared with the table
         return [slice(part.start + start, part.stop + start) for part in panels(stop - start, size)]
 
 

@@ -1,6 +1,6 @@
 """The log marginal likelihood of Laplace's approximation and its gradient.
 
-It is the evidence of the hyper-parameters in all rows, without folds (Rasmussen and Williams 2006,
+It is the evidence of the hyperparameters in all rows, without folds (Rasmussen and Williams 2006,
 section 5.5.1).  The criterion is minus it,
 
     psi = sum_i loss_i(u_i) + 1/2 <a, K a> + 1/2 log |I + W K|,    u = K a,

@@ -141,7 +141,7 @@ def _table(runs: list[dict[str, Any]]) -> str:
     methods=flag(_METHODS, choices=tuple(_METHODS)),
     draws=_DRAWS,
     data=DEFAULT_DATA,
-    records=RESULTS / "positive_unlabelled.json",
+    records=RESULTS / "positive_unlabeled.json",
 )
 def main(arguments: Any) -> None:
     recorded = RecordedRuns(arguments)
