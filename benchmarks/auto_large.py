@@ -1,7 +1,7 @@
-"""AutoLabelClassifier on many synthetic rows: seconds, memory, and what the model is worth on other rows.
+"""AutoLabelClassifier on many synthetic rows: seconds, memory, and quality on other rows.
 
-OMP_NUM_THREADS=1 python -m benchmarks.auto_large --rows 20000
-OMP_NUM_THREADS=1 python -m benchmarks.auto_large --out benchmarks/results/auto_large.json
+OMP_NUM_THREADS=1 python -m benchmarks.auto_large --rows 20000 OMP_NUM_THREADS=1 python -m
+benchmarks.auto_large --out benchmarks/results/auto_large.json
 """
 
 import time

@@ -1,12 +1,12 @@
-"""Quality of AutoLabelClassifier beside the best and the median of 28 methods on small public sets.
+"""Quality of AutoLabelClassifier compared with the best and the median of 28 methods on small public sets.
 
 The methods' numbers are those of Bogatinovski, Todorovski, Dzeroski and Kocev, "Comprehensive comparative
 study of multi-label classification methods", 2022; their thresholds were set by the evaluated fold's own
-number of labels a row, which favors them.  One configuration serves all sets; scores are one model's, label
-sets those of the metric nearest to the measure, chosen on left-out training rows.
+number of labels per row, which favors them.  One configuration serves all sets; scores are of one model, and
+label sets are optimized for the metric nearest to the measure, on out-of-fold training rows.
 
     python -m benchmarks.auto_quality                    # the given test rows
-    python -m benchmarks.auto_quality --left-out         # training rows alone, to develop by
+    python -m benchmarks.auto_quality --left-out         # only training rows, for development
     python -m benchmarks.auto_quality --splits 5 --sets flags emotions birds
 """
 
@@ -42,7 +42,7 @@ FOLDER = DEFAULT_DATA / "mulan"
 
 
 def set_measures(truth: Any, predicted: Any) -> dict[str, float]:
-    """Measure label sets, by the conventions of the study: an empty set that is right counts 0 in its F1."""
+    """Measure label sets by the conventions of the study: a correct empty set has an F1 of 0."""
     both, either = (truth * predicted).sum(axis=1), np.maximum(truth, predicted).sum(axis=1)
     sizes = truth.sum(axis=1) + predicted.sum(axis=1)
     return {
@@ -68,7 +68,7 @@ def rank_measures(truth: Any, scores: Any) -> dict[str, float]:
 
 
 def all_measures(model: AutoLabelClassifier, X: Any, truth: Any) -> dict[str, float]:
-    """Measure a fitted model, with the label sets that suit each measure."""
+    """Measure a fitted model, with label sets optimized for each measure."""
     found = rank_measures(truth, model.predict_proba(X))
     for measure, metric in _DECIDED.items():
         predicted = np.asarray(dense(model.optimize_for(metric).predict(X)))
@@ -77,7 +77,7 @@ def all_measures(model: AutoLabelClassifier, X: Any, truth: Any) -> dict[str, fl
 
 
 def out_of_fold_measures(model: AutoLabelClassifier) -> dict[str, float]:
-    """Measure left-out training rows, each with thresholds from the other folds."""
+    """Measure held-out training rows, each with thresholds from the other folds."""
     out_of_fold = model._out_of_fold
     truth = out_of_fold.held.labels.positives.toarray().astype(int)
     found = rank_measures(truth, out_of_fold.honest.scores)
@@ -96,7 +96,7 @@ def load(name: str) -> tuple[Any, Any, Any, Any]:
 
 
 def splits(name: str, count: int) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Give the split of a set, or stratified 60/40 splits of all its rows."""
+    """Return the split of a set, or stratified 60/40 splits of all its rows."""
     X, Y, X_test, Y_test = load(name)
     if not count:
         yield X, Y, X_test, Y_test
@@ -111,7 +111,7 @@ def splits(name: str, count: int) -> Iterator[tuple[Any, Any, Any, Any]]:
 
 
 def envelope() -> dict[tuple[str, str], tuple[float, float]]:
-    """Read the best and the median method; of one-error, whose best is the largest, the least of six."""
+    """Read the best and the median method; for one-error, where the best is the largest, the least of six."""
     with (FOLDER / "study_envelope.csv").open() as file:
         lines = list(csv.DictReader(file))
     found = {}

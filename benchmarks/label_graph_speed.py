@@ -14,7 +14,7 @@
   the labels that a clique may have; no round is left out for changing little.  "relaxation" is the share of
   the objective by which other cliques could lower it at most.
 
-Seconds are the processor's, with one thread: a solver's clock is scaled by the processor's share of it.
+Times are CPU seconds, with one thread: a solver's clock is scaled by the processor's share of it.
 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.label_graph_speed``.
 """
@@ -98,7 +98,7 @@ def _solver_table(runs: list[Run]) -> str:
 
 
 def _first(trace: list[list[float]], column: int, limits: list[float]) -> list[float | None]:
-    """Give the seconds at which a column of the trace first was within each limit."""
+    """Return the seconds at which a column of the trace was first within each limit."""
     return [next((point[0] for point in trace if point[column] <= limit), None) for limit in limits]
 
 

@@ -1,14 +1,13 @@
-"""A tree over labels beside one-vs-rest: quality, time, memory, size, speed and proofs.
+"""A tree over labels compared with one-vs-rest: quality, time, memory, size, speed and proofs.
 
-Cases: ``wordnet``, from the gloss of a noun to the nouns right above it (Debian's ``wordnet-base``; labels
-with two rows or more); ``bibtex``, ``debtags`` and ``delicious``; ``texts``, synthetic texts whose labels
-follow a power law.  Test rows without a label are left out.  Every model is measured in a process of its own,
-fitted on one thread but for ``--jobs``; seconds are those of the processor, which other work on the machine
-does not take.  Where one-vs-rest would take hours, ``--sampled`` labels, spread evenly over the order of
-frequency, are fitted and the seconds multiplied.
+Cases: ``wordnet``, from the gloss of a noun to its parent nouns (Debian's ``wordnet-base``; labels with two
+rows or more); ``bibtex``, ``debtags`` and ``delicious``; ``texts``, synthetic texts whose labels follow a
+power law.  Test rows without a label are dropped.  Every model is measured in a separate process, fitted on
+one thread unless ``--jobs`` changes this; times are CPU seconds.  Where one-vs-rest would take hours,
+``--sampled`` labels, spread evenly over the order of frequency, are fitted and the seconds multiplied.
 
-``--tune`` compares settings on a tenth of the training rows that is held out, and ``--rare`` moves rare
-labels up there; test rows take no part.
+``--tune`` compares settings on a held-out tenth of the training rows, and ``--rare`` ranks rare labels higher
+there; test rows are not used.
 
 Example: ``python -m benchmarks.label_tree`` writes ``benchmarks/results/label_tree.json``.
 """
@@ -38,7 +37,7 @@ _BUDGETS = (4, 16, 64, None)
 _REPEATS = 3
 _TOP = 5
 _HELD_OUT, _RARE = "held-out training rows: ", "rare labels moved up: "
-_POWERS, _MOVED = (0.0, 0.25, 0.5, 1.0), 50  # of propensities, and labels of a row that are ordered anew
+_POWERS, _MOVED = (0.0, 0.25, 0.5, 1.0), 50  # of propensities, and labels of a row that are sorted again
 
 _CERTIFIED: dict[str, Any] = {"tol": 1e-2, "prune": "certified"}  # pruned within a gap of 0.01
 
@@ -180,7 +179,7 @@ def _sampled(train: LabeledData, test: LabeledData, n_sampled: int) -> dict[str,
 
 
 def hold_out(train: LabeledData) -> tuple[LabeledData, LabeledData]:
-    """Hold a tenth of the training rows out, those that have a label."""
+    """Hold out a tenth of the training rows that have a label."""
     is_held = np.random.default_rng(1).random(len(train.Y)) < 0.1
     has_some = np.diff(train.Y.positives.indptr) > 0
     kept, held = np.flatnonzero(~is_held), np.flatnonzero(is_held & has_some)
@@ -193,7 +192,7 @@ def _tuned(name: str, train: LabeledData) -> dict[str, Any]:
 
 
 def _moved(name: str, train: LabeledData) -> dict[str, Any]:
-    """Move rare labels up by powers of propensities, on held-out training rows."""
+    """Rank rare labels higher by powers of propensities, on held-out training rows."""
     kept, held = hold_out(train)
     model, weights = MOVED[name]().fit(kept.X, kept.Y), propensities(kept.Y)
     labels, scores = model.predict_top(held.X, min(_MOVED, kept.Y.n_labels))

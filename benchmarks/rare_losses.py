@@ -42,7 +42,7 @@ class Loss(NamedTuple):
     is_balanced: bool = False
 
     def of(self, signs: Any, scores: Any) -> tuple[Any, Any]:
-        """Give losses and their derivatives by the scores."""
+        """Return losses and their derivatives by the scores."""
         is_on = signs > 0
         right = expit(signs * scores)
         slope = signs * right * (1.0 - right)
@@ -62,7 +62,7 @@ _LOSSES = {
 
 
 def fit(X: Any, signs: Any, loss: Loss, penalty: float, model: str) -> Any:
-    """Give the weights (d, L) of least penalized loss."""
+    """Return the weights (d, L) of least penalized loss."""
     d, n_labels = X.shape[1], signs.shape[1]
     shares = (signs > 0).mean(axis=0).clip(1.0 / len(signs), 1.0 - 1.0 / len(signs))
     weights = np.where(signs > 0, 0.5 / shares, 0.5 / (1.0 - shares)) if loss.is_balanced else 1.0
@@ -100,7 +100,7 @@ def mean_precision(truth: Any, scores: Any) -> float:
 
 
 def best_threshold(truth: Any, scores: Any) -> float:
-    """Give the score above which a label's F1 is the largest; infinity for a label without rows."""
+    """Return the score above which a label's F1 is the largest; infinity for a label without rows."""
     if not truth.any():
         return np.inf
     precision, recall, levels = precision_recall_curve(truth, scores)
@@ -134,7 +134,7 @@ def measure(X: Any, Y: Any, fold: tuple[Any, Any], name: str, model: str) -> dic
 
 
 def read(name: str, folder: Any) -> tuple[Any, Any]:
-    """Give at most 2,000 rows, drawn at random."""
+    """Return at most 2,000 rows, drawn at random."""
     parts = read_parts(name, folder)
     is_sparse = sp.issparse(parts[0].X)
     X = sp.csr_array(sp.vstack([part.X for part in parts])) if is_sparse else np.vstack([p.X for p in parts])

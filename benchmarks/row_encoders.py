@@ -1,10 +1,10 @@
-"""Compare texts as words with texts as words and vectors of an encoder: micro-F1 of TableModel on test rows.
+"""TableModel with texts as words, and as words and vectors of an encoder: micro-F1 on test rows.
 
-Three tables with one column of text: the bundled Debian packages, described in a line ("packages", test rows
-are packages of other sources); the terms of the Free On-line Dictionary of Computing with their subjects
-("terms"); the glosses of WordNet's nouns, labeled with what they are kinds of ("glosses").  The last two keep
-labels of at least 1 % of the rows.  3,000 test rows are scored, and nothing is chosen on them: the weight of
-the vectors is chosen on training rows.  Both models of a draw have the same rows.
+Three tables with one column of text: the bundled Debian packages with their one-line description ("packages",
+test rows are packages of other sources); the terms of the Free On-line Dictionary of Computing with their
+subjects ("terms"); the glosses of WordNet's nouns, labeled with their hypernyms ("glosses").  The last two
+keep labels of at least 1 % of the rows.  3,000 test rows are scored, and nothing is chosen on them: the
+weight of the vectors is chosen on training rows.  Both models of a draw have the same rows.
 
 Dictionaries are Debian's packages ``dict-foldoc`` and ``wordnet-base``.
 
@@ -39,7 +39,7 @@ _MODELS = {
 
 
 def _measured(model: Any, rows: Any, test: Any) -> dict[str, float]:
-    """Fit a model to rows and their labels; give micro-F1 of test rows, seconds and the weight."""
+    """Fit a model to rows and their labels; return micro-F1 of test rows, seconds and the weight."""
     clock = time.process_time()
     model.fit(*rows)
     seconds = time.process_time() - clock
@@ -125,7 +125,7 @@ def _line(name: str, size: int, draws: list[dict[str, dict[str, float]]]) -> lis
     out=RESULTS / "row_encoders.json",
 )
 def main(chosen: argparse.Namespace) -> None:
-    """Measure every model at every size; keep what was measured before."""
+    """Measure every model at every size; keep earlier measurements."""
     found, lines = read_json(chosen.out), []
     for of in chosen.sets:
         train, test = SETS[of](chosen)

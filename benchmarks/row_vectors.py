@@ -1,12 +1,12 @@
-"""Models of rows that are vectors: the one call beside what a user of scikit-learn or LightGBM would take.
+"""Models of rows that are vectors: AutoLabelClassifier compared with usual choices of scikit-learn and
+LightGBM.
 
-Vectors are made from what the project holds: Debian packages as 384 singular vectors of their words and
-dependencies (50 tags), their descriptions as static vectors (256 numbers, 100 tags; needs
-``labelweave[text]``), the bookmarks of delicious as 384 singular vectors of their words (500 tags), and drawn
-texts as 128 singular vectors (40 labels).  Singular vectors are those of all rows, since an encoder has seen
-other rows than these; packages to test on are of other sources.  All methods get the best thresholds for
-micro-F1 on left-out training rows, linear ones the best of three C on three folds.  LightGBM takes part where
-it is installed.
+Vectors are made from bundled data: Debian packages as 384 singular vectors of their words and dependencies
+(50 tags), their descriptions as static vectors (256 numbers, 100 tags; needs ``labelweave[text]``), the
+bookmarks of delicious as 384 singular vectors of their words (500 tags), and drawn texts as 128 singular
+vectors (40 labels).  Singular vectors are those of all rows, as an encoder is trained on other rows; test
+packages are of other sources.  All methods get the best thresholds for micro-F1 on held-out training rows,
+linear ones the best of three C on three folds.  LightGBM takes part if it is installed.
 
     python -m benchmarks.row_vectors
     python -m benchmarks.row_vectors --rows 20000 --draws 1 --sets packages bookmarks
@@ -105,7 +105,7 @@ def measure(parts: Parts, method: str) -> dict[str, float]:
     X, Y, X_test, Y_test = parts
     given, begin = METHODS[method](), time.process_time()
     own = isinstance(given, AutoLabelClassifier)
-    if isinstance(given, GridSearchCV):  # once, and not in every fold of the thresholds
+    if isinstance(given, GridSearchCV):  # once, not in every fold of the thresholds
         given = given.fit(X, Y).best_estimator_
     model = given.fit(X, Y) if own else TunedThresholdClassifier(given, "micro_f1", cv=5).fit(X, Y)
     spent = time.process_time() - begin

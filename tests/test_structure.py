@@ -40,7 +40,7 @@ def test_a_fit_enters_few_files(name):
 
 
 def test_limits_fall():
-    """Lowered by ``scripts/limits.py --lower``; raised only by what an issue says, in a commit of its own."""
+    """Lowered by ``scripts/limits.py --lower``; raised only if an issue says so, in a separate commit."""
     command = ["git", "show", "HEAD~1:tests/limits.json"]
     try:
         before = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout

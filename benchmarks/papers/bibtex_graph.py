@@ -1,13 +1,13 @@
 """A learned graph on bibtex: 159 labels, up to 200 edges, and how many predictions are proven optimal.
 
-Mulan's split, rows of unit length, a constant feature.  lambda without edges is the one of least Hamming
-loss on a fifth of the training rows, from a grid of half decades; with edges it is chosen on the same rows,
-at 60 edges, from that one and half a decade less, as the penalty of rounds presses harder.  Then all training
-rows are fitted, with 20 edges a round, and the test rows are looked at once; so is a model of the same edges
-as a given graph ("ridge", the penalty of equation 3), whose lambda is the one without edges.
+Mulan's split, rows of unit length, a constant feature. lambda without edges minimizes the Hamming loss on a
+fifth of the training rows, from a grid of half decades; with edges it is chosen on the same rows, at 60
+edges, from that one and half a decade less, as the penalty of rounds is stronger.  Then all training rows are
+fitted, with 20 edges per round, and the test rows are used once; also for a model of the same edges as a
+given graph ("ridge", the penalty of equation 3), whose lambda is the one without edges.
 
-"proven" is the share of test predictions that inference proves optimal within its default budget.
-Seconds are the processor's, with one thread.  Results are kept after every fit.
+"proven" is the share of test predictions that inference proves optimal within its default budget.  Times are
+CPU seconds, with one thread.  Results are stored after every fit.
 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.bibtex_graph --edges 60 200``.
 """

@@ -1,8 +1,8 @@
-"""Fits of ``LabelGraphClassifier`` with what the tables of Tan et al. 2015 report, kept after every fit.
+"""Fits of ``LabelGraphClassifier`` with the figures that the tables of Tan et al.  2015 report, stored after
+every fit.
 
-Three methods that the paper compares with are "binary relevance", a linear support vector machine per label,
-"PLST", with four codes for five labels, and "HLLM-L1", up to ten labels (Schmidt
-and Murphy 2010).
+Three methods of the paper's comparison are "binary relevance", a linear support vector machine per label,
+"PLST", with four codes for five labels, and "HLLM-L1", up to ten labels (Schmidt and Murphy 2010).
 """
 
 import warnings
@@ -39,7 +39,7 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "learned, proximal": {"graph": "learn", "solver": "proximal", "tol": 0.005},
 }
 
-_PLST_SHARE = 0.8  # of the labels, so that some of their space is left out
+_PLST_SHARE = 0.8  # of the labels, so that some of their space is omitted
 _MOST_STEPS, _SHARE_OF_RIDGE, _TOLERANCE = 200, 0.1, 1e-5
 METHODS = (*GRAPHS, "binary relevance", "PLST", "HLLM-L1")
 
@@ -62,7 +62,7 @@ def make(method: str, alpha: float, **parameters: Any) -> Any:
 
 
 def edges_of(runs: list[Run], **which: Any) -> Run:
-    """Give the edges of a learned graph as the graph of "learned, ridge"."""
+    """Return the edges of a learned graph as the graph of "learned, ridge"."""
     wanted = {"method": "learned", **which}
     for run in runs:
         if wanted.items() <= run.items():
@@ -88,7 +88,7 @@ def fit(model: Any, X: Any, Y: Any) -> Run:
 
 
 def predict(model: Any, X: Any) -> Any:
-    """Predict labels, of graphs the best labelings."""
+    """Predict labels; for graphs the best labelings."""
     is_graph = isinstance(model, LabelGraphClassifier)
     return model.predict_map(X).labels if is_graph else model.predict(X)
 
@@ -117,8 +117,8 @@ def mean_and_deviation(runs: list[Run], name: str) -> str:
 class LogLinear:
     """Fit all pairs of labels by proximal steps with momentum, over all 2^L labelings.
 
-    P(y | x) is in proportion to exp(sum_k y_k w_k'x + sum_jk y_j y_k v_jk'x), labels in -1/1.  The penalty
-    is alpha times the sum of the norms of v_jk, and a tenth of alpha times half the squares of all weights.
+    P(y | x) is proportional to exp(sum_k y_k w_k'x + sum_jk y_j y_k v_jk'x), labels in -1/1.  The penalty is
+    alpha times the sum of the norms of v_jk, and a tenth of alpha times half the squares of all weights.
     """
 
     def __init__(self, alpha: float) -> None:
@@ -168,7 +168,7 @@ def _with_constant(X: Any) -> Any:
 
 
 def _statistics(signs: Any) -> Any:
-    """Put the products of all pairs of labels behind the labels."""
+    """Append the products of all pairs of labels to the labels."""
     return np.hstack(
         [signs, *(signs[:, [j]] * signs[:, [k]] for j, k in combinations(range(signs.shape[1]), 2))]
     )

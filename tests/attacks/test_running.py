@@ -1,4 +1,4 @@
-"""Killed fits, threads and forks at once, memory, processors and killed commands, in small."""
+"""Small runs of killed fits, threads and forks at once, memory, processors and killed commands."""
 
 import os
 import signal
@@ -72,7 +72,7 @@ def test_other_bits_and_errors_in_threads_are_found():
     "fits", [pytest.param(300, marks=pytest.mark.slow), pytest.param(1500, marks=pytest.mark.search)]
 )
 def test_fits_and_loads_leave_nothing_open_and_no_memory(fits):
-    """In a process of its own, where nothing else opens files."""
+    """In a separate process, where nothing else opens files."""
     run = subprocess.run(
         [sys.executable, "-m", "attacks.soak", "--fits", str(fits)],
         check=False, capture_output=True, text=True,
@@ -91,7 +91,7 @@ def test_what_grew_is_said():
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """Scores by two threads, and where the model files are that other processes score with."""
+    """Scores by two threads, and the folder of model files that other processes score with."""
     folder = tmp_path_factory.mktemp("here")
     return processors.scores_under({"OPENBLAS_NUM_THREADS": "2"}, list(small_fits.KINDS), folder), folder
 

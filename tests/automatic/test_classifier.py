@@ -1,4 +1,4 @@
-"""AutoLabelClassifier: one call, from data of any form to a model that says what it is worth."""
+"""AutoLabelClassifier: one call, from data of any type to a model with its expected score."""
 
 import signal
 
@@ -246,7 +246,7 @@ def test_the_scale_of_weights_does_not_matter(data):
 
 
 class Interrupted(lw.MaxMarginClassifier):
-    """Meets Ctrl-C in its second fit, which ends with what there is."""
+    """Gets Ctrl-C in its second fit, which ends with the complete members."""
 
     fits = 0
 
@@ -331,7 +331,9 @@ def test_it_explains_itself(data, fitted):
 
 
 def test_probabilities_of_classes_that_are_all_far_away(monkeypatch):
-    """No class has log-odds whose probability is above 0 in float64; the most likely still has the most."""
+    """No class has log-odds whose probability is above 0 in float64; the most likely class still has the
+    largest.
+    """
     X, Y = make_multilabel_classification(60, 5, n_classes=3, random_state=0)
     model = lw.AutoLabelClassifier(time_budget=1).fit(X, Y.argmax(axis=1))
     far = np.array([[-5000.0, -4000.0, -4000.0], [1.0, 2.0, 3.0]])

@@ -1,4 +1,4 @@
-"""Groups of rows, folds that users give, and rows that repeat: left-out values come true on new rows."""
+"""Groups of rows, custom folds, and repeated rows: out-of-fold scores hold on new rows."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from labelweave.problems.hyperparameters.out_of_fold import OutOfFoldRidge, oof_
 
 N_GROUPS, SIZE = 40, 6
 GROUPS = np.repeat(np.arange(N_GROUPS), SIZE)
-AT_CHANCE = 2 * 0.4 / 1.4  # the micro-F1 of all labels, each of which 0.4 of the rows have
+AT_CHANCE = 2 * 0.4 / 1.4  # the micro-F1 of predicting all labels, each with a frequency of 0.4
 
 
 def small(**parameters):
@@ -22,7 +22,7 @@ def small(**parameters):
 
 @pytest.fixture(scope="module")
 def data():
-    """Rows that lie together by groups, with labels of groups that features do not tell of other groups."""
+    """Rows close to each other by group, whose labels features do not predict for other groups."""
     random = np.random.default_rng(0)
     X = random.normal(size=(N_GROUPS, 6))[GROUPS] + 0.05 * random.normal(size=(len(GROUPS), 6))
     return X, (random.random((N_GROUPS, 4)) < 0.4).astype(int)[GROUPS]

@@ -1,4 +1,4 @@
-"""What every form of solves keeps to.  A new form needs one more entry in ``FORMS``."""
+"""Requirements of every form of solves.  A new form needs one more entry in ``FORMS``."""
 
 import numpy as np
 import pytest

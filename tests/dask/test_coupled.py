@@ -28,7 +28,7 @@ def covariance(n_labels=18, rank=6):
 
 
 def objective(model, X, Y, R, mean=0.0):
-    """What is minimised, straight from its definition."""
+    """The objective, directly from its definition."""
     Z, b = np.asarray(model.coef_), np.asarray(model.intercept_)
     signs = np.where(np.isnan(Y), 0, 2 * Y - 1)
     losses = np.maximum(0, 1 - signs * (X @ Z.T + b)) * (signs != 0)
@@ -108,7 +108,7 @@ def test_a_turn_is_at_places_far_apart_and_a_round_visits_each_as_often_as_it_ha
 
 
 def test_visits_at_the_same_time_give_the_weights_of_all_variables_and_a_larger_dual():
-    """Rows that are all alike: without caution the sum of two visits would go too far."""
+    """Identical rows: without caution the sum of two visits would go too far."""
     random = np.random.default_rng(0)
     X = 1 + 0.05 * random.normal(size=(64, 8))
     Y = (random.random((64, 3)) < 0.5).astype(float)

@@ -1,4 +1,4 @@
-"""Killed workers and clients cost their work and nothing else."""
+"""Killed workers and clients cost only their work."""
 
 import asyncio
 import os
@@ -267,7 +267,7 @@ def test_what_failed_for_what_it_came_from_is_done_again(client):
 
 
 class LateAnswers:
-    """A scheduler whose answers come after what the client is told of its tasks."""
+    """A scheduler whose responses arrive after the client is informed of its tasks."""
 
     def __init__(self, scheduler):
         self.scheduler = scheduler
@@ -295,7 +295,7 @@ def test_an_error_that_is_known_before_the_answer_ends_the_wait(client, monkeypa
 
 
 def test_what_came_with_another_task_is_not_made_again(client, tmp_path):
-    """A task that is done again is so for all that failed with it."""
+    """A repeated task is repeated for all tasks that failed with it."""
 
     def fails_once():
         if not (tmp_path / "tried").exists():

@@ -83,7 +83,7 @@ def test_round_trip_and_cuts(tmp_path, seed, where):
         except DataFileError:
             return
     np.testing.assert_array_equal(part.X, data.X[: len(part)])
-    sure = len(part) - bool(caught)  # a last class that may be cut short is warned of
+    sure = len(part) - bool(caught)  # a last class that may be truncated causes a warning
     assert (part.Y.positives[:sure] != data.Y.positives[:sure]).nnz == 0
 
 

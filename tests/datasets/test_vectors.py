@@ -1,4 +1,4 @@
-"""Columns of vectors become features, whatever library has them; what is no vector is refused by row."""
+"""Columns of vectors of any library become features; invalid vectors are refused with their row."""
 
 import json
 
@@ -176,7 +176,7 @@ NAMES = np.array([f"r{row}" for row in range(30)])
 
 
 def _write(path, what):
-    """Write vectors, in a form that the name of a file tells."""
+    """Write vectors, in a format given by the name of a file."""
     if path.suffix == ".safetensors":
         save_file(dict.fromkeys(what.split(), ROWS), path)
     elif path.suffix == ".npz":

@@ -1,4 +1,4 @@
-"""Pages and messages have none of the words that readers stop at; CONTRIBUTING.md lists better ones."""
+"""Pages and messages have none of the phrases that readers stop at; CONTRIBUTING.md lists better ones."""
 
 import re
 from pathlib import Path
@@ -54,13 +54,13 @@ WORDS = {
 
 
 def prose(page):
-    """Return a page without what programs print, and without the pairs of words of the style guide."""
+    """Return a page without program output and without the pairs of the style guide."""
     blocks = r"^```(console|text)\n.*?^```$|^\| not \| but \|$.*?(?=\n\n)|^<!-- recorded: .*?^<!-- end -->$"
     return re.sub(blocks, "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 def found(text):
-    """List the words, each with the words around it and what to write instead."""
+    """List the phrases, each with its context and what to write instead."""
     return [
         f"{text[max(0, match.start() - 30) : match.end() + 30]!r}: write {instead!r}"
         for word, instead in WORDS.items()

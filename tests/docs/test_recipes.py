@@ -42,7 +42,7 @@ def test_pages_run(name, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_the_page_about_clusters_runs(tmp_path):
-    # in a process of its own: joblib makes a client inside of workers, which stays the default one
+    # in a separate process: joblib makes a client inside of workers, which stays the default one
     text = (DOCS / "dask.md").read_text(encoding="utf-8")
     code = "\n".join(block[1] for block in FENCE.finditer(text))
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600, cwd=tmp_path)

@@ -1,7 +1,7 @@
-"""The site in a headless Chromium: nothing wider than a phone; pictures, narrow and wide, light and dark.
+"""The site in a headless Chromium: nothing wider than a phone; screenshots, narrow and wide, light and dark.
 
-``make docs`` runs it on what it built; without a site or a browser it is skipped.  With
-LABELWEAVE_SCREENSHOTS=FOLDER pictures of all pages named here are kept there to be looked at.
+``make docs`` runs it on the built site; it is skipped without a site or a browser.  With
+LABELWEAVE_SCREENSHOTS=FOLDER screenshots of all pages named here are stored there.
 """
 
 import html

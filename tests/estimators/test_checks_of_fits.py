@@ -1,4 +1,4 @@
-"""What every fit checks of parameters, weights and checkpoints, and how features are brought to one scale."""
+"""Checks of parameters, weights and checkpoints in every fit, and the scaling of features."""
 
 from types import SimpleNamespace
 
@@ -100,7 +100,7 @@ def test_missing_features_of_sparse_rows_get_means_of_their_columns():
     np.testing.assert_array_equal(column_means(dense), expected)
     whole = filled(stored, column_means(stored))
     np.testing.assert_array_equal(whole.toarray(), filled(dense, column_means(dense)))
-    assert np.isnan(stored.data).sum() == 3  # what was given stays
+    assert np.isnan(stored.data).sum() == 3  # the input is unchanged
     assert filled(whole, column_means(stored)) is whole
     np.testing.assert_array_equal(column_means(sp.csr_array(np.eye(2))), [0.5, 0.5])
 

@@ -1,4 +1,4 @@
-"""Several columns of y with several classes each: fits, predictions and scores, in the form of y."""
+"""Several columns of y with several classes each: fits, predictions and scores, in the type of y."""
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,8 @@ from labelweave.labels import LabelMatrix, read_class_columns
 from labelweave.metrics import column_accuracy_score, get_scorer
 from labelweave.metrics.known_labels import TruthWarning
 from labelweave.problems.losses.entry_losses import SquaredEntryLoss
+
+pytestmark = pytest.mark.filterwarnings("ignore:In Y column")
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 5))
@@ -86,7 +88,7 @@ def test_probabilities_are_those_of_each_column(name):
 
 
 def test_columns_have_the_softmax_of_fits_to_each():
-    """Columns share nothing but the kernel, so that each is the multinomial model of its own rows."""
+    """Columns share only the kernel, so each is the multinomial model of its own rows."""
     shares = MODELS["logistic"].fit(X, FRAME).predict_proba(X)
     for table, y in zip(shares, [GAPS, SIZE], strict=True):
         alone = lw.KernelLogisticClassifier(**FIXED, tol=1e-8).fit(X, y)

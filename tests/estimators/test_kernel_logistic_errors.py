@@ -1,4 +1,4 @@
-"""What KernelLogisticClassifier refuses, and what it says; and warnings."""
+"""Input that KernelLogisticClassifier refuses, with its messages; and warnings."""
 
 import re
 import warnings

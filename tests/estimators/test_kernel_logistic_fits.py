@@ -168,7 +168,7 @@ def test_solvers_agree(solver):
 
 @pytest.mark.parametrize("solver", ["symmetrized_gradients", "exact"])
 def test_solvers_learn_the_same(solver):
-    """Scale and width of a kernel lie on a ridge, so the loss that is reached tells."""
+    """Scale and width of a kernel lie on a ridge, so the reached loss is compared."""
     X, y, _ = data(n=60)
     models = [KernelLogisticClassifier(solver=name).fit(X, y) for name in ("auto", solver)]
     losses = [model.cross_validation_loss_ for model in models]
@@ -213,7 +213,7 @@ def _of_the_best_score():
     ],
 )
 def test_stages(blocks, first, expected, monkeypatch):
-    """Every stage has so many blocks of so many rows together, and so many hyperparameters."""
+    """Every stage has a number of blocks, of rows in all, and of hyperparameters."""
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", first)
     met = []
 
@@ -259,7 +259,7 @@ _classes = partial(draw_classes, n=80, d=3, n_classes=5)
 
 
 def test_flat_classes_share_scales_by_subtree():
-    """F2 of section 6.1 of the paper: a scale a subtree, and no function but the classes' own."""
+    """F2 of section 6.1 of the paper: one scale per subtree, and only the classes' own functions."""
     X, y = _classes()
     model = grouped(
         KernelLogisticClassifier,
@@ -334,7 +334,7 @@ class ProbitLoss(EntryLoss):
         return hazard * (hazard + signs * scores)
 
     def conjugate(self, signs, gradients):
-        """Compute what is asked for, at gradients of 0: the loss comes as near to 0 as one likes."""
+        """Compute the requested values, with gradients of 0: the loss can approach 0 arbitrarily."""
         assert not gradients.any()
         return gradients
 

@@ -1,4 +1,4 @@
-"""Kernels, left-out scores and thresholds of LabelGraphClassifier."""
+"""Kernels, out-of-fold scores and thresholds of LabelGraphClassifier."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ RULES = ["f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"]
 
 
 def rows(n_rows=80, seed=0):
-    """Labels of circles, which no linear model has, and one tied to another."""
+    """Labels of circles, which no linear model fits, and one coupled to another."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 3))
     radius = np.linalg.norm(X[:, :2], axis=1)

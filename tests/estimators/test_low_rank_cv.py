@@ -1,4 +1,4 @@
-"""Rank and regularization by cross-validation: scores, choice, path, refusals, and its parts on their own."""
+"""Rank and penalty by cross-validation: scores, choice, path, refusals, and its parts separately."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -34,7 +34,7 @@ _drawn = partial(draw_labels, d=6, n_labels=7, rank=2, noise=0.3, above=0.5, mis
 
 
 def _fold_scores(score, X, Y, rank, alpha, **choice):
-    """Score folds one by one, with models fitted on their own."""
+    """Score folds one by one, with models fitted separately."""
     found = []
     for train, test in FOLDS.split(X):
         model = LowRankClassifier(rank, alpha=alpha, tol=1e-10, max_iter=500, **choice)
@@ -72,7 +72,7 @@ SCORES = {
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("scoring", [*SCORES, "callable"])
 def test_scores_are_those_of_fits_alone(scoring, missing):
-    """Where the rank does not bind, so that the path and the fits alone reach one optimum."""
+    """If the bound on the rank is inactive, the path and the single fits reach one optimum."""
     X, Y = _drawn(missing=missing)
     score = SCORES.get(scoring, _minus_loss)
     asked = score if scoring == "callable" else scoring

@@ -1,4 +1,6 @@
-"""Targets that are no signs, and classes known by probabilities: in every model as twins with weights."""
+"""Targets that are probabilities, and classes known by probabilities: equal to weighted copies in every
+model.
+"""
 
 import numpy as np
 import pandas as pd
@@ -34,7 +36,7 @@ def _problem(seed=0, missing=0.1):
 
 
 def _twins(X, P):
-    """Give every row twice, with and without all labels, and the weights of the entries."""
+    """Return every row twice, with and without all labels, and the weights of the entries."""
     there = np.where(np.isnan(P), np.nan, 1.0)
     weights = np.nan_to_num(np.vstack([P, 1 - P]), nan=1.0)
     return np.vstack([X, X]), np.vstack([there, 1 - there]), weights
@@ -60,7 +62,7 @@ def test_smooth_losses_are_those_of_both_values(model, missing):
     soft = clone(model).fit(X, LabelMatrix.from_probabilities(P))
     both = clone(model).fit(rows, labels, entry_weight=weights)
     np.testing.assert_allclose(soft.decision_function(X), both.decision_function(X), atol=2e-5)
-    if not np.isnan(both.duality_gap_):  # the closed form has one where weights of entries have none
+    if not np.isnan(both.duality_gap_):  # the closed form has one, while weights of entries have none
         np.testing.assert_allclose(soft.duality_gap_, both.duality_gap_, atol=1e-6)
     assert soft.objective_ == pytest.approx(both.objective_, rel=1e-8)
 
@@ -204,7 +206,7 @@ def _exact(**options):
 
 
 def _repeated(X, P):
-    """Give every row once a class, weighted by its probability: the same loss, with certain classes."""
+    """Return every row once per class, weighted by its probability: the same loss, with certain classes."""
     n, classes = P.shape
     return np.repeat(X, classes, axis=0), np.tile(NAMES[:classes], n), P.ravel()
 

@@ -1,4 +1,4 @@
-"""Rows that are vectors, as a column of embeddings has them, are read as a matrix by every estimator."""
+"""Rows that are vectors, as in a column of embeddings, are read as a matrix by every estimator."""
 
 import numpy as np
 import pandas as pd

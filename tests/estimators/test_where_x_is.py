@@ -1,4 +1,4 @@
-"""Arrays of other libraries than NumPy, through the estimators: X decides where a call makes its tables."""
+"""Arrays of libraries other than NumPy in the estimators: X decides where a call makes its tables."""
 
 import pickle
 
@@ -40,6 +40,7 @@ KERNEL = RBFKernel(0.2)
 GRAM = np.exp(-0.2 * np.square(X[:, None] - X).sum(axis=2))
 ADMM = {"solver": "alternating_directions", "tol": 1e-4}
 SHORT, APART = (HyperparameterSearch(cv=2, max_learning_iter=2, tie=tie) for tie in ("shared", "class"))
+FIXED = {"hyperparameters": "fixed"}
 MODELS = {
     "margins, linear": (MaxMarginClassifier(**ADMM), X, Y),
     "margins, linear, wide": (MaxMarginClassifier(**ADMM), np.hstack([X, GRAM]), Y),
@@ -59,12 +60,14 @@ MODELS = {
     "logistic, widths": (
         KernelLogisticClassifier("ard", intercept_variance="learn", hyperparameters=SHORT), X, Y
     ),
+    "logistic, coupled": (KernelLogisticClassifier(label_covariance=COVARIANCE, **FIXED), X, CLASSES),
     "logistic, separate kernels": (KernelLogisticClassifier(hyperparameters=APART), X, Y),
     "logistic, precomputed": (KernelLogisticClassifier("precomputed", hyperparameters=SHORT), GRAM, CLASSES),
     "logistic, linear": (KernelLogisticClassifier("linear", hyperparameters="fixed"), X, CLASSES),
     "logistic, mean": (KernelLogisticClassifier("rbf", label_mean=MEAN, hyperparameters="fixed"), X, Y),
     "low rank": (LowRankClassifier(rank=2), X, Y),
     "low rank, logistic": (LowRankClassifier(rank=2, loss="log_loss", label_covariance=COVARIANCE), X, Y),
+    "low rank, squared hinge": (LowRankClassifier(rank=2, loss="squared_hinge", penalty="ridge"), X, Y),
     "low rank, bound": (LowRankClassifier(rank=2, penalty="trace_bound"), X, Y),
     "low rank, ridge": (LowRankClassifier(rank=2, penalty="ridge"), X, Y),
     "low rank, kernel": (LowRankClassifier(2, kernel="rbf", penalty="ridge", hyperparameters=SHORT), X, Y),
@@ -82,16 +85,16 @@ ANOTHER_PATH = {"margins, linear", "margins, linear, wide", "margins, factor", "
 
 @pytest.fixture(params=["array_api_strict", "torch"])
 def make(request, monkeypatch):
-    """How arrays of a library are made, with dispatch on; strict ones on a device that NumPy cannot read."""
+    """How to make arrays of a library, with dispatch on; strict ones on a device that NumPy cannot read."""
     library = pytest.importorskip(request.param)
     device = library.Device("device1") if request.param == "array_api_strict" else "cpu"
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn asks for
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn requires
     with config_context(array_api_dispatch=True):
         yield lambda values: library.asarray(values, device=device)
 
 
 def _here(found, given):
-    """Convert results to NumPy, which are arrays of the library and device of what was given."""
+    """Convert results to NumPy, which must be arrays of the library and device of the input."""
     assert type(found) is type(given)
     assert found.device == given.device
     return np.from_dlpack(found, device="cpu")
@@ -251,9 +254,7 @@ def test_the_free_memory_of_a_device_is_the_budget(make, monkeypatch, megabytes,
 
 
 class _Own(LinearKernel):
-    """A kernel of a user, who has not said that its blocks may be of any library."""
-
-    _takes_devices = False
+    """A kernel of a user."""
 
 
 REFUSALS = [

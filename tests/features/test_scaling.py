@@ -1,4 +1,4 @@
-"""Scaling of features: what each kind does, to dense and sparse rows, in models and their files."""
+"""Scaling of features: the effect of each kind on dense and sparse rows, in models and their files."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ MODELS = [
 
 @pytest.fixture
 def table():
-    """Give rows whose columns have very different sizes, one of them heavy-tailed, and their labels."""
+    """Return rows whose columns have very different sizes, one of them heavy-tailed, and their labels."""
     draw = np.random.default_rng(0)
     Z = draw.normal(size=(90, 5))
     Y = (Z @ draw.normal(size=(5, 3)) + 0.1 * draw.normal(size=(90, 3)) > 0).astype(int)

@@ -1,4 +1,4 @@
-"""Priors over related labels are chosen by what explicit refits without a row say."""
+"""Priors over related labels are chosen by the results of explicit refits without a row."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Left-out scores in closed form are those of explicit refits."""
+"""Out-of-fold scores in closed form equal those of explicit refits."""
 
 import numpy as np
 import pytest

@@ -73,7 +73,7 @@ def test_descriptions_come_in_any_form(given):
         ({"a": 3}, E[:1], "description of label 'a' is 3"),
         (pd.DataFrame(np.zeros((2, 3))), E[:2], "3 columns"),
         (NAMES, E[:3], r"shape \(3, 3\) for 4 texts"),
-        (NAMES, np.full((4, 2), np.nan), "not finite"),
+        (NAMES, np.full((4, 2), np.nan), "one finite row per text"),
         (NAMES, lambda texts: np.zeros(4), r"shape \(4,\)"),
     ],
 )
@@ -154,7 +154,7 @@ def test_more_labels_are_seen_from_the_same_center():
     np.testing.assert_array_equal(wide.columns(np.arange(4)).directions(), text.directions())
     with pytest.raises(ValueError, match="'c' occurs more than once"):
         text.with_labels(["c"], [[1.0, 0.0, 0.0]])
-    with pytest.raises(ValueError, match="2 dimensions, but those of others 3"):
+    with pytest.raises(ValueError, match="2 dimensions, but those of existing labels have 3"):
         text.with_labels(["new"], [[1.0, 0.0]])
 
 

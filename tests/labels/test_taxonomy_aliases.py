@@ -1,4 +1,4 @@
-"""Further names of nodes: other ways to write one, alternative identifiers, and labels that are no nodes."""
+"""Further names of nodes: alternative spellings and identifiers, and labels that are no nodes."""
 
 import numpy as np
 import pandas as pd

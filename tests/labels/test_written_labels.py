@@ -1,4 +1,4 @@
-"""Labels as cells of text write them: what is cut, what stays one name, and that halves of a table agree."""
+"""Labels in text cells: what is split, what stays one name, and that halves of a table agree."""
 
 import json
 import random
@@ -461,7 +461,7 @@ def test_one_class_a_row_stays_one_class(kind, seed):
 
 
 def tables():
-    """Give many kinds of label columns, and what cuts them."""
+    """Return many kinds of label columns, and what splits them."""
     for number, separator in enumerate([*SEPARATORS, "><", ", "]):
         sets = tag_sets(200, number)
         yield [f"<{'><'.join(one)}>" if separator == "><" else separator.join(one) for one in sets]

@@ -41,7 +41,7 @@ def test_box_step_is_its_slow_twin(seed, number, squared):
     slow_totals = margin_twins.box_step(*entry, slow_change, slow_free, squared)
     np.testing.assert_allclose(totals, slow_totals, rtol=10 * tolerance, atol=10 * tolerance)
     np.testing.assert_allclose(change, slow_change, rtol=tolerance, atol=tolerance)
-    if number == np.float64:  # whether a variable ends at its bound is a matter of the last bit
+    if number == np.float64:  # whether a variable ends at its bound depends on the last bit
         np.testing.assert_allclose(free, slow_free, rtol=tolerance)
     assert totals[0] >= -1e-6
     assert totals[1] >= -1e-5

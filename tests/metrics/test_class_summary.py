@@ -1,4 +1,4 @@
-"""The table of metrics of one class a row: its values are those of the single functions."""
+"""The table of metrics of one class per row: its values are those of the single functions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Metrics of label sets and scores in a hierarchy, against slow ones made of sets of names."""
+"""Metrics of label sets and scores in a hierarchy, against slow references with sets of names."""
 
 import numpy as np
 import pandas as pd

@@ -55,7 +55,7 @@ def slow_average_precision(y, scores):
 
 
 def slow_mean(statistic, Y_true, scores, weights):
-    """Each row with only its observed labels; rows where the statistic is undefined left out."""
+    """Each row with only its observed labels; rows with an undefined statistic are omitted."""
     values, kept = [], []
     for y, row, weight in zip(Y_true, scores, weights, strict=True):
         seen = ~np.isnan(y)

@@ -1,4 +1,4 @@
-"""What is written into a file comes back, and what could not be is refused."""
+"""Written content is read back, and what could not be read back is refused."""
 
 import mmap
 import os

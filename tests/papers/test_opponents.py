@@ -1,4 +1,4 @@
-"""What the papers compare with: PLST and CPLST are their closed forms, and WSABIE's steps are the paper's."""
+"""The papers' opponents: PLST and CPLST equal their closed forms, and WSABIE's steps are the paper's."""
 
 import numpy as np
 import pytest
@@ -103,7 +103,7 @@ def test_every_label_must_be_observed(kind):
 
 
 def _toy(n=120, seed=0):
-    """Rows whose three labels of nine are told by the largest of three groups of features."""
+    """Rows whose three labels of nine depend on the largest of three groups of features."""
     random = np.random.default_rng(seed)
     group = random.integers(3, size=n)
     X = np.eye(3)[group] + 0.2 * random.normal(size=(n, 3))

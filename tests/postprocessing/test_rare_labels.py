@@ -1,4 +1,4 @@
-"""Best labels with rare ones moved up."""
+"""Best labels with rare ones ranked higher."""
 
 import numpy as np
 import pytest
@@ -29,6 +29,10 @@ def test_no_power_leaves_the_order():
     labels, scores = favor_rare_labels(LABELS, SCORES, CHANCES, 2, power=0.0)
     np.testing.assert_array_equal(labels, LABELS[:, :2])
     assert (np.diff(scores, axis=1) <= 0).all()
+    with pytest.raises(
+        ValueError, match="power is 1180591620717411303424; pass a number of at most 18 digits"
+    ):
+        favor_rare_labels(LABELS, SCORES, CHANCES, 2, power=2**70)
     empty = favor_rare_labels(np.empty((0, 3), int), np.empty((0, 3)), CHANCES, 2)
     assert empty[0].shape == empty[1].shape == (0, 2)
 

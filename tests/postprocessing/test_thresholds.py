@@ -1,4 +1,4 @@
-"""Chosen thresholds against all thresholds."""
+"""Chosen thresholds compared with all thresholds."""
 
 import numpy as np
 import pytest
@@ -293,7 +293,7 @@ def test_a_floor_bounds_how_often_a_label_is_predicted(objective):
     generator = np.random.default_rng(0)
     labels = (generator.random((300, 20)) < np.linspace(0.01, 0.4, 20)).astype(float)
     labels[generator.random(labels.shape) < 0.1] = np.nan
-    scores = generator.normal(size=labels.shape)  # that tell nothing
+    scores = generator.normal(size=labels.shape)  # that carry no information
     weights = generator.random(300) + 0.5
     free = choose_thresholds(labels, scores, objective, sample_weight=weights)
     table = read_labeled_scores(labels, scores, weights)

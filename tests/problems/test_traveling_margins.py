@@ -30,7 +30,7 @@ def test_every_part_is_added_once(count):
 
 
 def problem(C, *, is_coupled, scale=1.0, n=400, d=20):
-    """Give dense rows of one length, with noisy labels whose intercepts are far from 0."""
+    """Return dense rows of one length, with noisy labels whose intercepts are far from 0."""
     random = np.random.default_rng(0)
     X = random.normal(size=(n, d))
     scores = X @ random.normal(size=(d, N_LABELS)) + 5 * random.normal(size=(n, N_LABELS))
@@ -43,13 +43,13 @@ def problem(C, *, is_coupled, scale=1.0, n=400, d=20):
 
 
 def travel(data, tol, most):
-    """Let all labels travel between four partitions; give the gap, the rounds, and what came last."""
+    """Move all labels between four partitions; return the gap, the rounds, and the last states."""
     is_coupled, labels = not data.covariance.is_diagonal, np.arange(N_LABELS)
     covariance = data.covariance.to_dense() if is_coupled else None
     kind = TravelingLabels if is_coupled else TravelingBlock
     rows = np.array_split(np.random.default_rng(1).permutation(len(data.features)), 4)
     parts = [kind(OrderedRows(data.rows(np.sort(own)), np.float32), labels) for own in rows]
-    on, states = parts[0].first_shared_state(), [part.first_row_state() for part in parts]
+    on, states = parts[0].first_shared(), [part.first_rows() for part in parts]
     gap = np.inf
     for number in range(most):
         is_full = number < 2 or number % 3 == 0

@@ -1,4 +1,4 @@
-"""Known special cases of the low-rank model, by other means."""
+"""Known special cases of the low-rank model, by other methods."""
 
 import numpy as np
 import pytest
@@ -69,9 +69,7 @@ def test_at_full_rank_the_ridge_penalty_is_ridge_regression(alpha, rank):
 
 
 @pytest.mark.parametrize("alpha", [0.1, 3.0])
-@pytest.mark.parametrize(
-    "negative_weight", [1.0, 0.999999]
-)  # the second one goes by alternating minimization
+@pytest.mark.parametrize("negative_weight", [1.0, 0.999999])  # the second one uses alternating minimization
 def test_at_full_rank_with_a_kernel_it_is_kernel_ridge_regression(alpha, negative_weight):
     X, Y = _data()
     model = _fit(

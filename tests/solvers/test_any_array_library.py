@@ -1,4 +1,4 @@
-"""The solvers on arrays of a library that has nothing but the array API standard: NumPy's answers."""
+"""The solvers on arrays of a library with only the array API standard: NumPy's results."""
 
 import array_api_strict as strict
 import numpy as np

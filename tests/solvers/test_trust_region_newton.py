@@ -101,7 +101,7 @@ def test_every_step_lowers_every_block(loss, is_transposed, start):
 
 
 def test_a_rejected_step_shrinks_the_region_until_one_is_taken():
-    """From far out the quadratic model of a squared hinge promises too much at first."""
+    """Far from the optimum the quadratic model of a squared hinge promises too much at first."""
     X, y = _problem()
     step, _ = _step(X, y[:, None], np.ones((1, 1)), "squared_hinge", 1e-6)
     factor = np.full((5, 1), -500.0)

@@ -141,7 +141,7 @@ class PartitionedFeatures(FeatureMatrix):
 
     @property
     def data(self) -> PartitionedMap:
-        """The map in place of the table."""
+        """The map instead of the table."""
         shape = self.shape[0], self._facts[0].n_features
         entries = [facts.entries for facts in self._facts]
         return PartitionedMap(self._parts, entries, shape, self._constant, self._dtype)

@@ -331,6 +331,4 @@ class PartitionedGraphData(GraphData):
 
     def posed(self) -> Callable[..., StructuredMargin]:
         """Return a function that builds the problem of a graph over these rows."""
-        features, labels, weights, costs, loss, _ = self  # features of cliques are for data in memory
-        data = PartitionedMarginData(features, labels, weights, costs, loss)  # type: ignore[arg-type]
-        return partial(PartitionedMargin, data)
+        return partial(PartitionedMargin, PartitionedMarginData(*self[:5]))  # type: ignore[arg-type]

@@ -41,7 +41,8 @@ def refuse_encoder(encoder: Any, weight: float, *, has_text: bool) -> None:
         raise ValueError(f"encoder_weight is {weight!r}; it must be between 0 and {LARGEST_WEIGHT:g}.")
     if encoder is None:
         return
-    if not (callable(encoder) or (isinstance(encoder, str) and encoder == "static")):
+    is_function = callable(encoder) and not isinstance(encoder, type)
+    if not (is_function or (isinstance(encoder, str) and encoder == "static")):
         said = "it must be 'static', a callable from a list of texts to an array (n, k), or None"
         raise ValueError(f"encoder is {shown(encoder)}; {said}.")
     if not has_text:

@@ -32,9 +32,9 @@ from labelweave.features.gram.sources import (
     PrecomputedSource,
     check_positive_semidefinite,
     checked_kernel_matrix,
-    is_known_semidefinite,
     kernel_source,
 )
+from labelweave.features.kernels.kernel import part_of_others
 from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.costs import warn_caller
@@ -252,7 +252,7 @@ class KernelClassifier(LabelClassifier):
 
     def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
         """Reject a custom kernel that is not positive semi-definite; warn of a degenerate one."""
-        if not is_known_semidefinite(kernel):
+        if part_of_others(kernel) is not None:
             check_positive_semidefinite(KernelSource(kernel, features.to_local()), seed)
         if isinstance(self.kernel, str) and not isinstance(self.gamma, Real):
             _warn_of_degenerate(kernel, features)

@@ -325,6 +325,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         return found
 
     @where_rows_are
+    @checked
     def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Compute the share of rows whose labels are all correct; see :meth:`MaxMarginClassifier.score`."""
         further = [] if unknown_labels == "missed" else [unknown_labels]  # for classifiers that accept it

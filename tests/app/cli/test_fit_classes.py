@@ -1,4 +1,4 @@
-"""One class a row: by the data and by flags, taxonomies, what kernel logistic models learn."""
+"""One class per row: from the data and from flags, taxonomies, what kernel logistic models learn."""
 
 import json
 import re
@@ -136,7 +136,7 @@ def test_single_labels_are_hinted_at(fit_things):
     ("cells", "words", "has_classes"),
     [
         ("ab", [], True),
-        ("01", [], False),  # one label, there or not
+        ("01", [], False),  # one label, present or absent
         ("ab", ["--many-labels"], False),
         ("ab", ["--label-separator", ","], False),
         ("ab", ["--empty-labels", "unknown"], False),

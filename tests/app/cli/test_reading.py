@@ -1,4 +1,4 @@
-"""What people bring to the command line: columns to guess, gaps, pipes, odd names, and standard input."""
+"""Typical input of the command line: guessed columns, missing cells, pipes, odd names, standard input."""
 
 import gc
 import gzip
@@ -198,7 +198,7 @@ def test_arff_files_are_read_by_name_and_need_no_labels(run, tmp_path):
 
 
 def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
-    """An identifier and hundreds of YES and NO: with the identifier's columns nothing was learned."""
+    """An identifier and hundreds of YES and NO: with the identifier as features nothing was learned."""
     random, n_motifs, n_labels = np.random.default_rng(0), 300, 12
     motifs = random.random((240, n_motifs)) < 0.02
     motifs[:, :n_labels] |= random.random((240, n_labels)) < 0.1

@@ -15,7 +15,7 @@ from pictures import Fitted
 
 
 def grouped(n_labels, n_groups=3, names=True):
-    """Labels of the same remainder are correlated, by 1/2."""
+    """Labels with the same remainder have a correlation of 1/2."""
     factor = np.eye(n_groups)[np.arange(n_labels) % n_groups]
     labels = [f"group {k % n_groups}, label {k}" for k in range(n_labels)]
     return LabelCovariance.low_rank(factor, 1.0, labels if names else None)
@@ -175,7 +175,7 @@ def test_fitted_models_show_the_covariance_they_used():
 
 
 def rare_labels(n_labels=60, n_rows=4000, seed=0):
-    """Labels of a hundredth of the rows, every second one mostly with its neighbor."""
+    """Labels with a frequency of one in a hundred, every second one mostly together with its neighbor."""
     rng = np.random.default_rng(seed)
     Y = rng.random((n_rows, n_labels)) < rng.uniform(0.005, 0.05, n_labels)
     together = rng.random((n_rows, n_labels // 2)) < 0.7

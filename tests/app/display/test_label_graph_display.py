@@ -1,4 +1,4 @@
-"""Pictures of label graphs and of how they were learned, drawn without a screen."""
+"""Plots of label graphs and of how they were learned, drawn without a screen."""
 
 import builtins
 from itertools import combinations

@@ -31,7 +31,7 @@ def random_case(n_nodes, n_rows=800, deep=False):
 
 
 def slow_errors(tree, truths, predicted):
-    """Count node by node, straight from the definition."""
+    """Count node by node, directly from the definition."""
     found = {}
     for node in tree.nodes:
         below = [k for k, name in enumerate(truths) if name is not None and node in tree.path(name)]

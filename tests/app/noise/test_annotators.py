@@ -1,4 +1,4 @@
-"""Answers of several annotators: a slow twin, a posterior that rises, and simulated annotators."""
+"""Answers of several annotators: a slow reference, a posterior that rises, and simulated annotators."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ RIGHT = np.array([[0.95, 0.7, 0.55, 0.8], [0.98, 0.95, 0.6, 0.9]])
 
 
 def simulated(n=400, n_labels=5, share=0.7, seed=0):
-    """Draw true labels and what four annotators say of a share of the entries."""
+    """Draw true labels and the answers of four annotators for a share of the entries."""
     rng = np.random.default_rng(seed)
     true = (rng.random((n, n_labels)) < np.linspace(0.1, 0.5, n_labels)).astype(float)
     answers = []

@@ -1,4 +1,4 @@
-"""Entries that are wrong are found; what is given in place of labels, scores and rates is refused."""
+"""Wrong entries are found; invalid labels, scores and rates are refused."""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ N, L = 400, 10
 
 @pytest.fixture(scope="module")
 def world():
-    """Labels that come in fives, scores that know little of each, and entries flipped."""
+    """Labels in groups of five, weak scores of each, and flipped entries."""
     rng = np.random.default_rng(0)
     themes = rng.random((N, 2)) < 0.3
     true = (rng.random((N, L)) < np.where(np.repeat(themes, 5, axis=1), 0.9, 0.02)).astype(float)

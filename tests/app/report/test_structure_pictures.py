@@ -1,4 +1,4 @@
-"""The label graph, the taxonomy and the correlations as pictures on the page."""
+"""The label graph, the taxonomy and the correlations as plots on the page."""
 
 import re
 import sys

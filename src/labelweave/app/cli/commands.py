@@ -192,7 +192,7 @@ def queries(**flags: Any) -> None:
 @data_argument
 @option("--answers FILE", "File to append answers to, with earlier answers [DATA's name with "
         ".answers.csv].")  # fmt: skip
-@option("--new-label NAME...", "Ask about this label, which is not in DATA; may be repeated.")
+@option("--new-label NAME...", "Ask about this label, which is not in DATA; repeatable.")
 @option("--port", "The port [any free port].", type=click.IntRange(0, 65535), default=0)
 @label_column_options
 @column_options

@@ -33,11 +33,11 @@ _FORMATS = (*WRITTEN, "table")
 _READERS = {"xml": "xml", "n_labels": "n_labels", "labels_at": "labels", "n_features": "n_features",
             "zero_based": "zero_based"}  # fmt: skip
 _KINDS = {
-    "text": "text, weighted as tf-idf; may be repeated",
-    "categorical": "categories; may be repeated",
-    "numeric": "numbers, standardized; may be repeated",
-    "vectors": "vectors, in a column or a .npy file; may be repeated",
-    "drop": "to ignore when kinds are guessed; may be repeated",
+    "text": "text, weighted as tf-idf; repeatable",
+    "categorical": "categories; repeatable",
+    "numeric": "numbers, standardized; repeatable",
+    "vectors": "vectors, a column or .npy file; repeatable",
+    "drop": "to ignore when kinds are guessed; repeatable",
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
 _TABLE_FLAGS = ("labels", "label_column", "label_separator", "label_names", "empty_labels", "id", "no_header",
@@ -269,7 +269,7 @@ label_column_options = with_options(
            "[in the column of --labels none, in those of --label-column unknown, or as the model was "
            "trained].", type=click.Choice(["none", "unknown"])),
     option("--label-column COLUMN...", "Table: a column of 0 and 1 for one label, several as 'tag_*' or "
-           "first..last; may be repeated."),
+           "first..last; repeatable."),
     option("--id COLUMN", "Table: the column that names the rows."),
     switch("--no-header", "Table: the first line is a row, and columns are named 1, 2, 3 and so on."),
 )  # fmt: skip

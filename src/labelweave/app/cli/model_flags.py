@@ -189,8 +189,10 @@ def _option(flag: str, owners: dict[str, Parameter]) -> Callable[[Any], Any]:
 
 
 def _of_switch(text: str, *, is_off: bool) -> str:
-    text = text.removeprefix("Whether to ")
-    return f"Do not {text}" if is_off else f"{text[0].upper()}{text[1:]}"
+    what = text.removeprefix("Whether to ")
+    if what == text:
+        return f"Turn off: {text[0].lower()}{text[1:]}" if is_off else text
+    return f"Do not {what}" if is_off else f"{what[0].upper()}{what[1:]}"
 
 
 def _defaults(owners: dict[str, Parameter]) -> str:

@@ -256,8 +256,7 @@ class AutoLabelClassifier(LabelClassifier):
         KeyboardInterrupt
             After Ctrl-C, with the complete members combined; see :func:`labelweave.set_config`.
         """
-        given = named_members(self.members)
-        begin, seed = time.perf_counter(), self._drawn_seed()
+        given, begin, seed = named_members(self.members), time.perf_counter(), self._drawn_seed()
         rows = self._read(X, y, sample_weight, groups, seed)
         labels, plan = rows.labels, self._plan(rows, tuple(given))
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)

@@ -308,7 +308,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._warn_of_costs(data, searches, sum(len(block.rows) ** 2 for block in blocks), workers.n_threads)
         with workers.running(), journal.going_on():
             task = LikelihoodFit(family, data, self._settings(progress, workers, seed, searches, journal))
-            found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
+            found: Found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
             result, found = self._fit_with(task, features, found, progress)
         self.hyperparameters_ = family.values(found[1])
         self._keep(result, found[0], is_convex=len(data.partial) == 0)
@@ -402,8 +402,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
         fitted = task.fit("all", theta, start)
-        others = iter(learned.others if learned is not None and _has_failed(fitted) else ())
-        for number, (value, other) in enumerate(others):
+        others = enumerate(learned.others if learned is not None and _has_failed(fitted) else ())
+        for number, (value, other) in others:
+            assert learned is not None, "others are of a search"
             again = task.fit(f"all, {number}", other, None)
             if not _has_failed(again):
                 fitted, theta, learned = again, other, replace(learned, value=value)

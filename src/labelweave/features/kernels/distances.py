@@ -208,8 +208,6 @@ class RBFKernel(_ExponentialKernel):
     many digits, dense features are centered first, or float32 features multiplied in float64.
     """
 
-    _takes_devices = True
-
     def _of_exponents(
         self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
     ) -> Array:
@@ -321,8 +319,6 @@ class LaplacianKernel(_ExponentialKernel):
         The inverse width, > 0; see :class:`RBFKernel` for "scale" and "auto".
     """
 
-    _takes_devices = True
-
     def _of_exponents(
         self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
     ) -> Array:
@@ -378,7 +374,6 @@ class ARDKernel(Kernel):
     """
 
     _may_overflow = False
-    _takes_devices = True
 
     def __init__(self, gamma: Any = 1.0, weights: Any = None) -> None:
         self.gamma = gamma

@@ -24,8 +24,6 @@ _DEGREE = count(least=1, most=100)
 class LinearKernel(Kernel):
     """The dot product ``<x, x'>``."""
 
-    _takes_devices = True
-
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         return dot_products(rows, columns, value_type(rows, columns))
 
@@ -44,7 +42,6 @@ class CosineKernel(Kernel):
     """
 
     _may_overflow = False
-    _takes_devices = True
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         left = _of_length_one(rows)
@@ -111,8 +108,6 @@ class PolynomialKernel(GammaKernel):
     coef0 : float, default=1.0
         The added constant, >= 0; with a negative one the kernel is not positive semi-definite.
     """
-
-    _takes_devices = True
 
     def __init__(self, degree: int = 3, gamma: float | str = "scale", coef0: float = 1.0) -> None:
         self.degree = degree

@@ -54,7 +54,6 @@ class ForestKernel(Kernel):
     """
 
     _may_overflow = False
-    _takes_devices = True
 
     def __init__(self, forest: Forest | None = None, n_trees: int = 200, random_state: int = 0) -> None:
         self.forest = forest

@@ -76,6 +76,7 @@ class CallableKernel(Kernel):
     """
 
     _may_overflow = False  # the function's values are checked first
+    _is_code_of_users = True
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self.function = function

@@ -95,11 +95,9 @@ def contiguous(table: Array) -> Array:
 
 
 def to_numpy(table: Array) -> Array:
-    if is_numpy(table):
-        return table
     if hasattr(table, "detach"):  # PyTorch's, of any GPU and with a gradient
         return np.asarray(table.detach().cpu().numpy())
-    return np.from_dlpack(table, device="cpu")
+    return table if is_numpy(table) else np.from_dlpack(table, device="cpu")
 
 
 def like(values: Array, table: Array) -> Array:
@@ -110,10 +108,10 @@ def like(values: Array, table: Array) -> Array:
 
 
 def _moved(values: Array, home: Home, dtype: Any = None) -> Array:
-    writable = np.require(values, requirements=["C", "W"])  # PyTorch warns of others
-    if any(stride < 0 for stride in writable.strides):  # along an axis of length 1; PyTorch has none
-        writable = np.array(writable, order="C")
-    made: Array = home.xp.asarray(writable, dtype=dtype, device=home.device)
+    is_plain = values.flags.carray and min(values.strides, default=0) >= 0  # PyTorch takes no others
+    made: Array = home.xp.asarray(
+        values if is_plain else np.array(values, order="C"), dtype=dtype, device=home.device
+    )
     return made
 
 

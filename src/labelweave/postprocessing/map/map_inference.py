@@ -322,7 +322,7 @@ def _checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.ND
 
 
 def _checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Check the costs of a 1 in place of a 0, and of the reverse; give both as (n, L)."""
+    """Check the costs of a 1 instead of a 0, and of the reverse; return both as (n, L)."""
     if not isinstance(costs, (tuple, list)) or len(costs) != 2:
         raise ValueError(
             f"costs is {costs!r}; pass a pair: the costs of a 1 in place of a 0, and of a 0 in place of a 1."
