@@ -36,7 +36,7 @@ from labelweave.dask.rows import (
 from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.entry_weights import RATES_OF_CLASSES, rates_by
-from labelweave.estimators.progress import refuse_no_weight
+from labelweave.estimators.journal import refuse_no_weight
 from labelweave.estimators.targets import TargetForm, node_name, read_targets, require_observed, taxonomy_of
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels

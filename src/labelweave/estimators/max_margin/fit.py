@@ -67,7 +67,7 @@ from labelweave.solvers import (
     TraceRecord,
     WorkingSetAscent,
 )
-from labelweave.solvers.measured import MeasuredSolver
+from labelweave.solvers.box_dual import MeasuredSolver
 
 _SINGLE_PRECISION_GAP = 5e-5  # the gap due to rounding in steps of all variables together
 _SHORT_TOL = 1e-3  # 16-bit weights have a gap of about 1e-5 at C = 1; blocks where it is too large keep 64
