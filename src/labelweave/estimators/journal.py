@@ -100,24 +100,18 @@ class Journal:
             self.note(stage, state)
             return on_check is not None and on_check(record, state)
 
-        known: Any = self.known(stage)
+        name, known = self.within + stage, cast(Any, self.known(stage))
         with self.going_on():
-            if self.within + stage in self.read:
+            if name in self.read:
                 refuse_unlike(known, solver.state_template(problem, known))
-            return self._run(stage, known, solver, problem, start, noting)
-
-    def _run(
-        self, stage: str, known: Any, solver: Any, problem: Any, start: Any, noting: OnCheck
-    ) -> tuple[SolverResult, Any]:
-        name = self.within + stage
-        end = None if known is None else known.status or self.ends.get(name)
-        if end is not None:
-            return solver.ended(problem, known, Status[end] if isinstance(end, str) else end), known
-        result, state = solver.solve(problem, known or start, noting)
-        self.states[name] = state
-        if result.status is not Status.INTERRUPTED:
-            self.ends[name] = result.status.name
-        return result, state
+            end = None if known is None else known.status or self.ends.get(name)
+            if end is not None:
+                return solver.ended(problem, known, Status[end] if isinstance(end, str) else end), known
+            result, state = solver.solve(problem, known or start, noting)
+            self.states[name] = state
+            if result.status is not Status.INTERRUPTED:
+                self.ends[name] = result.status.name
+            return result, state
 
     def model(
         self,

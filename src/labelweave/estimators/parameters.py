@@ -189,8 +189,10 @@ RULES = (
          "`decision={value}` needs a `taxonomy`, or `decision='most_probable'`."),
     Rule("decision", "many labels", ("most_probable",),
          "`decision={value}` is for one class per row, but y has many labels per row."),
-    Rule("criterion", "an own loss", ("cross_validation",), "`criterion={value}` is for `loss='log_loss'`."),
-    Rule("uncertainty", "an own loss", (None,), "`uncertainty={value}` is for `loss='log_loss'`."),
+    Rule("criterion", "an own loss", ("cross_validation",),
+         "`criterion={value}` is for `loss='log_loss'`, but it is {of.loss!r}."),
+    Rule("uncertainty", "an own loss", (None,),
+         "`uncertainty={value}` is for `loss='log_loss'`, but it is {of.loss!r}."),
     Rule("uncertainty", "a kernel matrix", (None,),
          "`uncertainty={value}` needs the kernel of new rows with themselves, which X does not have with "
          "`kernel='precomputed'`; pass features and a kernel."),
@@ -227,8 +229,8 @@ RULES = (
          "`penalty='trace_bound'` needs `alpha` > 0, the largest trace norm, and a number as `rank`; for a "
          "RankSearch use `penalty='trace_norm'`, with the same solutions.", _LOW),
     Rule("hyperparameters", "no ridge", ("fixed",),
-         "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`; use these, or a "
-         "RankSearch over `alphas`.", _LOW),
+         "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`, but they are "
+         "{of.loss!r} and {of.penalty!r}; use these, or a RankSearch over `alphas`.", _LOW),
     Rule("scaling", "a kernel matrix", ("none",),
          "`scaling={value}` is for features, but X is a kernel matrix; use {allowed}."),
     Rule("label_mean", "a kernel matrix", (None,),
@@ -273,9 +275,9 @@ def refuse_together(model: Any, facts: Mapping[str, Any] | None = None, **given:
             value = given.get(name, getattr(model, name, getattr(search, name, _ABSENT)))
             if value is _ABSENT or rule.allows(value) or (facts is None and not FACTS[rule.fact](model)):
                 continue
-            allowed = "" if callable(rule.allowed) else " or ".join(map(repr, rule.allowed))
-            fact = "" if facts is None else facts[rule.fact]
-            kind = type(model).__name__
-            raise ParameterError(
-                rule.says.format(name=name, value=repr(value), allowed=allowed, fact=fact, model=kind)
-            )
+            filled = {
+                "allowed": "" if callable(rule.allowed) else " or ".join(map(repr, rule.allowed)),
+                "fact": "" if facts is None else facts[rule.fact],
+                "model": type(model).__name__,
+            }
+            raise ParameterError(rule.says.format(name=name, value=repr(value), of=model, **filled))

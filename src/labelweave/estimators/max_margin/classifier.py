@@ -358,19 +358,18 @@ class MaxMarginClassifier(KernelClassifier):
         task = MarginTask(data, source, explicit, settings, journal, further)
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows, factor)
-        fitted = self._solve_task(task, covariances, dual)
+        if any(isinstance(covariance, WeightedCovariance) for covariance in covariances):
+            from labelweave.estimators.max_margin.part_weights import fit_with_weights
+
+            known = self._end.weights if self._end else ()
+            fitted = fit_with_weights(task, covariances, dual, known)
+        else:
+            fitted = task.solve(dual)
         self._keep_scores(fitted, features, rows, factor)
         dual = fitted.dual() if self.warm_start or self._seen is not None else None
         weights = tuple(one.weights for one in fitted.covariances)
         self._end = None if dual is None else DualVariables(dual, self.C_, self._form, weights)
         return fitted.result
-
-    def _solve_task(self, task: MarginTask, covariances: list[LabelCovariance], dual: Any) -> MarginFit:
-        if not any(isinstance(covariance, WeightedCovariance) for covariance in covariances):
-            return task.solve(dual)
-        from labelweave.estimators.max_margin.part_weights import fit_with_weights
-
-        return fit_with_weights(task, covariances, dual, self._end.weights if self._end else ())
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)

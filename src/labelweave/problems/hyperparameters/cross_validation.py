@@ -44,7 +44,7 @@ from labelweave.problems.hyperparameters.priors import PriorFamily, PriorGradien
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.laplace import LaplaceFactors
 from labelweave.problems.losses import ScoreLoss
-from labelweave.solvers import SolverResult, Status
+from labelweave.solvers import Status
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 from labelweave.solvers.newton_system import FunctionGradients, LinearSolver, NewtonSystem, inner_products
 
@@ -143,7 +143,12 @@ class CrossValidationLikelihood(Criterion):
         prior, data = self.family.prior(theta), self.data
         gram = prior.operator(data.make_gram, self.workers, ties_labels=data.ties_labels)
         problem = KernelLikelihood(gram, self.training, self.settings.rank, self.settings.seed)
-        result, state = self._fit(problem)
+        inner = self.settings
+        solver = NewtonConjugateGradient(inner.tol, inner.max_iter, inner.max_inner, inner.directions)
+        start = None if self.inner_state is None else NewtonState.at(placed(self.inner_state))
+        result, state = solver.solve(problem, start)
+        if result.status is Status.INTERRUPTED:
+            raise PartInterrupted  # the solver keeps its point and ends; here the search must end
         value, gradient = np.nan, np.full(len(theta), np.nan)
         if result.converged:
             self.inner_state = to_numpy(state.dual)
@@ -166,17 +171,6 @@ class CrossValidationLikelihood(Criterion):
         correction = dot(adjoint, problem.product(dual - state.dual, self.every))
         pair = self._by_fit(dual), self._by_fit(adjoint)
         return float(losses.sum()) + correction, [self._by_prior(prior, problem, pair)]
-
-    def _fit(self, problem: KernelLikelihood) -> tuple[SolverResult, NewtonState]:
-        settings = self.settings
-        solver = NewtonConjugateGradient(
-            settings.tol, settings.max_iter, settings.max_inner, settings.directions
-        )
-        start = None if self.inner_state is None else NewtonState.at(placed(self.inner_state))
-        result, state = solver.solve(problem, start)
-        if result.status is Status.INTERRUPTED:
-            raise PartInterrupted  # the solver keeps its point and ends; here the search must end
-        return result, state
 
     def _adjoint(self, problem: KernelLikelihood, curvature: Array, sources: Array) -> Array:
         """Compute f from e.
