@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,6 @@ from labelweave.dask.decisions import fit_decider
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.graph_margin import PartitionedGraphData
 from labelweave.dask.partitions import row_partitions
-from labelweave.dask.rows import ReadRows, weights_of
 from labelweave.dask.table_model import fit_frames
 from labelweave.dask.waiting import gathered
 from labelweave.decisions import (
@@ -100,13 +100,9 @@ def _gathered_targets(client: Client, data: ReadData) -> tuple[Any, Any]:
     """Bring labels, or the class of each row, and weights to the client."""
     if data.form.kind == "labels":
         return gathered_labels(client, data)
-    classes = gathered(client, client.map(_targets_of, data.rows, pure=False))
-    weights = gathered(client, client.map(weights_of, data.rows, pure=False))
+    classes = gathered(client, client.map(attrgetter("targets"), data.rows, pure=False))
+    weights = gathered(client, client.map(attrgetter("weights"), data.rows, pure=False))
     return np.concatenate(classes), np.concatenate(weights)
-
-
-def _targets_of(rows: ReadRows) -> Any:
-    return rows.targets
 
 
 FAMILIES: dict[type, Callable[..., None]] = {
