@@ -121,7 +121,7 @@ browser:
 	timeout 120 apt-get update -qq && timeout 600 apt-get install -y -qq --no-install-recommends \
 		chromium-headless-shell fonts-dejavu-core >/dev/null
 
-## ruff format and check, mypy, import floors, docstrings
+## ruff format and check, mypy, import layers, docstrings
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

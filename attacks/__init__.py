@@ -1,1 +1,1 @@
-"""Attempts to break the library: what was tried, how often, and what happened."""
+"""Attempts to break the library, with stored results."""

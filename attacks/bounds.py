@@ -1,11 +1,11 @@
 """Run every compiled loop with Numba's bounds checks, on short problems.
 
     make boundscheck
-    python -m attacks.bounds --compile    # no checks, only the usual cache filled, before ``make test``
+    python -m attacks.bounds --compile    # only fill the usual cache, without checks, before ``make test``
 
-The cache of the checks has to be another one than usual, since code that is found there is not compiled
-again.  An index out of range raises IndexError.  Loops that did not run are failures too.  The few steps that
-are written in LLVM code by ``loops/vector_code.py`` have no such checks.
+The checks need a cache of their own, since cached code is not compiled again.  An index out of range raises
+IndexError.  Loops that did not run count as failures.  The few steps written in LLVM code by
+``loops/vector_code.py`` have no such checks.
 """
 
 import importlib
@@ -35,7 +35,7 @@ from labelweave.foundation.loops.sparse_products import WIDTH, cut_rows, multipl
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.postprocessing.map import map_inference
 
-_PROCESSES = 2  # nearly all the time is compiling
+_PROCESSES = 2  # compilation takes nearly all of the time
 
 
 def every_estimator(world: World) -> None:
@@ -46,7 +46,7 @@ def every_estimator(world: World) -> None:
 
 
 def coupled_margins(world: World) -> None:
-    """Fit the hinge loss with labels that go together, by every solver."""
+    """Fit the hinge loss with coupled labels, by every solver."""
     X, random = sp.csr_array(world.X), np.random.default_rng(0)
     root = random.normal(size=(4, 4))
     for covariance in (root @ root.T + np.eye(4), LabelCovariance.low_rank(world.F, 1.0)):
@@ -62,7 +62,7 @@ def coupled_margins(world: World) -> None:
 
 
 def sparse_weights(world: World) -> None:
-    """Prune weights, and find the best labels by those that are left."""
+    """Prune weights, and find the best labels with the remaining ones."""
     X = sp.csr_array(world.X)
     for prune, tol in (("certified", 0.1), (0.1, 1e-2), (0.1, 1e-4)):
         model = lw.MaxMarginClassifier(prune=prune, tol=tol).fit(X, world.Y)
@@ -112,7 +112,7 @@ def best_labelings(world: World, n_rows: int = 20) -> None:
 
 
 def hard_labelings(world: World, n_labels: int = 8) -> None:
-    """Search where messages decide nothing and nothing is narrow, to the end and with few nodes to spend."""
+    """Search graphs that are wide and on which message passing decides nothing, fully and with few nodes."""
     random = np.random.default_rng(0)
     pairs, triples = (list(itertools.combinations(range(n_labels), size)) for size in (2, 3))
     for cliques in (pairs, [*pairs, *triples[::4]]):
@@ -129,7 +129,7 @@ def hard_labelings(world: World, n_labels: int = 8) -> None:
 
 
 def products_of_tables(world: World) -> None:
-    """Multiply sparse rows with tables of all widths, into new arrays and onto what stands there."""
+    """Multiply sparse rows by tables of all widths, into new arrays and added to existing ones."""
     random = np.random.default_rng(0)
     rows = sp.csr_array(np.where(random.random((4, 9)) < 0.4, random.normal(size=(4, 9)), 0.0))
     rows = sp.vstack([rows, sp.csr_array((1, 9))]).tocsr()
@@ -152,7 +152,7 @@ def _require_close(found: np.ndarray, expected: np.ndarray) -> None:
 
 
 def linear_margins(world: World) -> None:
-    """Fit the hinge loss to rows, with independent labels and with such that go together."""
+    """Fit the hinge loss, with independent and with coupled labels."""
     X = sp.csr_array(world.X)
     for covariance in (None, 0.5 * np.eye(4) + 0.5):
         model = lw.MaxMarginClassifier(label_covariance=covariance, solver="coordinate_ascent", tol=0.1)
@@ -161,7 +161,7 @@ def linear_margins(world: World) -> None:
 
 
 def label_trees(world: World) -> None:
-    """Search trees over labels from the best node on, by beams and with proofs."""
+    """Search label trees best-first, by beams and with proofs."""
     X = sp.csr_array(world.X)
     for trees, negatives, beam in (
         (1, "reached", None),
@@ -181,7 +181,7 @@ def label_trees(world: World) -> None:
 
 
 def wrong_labels(world: World) -> None:
-    """Fit curves between a floor and a ceiling, and ask related labels."""
+    """Fit curves between a lower and an upper limit, with and without related labels."""
     noise.find_label_errors(world.X, world.Y, scores=world.S)
 
 
@@ -199,7 +199,7 @@ def decisions(world: World) -> None:
 
 
 def hierarchies(world: World) -> None:
-    """Bring scores to graphs in which nodes have several parents, in order and far out of it."""
+    """Make scores consistent in graphs with several parents per node, for more and less ordered scores."""
     random = np.random.default_rng(0)
     for size in (1, 2, 40):
         pairs = [(f"n{up}", f"n{k}") for k in range(1, size) for up in {*random.integers(0, k, 2).tolist()}]
@@ -218,7 +218,7 @@ PROBLEMS: tuple[Callable[[World], None], ...] = (
 
 
 def loops() -> Iterator[tuple[str, CPUDispatcher]]:
-    """List the compiled loops; those that become part of their callers are checked there."""
+    """List the compiled loops; loops inlined into their callers are checked there."""
     for module in pkgutil.walk_packages(compiled.__path__, compiled.__name__ + "."):
         for name, found in vars(importlib.import_module(module.name)).items():
             is_here = isinstance(found, CPUDispatcher) and found.py_func.__module__ == module.name
@@ -227,13 +227,13 @@ def loops() -> Iterator[tuple[str, CPUDispatcher]]:
 
 
 def has_run(loop: CPUDispatcher) -> bool:
-    """Tell whether a loop was compiled, in this process or in one that filled the cache."""
+    """Return whether a loop was compiled, in this process or in the one that filled the cache."""
     written = Path(numba.config.CACHE_DIR).rglob(f"*.{loop.py_func.__qualname__}-*.nbi")
     return bool(loop.overloads) or any(written)
 
 
 def _run(number: int, worlds: int) -> float:
-    """Run one of the problems on some worlds; return the seconds, which go to compiling."""
+    """Run one of the problems; return the seconds, mostly of compilation."""
     warnings.simplefilter("ignore")
     begin = time.perf_counter()
     for world in range(worlds):

@@ -1,10 +1,10 @@
-"""Hold the certificates of random small problems against an independent solver.
+"""Compare the certificates of random small problems with an independent solver.
 
     python -m attacks.certificates --problems 500
 
-A fit claims that its objective is at most ``duality_gap_`` times itself above the minimum, and that its
-dual value is below it.  CLARABEL, through CVXPY, solves the same problem from its textbook form; the
-objective at its solution is no less than the minimum, so a claim that it contradicts is false, however exact
+A fit claims that its objective exceeds the minimum by at most the share ``duality_gap_`` of itself, and that
+its dual value is below the minimum.  CLARABEL, through CVXPY, solves the same problem from its textbook form.
+The objective at its solution is at least the minimum, so a claim that contradicts it is false, however exact
 CLARABEL is.
 """
 
@@ -26,7 +26,7 @@ _ROUNDING = 1e-9  # of the objective
 
 
 class Fit(NamedTuple):
-    """A fit and what others find: the objective at its weights, and at the best weights known."""
+    """A fit and the reference: the objective at its weights, and at the best known weights."""
 
     model: Any
     objective: float
@@ -50,13 +50,13 @@ class Draw:
         return float(10.0 ** self.random.uniform(low, high))
 
     def with_gaps(self) -> np.ndarray:
-        """Give the labels with a share of them unobserved, at least one of each kept."""
+        """Return the labels with a share of them unobserved, keeping at least one per label."""
         missing = self.random.random(self.Y.shape) < self.random.uniform(0, 0.5)
         missing[0] = False
         return np.where(missing, np.nan, self.Y)
 
     def features(self, kernel: str, gamma: float, intercept: float = 1.0) -> np.ndarray:
-        """Write out features whose dot products are the kernel, and a constant one."""
+        """Compute features whose dot products are the kernel, and a constant feature."""
         explicit = self.X if kernel == "linear" else _root(rbf_kernel(self.X, gamma=gamma))
         return np.hstack([explicit, np.full((self.n, 1), intercept)])
 
@@ -67,12 +67,12 @@ def _root(matrix: np.ndarray) -> np.ndarray:
 
 
 def _least(variables: list[cp.Variable], objective: cp.Expression) -> float:
-    """Give the least objective found, at weights that were written down; that of zero if nothing better."""
+    """Return the lowest objective found, computed at its weights; at most that of zero weights."""
     for variable in variables:
         variable.value = np.zeros(variable.shape)
     at_zero = float(objective.value)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of inexact solutions, which serve as well
+        warnings.simplefilter("ignore")  # of inexact solutions, which are bounds as well
         try:
             cp.Problem(cp.Minimize(objective)).solve(
                 solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
@@ -85,7 +85,7 @@ def _least(variables: list[cp.Variable], objective: cp.Expression) -> float:
 
 
 def max_margin(draw: Draw) -> Fit:
-    """Fit the hinge loss with labels that go together, linear or with an RBF kernel."""
+    """Fit the hinge loss with coupled labels, linear or with an RBF kernel."""
     random, Y, L = draw.random, draw.with_gaps(), draw.n_labels
     kernel, gamma, C = str(random.choice(["linear", "rbf"])), draw.power(-3, 1), draw.power(-4, 3)
     root = np.eye(L) if random.random() < 0.4 else np.eye(L) + random.normal(size=(L, L))
@@ -113,7 +113,7 @@ def max_margin(draw: Draw) -> Fit:
 
 
 def kernel_logistic(draw: Draw) -> Fit:
-    """Fit probabilities of labels, or of one class a row, with an RBF kernel."""
+    """Fit probabilities of labels, or of one class per row, with an RBF kernel."""
     random, gamma, scale = draw.random, draw.power(-3, 1), draw.power(-3, 3)
     variance, has_classes = draw.power(-1, 1), random.random() < 0.5
     n_columns = int(random.integers(3, 5)) if has_classes else draw.n_labels
@@ -144,7 +144,7 @@ def kernel_logistic(draw: Draw) -> Fit:
 
 
 def low_rank_ridge(draw: Draw) -> Fit:
-    """Fit factors of any rank with the ridge penalty, all labels observed; QR and SVD give the best."""
+    """Fit factors of any rank with the ridge penalty, all labels observed; QR and SVD compute the optimum."""
     rank, precision = int(draw.random.integers(1, 6)), str(draw.random.choice(["float64", "float32"]))
     kernel, gamma = str(draw.random.choice(["linear", "rbf"])), draw.power(-3, 1)
     features = draw.features(kernel, gamma)
@@ -190,7 +190,7 @@ def low_rank(draw: Draw) -> Fit:
 
 
 def label_graph(draw: Draw) -> Fit:
-    """Fit cliques of labels with the structured hinge, all labelings written out."""
+    """Fit cliques of labels with the structured hinge, with all labelings enumerated."""
     random, L, penalty = draw.random, min(draw.n_labels, 4), draw.power(-4, 1)
     Y = draw.Y[:, :L].astype(int)
     edges = [pair for pair in itertools.combinations(range(L), 2) if random.random() < 0.6]
@@ -216,7 +216,7 @@ def label_graph(draw: Draw) -> Fit:
 
 
 def learned_graph(draw: Draw) -> Fit:
-    """Learn a graph of cliques; held against the relaxation over all pairs of labels."""
+    """Learn a graph of cliques; compare with the relaxation over all pairs of labels."""
     random, L, penalty = draw.random, min(draw.n_labels, 3), draw.power(-4, 1)
     Y, solver = draw.Y[:, :L].astype(int), str(random.choice(["frank_wolfe", "proximal"]))
     growth = lw.GraphGrowth(
@@ -247,7 +247,7 @@ def learned_graph(draw: Draw) -> Fit:
 
 
 def soft_targets(draw: Draw) -> Fit:
-    """Fit probabilities of labels, half of the time with known flip rates, in three models."""
+    """Fit probabilities of labels in three models, half of the time with known flip rates."""
     random, P = draw.random, draw.with_gaps()
     P = np.where(random.random(P.shape) < 0.6, np.round(random.random(P.shape), 1) + 0.0 * P, P)
     rates = tuple(random.uniform(0, 0.4, 2)) if random.random() < 0.5 else (0.0, 0.0)
@@ -315,7 +315,7 @@ def violations(fit: Fit, tol: float) -> Iterator[str]:
         above = fit.objective / fit.least_known - 1
         yield f"the objective {fit.objective:.6g} is {above:.3g} above the minimum, the gap says {gap:.3g}"
     if isinstance(model, lw.LowRankClassifier) or is_learned:
-        return  # what ends their fits are other things than the gap
+        return  # their fits end by other criteria than the gap
     if abs(last.primal - fit.objective) > 1e-6 * abs(fit.objective):
         yield f"the objective is {fit.objective:.9g}, the trace says {last.primal:.9g}"
     if last.dual > fit.least_known + slack:

@@ -1,9 +1,9 @@
 """A contract for every public name: how it is called, and valid values of its arguments.
 
-Most of it follows from what a name takes: an argument has the values that are usual for its name, or the
-choices of its annotation, or its default.  ``ARGUMENTS`` has what is otherwise, ``OBJECTS`` what methods are
-called on, ``ANSWERS`` what is looked at of an answer.  A public name with an argument of which nothing is
-known, and that does not stand in ``WITHOUT``, fails a test.
+Most contracts follow from the signature: an argument gets the usual values of its name, the choices of its
+annotation, or its default.  ``ARGUMENTS`` has the exceptions, ``OBJECTS`` the objects on which methods are
+called, ``ANSWERS`` the part of a result that is checked.  A test fails for a public name with an unknown
+argument that is not in ``WITHOUT``.
 """
 
 import inspect
@@ -32,7 +32,7 @@ _NODES = ["left", "a", "b", "c"]
 
 
 class ContractWorld(World):
-    """Valid data of all kinds, and what is made of it, kept by name."""
+    """Valid data of all kinds, and fitted models, cached by name."""
 
     def __init__(self, number: int, folder: Path) -> None:
         super().__init__(number)
@@ -53,7 +53,7 @@ class ContractWorld(World):
         self.data = datasets.LabeledData(sp.csr_array(self.X), self.labels)
 
     def model(self, name: str) -> Any:
-        """Give an estimator of the table, fitted; "... of probabilities" is one around such a model."""
+        """Return a fitted estimator of the table; "... of probabilities" wraps such a model."""
         if name not in self._fitted:
             kind, _, of_probabilities = name.partition(" of ")
             inner = {_WRAPPERS[kind]: _PROBABLE} if of_probabilities else {}
@@ -72,9 +72,9 @@ Values = Callable[[ContractWorld], list[Any]]
 
 
 class Contract(NamedTuple):
-    """How a public name is called, with valid values of all arguments that are tried.
+    """How a public name is called, with valid values of all tested arguments.
 
-    finite: whether its answer may have no NaN and no infinite number.
+    finite: whether its result may not contain NaN or infinite numbers.
     """
 
     call: Callable[..., Any]
@@ -230,7 +230,7 @@ USUAL: dict[str, Values] = {
 }
 """Valid values by the name of an argument, unless ``ARGUMENTS`` has others."""
 
-# what shapes a picture, or is told of progress
+# which affects only a picture or progress messages
 _LEFT_ALONE = {
     *("on_iteration", "callback", "callbacks", "on_progress", "on_fit", "cmap", "colorbar", "limit"),
     *("against", "relative", "max_rejected", "max_labels", "legend", "n_named", "leaf_height", "max_levels"),
@@ -239,7 +239,7 @@ _LEFT_ALONE = {
 
 
 class Estimator(NamedTuple):
-    """A class, the parameters that make it quick, valid ones beside these, and what it is fitted to."""
+    """A class, parameters that make it fast, further valid parameters, and the data to fit."""
 
     kind: Any
     quick: dict[str, Any]
@@ -613,7 +613,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "Y": lambda world: [np.c_[world.classes, world.classes], pd.DataFrame({"a": world.classes})],
         "names": _of(None),
     },
-    # measures
+    # metrics
     "metrics.average_auc": {"sample_weight": None},
     "metrics.class_summary": _OF_CLASSES | _WITH_TREE | {"y_pred": lambda world: [None, world.classes]},
     "metrics.column_accuracy_score": {
@@ -680,7 +680,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "label_weight": _of(None, [1.0, 2.0, 0.5, 3.0]),
     },
     "postprocessing.expected_f1_sizes": {"empty_value": _of(0.0, 1.0)},
-    "postprocessing.favour_rare_labels": {
+    "postprocessing.favor_rare_labels": {
         "labels": lambda world: [np.tile(np.arange(world.S.shape[1]), (len(world.S), 1))],
         "scores": _get("S"),
         "propensity": lambda world: [np.linspace(0.2, 1.0, world.S.shape[1])],
@@ -878,7 +878,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "related": _of(True, False, np.eye(4) + 0.5),
         "random_state": _of(0, 7),
     },
-    # whole models
+    # complete models
     "compare": {"estimators": _of(_LINEAR, [_LINEAR])},
     "load": {"path": _paths("m.lw"), "key": _of(None)},
     "suggest_queries": {
@@ -940,14 +940,14 @@ _NOT_FINITE = {
 }  # fmt: skip
 
 
-# ---- what follows from annotations
+# ---- from annotations
 
 
 def arguments_of(name: str, function: Any, own: dict[str, Values]) -> dict[str, Values]:
     """Find valid values of all arguments.
 
     own: those of the arguments of a class of names.
-    Raises LookupError: If nothing is known of an argument.
+    Raises LookupError if nothing is known about an argument.
     """
     told, found, taken = ARGUMENTS.get(name, {}), dict[str, Values](), inspect.signature(function).parameters
     of_others = [one for one in taken.values() if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
@@ -955,7 +955,7 @@ def arguments_of(name: str, function: Any, own: dict[str, Values]) -> dict[str, 
         if argument in told or parameter in of_others or argument in ("self", "cls", "world", *_LEFT_ALONE):
             continue
         values = own.get(argument) or USUAL.get(argument) or _of_annotation(function, parameter)
-        is_array = parameter.annotation == "Array"  # which lists and the like are not
+        is_array = parameter.annotation == "Array"  # which lists and similar objects are not
         found[argument] = (lambda world, values=values: values(world)[:1]) if is_array else values
     return found | {
         argument: values
@@ -970,7 +970,7 @@ def _of_annotation(function: Any, parameter: inspect.Parameter) -> Values:
         return _of(*default, not default[0])
     try:
         hint = eval(str(parameter.annotation), vars(sys.modules[function.__module__]))
-    except NameError:  # imported for type checkers alone
+    except NameError:  # imported only for type checkers
         hint = None
     is_union = typing.get_origin(hint) in (types.UnionType, typing.Union)
     parts = typing.get_args(hint) if is_union else (hint,)
@@ -998,7 +998,7 @@ def _of_estimator(name: str, method: str, function: Any) -> Contract:
     def call(world: ContractWorld, **given: Any) -> Any:
         if method in ("fit", "partial_fit"):
             return getattr(estimator.made(world, {}), method)(**given).predict(given["X"])
-        if method == "add_labels":  # which changes what it is called on
+        if method == "add_labels":  # which changes the object
             return _looked_at(full, world, estimator.fit(world, {}).add_labels(**given))
         of_probabilities = name in _WRAPPERS and method == "predict_proba"
         model = world.model(f"{name} of probabilities" if of_probabilities else name)
@@ -1008,7 +1008,7 @@ def _of_estimator(name: str, method: str, function: Any) -> Contract:
 
 
 def _of_constructor(estimator: Estimator) -> Contract:
-    """Parameters are checked in ``fit``, as in all of scikit-learn."""
+    """Parameters are checked in ``fit``, as everywhere in scikit-learn."""
 
     def call(world: ContractWorld, **given: Any) -> Any:
         model, X = estimator.fit(world, given), estimator.X(world)[0]
@@ -1024,7 +1024,7 @@ def _of_constructor(estimator: Estimator) -> Contract:
 
 
 def _drawn(name: str) -> Callable[[ContractWorld], Any]:
-    """Draw a picture of a class, which methods are called on."""
+    """Draw a picture of a class, on which methods are called."""
     make = getattr(display, name.removeprefix("display.")).from_estimator
     arguments = arguments_of(f"{name}.from_estimator", make, {})
     return lambda world: make(**{argument: values(world)[0] for argument, values in arguments.items()})
@@ -1057,7 +1057,7 @@ def _contract(name: str, public: dict[str, Any]) -> Contract:
 
 
 def _closed(call: Callable[..., Any]) -> Callable[..., None]:
-    """Draw a picture, and let go of it."""
+    """Draw a picture, and close it."""
 
     def closed(world: ContractWorld, **given: Any) -> None:
         import matplotlib.pyplot as plt
@@ -1081,7 +1081,7 @@ _RECORDS = (
 
 
 def _without(name: str, value: Any) -> str | None:
-    """Say why a public name has no contract; None if it has one."""
+    """Return why a public name has no contract; None if it has one."""
     if name.startswith("dask."):
         return _CLUSTER
     if inspect.isclass(value) and issubclass(value, BaseException):
@@ -1132,7 +1132,7 @@ def _read() -> tuple[dict[str, Contract], dict[str, str]]:
         try:
             found[name] = _contract(name, public)._replace(finite=name not in _NOT_FINITE)
         except LookupError:
-            continue  # a test says that it is missing
+            continue  # a test reports that it is missing
     return {name: found[name] for name in public if name in found}, without
 
 

@@ -1,8 +1,8 @@
-"""Say how much of the source the tests run, and name what they do not.
+"""Report how much of the source the tests run, and list the rest.
 
     make coverage
 
-Reads what coverage.py has measured, and keeps lines, branches and the functions with gaps in
+Reads the measurements of coverage.py, and stores lines, branches and the functions with gaps in
 ``attacks/results/coverage.json``.
 """
 

@@ -1,11 +1,11 @@
-"""Break data files of every format, and hold the readers to a whole result or a refusal in one line.
+"""Corrupt data files of every format; readers must return everything, or refuse the file in one line.
 
     python -m attacks.data_files --files 4000
 
-A file is changed where its format has meaning: numbers become huge, words become keywords, quotation marks
-or escapes, tokens and lines are lost, doubled and swapped, bytes flip, ends are cut.  Each is read in a
-process of its own memory limit.  Violations are a dead process, a read of more than five seconds or of more
-than 512 MiB, an error that is not the library's own, and a result that is not whole.
+A file is changed where its format has meaning: numbers become huge; words become keywords, quotation marks or
+escapes; tokens and lines are lost, doubled and swapped; bytes flip; ends are cut.  Each file is read in a
+process with a memory limit.  Violations are a dead process, a read of more than five seconds or 512 MiB, an
+error that is not the library's own, and an incomplete result.
 """
 
 import gzip
@@ -53,7 +53,7 @@ def _parquet() -> bytes:
 
 
 class Kind(NamedTuple):
-    """A format: how a file of it is called and looks, and the options of its reader."""
+    """A format: the name and the content of its files, and the options of its reader."""
 
     suffix: str
     text: bytes
@@ -62,7 +62,7 @@ class Kind(NamedTuple):
 
 _ARFF_HEAD = b"""@relation 'r: -C -2'
 @attribute 'size in cm' numeric
-@attribute colour {red,'light blue',green}
+@attribute color {red,'light blue',green}
 @attribute motif {YES,NO}
 @attribute id {a,b,c,d,e,f,g,h,i,j,k,l}
 @attribute up {0,1}
@@ -183,7 +183,7 @@ def written(seed: int, folder: Path) -> tuple[Path, Kind]:
 
 
 def violation(seed: int, folder: Path) -> str | None:
-    """Read the broken file of a seed; say what is wrong with how that ended."""
+    """Read the broken file of a seed; return what is wrong with the outcome."""
     path, kind = written(seed, folder)
     try:
         with warnings.catch_warnings():
@@ -211,7 +211,7 @@ def _not_whole(data: LabeledData) -> str | None:
 
 
 def _converted(path: Path, folder: Path) -> str | None:
-    """Convert a file by the command line, which ends with code 0 or 2 and says why."""
+    """Convert a file with the command line, which exits with status 0, or 2 and a reason."""
     found = CliRunner().invoke(labelweave, ["convert", str(path), str(folder / "out.arff")])
     if found.exception is not None and not isinstance(found.exception, SystemExit):
         return f"a bare {type(found.exception).__name__} from the command line: {found.exception}"
@@ -245,7 +245,7 @@ def _too_long(*_: Any) -> None:
 def _reader() -> Iterator[Callable[[int], str | None]]:
     signal.signal(signal.SIGALRM, _too_long)
     with tempfile.TemporaryDirectory() as folder:
-        read_whole(Path(folder))  # what is imported late is no memory of a file
+        read_whole(Path(folder))  # lazy imports do not count as memory of a file
         _limit_memory()
 
         def trial(seed: int) -> str | None:
@@ -258,7 +258,7 @@ def _reader() -> Iterator[Callable[[int], str | None]]:
 
 
 def attack(seeds: range) -> Iterator[str]:
-    """Read the broken files of seeds; give the violations, a line each."""
+    """Read the broken files of seeds; return the violations, one line each."""
     for seed, found in trials(_reader, seeds, 4 * _SECONDS):
         if found is not None:
             yield f"seed {seed}, {list(KINDS)[seed % len(KINDS)]}: {found}"

@@ -1,4 +1,4 @@
-"""Files that are edited: of pipelines of all steps and of forests, and checkpoints of small fits."""
+"""Files to edit: pipelines of all steps and of forests, and checkpoints of small fits."""
 
 import tempfile
 import warnings
@@ -42,7 +42,7 @@ def _columns() -> ColumnTransformer:
 
 
 def _unfitted() -> dict[str, tuple[Any, Any]]:
-    """Give steps of every kind, one after the other, and forests, with the rows that they are fitted on."""
+    """Return steps of every kind, and forests, with the rows that they are fitted to."""
 
     def before(*steps: Any) -> Any:
         return make_pipeline(*steps, MaxMarginClassifier(C=2.0))
@@ -69,7 +69,7 @@ def _unfitted() -> dict[str, tuple[Any, Any]]:
         "moments": (before(preprocessing.StandardScaler(), *moments), _NUMBERS),
         "axes": (make_pipeline(ranks, PCA(3, whiten=True), LowRankClassifier(2)), _NUMBERS),
         "holes": (before(impute.SimpleImputer(add_indicator=True)), _HOLES),
-        "neighbours": (before(nearest), _HOLES),
+        "neighbors": (before(nearest), _HOLES),
         "missing": (before(make_union(impute.MissingIndicator(), impute.SimpleImputer())), _HOLES),
         "choices": (before(feature_selection.VarianceThreshold(0.1), make_union(*choices)), _NUMBERS),
         "rows": (before(preprocessing.Normalizer(), preprocessing.Binarizer(threshold=0.2)), _NUMBERS),
@@ -92,7 +92,7 @@ def pipeline_files() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, (pipeline, rows) in _unfitted().items():
-            y = _Y[:, 0] if name == "choices" else _Y  # scikit-learn's tests take one column
+            y = _Y[:, 0] if name == "choices" else _Y  # scikit-learn's tests use one column
             path = Path(folder) / "pipeline.lw"
             labelweave.save(pipeline.fit(rows, y), path)
             found[f"pipeline, {name}"] = path.read_bytes()
@@ -100,7 +100,7 @@ def pipeline_files() -> dict[str, bytes]:
 
 
 def rows_for_pipeline(model: Any) -> Any:
-    """Make three rows: those with which a file was tried out, or others of such numbers."""
+    """Make three rows: those with which a file was tested, or others with such numbers."""
     rows = trial_rows(model)
     if rows is None:
         return None
@@ -121,9 +121,9 @@ KINDS = (
 )  # fmt: skip
 """One for every kind of state."""
 _ROWS, _FEATURES = 40, 4
-_AT = (1, 4)  # checks after which files are taken
-_CHECKS = 12  # and the last of the first so many
-_PASSES = 50  # so that a fit to the last one is no hang
+_AT = (1, 4)  # checks after which files are stored
+_CHECKS = 12  # and the last of the first ones
+_PASSES = 50  # so that a fit to the last one does not hang
 _MARK = "checkpoint, "
 
 

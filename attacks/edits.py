@@ -1,4 +1,4 @@
-"""Model files taken apart, edited at random and put together again with a checksum that fits."""
+"""Take model files apart, edit them at random and put them together with a valid checksum."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def one_of(random: Random, values: Any) -> Any:
 def _hostile(random: Random, parts: Parts, old: Any) -> Any:
     if type(old) in (int, float) and random.random() < 0.4:
         factor = one_of(random, [2, -1, 1000, 10**9, 0.001])
-        old = int(1e300) if type(old) is int and old > 1e300 else old  # which floats can stand for
+        old = int(1e300) if type(old) is int and old > 1e300 else old  # which may represent floats
         return one_of(random, [old + 1, old - 1, old * factor, float(old), int(old)])
     choices: list[Callable[[], Any]] = [
         lambda: one_of(random, _NUMBERS),
@@ -121,7 +121,7 @@ def _hostile(random: Random, parts: Parts, old: Any) -> Any:
         lambda: {"__object__": one_of(random, list(_CLASSES)), "state": {}},
         lambda: copy.deepcopy(_value(one_of(random, parts.places()))),
     ]
-    return copy.deepcopy(one_of(random, choices)())  # later edits change it in place
+    return copy.deepcopy(one_of(random, choices)())  # later edits modify it in place
 
 
 def _value(place: Place) -> Any:
@@ -162,7 +162,7 @@ def _swap(random: Random, parts: Parts, other: Parts) -> None:
 
 
 def _transplant(random: Random, parts: Parts, other: Parts) -> None:
-    """Put a part of another file in, under the same key where there is one."""
+    """Insert a part of another file, under the same key if there is one."""
     holder, key = one_of(random, parts.places())
     same = [place for place in other.places() if place[1] == key]
     holder[key] = copy.deepcopy(_value(one_of(random, same or other.places())))

@@ -1,4 +1,4 @@
-"""Sparse arrays of unusual parts that mean the same, and of parts that do not fit together."""
+"""Sparse arrays with unusual parts that mean the same, and with inconsistent parts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -58,7 +58,7 @@ def _swapped(part: np.ndarray) -> np.ndarray:
 
 
 def _unsorted(random: Random, table: sp.csr_array) -> Any:
-    """Turn the entries of every row around; maybe say that they are in order."""
+    """Reverse the entries of every row; maybe mark them as sorted."""
     made = table.copy()
     for first, end in zip(made.indptr[:-1], made.indptr[1:], strict=True):
         made.indices[first:end] = made.indices[first:end][::-1].copy()

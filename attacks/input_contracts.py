@@ -1,11 +1,12 @@
-"""Hand valid and hostile inputs to every public function, constructor and method.
+"""Pass valid and hostile inputs to every public function, constructor and method.
 
     python -m attacks.input_contracts                        # every hostile value for every argument
-    python -m attacks.input_contracts --names Taxonomy       # of names that begin so
+    python -m attacks.input_contracts --names Taxonomy       # of names that begin with this
 
-The contract: what is valid gives a finite answer; what is not gives a finite answer too, or a ValueError or
-TypeError of one sentence that labelweave or scikit-learn raises on purpose: no error that NumPy, SciPy or
-Python came upon in the middle, no NaN, no crash, no wait of more than thirty seconds, no more than 2 GiB.
+The contract: valid input returns a finite result; other input returns a finite result too, or raises a
+ValueError or TypeError of one sentence that labelweave or scikit-learn raises deliberately.  It must not
+cause an internal error of NumPy, SciPy or Python, NaN, a crash, a wait of more than thirty seconds, or more
+than 2 GiB of memory.
 """
 
 import datetime
@@ -39,7 +40,7 @@ RAISE = opcode.opmap["RAISE_VARARGS"]
 
 
 def universal() -> dict[str, Any]:
-    """Give values that are wrong for nearly every argument, by what they are."""
+    """Return values that are wrong for nearly every argument, by description."""
     huge = 2**70
     return {
         "None": None,
@@ -100,7 +101,7 @@ def universal() -> dict[str, Any]:
 
 
 def changed(value: Any) -> dict[str, Any]:
-    """Give what is wrong in another way with a valid table or list, by what was done to it."""
+    """Return variants of a valid table or list that are wrong in other ways, by change."""
     if isinstance(value, (list, tuple)) and value:
         kind = type(value)
         return {
@@ -166,11 +167,11 @@ def fault(error: Exception, shown: str) -> str | None:
     code, at = frames[-1]
     where = f"{type(error).__name__} at {Path(code.co_filename).name}:{error.__traceback__ and _line(error)}"
     if isinstance(error, OSError) and error.filename is not None:
-        return None  # which the system says of a path
+        return None  # errors of the operating system about a path
     if not isinstance(error, (ValueError, TypeError)):
         return f"{where}: {str(error)[:150]}"
     if any(found.co_filename.endswith("sklearn/utils/validation.py") for found, _ in frames):
-        return None  # what scikit-learn's own checks of estimators ask for
+        return None  # which scikit-learn's own checks of estimators require
     is_ours = is_of_library(code.co_filename) or "/sklearn/" in code.co_filename
     if not is_ours or code.co_code[at] != RAISE:
         return f"came upon a {where}: {str(error)[:150]}"
@@ -192,7 +193,7 @@ def _line(error: Exception) -> int | None:
 
 def not_finite(answer: Any) -> bool:
     if isinstance(answer, lw.LabelMatrix):
-        return False  # NaN says unobserved there
+        return False  # NaN means unobserved there
     if isinstance(answer, Mapping):
         return any(map(not_finite, answer.values()))
     if isinstance(answer, (list, tuple)):
@@ -208,7 +209,7 @@ def not_finite(answer: Any) -> bool:
 def _printed(value: Any) -> str:
     try:
         return repr(value)
-    except ValueError:  # a number of too many digits
+    except ValueError:  # a number with too many digits
         return ""
 
 
@@ -218,7 +219,7 @@ def _too_long(*_: Any) -> None:
 
 @contextmanager
 def limits() -> Iterator[None]:
-    """Bound the memory of this process, and hear of alarms; what takes long is interrupted in Python."""
+    """Bound the memory of this process and set up alarms; long calls are interrupted in Python."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
     most = pages * resource.getpagesize() + _MOST_BYTES
@@ -239,7 +240,7 @@ def limits() -> Iterator[None]:
 def violation(
     world: ContractWorld, contract: Contract, given: dict[str, Any], hostile: str | None = None
 ) -> str | None:
-    """Call with some arguments, one of which may be hostile; say how that breaks the contract."""
+    """Call with some arguments, one of which may be hostile; return how that breaks the contract."""
     shown = "" if hostile is None else _printed(given[hostile])
     signal.alarm(_SECONDS)
     try:
@@ -265,7 +266,7 @@ def valid_arguments(world: ContractWorld, contract: Contract, choices: Mapping[s
 
 
 def attack(names: list[str], number: int = 0) -> Iterator[str]:
-    """Try all hostile values in all arguments; give what breaks the contract."""
+    """Try all hostile values for all arguments; return what breaks the contract."""
     with tempfile.TemporaryDirectory() as folder:
         world = ContractWorld(number, Path(folder))
         for name in names:

@@ -1,11 +1,11 @@
-"""Interrupt and kill commands at random moments; files are complete or not there, and nothing else is left.
+"""Interrupt and kill commands at random moments; files are complete or absent, and nothing else remains.
 
     python -m attacks.killed_commands --runs 60
 
-Every command is a process of its own, which writes to a file that is there already, or is not.  It gets
-SIGINT, SIGTERM or SIGKILL at a moment drawn over the time that it takes.  Then the file must be the earlier
-one, or a complete one; that of a fit that was interrupted may be the best model so far.  A command that is
-interrupted says so in a line and ends with 130, without a traceback once it has begun.
+Every command is a separate process that writes to a file, which may already exist.  It gets SIGINT, SIGTERM
+or SIGKILL at a random moment of its run time.  Afterwards the file must be the earlier one or a complete new
+one; an interrupted fit may have written the best model so far.  An interrupted command reports this in one
+line and exits with status 130, without a traceback once it has begun.
 """
 
 import os
@@ -28,11 +28,11 @@ from labelweave.model_files import ModelFileError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _OLD = b"what was there before"
-_STARTING = "labelweave/app/cli/program.py"  # is in tracebacks of what happens later than the imports
+_STARTING = "labelweave/app/cli/program.py"  # appears in tracebacks of failures after the imports
 
 
 class Command(NamedTuple):
-    """A command with the file that it writes."""
+    """A command and the file that it writes."""
 
     words: tuple[str, ...]
     out: str
@@ -46,7 +46,7 @@ class Command(NamedTuple):
 
 
 def _notice_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a shell's background jobs ignore, and hand down
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which background jobs of a shell ignore and pass on
 
 
 COMMANDS = {
@@ -59,7 +59,7 @@ COMMANDS = {
 
 
 class Whole(NamedTuple):
-    """What a command writes when it is let be, and how long that takes."""
+    """The output of an undisturbed command, and its run time."""
 
     content: bytes
     seconds: float
@@ -90,7 +90,7 @@ def _whole(command: Command, folder: Path) -> Whole:
 def attack(
     command: Command, whole: Whole, folder: Path, random: np.random.Generator
 ) -> tuple[str, list[str]]:
-    """Send a signal at a random moment; say which, how the command ended, and what is wrong."""
+    """Send a signal at a random moment; return which, how the command ended, and what is wrong."""
     path, number = folder / command.out, random.choice(_SIGNALS)
     before = _OLD if random.random() < 0.5 else None
     if before is not None:
@@ -108,7 +108,9 @@ def attack(
     if after != before and not is_complete:
         wrong.append(f"{command.out} is neither the earlier file nor a complete one")
     began = "KeyboardInterrupt" not in said or _STARTING in said
-    if process.returncode not in (0, 130, -number, 128 + number) and began:  # else Python itself ends with 1
+    if (
+        process.returncode not in (0, 130, -number, 128 + number) and began
+    ):  # otherwise Python itself exits with status 1
         wrong.append(f"it ended with {process.returncode}")
     if "Traceback" in said and _STARTING in said:
         wrong.append(f"it wrote a traceback: {said}")
@@ -131,7 +133,7 @@ def _is_model(content: bytes | None, folder: Path) -> bool:
 
 
 def run(names: list[str], runs: int, seed: int = 0, n_rows: int = 1500) -> tuple[Counter[str], list[str]]:
-    """Attack commands in turn; give how they ended, and what was wrong."""
+    """Attack commands in turn; return how they ended, and what was wrong."""
     random, ends, wrong = np.random.default_rng(seed), Counter[str](), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -141,7 +143,7 @@ def run(names: list[str], runs: int, seed: int = 0, n_rows: int = 1500) -> tuple
             end, found = attack(COMMANDS[command], wholes[command], folder, random)
             ends[end] += 1
             wrong += [f"{command}, run {number}, {end}: {what}" for what in found]
-        for command in names:  # sweeps up what dead processes left behind
+        for command in names:  # removes what dead processes left
             _whole(COMMANDS[command], folder)
         left = sorted(set(os.listdir(folder)) - {"d.txt", "m.lw"})
         wrong += [f"left {', '.join(left)}"] if left else []

@@ -1,11 +1,11 @@
-"""Kill fits at random moments, and hold what goes on from their checkpoints against fits that were let be.
+"""Kill fits at random moments, and compare fits resumed from checkpoints with undisturbed ones.
 
     python -m attacks.killed_fits --fits 100
 
-Every fit runs in a process of its own that notes its state at every check of the gap.  It gets SIGKILL up to
-three times, each at a moment drawn over the time that such a fit takes, and is then begun again with the
-same checkpoint.  In the end its weights, objectives and scores must have the bits of a fit without a
-checkpoint, and nothing may be left beside it.
+Every fit runs in its own process, which writes its state at every check of the gap.  It gets SIGKILL up to
+three times, at random moments of the usual time of such a fit, and is then started again with the same
+checkpoint.  In the end its weights, objectives and scores must have the bits of a fit without a checkpoint,
+and no other file may remain.
 """
 
 import multiprocessing
@@ -26,14 +26,14 @@ _MOST_KILLS = 3
 
 
 class Whole(NamedTuple):
-    """A fit that was let be: the mark of its bits, and how long it takes with a file at every check."""
+    """An undisturbed fit: the digest of its bits, and its time with a file at every check."""
 
     mark: str
     seconds: float
 
 
 class Attack(NamedTuple):
-    """What came of a fit: how often it was killed and found a checkpoint, and what was wrong."""
+    """The outcome of a fit: how often it was killed and resumed from a checkpoint, and what was wrong."""
 
     kills: int
     continued: int
@@ -65,7 +65,7 @@ def _answer(name: str, path: Path, answers: Any) -> None:
 
 
 def attack(name: str, whole: Whole, random: np.random.Generator, folder: Path) -> Attack:
-    """Kill a fit at random moments, begin it again, and compare what it gives in the end."""
+    """Kill a fit at random moments, start it again, and compare the final result."""
     fork = multiprocessing.get_context("fork")
     path, kills, continued, answer = folder / "fit.lwc", 0, 0, None
     while answer is None:
@@ -81,7 +81,7 @@ def attack(name: str, whole: Whole, random: np.random.Generator, folder: Path) -
         process.join()
         try:
             answer = receive.recv() if receive.poll() else None
-        except EOFError:  # killed before it could answer
+        except EOFError:  # killed before it could respond
             answer = None
         if answer is None:
             if process.exitcode != -9:
@@ -94,7 +94,7 @@ def attack(name: str, whole: Whole, random: np.random.Generator, folder: Path) -
 
 
 def run(names: list[str], n_fits: int, seed: int = 0) -> tuple[Counter[str], list[str]]:
-    """Attack fits of every kind in turn; give counts, and what was wrong, a line each."""
+    """Attack fits of every kind in turn; return counts, and what was wrong, one line each."""
     random, wholes, wrong = np.random.default_rng(seed), {}, []
     counts: Counter[str] = Counter()
     for number in range(n_fits):

@@ -1,23 +1,23 @@
-"""Kill workers of Dask at random moments of fits, and hold the results against a fit that was let be.
+"""Kill Dask workers at random moments of fits, and compare the results with an undisturbed fit.
 
     python -m attacks.killed_workers --runs 20 --others 2
 
-Four worker processes on this machine, talking over TCP, fit 20 labels of 240 rows in four partitions that
-are kept apart.  In every other run half of the workers get SIGKILL at one moment, in the others a random
-one at each of five moments, all drawn over the time that such a fit takes.  Every fit must end, with the
-bits of the fit that was let be, which ``tests/dask`` holds against the fit in memory; those of
-``--model label-tree`` and ``auto`` are the bits of the fit in memory.
+Four worker processes on this machine, connected by TCP, fit 20 labels of 240 rows in four separate
+partitions.  In every other run half of the workers get SIGKILL at once, in the others a random worker at each
+of five moments, all within the usual time of such a fit.  Every fit must end with the bits of the undisturbed
+fit, which ``tests/dask`` compares with the fit in memory; those of ``--model label-tree`` and ``auto`` are
+the bits of the fit in memory.
 
-Workers that died are started again, as managers of clusters do: ``LocalCluster`` gives a worker up that is
-killed while it starts, and stops looking after all of them when one is killed that it does not know of yet.
+Dead workers are restarted, as cluster managers do: ``LocalCluster`` gives up on a worker that is killed while
+it starts, and stops watching all workers when one is killed that it has not registered yet.
 
-``--model`` names other fits than max-margin ones: to factors, to kernels with a factor of 40 columns, to a
-tree over labels or a graph of them, with a covariance, to texts, whose words are counted first, and three
-fits that end in calibrated probabilities.  ``--others`` are for max-margin.
+``--model`` selects other fits than max-margin ones: factors, kernels with a factor of 40 columns, a tree over
+labels or a graph of them, a covariance, texts, whose words are counted first, and three fits that end in
+calibrated probabilities.  ``--others`` needs max-margin.
 
-The other attacks: a worker stands still for ten seconds (SIGSTOP); the client is killed, and another one goes
-on from the checkpoint; workers have less memory than rows take, where a fit ends or says in a sentence what
-to do.
+The other attacks: a worker hangs for ten seconds (SIGSTOP); the client is killed, and another one resumes
+from the checkpoint; workers have less memory than the rows take, so that a fit ends or reports in a sentence
+what to do.
 """
 
 import logging
@@ -53,11 +53,11 @@ _TREE = {"leaf_size": 4, "branching": 2}
 _MEMBERS = {"members": ["linear", "forest"]}
 _KERNEL_MARGINS = {"kernel": "rbf", "gamma": 0.01, "kernel_rank": 40}
 _N_WORKERS = 4
-_WORKERS_WITHIN = 120  # seconds for the cluster to be whole again after an attack
+_WORKERS_WITHIN = 120  # seconds until the cluster is complete again after an attack
 
 
 class Outcome(NamedTuple):
-    """What came of a fit: workers killed meanwhile, seconds, and what was wrong."""
+    """The outcome of a fit: workers killed meanwhile, seconds, and what was wrong."""
 
     kills: int
     seconds: float
@@ -65,7 +65,7 @@ class Outcome(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """How a fit is made, its bits and seconds when it is let be, and scores that are those in memory."""
+    """A fit, the bits and seconds of an undisturbed one, and scores that must equal those in memory."""
 
     fit: Any
     bits: str
@@ -80,7 +80,7 @@ def make_table(n: int = 240, d: int = 500, n_labels: int = 20) -> tuple[Any, Any
 
 
 class Machines:
-    """Worker processes around a scheduler, which are started again when they die."""
+    """Worker processes around a scheduler, which are restarted when they die."""
 
     def __init__(self, address: str, count: int) -> None:
         self.address, self.is_open = address, True
@@ -113,7 +113,7 @@ class Machines:
 
 
 def _killing(machines: Machines, moments: Any, count: int, random: Any, done: threading.Event) -> list[int]:
-    """Kill workers at moments from now on, as long as the fit goes on; give their numbers."""
+    """Kill workers at given moments while the fit runs; return their numbers."""
     killed: list[int] = []
     begun = time.monotonic()
     for moment in np.sort(moments):
@@ -209,14 +209,14 @@ _AS_IN_MEMORY: dict[str, Any] = {
 
 
 def attack_client(machines: Machines, data: Any, expected: Expected, *, random: Any) -> Outcome:
-    """Kill a client, and go on from its checkpoint."""
+    """Kill a client, and resume from its checkpoint."""
     (X, Y), seconds = data, expected.seconds
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "fit"
         command = [sys.executable, "-m", __spec__.name, "--client", machines.address, str(place)]
         process = subprocess.Popen(command)
-        while process.poll() is None and not place.exists():  # until there is something to go on from
+        while process.poll() is None and not place.exists():  # until there is a checkpoint to resume from
             time.sleep(0.1)
         time.sleep(random.uniform(0, seconds))
         process.kill()
@@ -232,8 +232,8 @@ def attack_client(machines: Machines, data: Any, expected: Expected, *, random: 
 
 
 def attack_memory() -> Outcome:
-    """Fit rows that take more memory than workers have: the fit ends, or says in a sentence what to do."""
-    begun, n_rows, wide = time.monotonic(), 4000, 6000  # 192 MB a partition, dense
+    """Fit rows that exceed the workers' memory: the fit ends, or reports in a sentence what to do."""
+    begun, n_rows, wide = time.monotonic(), 4000, 6000  # 192 MB per partition, dense
 
     def made(seed: int) -> Any:
         return np.random.default_rng(seed).normal(size=(n_rows, wide))
@@ -247,7 +247,7 @@ def attack_memory() -> Outcome:
         Client(cluster),
         warnings.catch_warnings(),
     ):
-        warnings.filterwarnings("error", "No task of the fit has ended")  # said while it waits for workers
+        warnings.filterwarnings("error", "No task of the fit has ended")  # printed while it waits for workers
         try:
             lw.MaxMarginClassifier(C=1e-3, tol=0.5, max_iter=5).fit(rows, labels)
         except (RuntimeError, UserWarning) as error:
@@ -261,7 +261,7 @@ def attack_memory() -> Outcome:
 
 
 def compare(model: Any, expected: Expected, X: Any) -> str | None:
-    """Say what is wrong with a model, if anything."""
+    """Return what is wrong with a model, if anything."""
     if _bits(model, X) != expected.bits:
         return "gave other bits"
     if expected.in_memory is None or np.array_equal(model.decision_function(X), expected.in_memory):
@@ -293,7 +293,7 @@ def run(n_runs: int, n_others: int, seed: int = 0, model: str = "max-margin") ->
                 expected = Expected(of_model, bits, seconds, in_memory)
                 of_kind = attack_client if kind == "client" else partial(attack, kind=kind)
                 outcomes.append(told(kind, of_kind(machines, data, expected, random=random)))
-                seconds = min(seconds, outcomes[-1].seconds)  # other programs made the first one slow
+                seconds = min(seconds, outcomes[-1].seconds)  # other programs slowed the first one down
         finally:
             machines.close()
     return outcomes + [told("memory", attack_memory()) for _ in range(n_others)]
@@ -321,10 +321,10 @@ def told(kind: str, outcome: Outcome) -> Outcome:
     client=flag(nargs=2, metavar=("ADDRESS", "CHECKPOINT")),
 )
 def main(given: Any) -> int:
-    logging.disable(logging.CRITICAL)  # Dask tells of every worker that dies
-    if given.model != "label-tree":  # for which all rows are brought together anyway
-        labelweave.dask.data._BYTES_A_ROW = 1e12  # partitions of this size are brought together otherwise
-    labelweave.dask.data._FEWEST_VISITS = 8  # a task takes longer to be sent than to be done
+    logging.disable(logging.CRITICAL)  # Dask reports every worker that dies
+    if given.model != "label-tree":  # which gathers all rows anyway
+        labelweave.dask.data._BYTES_A_ROW = 1e12  # partitions of this size are joined otherwise
+    labelweave.dask.data._FEWEST_VISITS = 8  # sending a task takes longer than running it
     if given.client:
         address, place = given.client
         with Client(address) as client:

@@ -1,9 +1,10 @@
-"""Collect the messages that hostile inputs provoke, for a person who does not know the code to read.
+"""Collect the messages that hostile inputs provoke, to be read by a person who does not know the code.
 
     python -m attacks.messages                # write tests/contracts/messages.txt; minutes
 
-Of all calls of :mod:`attacks.input_contracts` with one hostile value those are kept that come first to a
-``raise`` statement of the library.  The file has one line for each: what provoked it, "->", the message.
+Among all calls of :mod:`attacks.input_contracts` with one hostile value, the first that reaches each
+``raise`` statement of the library is kept.  The file has one line per statement: the cause, "->", the
+message.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def n_words(message: str) -> int:
 
 
 def _sorted(found: re.Match[str]) -> str:
-    """Order the entries of a printed set, as their order is another one in every process."""
+    """Sort the entries of a printed set, whose order differs between processes."""
     return "{" + ", ".join(sorted(found[1].split(", "))) + "}"
 
 
@@ -50,13 +51,13 @@ def provoked(world: ContractWorld, name: str, argument: str, what: str) -> tuple
         found = str(error).replace(f"{world.folder}/", "")
         if is_of_library(code.co_filename) and code.co_code[at] == RAISE:
             return _SET.sub(_sorted, re.sub(r" at 0x[0-9a-f]+", "", found)), (code, at)
-    except Exception:  # what the system says, or attacks.input_contracts finds
+    except Exception:  # messages of the operating system, or found by attacks.input_contracts
         return None
     return None
 
 
 def collected(world: ContractWorld) -> Iterator[str]:
-    """Yield a line for each ``raise`` statement; values that are nearly valid come first."""
+    """Yield one line per ``raise`` statement; values that are nearly valid come first."""
     seen = set[tuple[Any, int]]()
     for name in CONTRACTS:
         for argument in () if name.startswith(_SLOW) else CONTRACTS[name].arguments:

@@ -1,21 +1,18 @@
 """Edited model files: each is refused in one sentence, or predicts finite scores of the right shape.
 
-The model files of every class, those that tests keep and the same models saved again, pipelines of
-scikit-learn's steps, and (one in fifty) checkpoints of fits are edited in their structure: values, types,
-shapes, names, keys added and dropped, parts of other files, classes, nesting.  The checksum is made right
-again.  Each file is loaded, or a fit goes on from it, and it predicts a few rows, in a process that is
-watched: a violation is
+The model files of every class (those kept for tests, and the same models saved again), pipelines of
+scikit-learn's steps, and, one in fifty, checkpoints of fits are edited in their structure: values, types,
+shapes, names, keys added and dropped, parts of other files, classes, nesting.  The checksum is recomputed.
+Each file is loaded, or a fit resumes from it, and it predicts a few rows, in a monitored process.  Violations
+are:
 
-crash   the process died;
-hang    it took more than 10 seconds of the processor, or 120 in all;
-memory  it grew by more than MULTIPLE times the file's size beyond FREE;
-bare    loading raised something else than ModelFileError;
-late    a file was accepted, and predicting raised an error;
-nan     scores are not finite;
-shape   scores or predictions have another shape than rows and labels say.
+crash   the process died; hang    it took more than 10 seconds of CPU time, or 120 in all; memory  it grew by
+more than MULTIPLE times the file's size beyond FREE; bare    loading raised an error other than
+ModelFileError; late    a file was accepted, and predicting raised an error; nan     scores are not finite;
+shape   the shape of scores or predictions does not fit rows and labels.
 
-    python -m attacks.model_files --files 1000000 --progress counts.json    # goes on where it was stopped
-    python -m attacks.model_files --seed 4711 --files 1 --keep file.lw      # one of them again
+    python -m attacks.model_files --files 1000000 --progress counts.json    # resumes where it was stopped
+    python -m attacks.model_files --seed 4711 --files 1 --keep file.lw      # repeats one of them
 """
 
 from __future__ import annotations
@@ -55,11 +52,11 @@ from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import MULTIPLE
 
 FREE = 64 * 2**20  # of Python and the libraries, in turn
-_SECONDS, _WAIT = 10.0, 120.0  # of the processor, and of all, which others may use
-_ROOM = 2**31  # address space that a worker may still ask for, bytes
+_SECONDS, _WAIT = 10.0, 120.0  # of CPU time, and in all, since others may use the processor
+_ROOM = 2**31  # address space that a worker may still request, bytes
 _N_ROWS = 3
 _SHARD = 500  # files
-_CHECKPOINTS = 0.02  # their share; they take a fit each
+_CHECKPOINTS = 0.02  # their share; each takes a fit
 _WIDEST = 10_000
 _FILES = Path(__file__).parents[1] / "tests" / "model_files" / "kept"
 _METHODS = (
@@ -70,7 +67,7 @@ _METHODS = (
 
 @cache
 def base_files() -> dict[str, bytes]:
-    """Give the files that are edited: those that are kept, the same models saved again, pipelines."""
+    """Return the files to edit: the kept ones, the same models saved again, pipelines."""
     found = {path.stem: path.read_bytes() for path in sorted(_FILES.glob("*.lw"))}
     with tempfile.TemporaryDirectory() as folder:
         for name in list(found):
@@ -87,7 +84,7 @@ def _checkpoints() -> dict[str, bytes]:
 
 
 def opened(name: str, path: Path) -> Any:
-    """Load a model, or fit it from a checkpoint; ``name`` says what the file was before it was edited."""
+    """Load a model, or fit it from a checkpoint; ``name`` is the file's kind before it was edited."""
     return fit_from(name, path) if is_checkpoint(name) else labelweave.load(path)
 
 
@@ -146,7 +143,7 @@ def violations(model: Any) -> Iterator[str]:
 
 @dataclass
 class Outcome:
-    """What came of some files."""
+    """The outcomes of some files."""
 
     counts: Counter[str] = field(default_factory=Counter)
     found: list[tuple[int, str]] = field(default_factory=list)  # seeds and violations
@@ -159,7 +156,7 @@ class Outcome:
 
 
 def make_file(seed: int) -> tuple[str, bytes]:
-    """Make the edited file of a seed; give the name of what was edited too."""
+    """Make the edited file of a seed; return also the name of what was edited."""
     random = np.random.default_rng(seed)
     files = _checkpoints() if random.random() < _CHECKPOINTS else base_files()
     name = one_of(random, list(files))
@@ -197,7 +194,7 @@ def attack_one(seed: int, path: Path, outcome: Outcome) -> None:
 
 
 def _grown_again(name: str, path: Path) -> int:
-    """Measure memory once more: pages of libraries that came with the first time are there now."""
+    """Measure memory again: pages of libraries loaded the first time are now present."""
     before = _reset_peak()
     with contextlib.suppress(Exception):
         list(violations(opened(name, path)))
@@ -225,14 +222,14 @@ def _peak() -> int:
 
 
 def _work(seeds: range, progress: Any, results: Any, path: Path) -> None:
-    """Attack with some seeds; say in shared memory which one it is and since when."""
+    """Attack with some seeds; write the current one and its start into shared memory."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + _ROOM, used + _ROOM))
     faulthandler.register(signal.SIGUSR1)
-    threadpool_limits(1)  # OpenMP's threads do not live through a fork
+    threadpool_limits(1)  # OpenMP's threads do not survive a fork
     outcome = Outcome()
     for seed in seeds:
         progress[:] = [seed, time.monotonic(), time.process_time()]
@@ -263,7 +260,7 @@ def attack(seeds: range, tell: Callable[[int, Outcome], None] = lambda done, out
 
 
 def _watch(worker: Any, progress: Any, results: Any, total: Outcome, tell: Any) -> int:
-    """Wait for a worker; give the first seed that is left for the next one."""
+    """Wait for a worker; return the first seed left for the next one."""
     verdict, last_sent = "crash", int(progress[0])
     while True:
         try:
@@ -278,7 +275,7 @@ def _watch(worker: Any, progress: Any, results: Any, total: Outcome, tell: Any) 
         spent = _processor_seconds(worker.pid) - progress[2]
         if spent > _SECONDS or time.monotonic() - progress[1] > _WAIT:
             verdict = "hang"
-            os.kill(worker.pid, signal.SIGUSR1)  # says where on stderr
+            os.kill(worker.pid, signal.SIGUSR1)  # reports where on stderr
             time.sleep(0.5)
             worker.kill()
             break
@@ -286,7 +283,7 @@ def _watch(worker: Any, progress: Any, results: Any, total: Outcome, tell: Any) 
     if verdict == "crash" and worker.exitcode == 0:
         return sys.maxsize
     seed = int(progress[0])
-    total.counts["files"] += seed + 1 - last_sent  # those before it since the last message left no record
+    total.counts["files"] += seed + 1 - last_sent  # those before it since the last message have no record
     total.counts["without record"] += seed - last_sent
     total.counts[verdict] += 1
     total.found.append((seed, f"{make_file(seed)[0]}: {verdict}: exit code {worker.exitcode}"))
@@ -311,7 +308,7 @@ def _warm() -> None:
 
 
 def attack_on(seeds: range, kept: Path, tell: Callable[[int, Outcome], None]) -> Outcome:
-    """Attack in shards, each added to a file when it is done; those that it has are not run again."""
+    """Attack in shards, each appended to a file when complete; shards in the file are not run again."""
     total, seconds = Outcome(), 0.0
     if kept.exists():
         known = json.loads(kept.read_text())

@@ -1,8 +1,8 @@
-"""Which tests reach a line, and what they say of a changed file.
+"""Find the tests that reach a line, and run them on a changed file.
 
-Every run is a fork of one process that has imported the library.  Functions get their changed code; where
-more than functions change, the library is imported anew with the changed file in place of the one on disk.
-Compiled loops that a change reaches are compiled anew, and not cached.
+Every run is a fork of one process that has imported the library.  Functions get their changed code; if more
+than functions changes, the library is imported again with the changed file instead of the one on disk.
+Compiled loops that a change reaches are compiled again, and not cached.
 """
 
 import ast
@@ -30,9 +30,9 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = ROOT / "src" / "labelweave"
 _MEMORY = 4 << 30
-_OURS = 70  # exit code of a run that could not begin
+_OURS = 70  # exit status of a run that could not start
 _COMPILING = 90.0  # seconds more for changed loops
-_WAITING = 6.0  # seconds for a second of computing
+_WAITING = 6.0  # wall-clock seconds per second of computing
 
 
 def module_name(path: str) -> str:
@@ -41,7 +41,7 @@ def module_name(path: str) -> str:
 
 
 class _Use(NamedTuple):
-    """A name of a module that stands in a line, perhaps of a definition of the module's own."""
+    """A name of a module in a line, perhaps with the module's own definition."""
 
     path: str
     name: tuple[str, str]  # its module, and the name there
@@ -50,7 +50,7 @@ class _Use(NamedTuple):
 
 
 class Reach:
-    """The tests that reach lines, from what coverage.py has measured."""
+    """The tests that reach lines, as measured by coverage.py."""
 
     def __init__(self) -> None:
         from coverage import CoverageData
@@ -70,10 +70,11 @@ class Reach:
         return {line: set(_test_names(contexts)) for line, contexts in reached.items()}
 
     def tests(self, path: str, line: int) -> list[str]:
-        """List tests that run a line: those that import its module first, then its area's, quick ones first.
+        """List tests that run a line: those that import its module first, then those of its area, fast ones
+        first.
 
-        Lines that run when a module is read, and those of compiled loops, are reached by the
-        tests of what uses the definition.
+        Lines that run at import, and those of compiled loops, are reached by the tests of what uses the
+        definition.
         """
         parsed = ast.parse((ROOT / path).read_text())
         lines, within = _statement(parsed, line)
@@ -126,7 +127,7 @@ def _test_names(contexts: Iterable[str]) -> Iterator[str]:
 
 
 def _statement(parsed: ast.Module, line: int) -> tuple[range, str]:
-    """Find the lines of the innermost statement, and the definition around it or the name it assigns."""
+    """Find the lines of the innermost statement, and the enclosing definition or the name it assigns."""
     best, within = range(line, line + 1), ""
     body: list[Any] = list(parsed.body)
     while body:
@@ -147,7 +148,7 @@ def _statement(parsed: ast.Module, line: int) -> tuple[range, str]:
 
 
 def _uses(path: Path) -> Iterator[_Use]:
-    """List the uses of the module's own names and of those it imports from this library."""
+    """List where the module's own names, and those it imports from this library, are used."""
     parsed, relative = ast.parse(path.read_text()), path.relative_to(ROOT).as_posix()
     here = module_name(relative)
     names = {}
@@ -203,7 +204,7 @@ class _Finder:
 
 
 def _loops_that_need(name: str) -> set[str]:
-    """Name the modules of loops whose compiled code has a module's code in it."""
+    """List the modules of loops whose compiled code includes code of a module."""
     needs = {}
     for path in (_PACKAGE / "foundation" / "loops").rglob("*.py"):
         imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
@@ -230,7 +231,7 @@ def _compile_anew(modules: set[str]) -> None:
 
 
 class _Report:
-    """Tell the parent which test failed, as a plugin of pytest."""
+    """Report to the parent which test failed, as a plugin of pytest."""
 
     def __init__(self, write_end: int) -> None:
         self._end = write_end
@@ -242,7 +243,7 @@ class _Report:
 
 
 class _Session:
-    """Hand over the tests that pytest has collected, in place of running them."""
+    """Return the tests that pytest has collected instead of running them."""
 
     def __init__(self, work: Callable[[dict[str, Any]], None]) -> None:
         self._work = work
@@ -253,7 +254,7 @@ class _Session:
 
 
 def in_session(files: Iterable[str], work: Callable[[dict[str, Any]], None]) -> None:
-    """Import the library and some files of tests, and do work on the tests, none of which has run."""
+    """Import the library and some test files, and process the tests, none of which has run."""
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = "/tmp/hypothesis-of-mutants"
     for found in pkgutil.walk_packages([str(_PACKAGE)], "labelweave."):
         importlib.import_module(found.name)
@@ -275,7 +276,7 @@ class Runs:
         self._items, self._times, self._seconds, self._sound = items, times, seconds, dict[str, bool]()
 
     def outcome(self, path: str, text: str, tests: list[str]) -> tuple[str, str]:
-        """Tell whether a changed file is noticed ("killed" or "survived"), and by which test."""
+        """Return whether a changed file is noticed ("killed" or "survived"), and by which test."""
         tests = [test for test in tests if test in self._items]
         while some := self._first([test for test in tests if self._sound.get(test, True)]):
             limit = 10.0 + 2 * self._time(some) + _COMPILING * ("/foundation/loops/" in path)
@@ -290,7 +291,7 @@ class Runs:
         return sum(self._times[test] for test in tests)
 
     def _first(self, tests: list[str]) -> list[str]:
-        """Take as many tests as there is time for, the first in any case."""
+        """Take as many tests as the time allows, at least the first."""
         some: list[str] = []
         left = self._seconds
         for test in tests:
@@ -300,7 +301,7 @@ class Runs:
         return some
 
     def _passes(self, test: str) -> bool:
-        """Tell whether a test passes on the source as it is; looked at once."""
+        """Return whether a test passes on the unchanged source; determined once."""
         if test not in self._sound:
             self._sound[test] = self._run(None, [test], 600.0) == ("", "")
             if not self._sound[test]:
@@ -308,7 +309,7 @@ class Runs:
         return self._sound[test]
 
     def _run(self, changed: tuple[str, str] | None, tests: list[str], limit: float) -> tuple[str, str]:
-        """Run tests in a fork; give the first that failed, and how it ended if that was no failed test."""
+        """Run tests in a fork; return the first that failed, and how it ended if not by a failed test."""
         read_end, write_end = os.pipe()
         child = os.fork()
         if child == 0:
@@ -358,7 +359,7 @@ class Runs:
 
 @contextlib.contextmanager
 def _told_of_interrupts(test: str, write_end: int) -> Iterator[None]:
-    """Take an interrupt, which a changed fit may raise and pytest lets through, for a failed test."""
+    """Treat an interrupt, which a changed fit may raise and pytest lets through, as a failed test."""
     try:
         yield
     except KeyboardInterrupt:
@@ -367,7 +368,7 @@ def _told_of_interrupts(test: str, write_end: int) -> Iterator[None]:
 
 
 def _changed_in_place(path: str, text: str) -> bool:
-    """Give functions their changed code, if no more than that is needed."""
+    """Replace the code of functions, if the change needs no more."""
     place = str(ROOT / path)
     if "/foundation/loops/" in path:
         return False
@@ -392,7 +393,7 @@ _TOP = ("<module>", 1)
 
 
 def _codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
-    """List the code of a module and of its functions, not of what is made while functions run."""
+    """List the code of a module and of its functions, without that created while functions run."""
     body = code.replace(co_consts=tuple(part for part in code.co_consts if not isinstance(part, CodeType)))
     is_outside = code.co_qualname == "<module>" or not code.co_flags & inspect.CO_NEWLOCALS
     yield (code.co_qualname, code.co_firstlineno), body if is_outside else code
@@ -402,7 +403,7 @@ def _codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
 
 
 def _import_anew(path: str, text: str) -> None:
-    """Forget this library, and have the next import read the changed text."""
+    """Unload this library, so that the next import reads the changed text."""
     name, tests = module_name(path), str(ROOT / "tests")
     for loaded, module in list(sys.modules.items()):
         if loaded.split(".")[0] == "labelweave" or str(getattr(module, "__file__", "")).startswith(tests):

@@ -1,19 +1,18 @@
-"""Change the mathematics in one place at a time, and see whether a test notices.
+"""Change the mathematics in one place at a time, and check whether a test notices.
 
     make coverage                              # which test reaches which line, and how long it takes
-    python -m attacks.mutants --mutants 500    # an hour or two of one core; goes on where it was ended
-    python -m attacks.mutants --again --seconds 60    # what survived once more, with more of the tests
-    python -m attacks.mutants --known                 # counts what has run so far
+    python -m attacks.mutants --mutants 500    # an hour or two on one core; resumes where it was stopped
+    python -m attacks.mutants --again --seconds 60    # run the survivors again, with more of the tests
+    python -m attacks.mutants --known                 # count what has run so far
 
-Mutants are made by the operators of cosmic-ray (``pip install --group mutants``): another arithmetic or
+The operators of cosmic-ray (``pip install --group mutants``) make the mutants: another arithmetic or
 comparison operator, a sign or a negation less, ``and`` for ``or``, a number one more or one less, a loop that
-does nothing, ``break`` for ``continue``, a condition turned round.  Annotations and messages of errors are
-left alone.  Of all mutants of the solvers, losses, problems, inference, hyper-parameters and loops a sample
-is drawn, the same for the same source.  For each the fast tests that reach its line are run until one fails,
-first those of its own area.  Survivors are looked at by people, whose verdicts stand in
-``attacks/results/mutants_seen.json``: those that change nothing but time or rounding are called equivalent.
-What came of each is in ``attacks/results/mutants.jsonl``; one of a line that has changed since is another
-mutant.
+does nothing, ``break`` for ``continue``, an inverted condition.  Annotations and error messages are not
+changed.  A sample of all mutants of the solvers, losses, problems, inference, hyperparameters and loops is
+drawn, the same for the same source.  For each mutant the fast tests that reach its line are run until one
+fails, starting with those of its area.  People review the survivors and store their verdicts in
+``attacks/results/mutants_seen.json``: changes of only time or rounding are called equivalent.  The outcome of
+each is in ``attacks/results/mutants.jsonl``; a mutant of a line that has changed since is another mutant.
 """
 
 import ast
@@ -30,9 +29,9 @@ from benchmarks.frame import command, flag, write_json
 from attacks.mutant_runs import ROOT, Reach, Runs, in_session
 
 SHARES = {"solvers": 0.30, "problems": 0.43, "postprocessing": 0.13, "foundation": 0.14}
-_NUMBERS = 0.25  # of the mutants of a folder; of all that there are, half are numbers, most of them axes
+_NUMBERS = 0.25  # of the mutants of a folder; half of all mutants are numbers, most of them axes
 _SOURCE = ROOT / "src" / "labelweave"
-_LOOPS = "foundation/loops"  # of the foundation, what computes
+_LOOPS = "foundation/loops"  # of the foundation, the computing parts
 _RESULTS = Path(__file__).with_name("results")
 _SEEN = _RESULTS / "mutants_seen.json"
 _LOG = _RESULTS / "mutants.jsonl"
@@ -54,7 +53,7 @@ _OPERATORS = [
 
 
 class Mutant(NamedTuple):
-    """One change: where, by which operator, and which of its places in the file."""
+    """One change: its place, its operator, and its number in the file."""
 
     key: str
     path: str
@@ -69,7 +68,7 @@ class Mutant(NamedTuple):
         return str(text)
 
     def said(self, text: str) -> dict[str, Any]:
-        """Give what is kept of it: the line that is changed, before and after."""
+        """Return its record: the changed line, before and after."""
         lines = (ROOT / self.path).read_text().splitlines()
         pairs = [(old, new) for old, new in zip(lines, text.splitlines(), strict=False) if old != new]
         was, becomes = pairs[0]
@@ -104,7 +103,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 
 def _left_alone(parsed: ast.Module) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Find annotations, which nothing reads, errors that are raised, and what type checkers alone see."""
+    """Find annotations, which nothing reads, raised errors, and code for type checkers only."""
     found: list[Any] = []
     for node in ast.walk(parsed):
         if isinstance(node, ast.arg | ast.AnnAssign):
@@ -131,7 +130,7 @@ def _definitions(parsed: ast.Module, outer: str = "") -> dict[int, str]:
 
 
 def sample(count: int, seed: int) -> list[Mutant]:
-    """Draw mutants, as many of each folder as its share; which ones depends on the text of lines alone."""
+    """Draw mutants, with a share per folder; the choice depends only on the text of the lines."""
     drawn = []
     for folder, share in SHARES.items():
         paths = sorted((_SOURCE / (_LOOPS if folder == "foundation" else folder)).rglob("*.py"))
@@ -151,7 +150,7 @@ def _number(seed: int, mutant: Mutant) -> bytes:
 
 
 def _first(found: list[Mutant], count: int) -> list[Mutant]:
-    """Take the first that mean something else than the file as it is."""
+    """Take the first ones that change the meaning of the file."""
     some: list[Mutant] = []
     for mutant in found:
         if len(some) == count:
@@ -163,7 +162,7 @@ def _first(found: list[Mutant], count: int) -> list[Mutant]:
 
 
 def outcomes(log: Path) -> dict[str, dict[str, Any]]:
-    """Read what came of mutants, by their keys; the last run of each counts."""
+    """Read the outcomes of mutants by key; the last run of each counts."""
     said = map(json.loads, log.read_text().splitlines() if log.exists() else [])
     return {entry["key"]: entry for entry in said}
 
@@ -173,7 +172,7 @@ def _verdicts() -> dict[str, str]:
 
 
 def run(drawn: list[Mutant], log: Path, seconds: float, *, again: bool) -> dict[str, dict[str, Any]]:
-    """Run what is not in the log yet; what survived too, if asked, and is not known to be equivalent."""
+    """Run what is not in the log yet; if asked, also survivors that are not known to be equivalent."""
     done, seen = outcomes(log), _verdicts()
     survivors = {key for key, entry in done.items() if entry["outcome"] == "survived"} - seen.keys()
     left = {one.key: again and one.key in survivors for one in drawn}
@@ -202,7 +201,7 @@ def run(drawn: list[Mutant], log: Path, seconds: float, *, again: bool) -> dict[
 
 
 def summary(entries: dict[str, dict[str, Any]], drawn: int, seed: int) -> dict[str, Any]:
-    """Count what became of the mutants, and name the survivors with what people say of them."""
+    """Count the outcomes of the mutants, and list the survivors with their reviews."""
     seen = _verdicts()
     by_folder: dict[str, Counter[str]] = {folder: Counter() for folder in SHARES}
     survivors = []

@@ -1,4 +1,4 @@
-"""A solver as a user writes one: accelerated projected gradients, which some contracts are tried with."""
+"""A custom solver as a user writes it, accelerated projected gradients, for some contracts."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +14,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class FistaState(State):
-    """Where a run stands: variables, the point ahead of them, the step, and the momentum."""
+    """The state of a run: variables, the extrapolated point, the step size, and the momentum."""
 
     dual: Array
     ahead: Array

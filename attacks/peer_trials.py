@@ -1,11 +1,11 @@
-"""Hostile inputs against one library, each in a process of its own that may crash; see :mod:`attacks.peers`.
+"""Hostile inputs for one library, each in its own process that may crash; see :mod:`attacks.peers`.
 
-It runs in the environment of the library (``.venv-peers`` for those that want an older NumPy), so that it
-imports nothing of this project but labelweave where that is what is tried.
+It runs in the environment of the library (``.venv-peers`` for those that need an older NumPy), so it imports
+nothing of this project except labelweave when labelweave is tried.
 
     python attacks/peer_trials.py LIBRARY MODEL_FILES
 
-One line of JSON a trial: what was tried, and what came of it.
+It prints one line of JSON per trial: the input and the outcome.
 """
 
 import json
@@ -36,7 +36,7 @@ def sound() -> tuple[Any, Any]:
 
 
 class Library:
-    """What is tried of a library: the folder is for files of its own."""
+    """The functions of a library to try, with a folder for its files."""
 
     imports: tuple[str, ...]
 
@@ -73,7 +73,7 @@ class Labelweave(Library):
 
 
 class ScikitLearn(Library):
-    """LinearSVC, one label against the rest; models through joblib."""
+    """LinearSVC, one-vs-rest; models through joblib."""
 
     imports = ("sklearn.svm", "sklearn.multiclass", "sklearn.datasets", "joblib")
 
@@ -104,12 +104,12 @@ class ScikitLearn(Library):
         X, y = load_svmlight_file(str(path), multilabel=True, zero_based=True)
         from sklearn.preprocessing import MultiLabelBinarizer
 
-        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # as LinearSVC asks
+        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # as LinearSVC requires
         self.fit(X, MultiLabelBinarizer().fit_transform(y))
 
 
 class Liblinear(Library):
-    """LIBLINEAR's own Python interface, the first label."""
+    """LIBLINEAR's own Python interface, for the first label."""
 
     imports = ("liblinear.liblinearutil",)
 
@@ -146,7 +146,7 @@ class Liblinear(Library):
 
 
 class Pecos(Library):
-    """PECOS's linear trees of labels."""
+    """PECOS's linear label trees."""
 
     imports = ("pecos.xmc.xlinear.model",)
 
@@ -171,12 +171,12 @@ class Pecos(Library):
 
 
 class Omikuji(Library):
-    """Omikuji's trees of labels."""
+    """Omikuji's label trees."""
 
     imports = ("omikuji",)
 
     def fit(self, X: Any, Y: Any) -> None:
-        """Train through its text format, the only way there is."""
+        """Train through its text format, since there is no other way."""
         path = self.folder / "data.txt"
         lines = [f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}"]
         for row in range(X.shape[0]):
@@ -231,7 +231,7 @@ class Napkinxc(Library):
         return found
 
     def save(self, folder: Path) -> None:
-        """Nothing: it writes while it fits."""
+        """Do nothing: it writes while it fits."""
 
     def load(self, folder: Path) -> None:
         from napkinxc.models import BR
@@ -248,7 +248,7 @@ class Napkinxc(Library):
 
 
 def broken_csr(kind: str, X: Any) -> Any:
-    """Give a CSR matrix whose arrays contradict each other, as SciPy lets through."""
+    """Return a CSR matrix with contradictory arrays, as SciPy accepts."""
     broken = X.copy()
     place = broken.nnz // 2
     if kind == "index_beyond":
@@ -274,7 +274,7 @@ def _filled(X: Any, value: float) -> Any:
 
 
 SOUND = "sound rows", "sound file"
-# what fit is given; what a clear refusal names
+# the input of fit; words of a clear refusal
 FITS: dict[str, Any] = {
     SOUND[0]: (lambda X, Y: (X, Y), ()),
     "NaN in X": (lambda X, Y: (_filled(X, np.nan), Y), ("nan", "finite", "row")),
@@ -333,7 +333,7 @@ _NO_ROWS_IN_MEMORY = ("omikuji",)
 
 
 def mutated(folder: Path, seed: int) -> None:
-    """Change one file of a model: bytes flipped, cut, doubled, or numbers set to others."""
+    """Change one file of a model: bytes flipped, cut, doubled, or numbers replaced."""
     random = np.random.default_rng(seed)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "data.txt")
     path = files[random.integers(len(files))]
@@ -355,7 +355,7 @@ def mutated(folder: Path, seed: int) -> None:
 
 
 def attempt(library: str, case: str, seed: int, folder: Path) -> dict[str, Any]:
-    """Give what came of it: an answer, or the type and words of a refusal."""
+    """Return the outcome: a result, or the type and text of a refusal."""
     warnings.simplefilter("ignore")
     peer: Any = LIBRARIES[library](folder)
     X, Y = sound()
@@ -390,7 +390,7 @@ def attempt(library: str, case: str, seed: int, folder: Path) -> dict[str, Any]:
         return {"outcome": "memory"}
     except Exception as error:
         said = f"{type(error).__name__}: {error}".replace("\n", " ").replace(sys.prefix, "")
-        # of a file any refusal that says so is clear; of an input, one that names what is wrong with it
+        # for a file any explicit refusal is clear; for an input, one that names the fault
         if case in SOUND:
             return {"outcome": "unclear", "said": said[:200]}
         kinds = ("ValueError", "TypeError", "ModelFileError", "DataFileError", "InvalidParameterError")
@@ -404,7 +404,7 @@ def attempt(library: str, case: str, seed: int, folder: Path) -> dict[str, Any]:
 
 
 def trial(library: str, case: str, seed: int) -> dict[str, Any]:
-    """Try in a process of its own: what came of it, or that it crashed, hung or asked for too much memory."""
+    """Try in a separate process: the outcome, or that it crashed, hung or needed too much memory."""
     with tempfile.TemporaryDirectory() as folder:
         source, sink = os.pipe()
         started, child = time.monotonic(), os.fork()
@@ -437,7 +437,7 @@ def cases_of(library: str) -> list[str]:
     cases = [*FITS, *SCORES] + [case for case in DATA if library not in _NOT_FROM_A_FILE]
     if library in _HEADERLESS:
         cases = [case for case in cases if not case.startswith("header")]
-    if library == "LIBLINEAR":  # one label a row, any number
+    if library == "LIBLINEAR":  # one label per row, any number
         cases = [case for case in cases if "label" not in case]
     if library in _NO_ROWS_IN_MEMORY:
         cases = [case for case in cases if case in DATA]

@@ -3,10 +3,10 @@
     python benchmarks/peers/make_environment.py
     python -m attacks.peers --model-files 200 --out attacks/results/peers.json
 
-Every trial is a process of its own with 8 GiB of memory and 20 seconds.  What may come of it: a refusal that
-names what is wrong, another error, an answer (to an input that has none, or from a model file that gives
-other scores than it was written with), a crash of the process, no end, or too much memory.  Omikuji takes
-rows from files only; PECOS reads no text files here; scikit-learn's and LIBLINEAR's files have no header.
+Every trial is a separate process with 8 GiB of memory and 20 seconds.  Outcomes: a refusal that names the
+fault, another error, a wrong answer (to an input that has none, or scores that differ from those of the saved
+model), a crash, no end, or too much memory.  Omikuji reads rows only from files; PECOS reads no text files
+here; the files of scikit-learn and LIBLINEAR have no header.
 """
 
 import json

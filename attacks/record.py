@@ -1,11 +1,11 @@
-"""Run attackers, keep what they said, and write the tables of docs/trust.md between its marks.
+"""Run attacks, store their output, and write the tables of docs/trust.md between its marks.
 
-    python -m attacks.record certificates soak     # runs these; all of them without names
-    python -m attacks.record --page                # writes the tables anew from what was kept
-    python -m attacks.record certificates --arguments "--estimators low-rank" --part factors  # beside others
+    python -m attacks.record certificates soak     # run these; without names all of them
+    python -m attacks.record --page                # write the tables again from the stored output
+    python -m attacks.record certificates --arguments "--estimators low-rank" --part factors  # a further run
 
-Runs are kept in ``attacks/results``: the command, when and of what version it ran, for how long, how it
-ended, and its last lines.
+Runs are stored in ``attacks/results``: the command, its date, version and duration, how it ended, and its
+last lines.
 """
 
 import datetime
@@ -30,7 +30,7 @@ _RESULTS = Path(__file__).with_name("results")
 _PAGE = Path(__file__).resolve().parents[1] / "docs" / "trust.md"
 _LAST_LINES = 12
 _BLOCK = re.compile(r"(<!-- recorded: (.+?) -->\n).*?(?=<!-- end -->)", re.DOTALL)
-ATTACKERS = {  # and their usual arguments
+ATTACKERS = {  # with their usual arguments
     "certificates": "--problems 500",
     "sparse_arrays": "--trials 100000",
     "bounds": "",
@@ -51,7 +51,7 @@ _SETTINGS = {
 
 
 def run(name: str, arguments: str | None, part: str | None = None) -> None:
-    """Run an attacker and keep what it said; under the name of a part beside other runs of it."""
+    """Run an attack and store its output; with the name of a part, next to its other runs."""
     words = shlex.split(ATTACKERS[name] if arguments is None else arguments)
     words += ["--out", str(_RESULTS / "peer_trials.json")] if name == "peers" else []
     command = _command(name, shlex.join(words[: len(words) - 2 * (name == "peers")]))
@@ -84,7 +84,7 @@ def _command(name: str, arguments: str) -> str:
 
 
 def with_tables(page: str) -> str:
-    """Write the tables of a page anew, each in the place of what stands between its marks."""
+    """Write the tables of a page again, each between its marks."""
     return _BLOCK.sub(lambda block: f"{block[1]}{_table(block[2])}", page)
 
 
@@ -95,9 +95,9 @@ def _table(name: str) -> str:
 
 
 def _run_table() -> str:
-    """Write a line per stored run: its last line, or all of them if it did not end as it should."""
+    """Write a line per stored run: its last line, or all of them if it failed."""
     lines = ["| run | date | seconds | result |", "|---|---|---:|---|"]
-    for name in (name for name in ATTACKERS if name != "peers"):  # which have tables of their own
+    for name in (name for name in ATTACKERS if name != "peers"):  # which have separate tables
         places = [_RESULTS / f"{name}.json", *sorted(_RESULTS.glob(f"{name}.*.json"))]
         lines += [_run_line(json.loads(place.read_text())) for place in places if place.exists()]
     return "\n".join([*lines, ""])
@@ -109,7 +109,7 @@ def _run_line(one: dict[str, Any]) -> str:
 
 
 def _peer_table(trials: dict[str, list[dict[str, Any]]]) -> str:
-    """Count what came of trials, a line a library: hostile inputs, then model files."""
+    """Count the outcomes of trials, one line per library: hostile inputs, then model files."""
     lines = []
     for words, is_file in (("Hostile inputs", False), ("Broken model files", True)):
         lines += [f"| {words} | tried | {' | '.join(_WORDS[outcome] for outcome in OUTCOMES)} |"]

@@ -1,4 +1,4 @@
-"""Small fits of every kind, and a mark of all their bits, for attacks and tests of what all models keep."""
+"""Small fits of every kind, and a digest of all their bits, for attacks and for tests of all models."""
 
 import hashlib
 import warnings
@@ -13,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import labelweave as lw
 from attacks.own_solver import Fista
+from labelweave.model_files import storable
+from labelweave.testing import CliqueFeatures
 
 N_LABELS = 5
 _TIES = 0.6 * np.eye(N_LABELS) + 0.4
@@ -66,8 +68,17 @@ KINDS = CHECKPOINTED | OTHERS
 """What attacks fit."""
 
 
+@storable("attacks.OfPair", {})
+class OfPair(CliqueFeatures):
+    """Features of cliques: their own, and a constant."""
+
+    def of(self, X: Any, clique: tuple[int, ...]) -> Any:
+        own = X[:, [clique[0], clique[-1]]]
+        return np.column_stack([own.toarray() if sp.issparse(own) else own, np.ones(X.shape[0])])
+
+
 def embedding(texts: list[str]) -> np.ndarray:
-    """Give vectors of names, of which neighbours in the alphabet are alike."""
+    """Return vectors of names, similar for neighbors in the alphabet."""
     places = np.array([ord(text[0]) for text in texts]) / 3.0
     return np.stack([np.cos(places), np.sin(places)], axis=1)
 
@@ -122,6 +133,9 @@ SETTINGS: dict[str, Any] = {
     "squared hinge of labels": lw.BinaryRelevance("squared_hinge"),
     "tree of one node": lw.LabelTreeClassifier(),
     "graph, label sets": lw.LabelGraphClassifier("full", loss="f1", alpha=0.01, tol=0.02),
+    "graph, features of cliques": lw.LabelGraphClassifier(
+        "chow-liu", alpha=0.05, tol=0.02, clique_features=OfPair()
+    ),
     "graph, none": lw.LabelGraphClassifier("none", alpha=0.05, tol=0.02),
     "graph, measured": lw.LabelGraphClassifier(
         lw.GraphGrowth(max_rounds=2, early_stopping=True, refit=True), alpha=0.05, tol=0.02
@@ -151,14 +165,14 @@ EVERY = KINDS | SETTINGS | COMPOSED
 
 NEEDS_NAMES = ("hierarchy", "texts of labels")
 _TAKES_NO_GAPS = "low rank, path", "low rank, path of kernels", "low rank, exact path", "zero-shot"
-_NOT_FOUND = {"estimator_", "kernel_products_"}  # digested on its own; work, of which some is not done again
+_NOT_FOUND = {"estimator_", "kernel_products_"}  # digested separately; work, part of which may be repeated
 _CLOCK = {"time", "seconds"}
 
 
 class AtSubtask:
-    """A callback of scikit-learn's that does something at the end of one subtask.
+    """A scikit-learn callback that acts at the end of one subtask.
 
-    act: what to do; a true result stops the fit.
+    act: the function to call; a true result stops the fit.
     """
 
     def __init__(self, at: int, act: Callable[[], bool | None] = lambda: True) -> None:
@@ -179,7 +193,7 @@ _GROUPS = {"rank": lw.RankSearch, "hyperparameters": lw.HyperparameterSearch, "g
 
 
 def grouped(kind: Any, *given: Any, **parameters: Any) -> Any:
-    """Make a classifier from parameters of which some are those of an object that another one takes."""
+    """Make a classifier from parameters, some of which belong to an object that is itself a parameter."""
     own, taken = signature(kind).parameters, set[str]()
     for name, group in _GROUPS.items():
         known = [one for one in signature(group).parameters if one in parameters and one not in own]
@@ -191,7 +205,7 @@ def grouped(kind: Any, *given: Any, **parameters: Any) -> Any:
 
 
 def data_of(name: str, n: int = 120, d: int = 8, seed: int = 0) -> tuple[Any, Any]:
-    """Draw the rows that a fit is of, and classes, or labels of which a tenth is not observed."""
+    """Draw the rows of a fit, and classes, or labels with a tenth unobserved."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, d))
     scores = np.tanh(X) @ random.normal(size=(d, N_LABELS)) + 0.5 * random.normal(size=(n, N_LABELS))
@@ -204,14 +218,14 @@ def data_of(name: str, n: int = 120, d: int = 8, seed: int = 0) -> tuple[Any, An
 
 
 def fitted(model: Any, X: Any, Y: Any, **weights: Any) -> Any:
-    """Fit, where it does not matter whether the fit converges."""
+    """Fit, where convergence does not matter."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, Y, **weights)
 
 
 def mark(model: Any, X: Any) -> str:
-    """Digest all that a fit found, but not the work and the seconds it took, and how it scores rows."""
+    """Digest the results of a fit, except work and seconds, and its scores of rows."""
     digest = hashlib.sha256()
     for part in (model, getattr(model, "estimator_", None)):
         _add(digest, _found(vars(part)) if part is not None else None)
@@ -220,7 +234,7 @@ def mark(model: Any, X: Any) -> str:
 
 
 def digest_of(value: Any) -> str:
-    """Digest any answer; of sparse arrays and labels what they mean."""
+    """Digest any result; for sparse arrays and labels their meaning."""
     digest = hashlib.sha256()
     _add(digest, _meaning(value))
     return digest.hexdigest()[:16]
@@ -251,7 +265,7 @@ def _found(fitted_attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add(digest: Any, value: Any) -> None:
-    """Digest nested values but seconds: arrays by their bytes, records by their parts, the rest as it is."""
+    """Digest nested values except seconds: arrays by their bytes, records by their parts."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         digest.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     elif sp.issparse(value):
@@ -263,7 +277,7 @@ def _add(digest: Any, value: Any) -> None:
     elif isinstance(value, list | tuple | np.ndarray):
         for part in value:
             _add(digest, part)
-    elif hasattr(value, "to_state"):  # what is computed when it is needed is no part of it
+    elif hasattr(value, "to_state"):  # lazily computed values are not part of it
         _add(digest, [type(value).__name__, value.to_state()])
     elif hasattr(value, "__dict__") and type(value).__module__.startswith("labelweave"):
         _add(digest, vars(value))

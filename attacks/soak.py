@@ -1,10 +1,10 @@
-"""Fit, save, load and predict thousands of times in one process, whose memory is to stay as it was.
+"""Fit, save, load and predict thousands of times in one process, whose memory must not keep growing.
 
     python -m attacks.soak --fits 10000    # memory may grow by 5 %
 
-Models of all kinds are fitted to a few rows, in turn, written to a file, and read with and without its
-checksum; what is read must score rows with the same bits.  The memory of the process after a tenth of the
-fits is compared with that at the end.  Open files and threads are counted too.
+Models of all kinds are fitted to a few rows, in turn, written to a file, and read with and without checking
+the checksum; loaded models must compute scores with the same bits.  The memory of the process after a tenth
+of the fits is compared with that at the end.  Open files and threads are counted too.
 """
 
 import gc
@@ -27,12 +27,12 @@ _QUICK = [
     "logistic, fixed", "low rank", "ridge of labels", "LIBLINEAR of labels", "conformal",
 ]  # fmt: skip
 _SLOW = [name for name in KINDS if name not in _QUICK]
-_RARELY = 5  # times the quick ones take place between two slow ones
+_RARELY = 5  # times the fast ones run between two slow ones
 _MOST_GROWTH = 1.05
 
 
 class Held(NamedTuple):
-    """What a process holds: bytes of memory, open files, threads."""
+    """The resources of a process: bytes of memory, open files, threads."""
 
     memory: int
     files: int
@@ -40,7 +40,7 @@ class Held(NamedTuple):
 
 
 def held() -> Held:
-    """Count what this process holds, as Linux says it."""
+    """Count the resources of this process, as Linux reports them."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return Held(
@@ -66,9 +66,9 @@ def _fit_and_load(name: str, folder: Path) -> None:
 
 
 def run(n_fits: int) -> tuple[Held, Held]:
-    """Fit and load; give what the process held after a tenth of the fits, and at the end.
+    """Fit and load; return the resources after a tenth of the fits, and at the end.
 
-    Every kind comes once before, since what was compiled stays.
+    Every kind runs once before, since compiled code stays in memory.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name in KINDS:

@@ -1,11 +1,11 @@
-"""Hand hostile sparse arrays to the public functions.
+"""Pass hostile sparse arrays to the public functions.
 
     python -m attacks.sparse_arrays --trials 100000
 
-A trial draws a public name, a small matrix for one of the arguments that its contract has tables for, and a
-form of the matrix.  What means the same, such as arrays that are read-only, misaligned or byte-swapped, must
-give the same answer to the last bit; what does not fit together must be refused by a ValueError or TypeError.
-Trials run in processes of their own, so that a crash is seen and counted, and the next trial goes on.
+A trial draws a public name, a small matrix for one of the arguments that take tables, and a form of the
+matrix.  Equivalent forms, such as read-only, misaligned or byte-swapped arrays, must return the same result
+bit for bit; inconsistent arrays must be refused by a ValueError or TypeError.  Trials run in separate
+processes, so that a crash is counted and the next trial continues.
 """
 
 import tempfile
@@ -29,22 +29,22 @@ from labelweave import datasets
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 
 _MATRICES, _FEWEST = 3, 2
-_PATIENCE = 600.0  # seconds for a trial, with what is compiled in it
+_PATIENCE = 600.0  # seconds per trial, including compilation
 _OUTCOMES = ("same answer", "refused", "no matter", "failed")
 
 
-# functions that take long, that draw, and arguments that nothing looks into
+# functions that take long or draw at random, and arguments that nothing reads
 _LEFT_OUT = ("display.", "report.", "compare", "AutoLabelClassifier", "suggest_queries")
 _NOT_READ = {
     ("splits.stratified_train_test_split", "X"),
     ("splits.IterativeStratifiedKFold.split", "X"),
     ("splits.IterativeStratifiedShuffleSplit.split", "X"),
-    ("datasets.LabeledData", "X"),  # which keeps the array that it is given
+    ("datasets.LabeledData", "X"),  # which keeps the given array
 }
 
 
 class Target(NamedTuple):
-    """A function that is handed a hostile matrix: the matrix as it should be, and the call."""
+    """A function that gets a hostile matrix: the valid matrix, and the call."""
 
     matrix: Callable[[ContractWorld], Any]
     call: Callable[[ContractWorld, Any], Any]
@@ -104,12 +104,12 @@ TARGETS: dict[str, Target] = _all_targets()
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Tell whether two answers are the same to the last bit."""
+    """Return whether two results are the same to the last bit."""
     return small_fits.digest_of(one) == small_fits.digest_of(other)
 
 
 def drawn(seed: int) -> tuple[str, str, str, Random]:
-    """Draw a target, what is wrong and in which way."""
+    """Draw a target and a kind of fault."""
     random = np.random.default_rng(seed)
     name = str(random.choice(list(TARGETS)))
     kind = str(random.choice(["sound", "damaged", "lying"], p=[0.3, 0.65, 0.05]))
@@ -118,14 +118,14 @@ def drawn(seed: int) -> tuple[str, str, str, Random]:
 
 
 class Attacker:
-    """Runs trials, each drawn by its seed, with worlds whose files are in a folder."""
+    """Run trials, each drawn by its seed, with worlds whose files are in a folder."""
 
     def __init__(self, folder: str) -> None:
         self.worlds = [ContractWorld(number, Path(folder)) for number in range(_MATRICES)]
         self._answers: dict[tuple[str, int], Any] = {}
 
     def answer(self, name: str, number: int) -> Any:
-        """Answer to the matrix as it should be."""
+        """Return the result for the valid matrix."""
         if (name, number) not in self._answers:
             world, target = self.worlds[number], TARGETS[name]
             self._answers[name, number] = target.call(world, sp.csr_array(target.matrix(world)))
@@ -138,7 +138,7 @@ class Attacker:
         due = None
         try:
             due = self.answer(name, number)
-        except ValueError:  # such as dense arguments alone
+        except ValueError:  # such as only dense arguments
             kind = "lying"
         matrix = (SOUND | DAMAGED | LYING)[form](random, sp.csr_array(target.matrix(world)))
         try:

@@ -2,13 +2,13 @@
 
     OPENBLAS_NUM_THREADS=1 python -m attacks.stress --minutes 5
 
-Each of them fits models of all kinds, one after the other, until the time is up, and every fit must give the
-bits that it gave alone, on whichever thread or process it ran and whatever else ran beside it.
+Each of them fits models of all kinds, one after the other, until the time is up, and every fit must have the
+bits of a fit alone, on any thread or process and with anything else running.
 
-Known to fail: forks beside fits in other threads, unless OPENBLAS_NUM_THREADS=1 is set.  With more threads
-other bits were met, and "Eigenvalues did not converge".  Threads without forks (231 fits), and threads with
-forks where OpenBLAS had one thread (292 fits), had no such failure.  The likely cause is that OpenBLAS ends
-its threads at a fork while others compute; that is not proven.  Children that waited for ever had another
+Known to fail: forks during fits in other threads, unless OPENBLAS_NUM_THREADS=1 is set.  With more threads,
+other bits and "Eigenvalues did not converge" were observed.  Threads without forks (231 fits), and threads
+with forks and one OpenBLAS thread (292 fits), had no such failure.  The likely cause is that OpenBLAS ends
+its threads at a fork while others compute; that is not proven.  Children that waited forever had another
 cause, the lock of cached properties in Python 3.11, which ``labelweave.foundation.forks`` renews.
 """
 
@@ -50,7 +50,7 @@ def marked_fit(name: str, n_jobs: int | None = None) -> str:
 
 
 class Stress:
-    """What all of them share: the marks of fits alone, when to end, and what came of the others."""
+    """Shared data: the digests of fits alone, the end time, and the outcomes of the others."""
 
     end = 0.0
 
@@ -95,13 +95,13 @@ class Stress:
 
 
 def threads(stress: Stress) -> None:
-    """Fit in this thread, every other fit with two threads of its own."""
+    """Fit in this thread, every other fit with two threads."""
     for number, name in enumerate(stress.turns()):
         stress.note("threads", name, marked_fit(name, n_jobs=1 + number % 2))
 
 
 def forks(stress: Stress) -> None:
-    """Fit in children that begin as copies of this process, in the midst of what its threads do."""
+    """Fit in children forked from this process while its threads are running."""
     fork = multiprocessing.get_context("fork")
 
     def child(name: str, answers: Any) -> None:
@@ -143,7 +143,7 @@ def joblib_threads(stress: Stress) -> None:
 
 
 def executors(stress: Stress) -> None:
-    """Fit in the executors of an event loop, of threads and of processes that are spawned."""
+    """Fit in the executors of an event loop: threads, and spawned processes."""
 
     async def fits(where: str, executor: Executor) -> None:
         loop = asyncio.get_running_loop()

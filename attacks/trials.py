@@ -1,4 +1,4 @@
-"""Trials by number in a process of their own, which is begun again after the one that ended it."""
+"""Numbered trials in a separate process, which is restarted after a trial that ended it."""
 
 import multiprocessing
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ Trial = Callable[[int], Any]
 
 
 class Ended(str):
-    """How a trial ended the process, or that there was no answer."""
+    """How a trial ended the process, or that there was no response."""
 
     __slots__ = ()
 
@@ -25,10 +25,10 @@ def _work(begin: Callable[[], AbstractContextManager[Trial]], seeds: range, repo
 def trials(
     begin: Callable[[], AbstractContextManager[Trial]], seeds: range, patience: float
 ) -> Iterator[tuple[int, Any]]:
-    """Give every seed with what its trial says, or how it ended the process.
+    """Yield every seed with the result of its trial, or how it ended the process.
 
-    begin: gives the trial, in the process that is to run it.
-    patience: seconds for a trial.
+    begin: returns the trial, in the process that runs it.
+    patience: seconds per trial.
     """
     start, context = seeds.start, multiprocessing.get_context("spawn")
     while start < seeds.stop:

@@ -1,4 +1,4 @@
-"""Valid data that attacks hand to functions beside what is hostile."""
+"""Valid data that attacks pass together with hostile values."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _N, _D, _L = 14, 6, 4
 
 
 class World:
-    """Small valid data of all kinds, and models that are fitted to them when they are first asked for."""
+    """Small valid data of all kinds, and models fitted to them on first use."""
 
     def __init__(self, number: int) -> None:
         random = np.random.default_rng(number)

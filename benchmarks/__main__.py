@@ -1,8 +1,8 @@
-"""Show what is recorded in ``benchmarks/results``, with where each line comes from.
+"""Show the records in ``benchmarks/results``, with their origin.
 
 Every benchmark measures; this command alone measures nothing.  Every line ends with the date, processor,
-cores and commit of what it shows, or says what of these is not recorded.  A record that holds its command's
-table is shown as that table, others figure by figure.
+cores and commit of its figures, or states which of these are not recorded.  A record with the table of its
+command is shown as that table, others figure by figure.
 
     python -m benchmarks                                   # all records
     python -m benchmarks --show-recorded tree_peers papers/usps
@@ -47,7 +47,7 @@ def recorded_lines(record: dict[str, Any], name: str) -> list[str]:
 
 
 def _figures(value: Any, path: str, known: Run) -> Iterator[tuple[str, Run]]:
-    """Give lines, and where they come from: the numbers and words of a part, then the parts in it."""
+    """Return lines and their origin: the numbers and words of a part, then the parts in it."""
     items = list(value.items() if isinstance(value, dict) else enumerate(value))
     if isinstance(value, dict):
         known = _origin(value) or known
@@ -56,13 +56,13 @@ def _figures(value: Any, path: str, known: Run) -> Iterator[tuple[str, Run]]:
     if plain:
         yield f"{path}: {'; '.join(f'{name} {_text(part)}' for name, part in plain)}", known
     parts = [(name, part) for name, part in items if not _is_plain(part)]
-    if any(isinstance(part, dict) and _origin(part) for _, part in parts):  # what goes on dates its parts
+    if any(isinstance(part, dict) and _origin(part) for _, part in parts):  # the rest dates its parts
         known = {key: known[key] for key in ("processor", "cores") if key in known}
     yield from chain.from_iterable(_figures(part, f"{path}, {name}", known) for name, part in parts)
 
 
 def _origin(part: dict[str, Any]) -> Run:
-    """Give what a part says of where it comes from."""
+    """Return what a part states about its origin."""
     own = part.get("measured") or part.get("machine") or part
     return {key: own[key] for key in _ORIGIN if key in own}
 
@@ -88,7 +88,7 @@ if __name__ == "__main__":
     try:
         code = main()
         sys.stdout.flush()
-    except BrokenPipeError:  # who reads has seen enough, as head has
+    except BrokenPipeError:  # the reader closed the pipe early, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     raise SystemExit(code)

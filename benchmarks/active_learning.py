@@ -1,14 +1,14 @@
-"""What labelled entries are worth, chosen by ``suggest_queries`` or at random: micro-F1 by their number.
+"""The value of labeled entries chosen by ``suggest_queries`` or at random: micro-F1 by their number.
 
-A draw is up to 1,000 training rows, of which 10 are labelled whole; the labels with five positives or more
-among these rows are learned.  Then a batch of entries is asked for, the model is fitted anew, and micro-F1 of
-the test rows is measured, up to 30 % of all entries.  The model is a kernel logistic one with the same
-fixed parameters everywhere; labels are predicted from the probability on at which the expected micro-F1 of
-the training rows is best, which takes no label.  Test rows choose nothing; ``--training-rows-alone`` measures
-on training rows that are set aside, with a results file of its own (``--out``).
+A draw has up to 1,000 training rows, 10 of them fully labeled; labels with at least five positives among
+these rows are learned.  Then batches of entries are requested; after each the model is fitted again, and
+micro-F1 of the test rows is measured, up to 30 % of all entries.  The model is kernel logistic with the same
+fixed parameters everywhere.  Labels are predicted above the probability with the best expected micro-F1 on
+the training rows, which needs no label.  Nothing is chosen on test rows; ``--training-rows-alone`` measures
+on held-out training rows, with a separate results file (``--out``).
 
-Strategies of modAL (Esuli and Sebastiani's, of rows) choose by the same model; they need
-``pip install --no-deps modAL-python==0.4.1`` and are left out with ``--strategies`` where it is not.
+Strategies of modAL (Esuli and Sebastiani's, of rows) choose with the same model; they need ``pip install
+--no-deps modAL-python==0.4.1``; without it exclude them with ``--strategies``.
 """
 
 import json
@@ -61,7 +61,7 @@ def read(name: str, data: Path) -> Draw:
 
 
 def draw(whole: Draw, number: int, training_alone: bool = False) -> Draw:
-    """Draw training rows, and the same test rows in every draw; or part the training rows into both."""
+    """Draw training rows, and the same test rows in every draw; or split the training rows into both."""
     order = np.random.default_rng([number, 1]).permutation(len(whole.Y))
     if training_alone:
         split = min(ROWS, int(0.65 * len(order)))
@@ -81,7 +81,7 @@ def model_of(X: Any) -> Any:
 
 
 def curve(data: Draw, strategy: str, number: int, rounds: int) -> list[list[float]]:
-    """Ask for entries in batches; give after each how many are known, and micro-F1 of the test rows."""
+    """Request entries in batches; return the number known and micro-F1 of the test rows after each."""
     n = len(data.Y)
     known = np.full(data.Y.shape, np.nan)
     first = np.random.default_rng([number, 2]).permutation(n)[:FIRST_ROWS]
@@ -119,14 +119,14 @@ def asked(
         rows = free[choose(model, X[free], n_instances=count)]
     else:
         value = np.random.default_rng(seed).random(len(known))
-        if strategy == "uncertain_rows":  # the mean over labels of how near 1/2 probabilities are
+        if strategy == "uncertain_rows":  # the mean closeness of probabilities to 1/2 over labels
             value = (0.5 - np.abs(shares - 0.5)).mean(axis=1)
         rows = free[np.argsort(-value[free], kind="stable")[:count]]
     return (rows[:, None] * n_labels + np.arange(n_labels)).ravel()
 
 
 def curves(runs: list[dict[str, Any]], problem: str, strategy: str, grid: np.ndarray) -> np.ndarray:
-    """Give micro-F1 of every draw at given numbers of entries, shape (draws, points)."""
+    """Return micro-F1 of every draw at given numbers of entries, shape (draws, points)."""
     found = [run["curve"] for run in runs if (run["problem"], run["strategy"]) == (problem, strategy)]
     return np.array(
         [np.interp(np.log(grid), np.log([at for at, _ in one]), [f1 for _, f1 in one]) for one in found]
@@ -134,7 +134,7 @@ def curves(runs: list[dict[str, Any]], problem: str, strategy: str, grid: np.nda
 
 
 def entries_for(grid: np.ndarray, values: np.ndarray, level: float) -> float:
-    """Find how many entries a curve takes to a level for the first time; infinity if it never gets there."""
+    """Find the number of entries at which a curve first reaches a level; infinity if it never does."""
     above = np.flatnonzero(values >= level)
     if not len(above):
         return np.inf
@@ -146,14 +146,14 @@ def entries_for(grid: np.ndarray, values: np.ndarray, level: float) -> float:
 
 
 def share_of_entries(grid: np.ndarray, found: np.ndarray, random: np.ndarray) -> tuple[float, float]:
-    """Divide the entries for what random ones reach in the end by theirs; with a jackknife error."""
+    """Divide the entries needed for the final level of random ones by theirs; with a jackknife error."""
 
     def share(kept: np.ndarray) -> float:
         return entries_for(grid, found[kept].mean(axis=0), random[kept].mean(axis=0)[-1]) / grid[-1]
 
     every = np.arange(len(found))
-    left_out = np.array([share(every != one) for one in every])
-    spread = np.sqrt((len(every) - 1) * left_out.var()) if np.isfinite(left_out).all() else np.nan
+    out_of_fold = np.array([share(every != one) for one in every])
+    spread = np.sqrt((len(every) - 1) * out_of_fold.var()) if np.isfinite(out_of_fold).all() else np.nan
     return share(every >= 0), float(spread)
 
 
@@ -164,7 +164,7 @@ def table(runs: list[dict[str, Any]]) -> str:
     for problem in PROBLEMS:
         own = [run for run in runs if run["problem"] == problem]
         if not any(run["strategy"] == "random" for run in own):
-            continue  # there is nothing to compare with
+            continue  # nothing to compare with
         ends = [run["curve"][-1][0] for run in own if run["strategy"] == "random"]
         starts = [run["curve"][0][0] for run in own if run["strategy"] == "random"]
         grid = np.geomspace(max(starts), min(ends), 40)
@@ -211,7 +211,7 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        axis.set_xlabel("labelled entries")
+        axis.set_xlabel("labeled entries")
         axis.set_ylabel("micro-F1 of test rows")
         axis.grid(alpha=0.25)
     lines, names = axes[0, 0].get_legend_handles_labels()

@@ -1,7 +1,7 @@
-"""AutoLabelClassifier on many synthetic rows: seconds, memory, and what the model is worth on other rows.
+"""AutoLabelClassifier on many synthetic rows: seconds, memory, and quality on other rows.
 
-OMP_NUM_THREADS=1 python -m benchmarks.auto_large --rows 20000
-OMP_NUM_THREADS=1 python -m benchmarks.auto_large --out benchmarks/results/auto_large.json
+OMP_NUM_THREADS=1 python -m benchmarks.auto_large --rows 20000 OMP_NUM_THREADS=1 python -m
+benchmarks.auto_large --out benchmarks/results/auto_large.json
 """
 
 import time
@@ -45,7 +45,7 @@ def main(flags: Any) -> None:
         "predict_seconds": time.perf_counter() - begin,
         "plan": model.plan_,
         "members": model.members_,
-        "left_out_micro_f1": model.oof_score_,
+        "out_of_fold_micro_f1": model.oof_score_,
         "standard_error": model.oof_standard_error_,
         "test_micro_f1": float(metrics.f1_score(Y_test, predicted, average="micro")),
     }

@@ -1,9 +1,10 @@
-"""AutoLabelClassifier beside one call of other methods, on given splits of Mulan's sets and on debtags.
+"""AutoLabelClassifier compared with single calls of other methods, on given splits of Mulan's sets and
+debtags.
 
-Forests are tuned by a grid on three folds, LIBLINEAR's C too; every other method has its defaults.  All of
-them get the best thresholds for micro-F1 on left-out training rows, as AutoLabelClassifier has, by
-TunedThresholdClassifier.  Texts stay sparse for linear models; the others get dense rows.  CatBoost and FLAML
-take part where they are installed; FLAML searches for ``--seconds`` in all, an equal share for each label and
+Forests are tuned by a grid on three folds, and so is LIBLINEAR's C; every other method has its defaults.  All
+get the best thresholds for micro-F1 on held-out training rows by TunedThresholdClassifier, as
+AutoLabelClassifier has.  Texts stay sparse for linear models; the others get dense rows.  CatBoost and FLAML
+take part if they are installed; FLAML searches for ``--seconds`` in all, an equal share for each label and
 fold.
 
     python -m benchmarks.auto_peers --sets scene yeast
@@ -93,7 +94,7 @@ _TAKES_SPARSE = {"linear SVM, C tuned by label", "LIBLINEAR, tuned", "KernelLogi
 
 
 def parts_of(name: str, count: int = 0) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Give training and test rows of a set of Mulan's, as given or in stratified splits, or of debtags."""
+    """Return training and test rows of a set of Mulan's, as given or in stratified splits, or of debtags."""
     return splits(name, 0 if name == "debtags" else count)
 
 
@@ -107,7 +108,7 @@ def measure(parts: tuple[Any, Any, Any, Any], method: str | None, seconds: float
     else:
         rows, test = (part if method in _TAKES_SPARSE else dense(part) for part in (X, X_test))
         given = _flaml(seconds, Y.n_labels) if method == FLAML else PEERS[method]()
-        if isinstance(given, GridSearchCV):  # once, and not in every fold of the thresholds
+        if isinstance(given, GridSearchCV):  # once, not in every fold of the thresholds
             given = given.fit(rows, table).best_estimator_
         model = TunedThresholdClassifier(given, "micro_f1", cv=5).fit(rows, table)
         scores, sets = _scores(model.estimator_, test), np.asarray(dense(model.predict(test)))

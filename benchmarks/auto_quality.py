@@ -1,12 +1,12 @@
-"""Quality of AutoLabelClassifier beside the best and the median of 28 methods on small public sets.
+"""Quality of AutoLabelClassifier compared with the best and the median of 28 methods on small public sets.
 
 The methods' numbers are those of Bogatinovski, Todorovski, Dzeroski and Kocev, "Comprehensive comparative
 study of multi-label classification methods", 2022; their thresholds were set by the evaluated fold's own
-number of labels a row, which favours them.  One configuration serves all sets; scores are one model's, label
-sets those of the metric nearest to the measure, chosen on left-out training rows.
+number of labels per row, which favors them.  One configuration serves all sets; scores are of one model, and
+label sets are optimized for the metric nearest to the measure, on out-of-fold training rows.
 
     python -m benchmarks.auto_quality                    # the given test rows
-    python -m benchmarks.auto_quality --left-out         # training rows alone, to develop by
+    python -m benchmarks.auto_quality --left-out         # only training rows, for development
     python -m benchmarks.auto_quality --splits 5 --sets flags emotions birds
 """
 
@@ -43,7 +43,7 @@ FOLDER = DEFAULT_DATA / "mulan"
 
 
 def set_measures(truth: Any, predicted: Any) -> dict[str, float]:
-    """Measure label sets, by the conventions of the study: an empty set that is right counts 0 in its F1."""
+    """Measure label sets by the conventions of the study: a correct empty set has an F1 of 0."""
     both, either = (truth * predicted).sum(axis=1), np.maximum(truth, predicted).sum(axis=1)
     sizes = truth.sum(axis=1) + predicted.sum(axis=1)
     return {
@@ -69,7 +69,7 @@ def rank_measures(truth: Any, scores: Any) -> dict[str, float]:
 
 
 def all_measures(model: AutoLabelClassifier, X: Any, truth: Any) -> dict[str, float]:
-    """Measure a fitted model, with the label sets that suit each measure."""
+    """Measure a fitted model, with label sets optimized for each measure."""
     found = rank_measures(truth, model.predict_proba(X))
     for measure, metric in _DECIDED.items():
         predicted = np.asarray(dense(model.optimize_for(metric).predict(X)))
@@ -77,13 +77,13 @@ def all_measures(model: AutoLabelClassifier, X: Any, truth: Any) -> dict[str, fl
     return found
 
 
-def left_out_measures(model: AutoLabelClassifier) -> dict[str, float]:
-    """Measure left-out training rows, each with thresholds from the other folds."""
-    left_out = model._left_out
-    truth = left_out.held.labels.positives.toarray().astype(int)
-    found = rank_measures(truth, left_out.honest.scores)
+def out_of_fold_measures(model: AutoLabelClassifier) -> dict[str, float]:
+    """Measure held-out training rows, each with thresholds from the other folds."""
+    out_of_fold = model._out_of_fold
+    truth = out_of_fold.held.labels.positives.toarray().astype(int)
+    found = rank_measures(truth, out_of_fold.honest.scores)
     for measure, metric in _DECIDED.items():
-        found[measure] = set_measures(truth, left_out.decide(metric)[1])[measure]
+        found[measure] = set_measures(truth, out_of_fold.decide(metric)[1])[measure]
     return found
 
 
@@ -97,7 +97,7 @@ def load(name: str) -> tuple[Any, Any, Any, Any]:
 
 
 def splits(name: str, count: int) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Give the split of a set, or stratified 60/40 splits of all its rows."""
+    """Return the split of a set, or stratified 60/40 splits of all its rows."""
     X, Y, X_test, Y_test = load(name)
     if not count:
         yield X, Y, X_test, Y_test
@@ -112,7 +112,7 @@ def splits(name: str, count: int) -> Iterator[tuple[Any, Any, Any, Any]]:
 
 
 def envelope() -> dict[tuple[str, str], tuple[float, float]]:
-    """Read the best and the median method; of one-error, whose best is the largest, the least of six."""
+    """Read the best and the median method; for one-error, where the best is the largest, the least of six."""
     with (FOLDER / "study_envelope.csv").open() as file:
         lines = list(csv.DictReader(file))
     found = {}
@@ -124,7 +124,7 @@ def envelope() -> dict[tuple[str, str], tuple[float, float]]:
     return found
 
 
-def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dict[str, Any]:
+def measure_set(name: str, count: int, *, is_out_of_fold: bool, n_jobs: int) -> dict[str, Any]:
     runs, seconds, of_processor, models = [], [], [], []
     for X, Y, X_test, Y_test in splits(name, count):
         begin, busy = time.perf_counter(), time.process_time()
@@ -132,12 +132,12 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
         seconds.append(time.perf_counter() - begin)
         of_processor.append(time.process_time() - busy)
         truth = Y_test.positives.toarray().astype(int)
-        runs.append(left_out_measures(model) if is_left_out else all_measures(model, X_test, truth))
+        runs.append(out_of_fold_measures(model) if is_out_of_fold else all_measures(model, X_test, truth))
         value, error = value_of_sets(Y_test, np.asarray(dense(model.predict(X_test))), "micro_f1")
-        models.append({"members": model.members_, "left_out_micro_f1": model.oof_score_,
+        models.append({"members": model.members_, "out_of_fold_micro_f1": model.oof_score_,
                        "error": model.oof_standard_error_, "loss": model.oof_loss_,
                        "test_micro_f1": value, "test_error": error})  # fmt: skip
-        if is_left_out:
+        if is_out_of_fold:
             break
     means = {measure: float(np.mean([run[measure] for run in runs])) for measure in runs[0]}
     return {"measures": means, "seconds": float(np.mean(seconds)),
@@ -145,13 +145,13 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
 
 
 def _trust(models: list[dict[str, Any]]) -> None:
-    """Print what models state of themselves beside what test rows show; both have a standard error."""
+    """Print the expected score of models and the one on test rows, with standard errors."""
     for model in models:
-        away = model["test_micro_f1"] - model["left_out_micro_f1"]
+        away = model["test_micro_f1"] - model["out_of_fold_micro_f1"]
         ratio = away / np.hypot(model["error"], model["test_error"])
         print(
-            "   stated micro-F1 {left_out_micro_f1:.4f} +- {error:.4f}, on test rows {test_micro_f1:.4f} +- "
-            "{test_error:.4f}".format(**model) + f", {ratio:+.2f} standard errors",
+            "   expected micro-F1 {out_of_fold_micro_f1:.4f} +- {error:.4f}, on test rows "
+            "{test_micro_f1:.4f} +- {test_error:.4f}".format(**model) + f", {ratio:+.2f} standard errors",
             flush=True,
         )  # fmt: skip
 
@@ -175,14 +175,14 @@ def _sign(measure: str) -> int:
 @command(
     sets=several(_SETS),
     splits=flag(0, "stratified 60/40 splits of all rows; 0: as given"),
-    left_out=False,
+    out_of_fold=False,
     n_jobs=2,
     out=flag(type=Path),
 )
 def main(options: Any) -> None:
     study, results = envelope(), {}
     for name in options.sets:
-        found = measure_set(name, options.splits, is_left_out=options.left_out, n_jobs=options.n_jobs)
+        found = measure_set(name, options.splits, is_out_of_fold=options.out_of_fold, n_jobs=options.n_jobs)
         results[name] = found
         print(
             f"{name}: {found['seconds']:.0f} s, {found['processor_seconds']:.0f} of a processor", flush=True
@@ -190,7 +190,7 @@ def main(options: Any) -> None:
         for member in found["models"][0]["members"]:
             words = "   {name:12s} weight {weight:.2f}  left-out loss {oof_loss:.4f}  {seconds:.1f} s"
             print(words.format(**member))
-        if not options.left_out:
+        if not options.out_of_fold:
             _trust(found["models"])
         for measure, value in found["measures"].items():
             best, median = study[measure, name]

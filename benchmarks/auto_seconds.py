@@ -1,9 +1,9 @@
-"""Seconds that AutoLabelClassifier foresees, and those that its fits take, for data of many shapes.
+"""Predicted and actual seconds of AutoLabelClassifier's fits, for data of many shapes.
 
 Rows are drawn: numbers of few directions with noise ("dense"), the same with 30 % of the labels unobserved
-("missing"), one class per row ("classes"), and texts ("texts").  Fits run on one thread; seconds are of CPU,
-which other programs disturb less than the clock.  A ratio above 1.25 of what was foreseen, or of the budget
-where a cheaper plan would have fitted, breaks the promise of ``time_budget``.
+("missing"), one class per row ("classes"), and texts ("texts").  Fits run on one thread; CPU seconds are less
+affected by other programs than the clock.  A ratio above 1.25 to the prediction, or to the budget if a
+cheaper plan would have fitted, breaks the promise of ``time_budget``.
 
     OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.auto_seconds
     OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.auto_seconds --budget 10
@@ -24,7 +24,7 @@ _PROMISED = 1.25
 
 
 class Draw(NamedTuple):
-    """What is drawn: its kind, rows, features and labels."""
+    """The data to draw: kind, rows, features and labels."""
 
     kind: str
     n: int

@@ -1,11 +1,11 @@
-"""Whether the quality that AutoLabelClassifier states of itself comes true on rows that it has not seen.
+"""Check whether the score that AutoLabelClassifier expects is reached on new rows.
 
-Few rows are drawn from sets of many, again and again; the rest of the set says what the model is worth.  None
-of these sets is among those of ``auto_quality``.  A stated value is true where it is within two standard
-errors, the root of the sum of the squares of its own and of that of the test rows.
+Few rows are drawn repeatedly from large sets; the rest of the set measures the true quality.  None of these
+sets is among those of ``auto_quality``.  An expected score is correct if it is within two standard errors,
+the root of the sum of the squares of its own and that of the test rows.
 
-With ``--sources`` Debian packages are drawn instead, all those of a source or none, 70, 50 and 30 % of the
-sources in turn, a draw a seed; fits get the sources as groups.
+With ``--sources`` Debian packages are drawn instead, by whole sources: 70, 50 and 30 % of the sources in
+turn, one draw per seed; the sources are the groups of the fits.
 
     python -m benchmarks.auto_trust --draws 30
     python -m benchmarks.auto_trust --sources 3 4 5 6 7 8
@@ -28,7 +28,7 @@ _SHARES = 0.7, 0.5, 0.3
 
 
 def many_rows() -> Iterator[tuple[str, Any, Any]]:
-    """Give sets of many rows: features, and labels as a table of 0 and 1."""
+    """Return sets of many rows: features, and labels as a table of 0 and 1."""
     for name, n_labels in (("tmc2007", 22), ("delicious", 40)):
         X, Y, _, _ = load(name)
         table = Y.positives.toarray()
@@ -46,7 +46,7 @@ def many_rows() -> Iterator[tuple[str, Any, Any]]:
 
 
 def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, float, float]:
-    """Fit to a draw of n rows: how far the test value is above the stated one, and both standard errors."""
+    """Fit to a draw of n rows; return the test score minus the expected one, and both standard errors."""
     order = np.random.default_rng(seed).permutation(X.shape[0])
     train, test = order[:n], order[n : n + _TEST_ROWS]
     counts = Y[train].sum(axis=0)
@@ -59,7 +59,7 @@ def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, fl
 
 
 def draw_of_sources(seed: int) -> Iterator[tuple[str, float, float, float]]:
-    """Fit to packages of some sources: by metric how far the test value is above the stated one, errors."""
+    """Fit to packages of some sources; return by metric the test score minus the expected one, and errors."""
     data = datasets.load_debtags()
     X, Y = (sp.vstack(parts, format="csr") for parts in ((data.X, data.X_test), (data.Y, data.Y_test)))
     sources = np.concatenate([data.source_ids, data.source_ids_test])

@@ -1,10 +1,11 @@
-"""The same fits by two versions of the source, in turn: seconds of the processor, medians and ratios.
+"""The same fits with two versions of the source, interleaved: CPU seconds, medians and ratios.
 
     git worktree add ../before COMMIT
     python -m benchmarks.before_after --before ../before/src --out benchmarks/results/before_after.json
 
-Every fit runs once to compile, then so many times in turn with the other version, one thread, each in a
-process that stays.  It ends with exit code 1 if a fit takes more than ``--most`` times as long as before.
+Every fit runs once to compile, then several times alternating with the other version, one thread, each
+version in a process that stays.  It exits with status 1 if a fit takes more than ``--most`` times as long as
+before.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from benchmarks.frame import command, flag, save, several
 from benchmarks.needed_data import missing
 from benchmarks.problems import DEFAULT_DATA
 
-# what a process does: a line that loads X and Y, then one that makes the model
+# what a process runs: a line that loads X and Y, then one that makes the model
 _DEBTAGS = "d = datasets.load_debtags(); X, Y = d.X, LabelMatrix.from_any(d.Y)"
 _MULAN = "d = datasets.read_mulan(data / '{0}/{0}-train.arff', data / '{0}/{0}.xml'); X, Y = d.X, d.Y"
 _RCV1 = "X, Y = load_problem('rcv1-subset1', data.parent)"
@@ -104,7 +105,7 @@ def _ask(process: subprocess.Popen[str]) -> list[float]:
 
 
 def _why(pair: list[subprocess.Popen[str]], files: tuple[IO[str], IO[str]]) -> str:
-    """Say why processes ended before they were ready: data are missing, or one version lacks the fit."""
+    """Explain why processes ended before they were ready: data are missing, or one version lacks the fit."""
     for process, file in zip(pair, files, strict=True):
         process.communicate()
         file.seek(0)
@@ -115,7 +116,7 @@ def _why(pair: list[subprocess.Popen[str]], files: tuple[IO[str], IO[str]]) -> s
 
 
 def _compared(name: str, options: argparse.Namespace, files: tuple[IO[str], IO[str]]) -> Any:
-    """Time a fit with both versions in turn and print it; None if one of them cannot."""
+    """Time a fit alternating between both versions and print it; None if one of them cannot run it."""
     sources = zip((options.before, options.after), files, strict=True)
     pair = [_start(source, *FITS[name], options.data, said) for source, said in sources]
     ready = [process.stdout is not None and process.stdout.readline() for process in pair]
@@ -145,12 +146,12 @@ def _compared(name: str, options: argparse.Namespace, files: tuple[IO[str], IO[s
 def main(options: argparse.Namespace) -> None:
     found: dict[str, Any] = {}
     for name in options.fits:
-        with TemporaryFile("w+") as first, TemporaryFile("w+") as second:  # nobody would empty pipes
+        with TemporaryFile("w+") as first, TemporaryFile("w+") as second:  # nobody would read pipes
             run = _compared(name, options, (first, second))
         if run is not None:
             found[name] = run
     if not found:
-        raise SystemExit(2)  # why was said of each
+        raise SystemExit(2)  # the reason was printed for each
     save(options.out, found)
     slower = [name for name, run in found.items() if run["ratio"] > options.most]
     if slower:

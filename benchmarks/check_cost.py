@@ -1,7 +1,7 @@
-"""What the checks of sparse features take of a prediction, in seconds of the processor.
+"""The cost of checking sparse features as a share of a prediction, in CPU seconds.
 
-The structure of the arrays (indices in range, row starts that do not go down) and whether all numbers are
-finite are checked once in every call, before a compiled loop reads them.
+The structure of the arrays (indices in range, ascending row starts) and whether all numbers are finite are
+checked once per call, before a compiled loop reads them.
 
 Example: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.check_cost --problems rcv1-subset1 debtags``.
 """

@@ -1,10 +1,10 @@
-"""Columns of several classes as groups, beside the same classes as free labels, and scikit-learn.
+"""Columns of classes as groups, compared with the same classes as free labels and with scikit-learn.
 
-Every model is fitted twice to the same rows: to columns of classes, of which one class is predicted in each,
-and to the same classes as free labels.  A cell is right where exactly its class is predicted; "best" takes
-the class with the highest score of free labels in every column instead of what they predict.  Probabilities
-of free labels are divided by their sums.  Hyper-parameters are chosen on training rows alone: those of the
-kernel logistic model by its cross-validated loss, C by three folds of them.
+Every model is fitted twice to the same rows: to columns of classes, with one predicted class per column, and
+to the same classes as free labels.  A cell is correct if exactly its class is predicted; "best" takes the
+class with the highest score of free labels in every column instead of their predictions.  Probabilities of
+free labels are divided by their sums.  Hyperparameters are chosen on training rows only: those of the kernel
+logistic model by its cross-validated loss, C on three folds.
 
 The set ``flags`` is Mulan's, where landmass, zone, language and religion of countries are predicted from
 their flags, area and population.  MEKA's ``solar_flare.arff`` and ``thyroid-L7.arff`` are read from a folder.
@@ -94,7 +94,7 @@ def _free(labels: LabelMatrix) -> LabelMatrix:
 
 
 def _measures(sets: Any, shares: Any, codes: Any, parts: list[slice]) -> dict[str, float]:
-    """Measure label sets (n, L) and probabilities, if there are some, by the true codes (n, m)."""
+    """Measure label sets (n, L) and probabilities, if any, by the true codes (n, m)."""
     own = [np.asarray(sets[:, part]) > 0 for part in parts]
     rows = np.arange(len(codes))
     right = np.column_stack(

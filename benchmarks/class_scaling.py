@@ -1,9 +1,9 @@
 """Seconds of kernel logistic fits against the number of classes, 10 to 1,000.
 
 The rows stay the same: 2,000 with an RBF kernel matrix that is kept.  Each class is a Gaussian cloud
-around a centre of its own, so that with more classes each has fewer rows.  Measured are
+around a center of its own, so that with more classes each has fewer rows.  Measured are
 
-* a product of the kernel matrix with a column a class,
+* a product of the kernel matrix with a column per class,
 * an iteration of conjugate gradients, the seconds of a fit over its kernel products,
 * a fit of so many Newton steps, with so many iterations of conjugate gradients in each (the
   tolerance is out of reach), without the preconditioner, whose cost has other powers;
@@ -63,7 +63,7 @@ def _measure(problem: ClassProblem, arguments: argparse.Namespace, workers: Any)
 
 
 class _FixedIterations:
-    """Conjugate gradients in the function space, so many iterations in every step."""
+    """Conjugate gradients in the function space, with a fixed number of iterations per step."""
 
     def __init__(self) -> None:
         from labelweave.solvers.newton_system import FunctionGradients

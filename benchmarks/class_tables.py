@@ -1,11 +1,11 @@
-"""One call beside forests and kernel machines on tables with one class a row, which it was not made on.
+"""AutoLabelClassifier compared with forests and kernel machines on tables with one class per row.
 
-    python -m benchmarks.class_tables                                # tables that scikit-learn carries
+    python -m benchmarks.class_tables                                # tables included in scikit-learn
     python -m benchmarks.class_tables --csv glass.csv:Type vowel.csv:Class
 
-Each table is divided in half, stratified by class, so many times; numbers go through the columns of a data
-frame as the command line reads them.  The forest has 300 trees, the kernel machine standardised columns and
-the best of nine settings on three folds, both from scikit-learn with their usual settings otherwise.
+None of these tables was used to design the model.  Each table is split in half several times, stratified by
+class; columns are read as on the command line.  The forest has 300 trees; the kernel machine has standardized
+columns and the best of nine settings on three folds.  Both are scikit-learn's, otherwise with its defaults.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster on this machine, rows in their memory, and what fits take there."""
+"""Workers of a Dask cluster on this machine, with rows in their memory, and the cost of fits there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import dask
 
 @contextlib.contextmanager
 def workers(count: int = 2, megabytes: float | None = None) -> Iterator[Client]:
-    """Start workers that are processes of one thread, with a limit of memory each, and say nothing of it."""
+    """Start workers as processes with one thread and a memory limit each, without messages."""
     limit = {} if megabytes is None else {"memory_limit": f"{megabytes}MB"}
     silence = logging.ERROR if megabytes is None else logging.CRITICAL
     parts: dict[str, Any] = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": ":0"}
@@ -39,12 +39,12 @@ def on_cluster(client: Client, table: Any, n_partitions: int) -> Any:
 
 
 def of_processors(client: Client) -> dict[str, float]:
-    """Give the seconds of the processor that each worker took so far."""
+    """Return the CPU seconds that each worker has used so far."""
     return client.run(time.process_time)
 
 
 def timed(client: Client, fit: Any, *, is_local: bool = False) -> tuple[float, float, Any]:
-    """Fit; give seconds, those of the processor of the busiest worker, or of this process, and the model."""
+    """Fit; return seconds, CPU seconds of the busiest worker or of this process, and the model."""
     before, own = of_processors(client), time.process_time()
     begun = time.perf_counter()
     model = fit()
@@ -54,10 +54,10 @@ def timed(client: Client, fit: Any, *, is_local: bool = False) -> tuple[float, f
 
 
 class Watched:
-    """The most memory that processes have while something runs, mapped files counted, and their seconds.
+    """The peak memory of processes while something runs, including mapped files, and their seconds.
 
-    before: bytes when it began.
-    most, seconds: bytes, and seconds of the processor since a process began.
+    before: bytes at the start.
+    most, seconds: peak bytes, and CPU seconds since a process began.
     """
 
     def __init__(self, pids: list[int]) -> None:

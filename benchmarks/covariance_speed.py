@@ -1,10 +1,9 @@
-"""What a label covariance costs: labelweave with a dense R beside LIBLINEAR, which cannot use one.
+"""The cost of a label covariance: labelweave with a dense R, and LIBLINEAR, which cannot use one.
 
-R is the correlation matrix of the training labels, shrunk half way to the
-identity.  labelweave fits to a relative duality gap of its own problem;
-LIBLINEAR solves the independent problem at the tolerance that reaches the same
-gap there (``benchmarks.linear_speed`` shows which one that is).  The programs
-take turns, and the median of the rounds is printed.
+R is the correlation matrix of the training labels, shrunk half way to the identity. labelweave fits to a
+relative duality gap of its own problem; LIBLINEAR solves the independent problem at the tolerance that
+reaches the same gap there (``benchmarks.linear_speed`` shows which).  The programs alternate, and the median
+of the rounds is printed.
 
 Example: ``python -m benchmarks.covariance_speed --problem rcv1``.
 """

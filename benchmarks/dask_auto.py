@@ -1,12 +1,13 @@
-"""The one call on a cluster of two workers: seconds, and the most memory of each worker and of the client.
+"""AutoLabelClassifier on a cluster of two workers: seconds, and the peak memory of each worker and the
+client.
 
     python -m benchmarks.dask_auto --rows 50000 --local
     python -m benchmarks.dask_auto --out benchmarks/results/dask_auto.json
     python -m benchmarks.dask_auto --rows 10000 --features 50 --dense --members forest --trees-a-task 25 300
 
-Synthetic text-like rows are written by another process, a file a partition, and read by the workers.
-``--local`` fits the same rows in memory too, in one process of its own, and gives a digest of its bits.
-``--dense`` makes rows of normal numbers, which forests suit; ``--trees-a-task`` divides forests so.
+Synthetic text-like rows are written by another process, one file per partition, and read by the workers.
+``--local`` fits the same rows in memory too, in a separate process, and prints a digest of its bits.
+``--dense`` makes rows of normal numbers, which suit forests; ``--trees-a-task`` splits forests accordingly.
 """
 
 import hashlib

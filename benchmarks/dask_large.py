@@ -43,7 +43,7 @@ def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[s
         made = LowRankClassifier(250, max_iter=5, tol=0.0, dtype="float32", n_jobs=2)
     pids, begin = [os.getpid(), *client.run(os.getpid).values()], time.perf_counter()
     with Watched(pids) as watched, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a number of rounds is asked for, not convergence
+        warnings.simplefilter("ignore")  # the number of rounds is fixed, not convergence
         model = made.fit([pair[0] for pair in pairs], [pair[1] for pair in pairs])
     seconds = time.perf_counter() - begin
     X, y = _read(folder, _N_PARTS)

@@ -1,12 +1,12 @@
-"""Fit Parquet files that are larger than the memory limits of all workers together, by the command line.
+"""Fit Parquet files that exceed the memory limits of all workers together, with the command line.
 
     python -m benchmarks.dask_memory --limit 800 --times 3
     python -m benchmarks.dask_memory --limit 800 --times 0.5 --kill-after 80 140
 
-Writes files of numeric columns in double precision and labels, which decoded take so many times the limits
-of two workers; fits them with ``labelweave fit --dask``, and says how long that took, by the clock and of
-each worker's processor, and how much memory each had at most, files that are mapped into it counted.
-A digest of the weights tells whether a fit whose workers were killed has the same bits.
+Writes files of numeric columns in double precision and labels, which take a multiple of the limits of two
+workers when decoded; fits them with ``labelweave fit --dask``, and prints the wall-clock time, each worker's
+CPU time, and each worker's peak memory including mapped files.  A digest of the weights shows whether a fit
+whose workers were killed has the same bits.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _N_WORKERS, _WIDTH, _ROWS, _LABELS = 2, 250, 5000, 32
 
 
 def write_rows(folder: Path, megabytes: float) -> int:
-    """Write files of 5,000 rows in a row group each, which decoded take so many megabytes; give the rows."""
+    """Write files of 5,000 rows in one row group each, of a given size when decoded; return the rows."""
     import pandas as pd
 
     weights = np.random.default_rng(0).normal(size=(_WIDTH, _LABELS))
@@ -50,7 +50,7 @@ def write_rows(folder: Path, megabytes: float) -> int:
 
 
 def run(command: list[str], client: Client, kill_after: list[float]) -> int:
-    """Run a command, and kill a worker meanwhile, after each of these seconds; give the exit code."""
+    """Run a command, and kill a worker after each of these seconds; return the exit status."""
     begun, process = time.monotonic(), subprocess.Popen(command)
     for seconds in sorted(kill_after):
         with contextlib.suppress(subprocess.TimeoutExpired):

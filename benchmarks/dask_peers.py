@@ -2,14 +2,14 @@
 
     python -m benchmarks.dask_peers --problems dense rcv1-subset1
 
-Two worker processes on this machine, rows in their memory, four fifths of them to train on.  scikit-learn's
-``OneVsRestClassifier(LinearSVC)`` runs its labels as joblib's tasks on Dask; dask-ml's ``LogisticRegression``
-is binary, and fitted label after label.  Seconds by the clock, and of the processor of the busiest worker;
-the most memory of a worker above that before the fit; micro-averaged F1 of labels with positive scores, and
-precision at 1, on the other rows.
+Two worker processes on this machine, with the rows in their memory, four fifths of them for training.
+scikit-learn's ``OneVsRestClassifier(LinearSVC)`` runs its labels as joblib's tasks on Dask; dask-ml's
+``LogisticRegression`` is binary, and fitted label by label.  Reported are wall-clock seconds, CPU seconds of
+the busiest worker, the peak memory of a worker above that before the fit, and, on the other rows,
+micro-averaged F1 of labels with positive scores and precision at 1.
 
-dask-ml is no dependency of this repository: run this in a virtual environment that has it beside
-``labelweave[dask]``.  Where it is missing or fails, the table says how.
+dask-ml is not a dependency of this repository: run this in a virtual environment with dask-ml and
+``labelweave[dask]``.  If it is missing or fails, the table states this.
 """
 
 from collections.abc import Callable

@@ -1,12 +1,13 @@
-"""Fits by processes of a Dask cluster on this machine against the same fit in memory, by one and two threads.
+"""Fits by processes of a Dask cluster on this machine compared with the same fit in memory, with one and two
+threads.
 
     python -m benchmarks.dask_speed --problems rcv1 synthetic:200000,47236,101 --repeats 3
 
-Runs are interleaved, and medians are given: seconds of ``fit`` alone, with rows that lie in the workers'
-memory and workers that have compiled their loops; and seconds of the processor, on the cluster those of the
-busiest worker, which others on the machine disturb less.  With a small ``--memory-budget`` partitions are
-kept apart, so that blocks of labels travel.  With ``--calibrated`` probabilities are calibrated around each:
-one fit to a part of the rows more, and by how much probabilities of the rows differ.
+Runs are interleaved, and medians are printed: seconds of ``fit`` only, with rows in the workers' memory and
+compiled loops; and CPU seconds, on the cluster those of the busiest worker, which depend less on other
+programs.  With a small ``--memory-budget`` partitions stay separate, so that blocks of labels travel.
+``--calibrated`` calibrates probabilities around each fit: this takes one more fit to a part of the rows; the
+difference of the probabilities is printed.
 """
 
 import argparse
@@ -39,7 +40,7 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
     fits = {"one thread": lambda: local(1), "two threads": lambda: local(2), "two workers": shared}
     seconds: dict[str, list[float]] = {kind: [] for kind in fits}
     of_processor: dict[str, list[float]] = {kind: [] for kind in fits}
-    models = {kind: fit() for kind, fit in fits.items()}  # with loops to compile, not counted
+    models = {kind: fit() for kind, fit in fits.items()}  # including compilation, not counted
     for _ in range(given.repeats):
         for kind, fit in fits.items():
             taken, own, models[kind] = timed(client, fit, is_local=kind != "two workers")

@@ -1,7 +1,7 @@
-"""Thresholds tuned on synthetic texts, beside scikit-learn's own tuning inside one-against-the-rest.
+"""Thresholds tuned on synthetic texts, compared with scikit-learn's tuning inside one-vs-rest.
 
-"tuned" holds a fifth of the training rows out and costs less than one more fit.  Oracles choose on the test
-rows, of which there are a quarter as many as training rows.  Seconds are the processor's, with one thread.
+"tuned" holds out a fifth of the training rows and costs less than one more fit.  Oracles choose on the test
+rows, a quarter as many as training rows.  Times are CPU seconds, with one thread.
 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.decisions``.
 """
@@ -39,7 +39,7 @@ _PROGRAMS: dict[str, Any] = {
 
 
 def read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
-    """Read a set: sparse rows in unit length, dense columns standardised; labels as CSR."""
+    """Read a set: sparse rows in unit length, dense columns standardized; labels as CSR."""
     train, test = read_parts(name, data)
     X, X_test = train.X, test.X
     if sp.issparse(X):
@@ -60,7 +60,7 @@ def main(arguments: Any) -> None:
     for title, program in _PROGRAMS.items():
         fitted, seconds = timed(program.fit, X, Y)
         predicted = fitted.predict(X_test)
-        if "CV" in title:  # one against the rest looks at decision_function, which knows no thresholds
+        if "CV" in title:  # one-vs-rest uses decision_function, without thresholds
             predicted = np.column_stack([one.predict(X_test) for one in fitted.estimators_])
         found[title] = {"seconds": seconds, "micro_f1": metrics.f1_score(Y_test, predicted)}
         if title in ("one against the rest", "MaxMarginClassifier"):

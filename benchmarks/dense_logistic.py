@@ -1,11 +1,11 @@
-"""Logistic models of dense rows beside scikit-learn's logistic regression, one thread, CPU seconds.
+"""Logistic models of dense rows compared with scikit-learn's logistic regression, one thread, CPU seconds.
 
 The bundled debtags by truncated SVD to 384 dimensions in rows of unit length, delicious with its 500 features
-written out, and made rows of 384 columns; the most frequent labels of each.  scikit-learn fits a label at a
-time (lbfgs, C = 1).  The low-rank model has its default penalty, the trace norm, and the ridge penalty with
-lambda = 1, whose objective is scikit-learn's but for the intercepts, which it penalises.  Kernel logistic
-classification has a linear kernel: of scale 10, the default (C = 10 there), and of scale 1, whose objective
-is scikit-learn's but for the intercepts.
+as dense rows, and synthetic rows of 384 columns; the most frequent labels of each. scikit-learn fits one
+label at a time (lbfgs, C = 1).  The low-rank model has its default penalty, the trace norm, and the ridge
+penalty with lambda = 1, whose objective is scikit-learn's except that it penalizes the intercepts.  Kernel
+logistic classification has a linear kernel of scale 10, the default (C = 10 there), and of scale 1, whose
+objective is scikit-learn's except for the intercepts.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.dense_logistic --problems debtags:50 delicious:50 --runs 3
 """
@@ -51,7 +51,7 @@ def _data(name: str, n_labels: int) -> tuple[Any, Any, Any, Any]:
 
 
 def made_rows(n_labels: int) -> tuple[Any, Any, Any, Any]:
-    """Make rows with 40 leading directions, and labels between 1 and 20 % frequent."""
+    """Make rows with 40 leading directions, and labels with frequencies from 1 to 20 %."""
     rng, n = np.random.default_rng(0), _ROWS + _ROWS // 4
     X = rng.standard_normal((n, 40)) @ rng.standard_normal((40, _WIDTH)) / 6 + rng.standard_normal(
         (n, _WIDTH)

@@ -1,10 +1,11 @@
-"""Linear models of dense vectors beside scikit-learn's, one label after the other there.
+"""Linear models of dense vectors compared with scikit-learn's, which fits one label after the other.
 
-Rows are Debian's texts by truncated SVD, of unit length, with their most frequent tags, of which there are
-366; with ``--made`` those of benchmarks.dense_logistic, with any number of labels.  A fifth of the training
-rows chooses a threshold a label, that of its best F1, for every program alike; micro-F1 is of other
-rows.  Seconds are of the processor on one thread, with scores of these rows.  With ``--every k`` models of
-scikit-learn are fitted to every k-th label, and the seconds multiplied: they grow as the labels do.
+Rows are Debian's texts by truncated SVD, of unit length, with their most frequent tags, at most 366; with
+``--made`` those of benchmarks.dense_logistic, with any number of labels.  A fifth of the training rows
+chooses one threshold per label, that of its best F1, in the same way for every program; micro-F1 is of other
+rows.  Times are CPU seconds on one thread, including scores of these rows.  With ``--every k`` models of
+scikit-learn are fitted to every k-th label, and the seconds multiplied, since they are proportional to the
+labels.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.dense_peers --labels 50
 """
@@ -27,7 +28,7 @@ from labelweave.datasets import load_debtags
 
 
 def vectors(columns: int) -> tuple[Any, Any, Any, Any]:
-    """Give training and test vectors with their tags, frequent ones first."""
+    """Return training and test vectors with their tags, frequent ones first."""
     X, Y, X_test, Y_test = load_debtags(return_X_y=True)
     svd = TruncatedSVD(columns, random_state=0)
     tables = [svd.fit_transform(X), svd.transform(X_test)]

@@ -1,14 +1,13 @@
-"""The dense solvers on arrays of other libraries, such as CuPy's on a GPU, against NumPy's.
+"""The dense solvers on arrays of other libraries, such as CuPy's on a GPU, compared with NumPy's.
 
     python -m benchmarks.device_arrays --libraries cupy torch:cuda --rows 8000 --jobs 16
     python -m benchmarks.device_arrays --libraries array_api_strict --rows 300
 
-Four fits of synthetic rows whose kernel matrix, or features, are put into arrays of the library first:
-alternating directions for independent and for coupled labels, Newton's method for one class a row, and half
-steps of low-rank learning.  Tables stay where the library has them; see "Arrays and devices" in
-docs/reproducibility.md.  Each fit is made once, and then up to ``--repeats`` times with the clock; the
-median counts, as long as that takes less than 20 seconds together.  NumPy has as many threads as are asked
-for.
+Four fits of synthetic rows whose kernel matrix, or features, are converted to arrays of the library first:
+alternating directions for independent and for coupled labels, Newton's method for one class per row, and half
+steps of low-rank learning.  Tables stay on the device; see "Arrays and devices" in docs/reproducibility.md.
+Each fit runs once, and then is timed up to ``--repeats`` times; the median counts, while this takes less than
+20 seconds together.  NumPy has as many threads as requested.
 """
 
 import shutil
@@ -43,7 +42,7 @@ from labelweave.solvers import AlternatingDirections
 from labelweave.solvers.alternating_minimization import AlternatingMinimization
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 
-_LONG = 20.0  # seconds after which a fit is not made again
+_LONG = 20.0  # seconds after which a fit is not repeated
 _FITS = ["independent", "coupled", "newton", "low_rank"]
 _FEATURES, _LABELS, _RANK = 30, 100, 50
 _KERNEL = RBFKernel(0.02)
@@ -68,7 +67,7 @@ class Problem:
     def directions(self, make: Make, covariance: LabelCovariance) -> tuple[Any, int, float]:
         box = MarginBox.make(LabelMatrix(self.Y), np.full(len(self.Y), 2.0), np.ones((2, _LABELS)))
         box = MarginBox(make(box.targets), make(box.lower), make(box.upper))
-        how = "cholesky" if covariance.is_diagonal else "eigenvalues"  # pivots are NumPy's alone
+        how = "cholesky" if covariance.is_diagonal else "eigenvalues"  # only NumPy chooses pivots
         resources = Resources(self.workers, np.float64, 1e12, how)
         gram = StoredGram(make(self.kernel_matrix), self.workers)
         problem = kernel_margins(box, self.source, 0.5, covariance, resources, gram)
@@ -107,7 +106,7 @@ def _timed(
     while len(seconds) < repeats and sum(seconds) < _LONG:
         begin = time.perf_counter()
         answer, n_rounds, gap = fit(make)
-        found = np.asarray(to_numpy(answer))  # which waits for a device
+        found = np.asarray(to_numpy(answer))  # which waits for the device
         seconds.append(time.perf_counter() - begin)
     return found, {
         "seconds": float(np.median(seconds)),
@@ -115,6 +114,17 @@ def _timed(
         "rounds": n_rounds,
         "gap": gap,
     }
+
+
+def maker(name: str) -> Make:
+    """Return how NumPy's arrays are moved to a library, and to its device after a colon."""
+    module, _, device = name.partition(":")
+    try:
+        library = import_module(module)
+    except ImportError:
+        print(f"{module} is not installed; install it, or name another library.", file=sys.stderr)
+        raise SystemExit(2) from None
+    return partial(library.asarray, device=device) if device else library.asarray
 
 
 def accelerator() -> str:
@@ -146,15 +156,7 @@ def main(given: Any) -> None:
         record.show(table(record.runs))
         return
     makers: dict[str, Make] = {f"numpy, {given.jobs} threads": np.asarray}
-    for name in given.libraries:
-        module, _, device = name.partition(":")
-        try:
-            library = import_module(module)
-        except ImportError:
-            missing = f"{module} is not installed; give --libraries array_api_strict, or install it."
-            print(missing, file=sys.stderr)
-            raise SystemExit(2) from None
-        makers[name] = partial(library.asarray, device=device) if device else library.asarray
+    makers |= {name: maker(name) for name in given.libraries}
     with Workers(given.jobs).running() as workers:
         problem = Problem(given.rows, workers)
         for fit in given.fits:

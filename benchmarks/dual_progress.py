@@ -12,9 +12,9 @@ LIBSVM, one-vs-all      a run for every tolerance on every eighth label (--every
 
 LIBSVM tells nothing on the way, so a point is the end of a whole run in which every label
 has the same tolerance: better than what the labels' sum would show while they are
-solved one after another, as in the paper.  It has a free bias, labelweave a regularised one, so
+solved one after another, as in the paper.  It has a free bias, labelweave a regularized one, so
 each is measured against the optimum of its own problem: the dual value of a much tighter run.
-Seconds count from the data in memory, kernel and factorisation included.
+Seconds count from the data in memory, kernel and factorization included.
 
 Example: ``python -m benchmarks.dual_progress --problem awa-1000``.
 """
@@ -39,7 +39,7 @@ _GAPS = (0.3, 0.1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 _OWN_REFERENCE = 1e-7
 _TOLERANCES = (2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3)
 _LIBSVM_REFERENCE = 1e-5
-_NEAREST = 1e-6  # what is drawn last
+_NEAREST = 1e-6  # drawn last
 _STYLES = {
     "working sets (the paper's)": ("-", "#1f5a92"),
     "alternating directions": ("o-", "#b04a2f"),
@@ -107,7 +107,7 @@ def libsvm_progress(problem: PeerProblem, every: int) -> Progress:
 
 
 def table(curves: dict[str, Progress]) -> list[str]:
-    """Write where each method is at some distances from the optimum, between two points of its curve."""
+    """Return the iterations of each method at some distances from the optimum, interpolated on its curve."""
     marks = (1e-1, 1e-2, 1e-3, 1e-4)
     heads = "".join(f"{f'within {mark:g}':>22}" for mark in marks)
     lines = [f"{'iterations and seconds':26}{heads}"]

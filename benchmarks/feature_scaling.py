@@ -1,6 +1,7 @@
-"""Micro-F1 on the given test rows of Mulan's sets with features as they are and scaled by the model's choice.
+"""Micro-F1 on the given test rows of Mulan's sets with unscaled features and with the model's choice of
+scaling.
 
-Every model as it is by default but for ``scaling``; none of the choices sees the test rows.
+Every model has its defaults except ``scaling``; no choice uses the test rows.
 """
 
 import warnings
@@ -31,7 +32,7 @@ def main(given: Any) -> None:
             for scaling in ("none", "auto"):
                 fitted = clone(model).set_params(scaling=scaling)
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of kernels that are all but constant, and of gaps
+                    warnings.simplefilter("ignore")  # for nearly constant kernels, and for gaps
                     fitted.fit(train.X, train.Y)
                 kind = "" if fitted.scaling_ is None else f" ({fitted.scaling_.kind})"
                 score = f1_score(test.Y, fitted.predict(test.X), average="micro")

@@ -1,4 +1,4 @@
-"""The frame of all commands: options from their defaults, records of what was found, tables, pictures."""
+"""The frame of all commands: options from their defaults, records of results, tables, plots."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 
 
 class Flag(NamedTuple):
-    """A flag of the command line: its default, what the help says, and what else argparse is to know."""
+    """A flag of the command line: its default, its help, and further arguments of argparse."""
 
     default: Any
     help: str
@@ -26,7 +26,7 @@ class Flag(NamedTuple):
 
 
 def flag(default: Any = None, help: str = "", **more: Any) -> Flag:
-    """Make a flag whose default does not say everything."""
+    """Make a flag whose default does not describe everything."""
     return Flag(default, help, more)
 
 
@@ -36,7 +36,7 @@ def several(choices: Iterable[Any], help: str = "", **more: Any) -> Flag:
 
 
 def without_name(default: Any, help: str = "", **more: Any) -> Flag:
-    """Make what takes all words that stand behind no flag."""
+    """Make the argument that takes all words that belong to no flag."""
     return Flag(default, help, {"nargs": "*", "has_name": False, **more})
 
 
@@ -50,10 +50,10 @@ def read_options(
 ) -> argparse.Namespace:
     """Read the command line.
 
-    A default says the type of its flag, a list, tuple or dictionary that several are taken, and False that
-    it is a switch.
+    The default of a flag determines its type; a list, tuple or dictionary means several values, and False a
+    switch.
 
-    about: what the help says, the module's docstring.
+    about: the help, the module's docstring.
     words: the command line; None for that of the process.
     records: the default file of :class:`RecordedRuns`, or None; their flags are added unless it is False.
     """
@@ -77,8 +77,8 @@ def command(
 ) -> Callable[[Callable[[Any], int | None]], Callable[[], int | None]]:
     """Make a function the command of the module that it ends: it runs where the module is run.
 
-    It is called with what :func:`read_options` reads, and ends with a sentence and exit code 2 where data or
-    programs are missing.
+    It is called with the result of :func:`read_options`; if data or programs are missing, it prints a
+    sentence and exits with status 2.
     """
 
     def made(main: Any) -> Callable[[], int | None]:
@@ -94,7 +94,7 @@ def command(
 
 
 def _kind(default: Any, more: dict[str, Any]) -> dict[str, Any]:
-    """Say of which kind a flag is by its default."""
+    """Return the kind of a flag by its default."""
     if default is False:
         return {"action": "store_true"}
     found: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def _kind(default: Any, more: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Replace a JSON file once the new one is complete; its folder is made if need be."""
+    """Replace a JSON file once the new one is complete; create its folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(path.name + ".part")
     scratch.write_text(json.dumps(content, indent=1) + "\n")
@@ -114,12 +114,12 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file, or nothing where there is none."""
+    """Read a JSON file, or return nothing if there is none."""
     return json.loads(path.read_text()) if path.exists() else {}
 
 
 def save(path: Path | None, content: dict[str, Any]) -> None:
-    """Write what was found beside the machine, if anything is to be written."""
+    """Write the results with the machine, if a file was requested."""
     if path is not None:
         write_json(path, describe_machine() | content)
 
@@ -131,18 +131,18 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]] = ()) -> list
 
 
 def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Fit a line through the logarithms: 1 where time is in proportion to size."""
+    """Fit a line through the logarithms: the slope is 1 where time is proportional to size."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def slopes(sizes: Sequence[float], seconds: Sequence[float]) -> dict[str, float]:
-    """Give the slope of all sizes, and of the larger ones."""
+    """Return the slope of all sizes, and of the larger ones."""
     upper = len(sizes) // 2
     return {"all": slope(sizes, seconds), "upper half": slope(sizes[upper:], seconds[upper:])}
 
 
 def standard_error(values: Any, axis: int = 0) -> Any:
-    """Give the standard error of the mean; NaN of one value."""
+    """Return the standard error of the mean; NaN of one value."""
     from scipy.stats import sem
 
     return sem(values, axis) if len(values) > 1 else np.nan
@@ -158,9 +158,9 @@ def mean_and_error(values: Any, digits: int = 4, sign: str = "", between: str = 
 def in_turns(
     calls: Mapping[str, Callable[[], Any]], rounds: int, clock: Callable[[], float] = time.process_time
 ) -> dict[str, list[float]]:
-    """Time calls in turn, as other programs may use the machine: the seconds of every round.
+    """Time calls in turn, since other programs may use the machine; return the seconds of every round.
 
-    clock: by default the processor's time of this process.
+    clock: by default the CPU time of this process.
     """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -172,14 +172,14 @@ def in_turns(
 def timed(
     work: Callable[..., Any], *given: Any, clock: Callable[[], float] = time.process_time, **more: Any
 ) -> tuple[Any, float]:
-    """Give what some work answers, and its seconds, by default the processor's of this process."""
+    """Return the result of a call, and its seconds, by default CPU seconds of this process."""
     begin = clock()
     answer = work(*given, **more)
     return answer, clock() - begin
 
 
 def begin_picture(*counts: int, **shape: Any) -> tuple[Any, Any]:
-    """Begin a picture that needs no window: the figure, and its axis or axes."""
+    """Start a plot that needs no window: the figure, and its axis or axes."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -203,7 +203,7 @@ def draw_growth(
 
 
 def write_picture(figure: Any, path: Path, dpi: int = 150) -> None:
-    """Write a figure, whose folder is made if need be, and close it."""
+    """Write a figure, create its folder if necessary, and close it."""
     import matplotlib.pyplot as plt
 
     path.parent.mkdir(parents=True, exist_ok=True)

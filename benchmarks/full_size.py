@@ -1,8 +1,8 @@
 """One fit at the full size of the RCV1 topics problem, on synthetic text.
 
-781,265 rows (RCV1-v2's test part), 47,236 features, about 75 non-zeros a row, 103 labels, 3.2 of them a row.
-The data come from ``datasets.make_text_like``; they have the shape of RCV1, not its words.  Seconds are those
-of ``fit`` whole, to a relative duality gap of 1e-3.
+781,265 rows (RCV1-v2's test part), 47,236 features, about 75 non-zeros per row, 103 labels, 3.2 of them per
+row.  The data come from ``datasets.make_text_like``; they have the shape of RCV1, not its words.  The time is
+that of the complete ``fit``, to a relative duality gap of 1e-3.
 
 Example: ``python -m benchmarks.full_size --rows 50000``.
 """

@@ -1,14 +1,15 @@
-"""The same job with hiclass and with labelweave: one path a row, on data of hiclass's examples' shapes.
+"""The same task with hiclass and with labelweave: one path per row, on data of the shapes of hiclass's
+examples.
 
-hiclass's example of parallel training has 40,000 titles of products with a path of three levels, 6, 64 and
-510 classes; its example of empty levels five rows of paths that end at different depths. The titles are
-made here of words of the classes on the path and of all; a tenth of them are fitted, unless ``--rows`` says
-else. hiclass fits a logistic regression a parent node (``LocalClassifierPerParentNode``). labelweave fits a
-linear max-margin model of the last classes, whose path is the answer, to the titles, and a kernel logistic
-model with the tree as its prior to the five rows. Both have the settings they come with, but hiclass's
-example gives ``max_iter=1000``.
+hiclass's example of parallel training has 40,000 product titles with a path of three levels, 6, 64 and 510
+classes; its example of empty levels has five rows of paths that end at different depths.  The titles are
+synthetic, made of words of the classes on the path and of general words; a tenth of them are fitted, unless
+``--rows`` changes this. hiclass fits one logistic regression per parent node
+(``LocalClassifierPerParentNode``). labelweave fits a linear max-margin model of the leaf classes, which
+determine the path, to the titles, and a kernel logistic model with the tree as its prior to the five rows.
+Both have their defaults, except that hiclass's example sets ``max_iter=1000``.
 
-hiclass goes into an environment of its own, and only what is measured is imported::
+hiclass needs a separate environment, and only the measured library is imported::
 
     OMP_NUM_THREADS=1 python -m benchmarks.hiclass_peers --system labelweave
     OMP_NUM_THREADS=1 OTHER/bin/python benchmarks/hiclass_peers.py --system hiclass

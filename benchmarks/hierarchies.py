@@ -1,13 +1,13 @@
-"""Genes with several functions in a hierarchy: AU(PRC) with and without predictions that obey it.
+"""Genes with several functions in a hierarchy: AU(PRC) with and without consistent predictions.
 
 The protocol is that of C-HMCNN (Giunchiglia and Lukasiewicz 2020): fits to train and valid rows together, the
-area under the precision-recall curve of all entries of the test rows, roots of the hierarchies left out.
-Every model has the settings it comes with, so that nothing is chosen.  Missing features are the means of the
-rows that are fitted.  "C-HMCNN" is what that paper states.  "violations" is the share of pairs of a label
-and one right above it whose scores are in the wrong order before a hierarchy is enforced.
+area under the precision-recall curve of all entries of the test rows, without roots of the hierarchies.
+Every model has its defaults, so that nothing is chosen.  Missing features are replaced by the means of the
+training rows.  "C-HMCNN" is the figure of that paper.  "violations" is the share of pairs of a label and its
+parent whose scores are in the wrong order before the hierarchy is enforced.
 
-``--time-budget 1800`` gives the one call all its members and trees on the Gene Ontology too.
-``--cost`` measures what enforcement costs for 2,000 rows, and what the hierarchy adds to a fit.
+``--time-budget 1800`` lets AutoLabelClassifier fit all its members and trees on the Gene Ontology too.
+``--cost`` measures the cost of enforcement for 2,000 rows, and what the hierarchy adds to a fit.
 
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.hierarchies``.
 """
@@ -37,7 +37,7 @@ _MODELS: dict[str, Any] = {
 
 
 def rows_of(name: str, folder: Path) -> tuple[LabeledData, LabeledData]:
-    """Read the rows to fit and those to test; means of the first stand for missing features."""
+    """Read the training and the test rows; replace missing features by means of the training rows."""
     parts = [
         read_hierarchical_arff(folder / "hmc" / f"{name}.{part}.arff") for part in ("train", "valid", "test")
     ]
@@ -60,14 +60,14 @@ def _measured(model: Any, fitted: LabeledData, test: LabeledData) -> dict[str, f
 
 
 def edges(taxonomy: lw.Taxonomy, names: list[str]) -> Any:
-    """Number the labels of all edges between two of them: those above, and those below."""
+    """Return the numbers of the parent and the child label of every edge between two labels."""
     place = {name: k for k, name in enumerate(names)}
     pairs = ((place.get(up), place.get(down)) for up, down in taxonomy.pairs())
     return np.array([pair for pair in pairs if None not in pair]).T
 
 
 def agreement(scores: Any, fitted: LabeledData, truth: lw.LabelMatrix) -> dict[str, float]:
-    """Measure scores (n, L) of the test rows, as they are and when they obey the hierarchy."""
+    """Measure scores (n, L) of the test rows, before and after enforcement."""
     taxonomy, names = fitted.taxonomy, [str(name) for name in np.asarray(fitted.label_names)]
     assert taxonomy is not None, "the files have one"
     counted = np.flatnonzero([name not in _ROOTS for name in names])
@@ -82,7 +82,7 @@ def agreement(scores: Any, fitted: LabeledData, truth: lw.LabelMatrix) -> dict[s
 
 
 def _cost(fitted: LabeledData, n_rows: int = 2_000) -> dict[str, dict[str, float]]:
-    """Measure the processor seconds of 2,000 rows of scores over the Gene Ontology.
+    """Measure the CPU seconds of 2,000 rows of scores over the Gene Ontology.
 
     The scores: log frequencies of the labels with noise, as of a model; frequencies with noise, cut at 0 and
     1; noise alone, in which two of three labels are out of order.

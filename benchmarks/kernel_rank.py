@@ -1,11 +1,12 @@
-"""Max-margin models whose kernel matrix a factor stands for: seconds and accuracy by the number of columns.
+"""Max-margin models with a low-rank factor of the kernel matrix: seconds and accuracy by the number of
+columns.
 
     python -m benchmarks.kernel_rank --problems satimage usps
     python -m benchmarks.kernel_rank --problems usps --ranks 500 --dask 2000 60
 
-RBF kernels of scaled rows, one class a row.  Seconds are of the processor, on one thread, medians of
-interleaved rounds.  ``--dask`` fits by two processes of a cluster, with each memory budget (megabytes): of
-rows in one place, or of rows that stay where they are.  The data are those of a folder of public sets.
+RBF kernels of scaled rows, one class per row.  Times are CPU seconds, on one thread, medians of interleaved
+rounds.  ``--dask`` fits by two processes of a cluster, with each memory budget (megabytes): with all rows on
+each worker, or with rows that stay in partitions.  The data are those of a folder of public sets.
 """
 
 import time

@@ -1,16 +1,16 @@
-"""Runs of one-vs-rest kernel machines, with the gaps of their own problems, from their coefficients alone.
+"""Runs of one-vs-rest kernel machines, with the gaps of their own problems, computed from their coefficients.
 
 The scores of label l are ``s = K b + t`` with the RBF kernel K between the training rows, coefficients b and
 bias t.  The values are those of
 
     min over z, t:  1/2 ||z||^2 [+ t^2 / 2] + c sum_i max(0, 1 - y_i s_i),
 
-where the term in brackets is there if the bias is regularised, as labelweave's is and the peers' is not.  The
-peers' dual point is b itself: it must lie within ``0 <= y_i b_i <= c`` and sum to 0, and its value is
-``sum_i y_i b_i - 1/2 b^T K b``.  The kernel is computed here, in float64, by scikit-learn, block by block.
+where the term in brackets is present if the bias is regularized, as in labelweave but not in the peers.  The
+peers' dual point is b itself: it must satisfy ``0 <= y_i b_i <= c`` and sum to 0, and its value is ``sum_i
+y_i b_i - 1/2 b^T K b``.  The kernel is computed here, in float64, by scikit-learn, block by block.
 
-A peer is trained on some of the labels; its gap is that of these labels together, and its seconds are those
-of all labels if the rest take as long on average.
+A peer is trained on some of the labels; its gap is that of these labels together, and its seconds are
+extrapolated to all labels.
 """
 
 import tempfile
@@ -30,7 +30,7 @@ _ROUNDING, _BLOCK_ROWS = 1e-6, 2048
 
 @dataclass(frozen=True)
 class KernelRun:
-    """One tolerance of one program; seconds are for all labels, the rest for those that were trained."""
+    """One tolerance of one program; seconds are for all labels, the rest for the trained ones."""
 
     tolerance: float
     seconds: float
@@ -44,7 +44,7 @@ class KernelRun:
 
 
 def label_values(problem: PeerProblem, coefficients: Any, *, bias_is_free: bool) -> tuple[Any, Any]:
-    """Compute primal and dual value of every label; the dual is NaN where the bias is regularised.
+    """Compute primal and dual value of every label; the dual is NaN where the bias is regularized.
 
     coefficients: A column for each label; the last row is the bias.
     bias_is_free: whether the bias is outside the norm; then the coefficients are a dual point.
@@ -74,7 +74,7 @@ class ToleranceSearch:
 
     series: its tolerances, from the loosest to the tightest.
     train: makes the run at a tolerance.
-    per_gap: A guess of tolerance over gap, for the first run.
+    per_gap: a guess of tolerance over gap, for the first run.
     """
 
     def __init__(self, series: Sequence[float], train: Callable[[float], Any], per_gap: float = 5.0) -> None:
@@ -93,8 +93,8 @@ class ToleranceSearch:
     def loosest(self, gap: float) -> Any:
         """Find the run of the loosest tolerance whose gap is small enough; None if even the tightest misses.
 
-        The gap is about proportional to the tolerance, which foretells where to look; both the
-        tolerance found and the next looser one are run.
+        The gap is about proportional to the tolerance, which predicts where to look; both the tolerance found
+        and the next looser one are run.
         """
         known = {self.series.index(tolerance): run for tolerance, run in self._runs.items()}
         reaching = min((i for i, run in known.items() if run.gap <= gap), default=len(self.series))
@@ -135,7 +135,7 @@ def own_runs(problem: PeerProblem, program: Program, gaps: Sequence[float]) -> l
 
 
 def peer_runs(problem: PeerProblem, program: Program, n_labels: int) -> ToleranceSearch:
-    """Get ready to run a peer on some labels, whose seconds are scaled to so many."""
+    """Prepare a peer for some labels, whose seconds are scaled to this many."""
     share = problem.Y.shape[1] / n_labels
 
     def train(tolerance: float) -> KernelRun:
@@ -152,7 +152,7 @@ def peer_runs(problem: PeerProblem, program: Program, n_labels: int) -> Toleranc
 def trained(
     problem: PeerProblem, program: Program, tolerances: Sequence[float], folder: Path
 ) -> list[Solution]:
-    """Train in a process of its own; the weights stay readable while the folder is there."""
+    """Train in a separate process; the weights stay readable while the folder exists."""
     write_problem(folder / "problem.npz", problem)
     session = Session(folder / "problem.npz", problem.threads)
     solutions = session.run(program, tolerances, folder / "answer")

@@ -1,6 +1,6 @@
 """Time to a relative duality gap for one-vs-rest machines with the RBF kernel, on one thread.
 
-labelweave solves all labels together, with a regularised bias.  The peers solve,
+labelweave solves all labels together, with a regularized bias.  The peers solve,
 label after label, with a free bias and c = 2 C for labelweave's C,
 
     min over z, t:  1/2 ||z||^2 + c sum_i max(0, 1 - y_i (z.phi(x_i) + t)).

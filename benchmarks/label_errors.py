@@ -1,14 +1,14 @@
-"""Finding wrong labels: ``find_label_errors`` beside cleanlab, on the same probabilities of left-out rows.
+"""Finding wrong labels: ``find_label_errors`` compared with cleanlab, on the same out-of-fold probabilities.
 
-Entries of the training labels of bibtex, and of 3,000 training rows of debtags, are flipped at random: 5 %
-or 10 % of all entries, or 10 % of the present ones, which are forgotten.  Ridge regressions on the flipped
-labels score rows left out in five folds, with the penalty of the least error, and logistic curves make these
-scores probabilities.  All methods see these probabilities and the flipped labels; the measure is the average
-precision over all entries of finding the flips.
+Entries of the training labels of bibtex, and of 3,000 training rows of debtags, are flipped at random: 5 % or
+10 % of all entries, or 10 % of the present ones, which are forgotten.  Ridge regressions on the flipped
+labels score out-of-fold rows of five folds, with the penalty of the least error, and logistic curves convert
+these scores to probabilities.  All methods use these probabilities and the flipped labels; the metric is the
+average precision over all entries of finding the flips.
 
 ``cleanlab`` is the best of its three quality scores and of its multi-label filter, flagged entries first;
-``negatives`` is the best of these where it is told that only absent labels can be wrong.  ``known rates`` is
-Bayes' rule with the true rates on the probabilities, without label structure.
+``negatives`` is the best of these if only absent labels may be wrong.  ``known rates`` is Bayes' rule with
+the true rates on the probabilities, without label structure.
 
     python -m benchmarks.label_errors                # needs cleanlab in .venv-peers (make peers)
     python -m benchmarks.label_errors --show-recorded
@@ -53,7 +53,7 @@ def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRun
         return
     X, Y, _ = training_rows(name, arguments.data)
     drawn = [flipped(Y, NOISES[case["noise"]], case["draw"]) for case in cases]
-    scores = left_out(X, np.hstack([given for given, _ in drawn]), len(cases))
+    scores = out_of_fold(X, np.hstack([given for given, _ in drawn]), len(cases))
     for case, (given, flips), table in zip(cases, drawn, scores, strict=True):
         found = _measure(given, flips, table, NOISES[case["noise"]], arguments.peer_python)
         recorded.add(case, found)
@@ -61,7 +61,7 @@ def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRun
 
 
 def training_rows(name: str, data: Path) -> tuple[sp.csr_array, Array, Array]:
-    """Give rows, labels of 0 and 1 that five rows or more have, and which of all labels these are."""
+    """Return rows, labels of 0 and 1 with at least five positives, and their numbers among all labels."""
     if name == "bibtex":
         whole = read_part(name, "train", data)
         X, Y = sp.csr_array(normalize(whole.X)), whole.Y.positives.toarray()
@@ -74,12 +74,12 @@ def training_rows(name: str, data: Path) -> tuple[sp.csr_array, Array, Array]:
 
 
 def flipped(Y: Array, rates: tuple[float, float], draw: int) -> tuple[Array, Array]:
-    """Flip present and absent entries at these rates; give what is recorded, and which entries are wrong."""
+    """Flip present and absent entries at these rates; return the recorded labels and the wrong entries."""
     flips = np.random.default_rng(draw).random(Y.shape) < np.where(Y == 1, *rates)
     return np.where(flips, 1.0 - Y, Y), flips
 
 
-def left_out(X: sp.csr_array, targets: Array, cases: int) -> Iterator[Array]:
+def out_of_fold(X: sp.csr_array, targets: Array, cases: int) -> Iterator[Array]:
     """Score rows by ridge regressions on other folds; every case has the penalty of its least error."""
     folds = np.random.default_rng(0).permutation(X.shape[0]) % _FOLDS
     tables = [np.empty_like(targets) for _ in _PENALTIES]

@@ -1,20 +1,20 @@
 """Training time of ``LabelGraphClassifier``: to a duality gap, and by the number of edges.
 
 - Solvers: the toy of Tan et al. 2015, section 5.2 (2,000 rows, its four true edges, lambda 1e-4), and all
-  of scene (standardised, all 15 pairs, lambda 0.3), by block-coordinate Frank-Wolfe and by the paper's
+  of scene (standardized, all 15 pairs, lambda 0.3), by block-coordinate Frank-Wolfe and by the paper's
   inner solver.  "gap" is the seconds to a relative duality gap of 1e-1, 1e-2, 1e-3 that the solver itself has
   proven, "objective" those to within that share of the lowest objective that either has found.  The graph is
   given, so both work on the same problem; penalties that differ between solvers would show in the
   objectives printed.
 - Edges: the cost of a pass over 2,000 rows of 20 features and 50 labels by the number of edges.  In a band
-  the edges join neighbours, then labels two apart, and so on, so the width grows by one about every 50 edges;
+  the edges join neighbors, then labels two apart, and so on, so the width grows by one about every 50 edges;
   at random they soon make a graph whose loops elimination leaves to bounds.  A pass costs the difference
   between fits of twelve passes and of two, over ten.
-- Rounds: emotions, scene and yeast, standardised, all rows, lambda 0.3, by the cliques that a round takes and
+- Rounds: emotions, scene and yeast, standardized, all rows, lambda 0.3, by the cliques that a round takes and
   the labels that a clique may have; no round is left out for changing little.  "relaxation" is the share of
   the objective by which other cliques could lower it at most.
 
-Seconds are the processor's, with one thread: a solver's clock is scaled by the processor's share of it.
+Times are CPU seconds, with one thread: a solver's clock is scaled by the processor's share of it.
 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.label_graph_speed``.
 """
@@ -60,8 +60,8 @@ def _measure_solvers(folder: Path, passes: int) -> list[Run]:
     toy, edges = make_clique_toy(2000)
     X, Y = read_rows("scene", folder)
     problems = {
-        "toy": (toy.X, toy.Y, {"graph": list(edges), "regularization": 1e-4}),
-        "scene": (StandardScaler().fit_transform(X), Y, {"graph": "full", "regularization": 0.3}),
+        "toy": (toy.X, toy.Y, {"graph": list(edges), "alpha": 1e-4}),
+        "scene": (StandardScaler().fit_transform(X), Y, {"graph": "full", "alpha": 0.3}),
     }
     choices: dict[str, Run] = {"Frank-Wolfe": {}, "proximal": {"solver": "proximal"}}
     runs = []
@@ -98,7 +98,7 @@ def _solver_table(runs: list[Run]) -> str:
 
 
 def _first(trace: list[list[float]], column: int, limits: list[float]) -> list[float | None]:
-    """Give the seconds at which a column of the trace first was within each limit."""
+    """Return the seconds at which a column of the trace was first within each limit."""
     return [next((point[0] for point in trace if point[column] <= limit), None) for limit in limits]
 
 
@@ -139,7 +139,7 @@ def _measure_edges() -> list[Run]:
     runs = []
     for kind, order in (("band", band), ("random", anywhere)):
         for count in _EDGES:
-            options = {"graph": order[:count] or "none", "regularization": 0.01, "tol": 1e-12}
+            options = {"graph": order[:count] or "none", "alpha": 0.01, "tol": 1e-12}
             few, many = (_fit(X, Y, **options, max_iter=passes) for passes in (2, 12))
             width = many[0].label_graph_.width
             runs.append({"kind": kind, "edges": count, "width": width, "seconds": (many[1] - few[1]) / 10})

@@ -1,28 +1,26 @@
-"""What names of labels are worth as a prior: AUC over labels with 300, 1,000 and 3,000 training rows.
+"""The value of label names as a prior: AUC over labels with 300, 1,000 and 3,000 training rows.
 
-The bundled Debian tags, bibtex and delicious, of which only the labels' *names* are known, split into words,
-and the names of the features.  Rows are drawn from the training rows, 3,000 test rows are scored, and nothing
-is chosen on them.  All models are linear and logistic, with intercepts of variance 10 and a scale that
-``LabelTextClassifier`` chooses on left-out training rows; a line a prior:
+The bundled Debian tags, bibtex and delicious, of which only the labels' *names*, split into words, and the
+names of the features are known.  Rows are drawn from the training rows, 3,000 test rows are scored, and
+nothing is chosen on them.  All models are linear and logistic, with intercepts of variance 10 and a scale
+that ``LabelTextClassifier`` chooses on held-out training rows; one line per prior:
 
-identity     labels independent, no mean
-covariance   labels of near texts covary, no mean
-mean         labels independent, around how near a row's words are to a label's
-both         both, as the class does it without parameters
-taxonomy     both, with the facets of the tags as a taxonomy beside the texts (Debian tags)
-margins      both, around ``MaxMarginClassifier`` in place of the logistic model
-low rank     both, around ``LowRankClassifier(50, "log_loss", 0.3)``
-rank alone   the same low-rank model with independent labels and no mean
-shuffled     both, with the names of labels dealt out anew at random: what words that mean nothing do
+identity     labels independent, no mean covariance   labels of similar texts covary, no mean mean
+labels independent, mean by the similarity of a row's words to a label's both         both, the default of the
+class taxonomy     both, with the facets of the tags as a taxonomy too (Debian tags) margins      both, around
+``MaxMarginClassifier`` instead of the logistic model low rank     both, around ``LowRankClassifier(50,
+"log_loss", 0.3)`` rank alone   the same low-rank model with independent labels and no mean
+shuffled     both, with the names of labels permuted at random: the effect of meaningless words
 
 Numbers are means over draws with standard errors: AUC over all labels that the test rows have, over those
-without a positive training row, and micro- and macro-F1 of labels of a probability above 1/2.
+without a positive training row, and micro- and macro-F1 of labels with a probability above 1/2.
 
 ``--sets hidden`` hides a fifth of the labels from the training rows and measures their probabilities.
 
 Animals with Attributes has no words in its features (PHOG): there attributes covary by their names, with 20
 images of each of the 40 training classes.  Ten classes are new: their signatures are the given ones, or made
-of the classes' names alone (an attribute is where its name is nearer to the class's than to most classes').
+only from the classes' names (an attribute is present if its name is more similar to the class's than to most
+classes').
 
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.label_text``.
 """
@@ -52,7 +50,7 @@ _IMAGES = 20
 
 
 class _Problem(NamedTuple):
-    """Training and test rows; what features and labels are called; pairs of a taxonomy, if there is one."""
+    """Training and test rows; the names of features and labels; pairs of a taxonomy, if there is one."""
 
     X: Any
     Y: Any
@@ -157,7 +155,7 @@ def _run(name: str, chosen: argparse.Namespace, results: dict[str, Any]) -> None
 
 
 def _compare(kept: dict[str, Any]) -> None:
-    """Note how far the AUC of every prior is from that of independent labels on the same draws."""
+    """Record the difference in AUC of every prior from independent labels on the same draws."""
     plain = [draw["AUC"] for draw in kept.get("identity", {"draws": []})["draws"]]
     for found in kept.values():
         if len(found["draws"]) == len(plain) > 1:
@@ -166,7 +164,7 @@ def _compare(kept: dict[str, Any]) -> None:
 
 
 def _hidden(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Measure what probabilities of labels are worth that no training row tells of, on all sets."""
+    """Measure the probabilities of labels without training rows, on all sets."""
     for name, load in _PROBLEMS.items():
         _hidden_of(name, load(chosen.data), chosen, results)
 
@@ -203,7 +201,7 @@ def _show(name: str, size: int, kind: str, summary: dict[str, Any]) -> None:
 
 
 def _awa(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Attributes that covary by name, and new classes by name in place of signatures."""
+    """Compare attributes that covary by name, and new classes with signatures made from names."""
     with np.load(chosen.data / "awa" / "awa-phog.npz", allow_pickle=False) as archive:
         arrays = dict(archive)
     X, classes = np.asarray(arrays["X"], np.float64), [str(name) for name in arrays["classes"]]
@@ -245,7 +243,7 @@ def _awa(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
 
 
 def _named_signatures(classes: list[str], attributes: list[str]) -> Any:
-    """Make signatures of names: an attribute is there where its name is nearer than to most classes."""
+    """Make signatures from names: an attribute is present if its name is closer than to most classes."""
     one, other = lw.LabelText(classes).directions(), lw.LabelText(attributes).directions()
     near = one @ other.T
     return np.where(near > np.median(near, axis=0), 1, 0)

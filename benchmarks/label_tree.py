@@ -1,14 +1,13 @@
-"""A tree over labels beside one-vs-rest: quality, time, memory, size, speed and proofs.
+"""A tree over labels compared with one-vs-rest: quality, time, memory, size, speed and proofs.
 
-Cases: ``wordnet``, from the gloss of a noun to the nouns right above it (Debian's ``wordnet-base``; labels
-with two rows or more); ``bibtex``, ``debtags`` and ``delicious``; ``texts``, synthetic texts whose labels
-follow a power law.  Test rows without a label are left out.  Every model is measured in a process of its own,
-fitted on one thread but for ``--jobs``; seconds are those of the processor, which other work on the machine
-does not take.  Where one-vs-rest would take hours, ``--sampled`` labels, spread evenly over the order of
-frequency, are fitted and the seconds multiplied.
+Cases: ``wordnet``, from the gloss of a noun to its parent nouns (Debian's ``wordnet-base``; labels with two
+rows or more); ``bibtex``, ``debtags`` and ``delicious``; ``texts``, synthetic texts whose labels follow a
+power law.  Test rows without a label are dropped.  Every model is measured in a separate process, fitted on
+one thread unless ``--jobs`` changes this; times are CPU seconds.  Where one-vs-rest would take hours,
+``--sampled`` labels, spread evenly over the order of frequency, are fitted and the seconds multiplied.
 
-``--tune`` compares settings on a tenth of the training rows that is held out, and ``--rare`` moves rare
-labels up there; test rows take no part.
+``--tune`` compares settings on a held-out tenth of the training rows, and ``--rare`` ranks rare labels higher
+there; test rows are not used.
 
 Example: ``python -m benchmarks.label_tree`` writes ``benchmarks/results/label_tree.json``.
 """
@@ -32,22 +31,22 @@ from benchmarks.wordnet import read_nouns
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
 from labelweave.datasets import LabeledData, make_text_like
 from labelweave.metrics import precision_at_k, propensities, propensity_scored_precision_at_k
-from labelweave.postprocessing import favour_rare_labels
+from labelweave.postprocessing import favor_rare_labels
 
 _BUDGETS = (4, 16, 64, None)
 _REPEATS = 3
 _TOP = 5
 _HELD_OUT, _RARE = "held-out training rows: ", "rare labels moved up: "
-_POWERS, _MOVED = (0.0, 0.25, 0.5, 1.0), 50  # of propensities, and labels of a row that are ordered anew
+_POWERS, _MOVED = (0.0, 0.25, 0.5, 1.0), 50  # of propensities, and labels of a row that are sorted again
 
 _CERTIFIED: dict[str, Any] = {"tol": 1e-2, "prune": "certified"}  # pruned within a gap of 0.01
 
 MODELS: dict[str, Callable[[], Any]] = {
-    "as it comes": LabelTreeClassifier,
+    "default": LabelTreeClassifier,
     "tree": lambda: LabelTreeClassifier(**_CERTIFIED, n_trees=1),
     "tree, beam of 10": lambda: LabelTreeClassifier(**_CERTIFIED, n_trees=1, beam=10),
     "three trees": lambda: LabelTreeClassifier(**_CERTIFIED, n_trees=3),
-    "as it comes, hinge": lambda: LabelTreeClassifier(loss="hinge"),
+    "default, hinge": lambda: LabelTreeClassifier(loss="hinge"),
     "one-vs-rest": lambda: LabelTreeClassifier(**_CERTIFIED, negatives="all"),
     "one-vs-rest, hinge": lambda: MaxMarginClassifier(**_CERTIFIED),
 }
@@ -63,7 +62,7 @@ _HINGES: dict[str, dict[str, Any]] = {
     "three trees, tol = 0.1": _CERTIFIED | {"n_trees": 3, "tol": 0.1},
     "three trees, tol = 0.1, weights of 0.1": {"n_trees": 3, "tol": 0.1, "prune": 0.1},
     "three trees, tol = 0.1, weights of 0.03": {"n_trees": 3, "tol": 0.1, "prune": 0.03},
-    "as it comes, hinge": {},
+    "default, hinge": {},
     "three trees, tol = 0.1, all weights": {"n_trees": 3, "tol": 0.1, "prune": "off"},
     "the same, leaves of 25": {"n_trees": 3, "tol": 0.1, "prune": "off", "leaf_size": 25},
     "the same, leaves of 400": {"n_trees": 3, "tol": 0.1, "prune": "off", "leaf_size": 400},
@@ -72,9 +71,9 @@ _HINGES: dict[str, dict[str, Any]] = {
     "one-vs-rest, hinge": {},
 }
 TUNED: dict[str, dict[str, Any]] = {name: {"loss": "hinge"} | made for name, made in _HINGES.items()}
-TUNED |= {"as it comes": {}, "as it comes, C = 0.5": {"C": 0.5}, "as it comes, C = 2": {"C": 2.0}}
+TUNED |= {"default": {}, "default, C = 0.5": {"C": 0.5}, "default, C = 2": {"C": 2.0}}
 MOVED: dict[str, Callable[[], Any]] = {
-    "as it comes": LabelTreeClassifier,
+    "default": LabelTreeClassifier,
     "unbiased": lambda: LabelTreeClassifier(flip_rates="propensity"),
     "one-vs-rest": MODELS["one-vs-rest"],
 }
@@ -180,7 +179,7 @@ def _sampled(train: LabeledData, test: LabeledData, n_sampled: int) -> dict[str,
 
 
 def hold_out(train: LabeledData) -> tuple[LabeledData, LabeledData]:
-    """Hold a tenth of the training rows out, those that have a label."""
+    """Hold out a tenth of the training rows that have a label."""
     is_held = np.random.default_rng(1).random(len(train.Y)) < 0.1
     has_some = np.diff(train.Y.positives.indptr) > 0
     kept, held = np.flatnonzero(~is_held), np.flatnonzero(is_held & has_some)
@@ -193,13 +192,13 @@ def _tuned(name: str, train: LabeledData) -> dict[str, Any]:
 
 
 def _moved(name: str, train: LabeledData) -> dict[str, Any]:
-    """Move rare labels up by powers of propensities, on held-out training rows."""
+    """Rank rare labels higher by powers of propensities, on held-out training rows."""
     kept, held = hold_out(train)
     model, weights = MOVED[name]().fit(kept.X, kept.Y), propensities(kept.Y)
     labels, scores = model.predict_top(held.X, min(_MOVED, kept.Y.n_labels))
     found = {}
     for power in _POWERS:
-        best = favour_rare_labels(labels, scores, weights, _TOP, power=power)
+        best = favor_rare_labels(labels, scores, weights, _TOP, power=power)
         found[f"power {power}"] = quality(*best, kept.Y, held.Y)
     return found
 
@@ -229,7 +228,7 @@ def _names(case: str, options: argparse.Namespace) -> list[str]:
 
 def _usual_models(case: str) -> list[str]:
     if case == "texts":
-        return ["as it comes", "tree", "one-vs-rest, sampled"]
+        return ["default", "tree", "one-vs-rest, sampled"]
     return list(MODELS)
 
 

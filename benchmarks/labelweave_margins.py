@@ -1,8 +1,8 @@
-"""labelweave's ``MaxMarginClassifier``, linear or with the RBF kernel, behind the same face as its peers.
+"""labelweave's ``MaxMarginClassifier``, linear or with the RBF kernel, with the same interface as its peers.
 
 The tolerance is the relative duality gap itself.  A fit before the first timed one loads or compiles the
-loops, so compilation is not timed; all else that ``fit`` does is: validation, conversion of X and Y, and the
-kernel matrix.  The memory that a problem grants for kernel values is ``memory_budget``.
+loops, so compilation is not timed; everything else in ``fit`` is: validation, conversion of X and Y, and the
+kernel matrix.  The memory that a problem allows for kernel values is ``memory_budget``.
 """
 
 import time
@@ -17,7 +17,7 @@ _WARM_UP_ROWS = 300  # with a kernel
 
 
 def coefficients_of(model: Any, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
-    """Lay out the dual coefficients of all rows, and the intercepts, as the peers' files have them."""
+    """Arrange the dual coefficients of all rows, and the intercepts, as in the peers' files."""
     coefficients = np.zeros((shape[0] + 1, shape[1]))
     coefficients[model.support_] = model.dual_coef_
     coefficients[-1] = model.intercept_

@@ -2,8 +2,8 @@
 
 Variants: ``tree`` (``LabelTreeClassifier``); ``one-vs-rest`` (``MaxMarginClassifier(tol=1e-2,
 prune="certified")``); ``low-rank`` (``LowRankClassifier``, on one thread), whose ``rank`` is a share of the
-labels.  Parameters follow, such as ``tree,n_trees=3``.  Timed: ``fit``, whole.  Compiled loops are loaded
-before by a fit to a few rows.
+labels.  Parameters follow, such as ``tree,n_trees=3``.  The complete ``fit`` is timed.  A fit to a few rows
+loads compiled loops before.
 """
 
 import warnings

@@ -1,4 +1,4 @@
-"""One fit to many rows: its seconds, how it ended, and the memory of the process."""
+"""One fit to many rows: its seconds, its status, and the memory of the process."""
 
 import time
 import warnings
@@ -12,13 +12,13 @@ from benchmarks.machine import peak_memory_bytes
 
 
 def large_fit(model: Any, X: Any, Y: Any, few: Any = None) -> dict[str, Any]:
-    """Fit, and say what it took.
+    """Fit, and return the cost.
 
-    A small fit before, of ``few`` where the same model would not do, loads or compiles the loops.  Memory is
-    the largest resident size that the process has had.
+    A small fit before, to ``few`` where the same model would not do, loads or compiles the loops.  Memory is
+    the largest resident size of the process so far.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a number of rounds may be asked for, not convergence
+        warnings.simplefilter("ignore")  # the number of rounds may be fixed, not convergence
         (model if few is None else few).fit(X[:500], Y[:500])
         before, begin, spent = peak_memory_bytes(), time.perf_counter(), time.process_time()
         model.fit(X, Y)
@@ -46,7 +46,7 @@ def large_fit(model: Any, X: Any, Y: Any, few: Any = None) -> dict[str, Any]:
 
 
 def tell(found: dict[str, Any], out: Path | None, name: str = "") -> None:
-    """Print what was found, but for traces, and write it, to a results file of a name unless told."""
+    """Print the results without traces, and write them, by default to the results file of a name."""
     for key, value in found.items():
         if key != "trace":
             print(f"{key:26} {value:.5g}" if isinstance(value, float) else f"{key:26} {value}")

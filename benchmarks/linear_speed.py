@@ -11,7 +11,7 @@ from the weights that a program returns.
 labelweave's gap uses its own dual value.  A peer returns no dual variables, so
 its gap uses D_best, the largest dual value that any run of any program reached
 (labelweave is run once more, to --reference-tolerance, for it).  That is a
-lower bound on the gap which the peer itself could certify: it favours the peer.
+lower bound on the gap which the peer itself could certify: it favors the peer.
 LIBLINEAR prints its dual value, so its own gap is in the results file too.
 
 Peers stop by another rule than the gap.  Each is run over a series of
@@ -46,7 +46,7 @@ _TARGETS = (1e-2, 1e-3, 1e-4)
 
 @dataclass
 class Point:
-    """One tolerance of one program; ``gap`` is what the table goes by."""
+    """One tolerance of one program; the table uses ``gap``."""
 
     tolerance: float
     primal: float
@@ -71,7 +71,7 @@ class Curve:
     points: list[Point]
 
     def set_gaps(self, best_dual: float) -> None:
-        """Fill in the gaps: labelweave's against its own dual value, a peer's against the best known one."""
+        """Compute the gaps: labelweave's from its own dual value, a peer's from the best known one."""
         for point in self.points:
             if point.own_dual is not None:
                 point.own_gap = _relative_gap(point.primal, point.own_dual)

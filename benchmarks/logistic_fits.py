@@ -1,6 +1,6 @@
-"""Fits of kernel logistic models, taken apart: kernel matrix, prior, solver.
+"""Fits of kernel logistic models in parts: kernel matrix, prior, solver.
 
-What ``KernelLogisticClassifier`` does with fixed hyper-parameters, with the parts in the caller's hands.
+This is ``KernelLogisticClassifier`` with fixed hyperparameters, with separate access to its parts.
 """
 
 import time
@@ -15,7 +15,7 @@ from benchmarks.logistic_problems import ClassProblem
 
 @dataclass(frozen=True)
 class Prior:
-    """The prior of the scores but for the kernel.
+    """The prior of the scores without the kernel.
 
     scale: the kernel's factor, of every class or of every node of the tree.
     tree: the tree, or None for independent classes.

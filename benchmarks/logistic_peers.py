@@ -1,13 +1,13 @@
 """scikit-learn's kernel logistic models, with the seconds at which they reach an objective.
 
 ``GaussianProcessClassifier`` with a fixed kernel seeks the mode of the posterior of the scores f, which
-minimises ``sum_i log(1 + exp(-y_i f_i)) + 1/2 f^T K^-1 f``: labelweave's objective of a
-label without intercept.  Each label is a problem of its own.
+minimizes ``sum_i log(1 + exp(-y_i f_i)) + 1/2 f^T K^-1 f``: labelweave's objective of a label without
+intercept.  Each label is a separate problem.
 
 ``LogisticRegression`` on a factor ``K = G G^T`` of the kernel matrix, without intercept and with C = 1,
-minimises labelweave's objective of the softmax loss: ``u = G w``.
+minimizes labelweave's objective of the softmax loss: ``u = G w``.
 
-Both are watched from outside: an objective is noted whenever the program itself has computed it.
+Both are observed from outside: an objective is recorded whenever the program itself has computed it.
 """
 
 import time
@@ -45,7 +45,7 @@ def reached(trace: Trace, target: float) -> float | None:
 
 
 def factor_of(matrix: Any) -> tuple[Any, float, float]:
-    """Factorise a kernel matrix, with as little added to its diagonal as rounding asks for."""
+    """Factorize a kernel matrix, with as little added to its diagonal as rounding requires."""
     diagonal = matrix.diagonal().copy()
     for share in (0.0, 1e-12, 1e-10, 1e-8):
         added = share * float(diagonal.max())
@@ -59,7 +59,7 @@ def factor_of(matrix: Any) -> tuple[Any, float, float]:
 
 
 class _EnoughError(Exception):
-    """The objective is low enough, or the time is up."""
+    """The objective is low enough, or the time is over."""
 
 
 def fit_logistic_regression(factor: Any, codes: Any, solver: str, target: float, limit: float) -> Watched:
@@ -86,7 +86,7 @@ def fit_logistic_regression(factor: Any, codes: Any, solver: str, target: float,
 
 @contextmanager
 def _watched_loss(note: Callable[[float], None]) -> Iterator[None]:
-    """Give every value of the objective, over the number of rows, that scikit-learn's loss computes."""
+    """Yield every value of the objective, over the number of rows, that scikit-learn's loss computes."""
     from sklearn.linear_model._linear_loss import LinearModelLoss
 
     with ExitStack() as stack:
@@ -120,7 +120,7 @@ def fit_gaussian_process(X: Any, kernel: Any, labels: Sequence[Any]) -> tuple[li
 
 
 def _watched_mode(estimator: Any, matrix: Any) -> Watched:
-    """Find the mode with one step of Newton's method, with two, and so on until it ends by itself."""
+    """Find the mode with one Newton step, with two, and so on until it ends by itself."""
     trace: Trace = []
     most = estimator.max_iter_predict
     for steps in range(1, most + 1):

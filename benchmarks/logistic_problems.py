@@ -1,4 +1,4 @@
-"""Problems of one class a row by name, for the benchmarks of kernel logistic classification.
+"""Problems of one class per row by name, for the benchmarks of kernel logistic classification.
 
 ``satimage`` (4,435 training rows, 6 classes), ``imclef-<n>`` (n training rows of ImCLEF07A, drawn at
 random, 63 leaves of a tree), ``patents-D`` and ``patents-B`` (synthetic text of the paper's sizes).

@@ -1,17 +1,17 @@
 """Seconds to an equal objective: kernel logistic models of labelweave and of scikit-learn.
 
-Fixed RBF kernels times a scale, kept in double precision, no intercepts.
+Fixed RBF kernels times a scale, stored in double precision, no intercepts.
 
-* Logistic, one label against the rest: ``GaussianProcessClassifier`` with a fixed kernel, whose mode
-  has labelweave's objective; one class of satimage, and all six.
+* Logistic, one label against the rest: ``GaussianProcessClassifier`` with a fixed kernel, whose mode has
+  labelweave's objective; one class of satimage, and all six.
 * Softmax: ``LogisticRegression`` with lbfgs and newton-cg on the Cholesky factor of the kernel matrix;
   satimage and ImCLEF07A.
 
-The target is so much, relatively, above the optimum, which a fit of labelweave to a gap of 1e-10
-bounds.  A program's seconds are those at which it had computed an objective that low; making the
-kernel matrix, which all need, and factorising it, which LogisticRegression needs, are given apart.
-labelweave's certified seconds are those to a duality gap of the same size, which only it can tell.
-The programs take turns; medians, and ratios of the medians, of one invocation.
+The target is a relative distance above the optimum, which a fit of labelweave to a gap of 1e-10 bounds.  The
+seconds of a program are those until it has computed an objective that low; computing the kernel matrix, which
+all need, and factorizing it, which LogisticRegression needs, are shown separately. labelweave's certified
+seconds are those to a duality gap of the same size, which only labelweave reports.  The programs alternate;
+shown are medians, and ratios of the medians, of one invocation.
 
 Example: ``python -m benchmarks.logistic_speed --cases binary-1000 satimage``.
 """
@@ -80,7 +80,7 @@ def _measure_logistic(
 
 
 def _sum_reached(runs: list[Watched], excess: float) -> float | None:
-    """Add the seconds at which each label's objective was near its own lowest."""
+    """Sum the seconds at which each label's objective was near its own minimum."""
     times = [reached(run.trace, (1 + excess) * min(value for _, value in run.trace)) for run in runs]
     return None if None in times else sum(seconds for seconds in times if seconds is not None)
 
@@ -147,7 +147,7 @@ class _OwnRuns:
         )
 
     def row(self, case: str, making: float) -> dict[str, Any]:
-        """Give the seconds, the optimum and how many products a fit took."""
+        """Return the seconds, the optimum and the number of products of a fit."""
         found = [
             [reached(fits[-1].trace, (1 + excess) * self.optimum) for fits in self.made]
             for excess in _EXCESSES

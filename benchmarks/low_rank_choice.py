@@ -1,8 +1,8 @@
-"""``RankSearch()`` beside ``LowRankClassifier()``: how its default was chosen, and what it gives.
+"""``RankSearch()`` compared with ``LowRankClassifier()``: how its default was chosen, and its effect.
 
-The candidates are compared on training rows alone: every one is fitted to two thirds of a set's training rows
-and measured on the rest, three times.  The test rows are looked at once, at the end, with the default alone
-(``--test``).  Times are CPU seconds beside those of no search.
+The candidates are compared on training rows only: every one is fitted to two thirds of a set's training rows
+and measured on the rest, three times.  The test rows are used once, at the end, with the default only
+(``--test``).  CPU seconds are compared with those of no search.
 
 Run ``python -m benchmarks.low_rank_choice [--test] [--out FILE] [SET ...]``; sets of Mulan.
 """

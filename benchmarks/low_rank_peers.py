@@ -1,12 +1,12 @@
-"""Low-rank models beside XR-Linear, Parabel and one-vs-rest machines: training time, precision, size.
+"""Low-rank models compared with XR-Linear, Parabel and one-vs-rest machines: training time, precision, size.
 
-bibtex and delicious in Mulan's splits and the bundled debtags, in rows of unit length.  The low-rank
-models are linear with the squared loss, float32, lambda = 1 (ridge) or 3 (trace norm); the peers have
-their defaults.  Nothing was chosen by cross-validation.
+bibtex and delicious in Mulan's splits and the bundled debtags, in rows of unit length.  The low-rank models
+are linear with the squared loss, float32, lambda = 1 (ridge) or 3 (trace norm); the peers have their
+defaults.  Nothing was chosen by cross-validation.
 
-Every run is a process of its own with one thread.  The rounds are interleaved, and the median of the
-processor's seconds counts, which other work on the machine changes little.  Sizes are those of the
-stored models.  Sets that are not asked for keep their results.
+Every run is a separate process with one thread.  The rounds are interleaved, and the median of the CPU
+seconds counts, which other work on the machine changes little.  Sizes are those of the stored models.  Sets
+that are not requested keep their results.
 
 Example: ``python -m benchmarks.low_rank_peers --repeats 3``.
 """

@@ -41,7 +41,7 @@ _TYPE = np.dtype(np.float32)
 
 @dataclass(frozen=True)
 class Shape:
-    """A problem's sizes; without observed entries a row the loss is the squared one, of all labels."""
+    """The sizes of a problem; without observed entries per row the loss is the squared one, of all labels."""
 
     rows: int
     features: int
@@ -53,7 +53,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Panel:
-    """What grows, the parts of a step that read it, and what the picture says of both."""
+    """The growing size, the parts of a step that read it, and their descriptions in the plot."""
 
     shapes: list[Shape]
     parts: tuple[str, ...]
@@ -85,7 +85,7 @@ _PANELS = {
 
 
 class StepProblem:
-    """A features' half step whose parts are timed."""
+    """A half step of the features with timed parts."""
 
     def __init__(self, shape: Shape, workers: Workers) -> None:
         self.shape, self.seconds = shape, defaultdict[str, float](float)
@@ -129,7 +129,7 @@ def _entries(shape: Shape, workers: Workers) -> Any:
         positives = text_pattern(shape.rows, shape.labels, 2, np.int8, seed=1)
         positives.data[:] = 1
         return QuadraticEntries.from_pattern(positives, ones, 1.0, workers)
-    random = np.random.default_rng(2)  # so many entries a row, all equally likely, in order
+    random = np.random.default_rng(2)  # this many entries per row, all equally likely, in order
     steps = shape.labels / each * np.arange(each)
     columns = (steps + random.random((shape.rows, each)) * shape.labels / each).astype(np.int32)
     signs = np.where(random.random(columns.size) < 0.02, 1, -1).astype(np.int8)

@@ -1,4 +1,4 @@
-"""The machine, day and commit of a measurement, for results files, and the memory that it takes."""
+"""The machine, date and commit of a measurement, for results files, and memory measurements."""
 
 import ctypes
 import datetime
@@ -34,9 +34,9 @@ def describe_machine() -> dict[str, Any]:
 
 
 def git(*words: str) -> str:
-    """Ask git about this checkout.
+    """Run git in this checkout.
 
-    Returns: what it prints; empty where it fails.
+    Returns: its output; empty if it fails.
     """
     root = Path(__file__).resolve().parents[1]
     said = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
@@ -51,7 +51,7 @@ def _processor() -> str:
 
 
 def peak_memory_bytes() -> int:
-    """Ask the system for the largest resident memory that this process has had."""
+    """Return the largest resident memory of this process so far."""
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -59,16 +59,16 @@ def peak_memory_bytes() -> int:
 
 
 def in_own_process(function: Callable[..., Any], *given: Any) -> Any:
-    """Call a function in a process of its own, whose memory is none of ours."""
+    """Call a function in a separate process, whose memory does not count as ours."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, given)
 
 
 class MemoryClimb:
-    """The largest resident memory since now, beyond what is resident now, on Linux.
+    """The largest resident memory since now, beyond the current one, on Linux.
 
-    Memory that was freed but kept by the allocator is given back to the system first, so
-    that what is used again counts.
+    Memory that was freed but kept by the allocator is returned to the system first, so that memory that is
+    used again counts.
     """
 
     def __init__(self) -> None:

@@ -1,14 +1,13 @@
-"""One fit with the RBF kernel on more rows than a kernel matrix has room for.
+"""One fit with the RBF kernel on more rows than a kernel matrix in memory allows.
 
-50,000 rows, 20 normal features, 20 labels.  A label's score is a sum of 40 Gaussian
-bumps at random places with random heights, plus noise; its positives are the rows
-with the largest scores, between 5 and 50 per cent of them.  The kernel matrix in float32
-would take 10 GB; the memory budget is the default, 2,000 MB.  gamma is 1 / (d var X).
+50,000 rows, 20 normal features, 20 labels.  A label's score is a sum of 40 Gaussian bumps at random places
+with random heights, plus noise; its positives are the rows with the largest scores, between 5 and 50 percent
+of them.  The kernel matrix in float32 would take 10 GB; the memory budget is the default, 2,000 MB. gamma is
+1 / (d var X).
 
-Seconds are those of ``fit`` whole, on two threads, to a relative duality gap of 1e-3; a small
-fit before it loads or compiles the loops.  Memory is the largest resident size that
-the process has had.  The error of new rows is shown beside that of the model that knows
-the scores without noise.
+The time is that of the complete ``fit``, on two threads, to a relative duality gap of 1e-3; a small fit
+before it loads or compiles the loops.  Memory is the largest resident size of the process.  The error of new
+rows is compared with that of the model that knows the scores without noise.
 
 Example: ``python -m benchmarks.many_rows --rows 10000``.
 """

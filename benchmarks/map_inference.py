@@ -1,14 +1,14 @@
-"""Examples a second of MAP inference, beside an integer program and a least cut.
+"""Examples per second of MAP inference, compared with integer programming and minimum cuts.
 
-Graphs: a tree, the complete graph of six labels (scene's), 159 labels (bibtex's) with 200 pairs drawn
-evenly or with hubs, 1,000 labels with 2,000 pairs; the weaker the pairs are beside the labels' own
-scores, the easier.  A label's own score is drawn from N(0, 1).  A pair adds +w where its two labels agree and
--w where they differ, with w from N(0, coupling^2); in an attractive problem w is |w|, and the problem is one
-of a least cut.  With hubs label k is drawn with a chance in proportion to 1 / (k + 1).
+Graphs: a tree, the complete graph of six labels (scene's), 159 labels (bibtex's) with 200 pairs drawn evenly
+or with hubs, 1,000 labels with 2,000 pairs; problems are easier if pairs are weak compared with the labels'
+own scores.  A label's own score is drawn from N(0, 1).  A pair adds +w if its two labels agree and -w if they
+differ, with w from N(0, coupling^2); in an attractive problem w is |w|, and the problem is a minimum cut.
+With hubs label k is drawn with a probability proportional to 1 / (k + 1).
 
 SciPy's ``milp`` solves the first examples of each problem; PyMaxflow (``.venv-peers``) all examples of
-attractive ones, with its graph built anew for every example.  All three are exact, and the scores found are
-compared.  The second part counts edges: 159 labels with hubs and up to 300 pairs.
+attractive ones, with its graph built again for every example.  All three are exact, and the scores found are
+compared.  The second part measures the number of edges: 159 labels with hubs and up to 300 pairs.
 
 One thread; the fastest of the repeats counts, for all examples of a problem together.
 
@@ -111,10 +111,10 @@ def _check(name: str, scores: Any, values: Any) -> None:
 
 
 def solve_by_programs(problem: PairProblem, count: int) -> tuple[Any, Any]:
-    """Solve some examples as integer programs; give scores and the seconds of ``milp``.
+    """Solve some examples as integer programs; return scores and the seconds of ``milp``.
 
-    With products z of the two labels of a pair the score is linear: ``w (2 y_a - 1)(2 y_b - 1)`` is
-    ``w (1 - 2 y_a - 2 y_b + 4 z)``, with z at most y_a and y_b and at least ``y_a + y_b - 1``.
+    With products z of the two labels of a pair the score is linear: ``w (2 y_a - 1)(2 y_b - 1)`` is ``w (1 -
+    2 y_a - 2 y_b + 4 z)``, with z at most y_a and y_b and at least ``y_a + y_b - 1``.
     """
     ends = np.array(problem.graph.cliques).reshape(-1, 2)
     n_labels, n_pairs = problem.graph.n_labels, len(ends)
@@ -135,7 +135,7 @@ def solve_by_programs(problem: PairProblem, count: int) -> tuple[Any, Any]:
 
 
 def solve_by_cuts(problem: PairProblem, repeats: int) -> tuple[Any, float]:
-    """Solve an attractive problem with PyMaxflow; give scores and the seconds of the fastest run."""
+    """Solve an attractive problem with PyMaxflow; return scores and the seconds of the fastest run."""
     with tempfile.TemporaryDirectory() as folder:
         source, answer = Path(folder) / "problem.npz", Path(folder) / "answer.json"
         ends = np.array(problem.graph.cliques)

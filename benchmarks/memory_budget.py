@@ -1,17 +1,15 @@
-"""What a small memory budget costs: fits with a tenth of the kernel matrix beside fits without a limit.
+"""The cost of a small memory budget: fits with a tenth of the kernel matrix, compared with unlimited fits.
 
-Animals with Attributes, RBF, gamma 1 / (d var X), C = 1, a relative duality gap of
-1e-3, one thread.  A tenth is a tenth of the matrix in float32: 14.4 MB for 6,000
-images, 57.6 MB for 12,000.  The fit without a limit has the whole matrix and its
-Cholesky factor.
+Animals with Attributes, RBF, gamma 1 / (d var X), C = 1, a relative duality gap of 1e-3, one thread.  A tenth
+is a tenth of the matrix in float32: 14.4 MB for 6,000 images, 57.6 MB for 12,000.  The unlimited fit has the
+whole matrix and its Cholesky factor.
 
-Each fit has a process of its own, with the data in memory and the loops compiled by a
-fit of a few rows.  The peak is the largest resident memory during ``fit`` beyond what was
-resident before.  The budget is for kernel values and their factors; what the peak has
-beyond it is given in megabytes and in arrays of rows x labels in float64.  P is computed
-anew from the coefficients, in float64.  Scores and labels of 1,000 images that were not
-trained on are compared with those of the fit without a limit: the root mean square of the
-difference of scores over that of the scores, and the share of labels predicted otherwise.
+Each fit runs in a separate process, with the data in memory and the loops compiled by a fit of a few rows.
+The peak is the largest resident memory during ``fit`` beyond that before.  The budget is for kernel values
+and their factors; the excess of the peak is shown in megabytes and in arrays of rows x labels in float64.  P
+is recomputed from the coefficients, in float64.  Scores and labels of 1,000 other images are compared with
+those of the unlimited fit: the root mean square of the difference of scores over that of the scores, and the
+share of labels predicted differently.
 
 Example: ``python -m benchmarks.memory_budget --sizes 6000 12000 --solvers auto block_ascent``.
 """

@@ -1,4 +1,4 @@
-"""What a command says where the data or the programs that it needs are not at hand."""
+"""The message of a command whose data or programs are missing."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ def first_file(folder: Path, pattern: str) -> Path:
 
 
 def missing(error: Exception) -> str:
-    """Say which data or programs an error is about, what they are and where they go."""
+    """Describe the missing data or programs of an error, and where they belong."""
     place = str(getattr(error, "filename", None) or error)
     if not isinstance(error, FileNotFoundError) and "found no such file" not in place:
         return ""
@@ -65,7 +65,7 @@ def missing(error: Exception) -> str:
 
 
 def needs_data(main: Callable[[], int | None]) -> Callable[[], int | None]:
-    """Make a command end with a sentence and exit code 2 where its data or programs are missing."""
+    """Make a command print a sentence and exit with status 2 if its data or programs are missing."""
 
     @wraps(main)
     def command() -> int | None:
@@ -74,7 +74,7 @@ def needs_data(main: Callable[[], int | None]) -> Callable[[], int | None]:
         except subprocess.CalledProcessError as error:
             if error.returncode != 2:
                 raise
-            raise SystemExit(2) from None  # a command that this one runs has said why
+            raise SystemExit(2) from None  # a command that this one runs has printed the reason
         except (FileNotFoundError, ValueError) as error:
             said = missing(error)
             if not said:

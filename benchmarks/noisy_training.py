@@ -1,16 +1,16 @@
-"""Training on labels that are wrong: what correction recovers of the micro-F1 on clean test rows.
+"""Training on wrong labels: how much micro-F1 on clean test rows correction recovers.
 
-Training labels are flipped as in ``benchmarks.label_errors``, and ``find_label_errors`` with rates that it
-estimates says which are wrong; where labels were only forgotten, it is told so.  ``MaxMarginClassifier(C=1)``
-is fitted to the clean labels, to the flipped ones, and to five corrections: ``hidden`` and ``flipped back``,
+Training labels are flipped as in ``benchmarks.label_errors``, and ``find_label_errors`` finds the wrong ones
+with rates that it estimates; if labels were only forgotten, this is passed.  ``MaxMarginClassifier(C=1)`` is
+fitted to the clean labels, to the flipped ones, and to five corrections: ``hidden`` and ``flipped back``,
 entries more likely wrong than right; ``soft``, all entries by their probabilities; ``rates``, the flipped
-labels with the estimated ``flip_rates``, which the losses and the threshold undo; ``true rates``, the same
-with those at which labels were flipped.
+labels with the estimated ``flip_rates``, which correct the losses and the threshold; ``true rates``, the same
+with the true rates.
 
-One threshold a model is the best for the micro-F1 on a fifth of the training rows, by the labels that the
-model is fitted to; ``at 0`` has the threshold 0 in all models.  ``recovered`` is the share of the micro-F1
-lost between clean and flipped labels, ``of the better`` where the flipped fit may have either threshold.
-Nothing is chosen on test rows.
+One threshold per model maximizes the micro-F1 on a fifth of the training rows, by the labels that the model
+is fitted to; ``at 0`` has the threshold 0 in all models.  ``recovered`` is the share of the micro-F1 lost
+between clean and flipped labels, ``of the better`` where the flipped fit may have either threshold.  Nothing
+is chosen on test rows.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, command, mean_and_error, several
-from benchmarks.label_errors import NOISES, SETS, Array, flipped, left_out, training_rows
+from benchmarks.label_errors import NOISES, SETS, Array, flipped, out_of_fold, training_rows
 from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
@@ -44,7 +44,7 @@ def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRun
     X_test, Y_test = test_rows(name, arguments.data, kept)
     clean = _micro_f1(X, Y, X_test, Y_test)
     drawn = [flipped(Y, NOISES[case["noise"]], case["draw"])[0] for case in cases]
-    for case, given, scores in zip(cases, drawn, left_out(X, np.hstack(drawn), len(cases)), strict=True):
+    for case, given, scores in zip(cases, drawn, out_of_fold(X, np.hstack(drawn), len(cases)), strict=True):
         rates = NOISES[case["noise"]]
         calibration = calibrate_labels(LabelMatrix.from_any(given), scores, "sigmoid")
         known = None if rates[1] else (None, 0.0)
@@ -69,10 +69,10 @@ def test_rows(name: str, data: Path, kept: Array) -> tuple[sp.csr_array, Array]:
 def _micro_f1(
     X: sp.csr_array, targets: Any, X_test: sp.csr_array, Y_test: Array, rates: Any = None
 ) -> tuple[float, float]:
-    """Give the micro-F1 of test rows with the chosen threshold, and with 0."""
+    """Return the micro-F1 of test rows with the chosen threshold, and with 0."""
     inner = MaxMarginClassifier(C=1.0, tol=1e-2, flip_rates=rates)
     model = TunedThresholdClassifier(inner, scope="global", validation_fraction=0.2).fit(X, targets)
-    scores = model.decision_function(X_test)  # less thresholds
+    scores = model.decision_function(X_test)  # minus thresholds
     sets = scores > 0, scores + model.thresholds_ > 0
     chosen, at_zero = (metrics.f1_score(Y_test, found.astype(int), average="micro") for found in sets)
     return float(chosen), float(at_zero)

@@ -1,16 +1,16 @@
-"""Training times on Animals with Attributes beside Table 1(a) of the M3L paper, one thread.
+"""Training times on Animals with Attributes compared with Table 1(a) of the M3L paper, one thread.
 
-The paper (M3L, Hariharan et al. 2012, section 7.1) trains on 2,000 to 24,292 images,
-252 PHOG features, 85 labels, independent labels, on an Intel Xeon of 2.67 GHz; C,
-gamma and the stopping rule are not stated.  Here C = 1, gamma is 1 / (d var X), and
-every program trains all labels to a relative duality gap of 1e-3 of its own problem.
+The paper (M3L, Hariharan et al.  2012, section 7.1) trains on 2,000 to 24,292 images, 252 PHOG features, 85
+labels, independent labels, on an Intel Xeon of 2.67 GHz; C, gamma and the stopping rule are not stated.  Here
+C = 1, gamma is 1 / (d var X), and every program trains all labels to a relative duality gap of 1e-3 of its
+own problem.
 
 linear    ``MaxMarginClassifier()`` on dense rows, and LIBLINEAR ``-s 3``, whose gap is
-          computed against the largest dual value known, labelweave's or its own
+          computed against the largest known dual value, labelweave's or its own
 RBF       ``MaxMarginClassifier(kernel="rbf")`` with a memory budget of 3,000 MB
           (--megabytes), and LIBSVM up to --libsvm-rows images
 
-Where a cell is blank the program was not run; nothing is scaled or extrapolated.
+A blank cell means that the program was not run; nothing is scaled or extrapolated.
 
 Example: ``python -m benchmarks.paper_table1 --sizes 2000 10000``.
 """

@@ -1,11 +1,11 @@
-"""Synthetic patents: sparse rows of words whose classes hang in a tree like the paper's.
+"""Synthetic patents: sparse rows of words with classes in a tree like the paper's.
 
-Seeger (2008, section 6.1) classifies patents below a section of the International Patent
-Classification: a root, its children, subclasses and, as leaves, main groups.  The collection cannot be
-had.  Here the trees have the same numbers of nodes on every level and children in uneven
-numbers; every leaf has rows, some many more than others.  A row's words are drawn from those of the
-three nodes on its path and from the language, such that about 40 % of new rows of section D are
-classified correctly, as in the paper; rows are word counts of unit length.
+Seeger (2008, section 6.1) classifies patents below a section of the International Patent Classification: a
+root, its children, subclasses and, as leaves, main groups.  The collection is not available.  Here the trees
+have the same numbers of nodes on every level and uneven numbers of children; every leaf has rows, some many
+more than others.  A row's words are drawn from those of the three nodes on its path and from general
+language, such that about 40 % of new rows of section D are classified correctly, as in the paper; rows are
+word counts of unit length.
 """
 
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ import numpy as np
 import scipy.sparse as sp
 
 _WORDS_OF_NODE = (400, 120, 40)  # keywords of a child of the root, of a subclass and of a leaf
-_SHARES = (0.08, 0.07, 0.06)  # of a row's words, from each of them; the rest is the language
-_LANGUAGE_OFFSET = 30.0  # of Zipf's law: the most frequent words are left out, as the paper does
+_SHARES = (0.08, 0.07, 0.06)  # of a row's words, from each of them; the rest is general language
+_LANGUAGE_OFFSET = 30.0  # of Zipf's law: the most frequent words are omitted, as in the paper
 _DRAWS = 1.18  # for each distinct word
 
 
 @dataclass(frozen=True)
 class Section:
-    """How large a section is, and the paper's seconds (its table 2).
+    """The size of a section, and the paper's seconds (its table 2).
 
     rows, words: patents, and words of the dictionary.
     levels: nodes on each level below the root; the last ones are leaves.
     seconds: of the final fit, "flat" and "tree".
-    fold_seconds: of one fold while hyper-parameters are learned.
+    fold_seconds: of one fold while hyperparameters are learned.
     """
 
     rows: int
@@ -81,7 +81,7 @@ def make_patent_texts(section: Section, words_per_row: float = 100.0, seed: int 
 
 
 def _uneven(items: int, bins: int, rng: np.random.Generator) -> Any:
-    """Put items into bins, at least two into each, the rest unevenly."""
+    """Distribute items over bins, at least two into each, the rest unevenly."""
     odds = rng.dirichlet(np.full(bins, 0.8))
     rest = rng.choice(bins, items - 2 * bins, p=odds)
     return np.sort(np.concatenate([np.repeat(np.arange(bins), 2), rest]))

@@ -1,14 +1,14 @@
 """Seconds for problems of the shapes of the paper's patents (Seeger 2008, section 6.1 and table 2).
 
 The texts are synthetic (``benchmarks.patent_texts``): section D has 1,140 rows, 160 classes and 187 nodes,
-section B 9,794 rows, 1,172 classes and 1,319 nodes.  As in the paper the kernel is linear on rows of
-unit length, the intercepts' variance is 0.01 and the scale starts from 5.  The seconds are those of
-``KernelLogisticClassifier.fit``, kernel matrix included, with the scale fixed, for the flat
-model (the paper's F1) and the hierarchical one (H1).  With --learn the scales are learned, one, or one a
-level, by 5 folds; the seconds of a fold are those of the criterion with its gradient, a fifth.
+section B 9,794 rows, 1,172 classes and 1,319 nodes.  As in the paper the kernel is linear on rows of unit
+length, the intercepts' variance is 0.01 and the scale starts from 5.  The seconds are those of
+``KernelLogisticClassifier.fit``, kernel matrix included, with the scale fixed, for the flat model (the
+paper's F1) and the hierarchical one (H1).  With --learn the scales are learned, one, or one per level, by 5
+folds; the seconds of a fold are a fifth of those of the criterion with its gradient.
 
-The paper's seconds are of a 2.33 GHz processor of its time, with a fixed number of Newton steps
-and of conjugate gradients and no certificate: they compare orders of magnitude.
+The paper's seconds are of a 2.33 GHz processor of its time, with a fixed number of Newton steps and of
+conjugate gradients and no certificate: only orders of magnitude are comparable.
 
 Example: ``python -m benchmarks.patents_shape --sections D --learn``.
 """

@@ -1,18 +1,17 @@
-"""How long predictions take, for every estimator and the wrappers, beside the plain product that bounds them.
+"""Prediction times of every estimator and the wrappers, compared with the plain products that bound them.
 
-Rows are texts (20,000 words as frequent as in text, 60 a row, 300 labels), dense rows of 384 columns with 50
-labels, or such rows with an RBF kernel to 2,000 training rows.  Labels follow random weights, and fits are
-short: what is measured does not depend on how good a model is.  Scores of 1, 100 and 10,000 rows are timed
-in memory and from a model file that is mapped; predictions, probabilities and the five best labels in memory.
+Rows are texts (20,000 words as frequent as in text, 60 per row, 300 labels), dense rows of 384 columns with
+50 labels, or such rows with an RBF kernel to 2,000 training rows.  Labels follow random weights, and fits are
+short, since times do not depend on the quality of a model.  Scores of 1, 100 and 10,000 rows are timed in
+memory and from a mapped model file; predictions, probabilities and the five best labels in memory.
 
-The bound is what NumPy or SciPy take for the products alone, with tables ready in the best order: rows by
+The bound is the time of NumPy or SciPy for only the products, with tables ready in the best order: rows by
 weights; by the factors of a low-rank model; by support rows and by coefficients for kernels, without
-exponentials.  Of trees, graphs and combined models it is the product with one weight a feature and label.
+exponentials.  For trees, graphs and combined models it is the product with one weight per feature and label.
 
-Calls take turns, in seconds of the processor on one thread, and medians count; threads need the clock.
-Examples: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.predictions``;
-``... --data texts --models MaxMargin --words 50000 --labels 3000 --rows 1 1000 --out large.json``, and with
-``--clock`` and ``OPENBLAS_NUM_THREADS=2``.
+Calls alternate, in CPU seconds on one thread, and medians count; threads need the clock.  Examples:
+``OPENBLAS_NUM_THREADS=1 python -m benchmarks.predictions``; ``... --data texts --models MaxMargin --words
+50000 --labels 3000 --rows 1 1000 --out large.json``, and with ``--clock`` and ``OPENBLAS_NUM_THREADS=2``.
 """
 
 import tempfile
@@ -79,7 +78,7 @@ def _rows(kind: str, n_rows: int, n_words: int, seed: int) -> Any:
 
 
 def _labels(X: Any, n_labels: int) -> Any:
-    """Give texts the three labels with the highest scores under random weights, other rows a tenth of all."""
+    """Assign to texts the three labels with the highest random scores, to other rows a tenth of all."""
     weights = np.random.default_rng(0).normal(size=(X.shape[1], n_labels))
     scores = X @ weights
     if not sp.issparse(X):
@@ -111,7 +110,7 @@ def _full_product(X: Any, weights: Any) -> Any:
 
 
 def _medians(calls: dict[str, Call], seconds: float, clock: Callable[[], float]) -> dict[str, float]:
-    """Time calls in turn until so many seconds have passed, three times at least: milliseconds of each."""
+    """Time calls in turn for some seconds, at least three times: milliseconds of each."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()

@@ -1,9 +1,8 @@
 """Problems by name: ``rcv1``, ``rcv1-subset1``, ``tmc2007``, ``debtags``, or ``synthetic:n,d,L``.
 
-The three RCV1 subsets number their labels differently: column 20 of one is not
-column 20 of the next, though the features agree.  A label of the stack ``rcv1``
-is then the union of up to three topics, one for each third of the rows, which is harder to
-separate than a topic.  It serves to measure speed, never accuracy.
+The three RCV1 subsets number their labels differently: column 20 of one is not column 20 of the next, though
+the features agree.  A label of the stack ``rcv1`` is therefore the union of up to three topics, one for each
+third of the rows, which is harder to separate than a topic.  It measures speed, never accuracy.
 ``rcv1-subset1`` is a clean problem of a third of the size.
 """
 
@@ -27,7 +26,7 @@ def read_part(name: str, part: str, data: Path = DEFAULT_DATA) -> LabeledData:
 
 
 def read_parts(name: str, data: Path = DEFAULT_DATA) -> tuple[LabeledData, LabeledData]:
-    """Read the rows of debtags or of one of Mulan's sets, those to train on and those to test on."""
+    """Read the training and the test rows of debtags or of one of Mulan's sets."""
     if name == "debtags":
         X, Y, X_test, Y_test = load_debtags(return_X_y=True)
         return LabeledData(X, LabelMatrix.from_any(Y)), LabeledData(X_test, LabelMatrix.from_any(Y_test))
@@ -37,9 +36,9 @@ def read_parts(name: str, data: Path = DEFAULT_DATA) -> tuple[LabeledData, Label
 def load_problem(
     name: str, data: Path = DEFAULT_DATA, n_rows: int | None = None
 ) -> tuple[sp.csr_array, sp.csr_array]:
-    """Load features and labels by the problem's name, of so many rows.
+    """Load features and labels by the problem's name, with a number of rows.
 
-    Labels that no row has, or every row, are left out: there is nothing to separate.
+    Labels that no row or every row has are dropped: there is nothing to separate.
     """
     kind, _, sizes = name.partition(":")
     if kind == "rcv1":
@@ -79,7 +78,7 @@ def _load_rcv1(data: Path, numbers: tuple[str, ...]) -> tuple[Any, Any]:
 
 
 def _stack(parts: list[Any], name: str, n_columns: int) -> Any:
-    """Put the subsets under one another; a stored width ends at the subset's last used column."""
+    """Stack the subsets vertically; a stored width ends at the subset's last used column."""
     return sp.vstack(
         [
             sp.csr_array(
@@ -116,7 +115,7 @@ def text_pattern(rows: int, columns: int, a_row: int, dtype: Any, seed: int = 0)
 
 
 def median_distance(X: Any) -> float:
-    """Compute the median squared distance of rows, by which widths of RBF kernels are counted."""
+    """Compute the median squared distance of rows, the unit for widths of RBF kernels."""
     squares = (X * X).sum(axis=1)
     distances = squares[:, None] + squares - 2 * X @ X.T
     return float(np.median(distances[np.triu_indices(len(X), 1)]))

@@ -1,4 +1,4 @@
-"""The programs of the speed benchmarks, each run in a process of its own."""
+"""The programs of the speed benchmarks, each run in a separate process."""
 
 import os
 import subprocess
@@ -72,10 +72,9 @@ def ranking(title: str, module: str, variant: str, package: str = "labelweave") 
 
 
 def run_program(program: Program, threads: int, *words: Any) -> None:
-    """Run a program, what it says about errors at the end of ours.
+    """Run a program; its error messages end ours.
 
-    Raises FileNotFoundError: If the peers' environment is absent.
-    Raises RuntimeError: If the program fails.
+    Raises FileNotFoundError if the peers' environment is absent, and RuntimeError if the program fails.
     """
     if not program.python.exists():
         raise FileNotFoundError(
@@ -92,8 +91,8 @@ def run_program(program: Program, threads: int, *words: Any) -> None:
 def run_ranking(program: Program, problem: Path, answer: Path, threads: int = 1) -> dict[str, Any]:
     """Run a program that ranks labels; the files are those of ``benchmarks.peers.top_labels``.
 
-    Returns: ``top`` (test rows, 5); ``seconds`` and ``clock``, of the processor and of the wall, of training
-    and of predicting; ``bytes`` of the model; ``peak``, the largest resident memory until trained.
+    Returns: ``top`` (test rows, 5); ``seconds`` and ``clock``, CPU and wall-clock seconds, of training and of
+    prediction; ``bytes`` of the model; ``peak``, the largest resident memory until trained.
     """
     run_program(program, threads, problem, answer, "--variant", program.variant)
     with np.load(answer) as stored:

@@ -1,4 +1,4 @@
-"""The runs of a results file: measured anew, gone on with, or shown as they were recorded, which is said."""
+"""The runs of a results file: measured again, continued, or shown with a note that they were recorded."""
 
 import argparse
 import time
@@ -13,17 +13,17 @@ Run = dict[str, Any]
 
 
 class RecordedRuns:
-    """What a call measures, and what its results file has of earlier ones.
+    """What a call measures, and the earlier runs in its results file.
 
-    A run is a dictionary of what it is of (its case), what was found, and under "measured" when, where, at
-    which commit and in how many seconds of the processor.  Measured runs take the places of
-    recorded ones of the same case; the file is written after every run.
+    A run is a dictionary of its case, its results, and under "measured" when, where, at which commit and in
+    how many CPU seconds.  Measured runs replace recorded ones of the same case; the file is written after
+    every run.
 
-    arguments: what ``read_options`` gives where it is told of ``records``.
-    **facts: what the file says besides, such as the paper's figures.
+    arguments: the result of ``read_options`` called with ``records``.
+    **facts: further content of the file, such as the paper's figures.
     runs: those that this call shows: the measured ones, and with ``--go-on`` or ``--show-recorded`` those of
     the file.
-    known: all that the file has.
+    known: all runs in the file.
     measures: whether anything is to be measured.
     """
 
@@ -37,29 +37,29 @@ class RecordedRuns:
         self._begin = time.process_time()
 
     def wants(self, case: Run) -> bool:
-        """Say whether a case is to be measured.
+        """Return whether a case is to be measured.
 
-        case: what its run would have.
+        case: the values that its run would have.
         """
         return self.measures and self.find(case) is None
 
     def missing(self, **choices: Iterable[Any]) -> Iterator[Run]:
-        """Give the cases of all combinations of choices that are to be measured."""
+        """Yield the cases of all combinations of choices that are to be measured."""
         cases = (dict(zip(choices, values, strict=True)) for values in product(*choices.values()))
         return filter(self.wants, cases)
 
     def find(self, case: Run) -> Run | None:
         """Find the run of a case among those that this call shows.
 
-        case: what the run has.
+        case: the values that the run has.
         Returns: the first one, or None.
         """
         return next((run for run in self.runs if case.items() <= run.items()), None)
 
     def add(self, case: Run, found: Run) -> Run:
-        """Take in what was measured, and write the file.
+        """Add a measurement, and write the file.
 
-        found: what came out.
+        found: the results.
         """
         machine = describe_machine()
         measured = {key: machine[key] for key in ("date", "commit", "processor", "cores")}
@@ -71,7 +71,7 @@ class RecordedRuns:
         return run
 
     def show(self, text: str) -> None:
-        """Print lines, each with the mark of recorded runs if there are any."""
+        """Print lines, each with the note of recorded runs if there are any."""
         share = "" if len(self._recorded) == len(self.runs) else "partly "
         ending = mark(self._file, self._recorded, share) if self._recorded else ""
         for line in text.splitlines():
@@ -79,12 +79,12 @@ class RecordedRuns:
 
 
 def mark(file: dict[str, Any], runs: list[Run], share: str = "") -> str:
-    """Give the end of a line that shows recorded runs.
+    """Return the end of a line that shows recorded runs.
 
-    file: what the results file has.
+    file: the content of the results file.
     runs: some of its runs.
-    share: "partly " where the line shows others too.
-    Returns: where they come from, and that a commit is not recorded if one is not.
+    share: "partly " if the line shows others too.
+    Returns: their origin, and that a commit is not recorded if one is not.
     """
     commits = [run.get("measured", {}).get("commit") for run in runs]
     rest = "" if all(commits) else "/commit not recorded" if any(commits) else ", commit not recorded"
@@ -92,11 +92,11 @@ def mark(file: dict[str, Any], runs: list[Run], share: str = "") -> str:
 
 
 def origin(file: dict[str, Any], runs: list[Run]) -> str:
-    """Say when, where and of which commit runs are.
+    """Return when, where and at which commit runs were measured.
 
-    file: what the results file has.
+    file: the content of the results file.
     runs: some of its runs.
-    Returns: dates, processors, cores and commits, where several are, between slashes.
+    Returns: dates, processors, cores and commits, several separated by slashes.
     """
     usual = {key: file[key] for key in ("processor", "cores") if key in file}
     usual |= {"date": "before 2026-11-24", "commit": ""}

@@ -1,14 +1,15 @@
-"""Models of rows that are vectors: the one call beside what a user of scikit-learn or LightGBM would take.
+"""Models of rows that are vectors: AutoLabelClassifier compared with usual choices of scikit-learn and
+LightGBM.
 
-Vectors are made from what the project holds: Debian packages as 384 singular vectors of their words and
-dependencies (50 tags), their descriptions as static vectors (256 numbers, 100 tags; needs
-``labelweave[text]``), and drawn texts as 128 singular vectors (40 labels).  Singular vectors are those of all
-rows, as an encoder has seen other rows than these; packages to test on are of other sources.  All methods get
-the best thresholds for micro-F1 on left-out training rows, linear ones the best of three C on three folds.
-LightGBM takes part where it is installed.
+Vectors are made from bundled data: Debian packages as 384 singular vectors of their words and dependencies
+(50 tags), their descriptions as static vectors (256 numbers, 100 tags; needs ``labelweave[text]``), the
+bookmarks of delicious as 384 singular vectors of their words (500 tags), and drawn texts as 128 singular
+vectors (40 labels).  Singular vectors are those of all rows, as an encoder is trained on other rows; test
+packages are of other sources.  All methods get the best thresholds for micro-F1 on held-out training rows,
+linear ones the best of three C on three folds.  LightGBM takes part if it is installed.
 
     python -m benchmarks.row_vectors
-    python -m benchmarks.row_vectors --rows 20000 --draws 1 --sets packages
+    python -m benchmarks.row_vectors --rows 20000 --draws 1 --sets packages bookmarks
 """
 
 import time
@@ -28,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from benchmarks.auto_quality import load
 from benchmarks.frame import command, flag, save
 from labelweave import AutoLabelClassifier, MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import load_debtags, make_text_like
@@ -62,15 +64,24 @@ METHODS: dict[str, Callable[[], Any]] = {
 
 def _packages(n_labels: int, embed: Callable[[Any], tuple[Any, Any]]) -> Parts:
     data = load_debtags()
-    Y, Y_test = sp.csc_array(data.Y), sp.csc_array(data.Y_test)
+    return _frequent(n_labels, *embed(data), data.Y, data.Y_test)
+
+
+def _frequent(n_labels: int, X: Any, X_test: Any, Y: Any, Y_test: Any) -> Parts:
+    Y, Y_test = sp.csc_array(Y), sp.csc_array(Y_test)
     kept = np.sort(np.argsort(-Y.sum(axis=0), kind="stable")[:n_labels])
-    X, X_test = embed(data)
     return X, Y[:, kept].toarray(), X_test, Y_test[:, kept].toarray()
 
 
 def _singular(X: Any, X_test: Any, size: int) -> tuple[Any, Any]:
     rows = TruncatedSVD(size, random_state=0).fit_transform(sp.vstack([X, X_test], format="csr"))
     return rows[: X.shape[0]], rows[X.shape[0] :]
+
+
+def _bookmarks() -> Parts:
+    X, Y, X_test, Y_test = load("delicious")
+    vectors = _singular(sp.csr_array(X), sp.csr_array(X_test), 384)
+    return _frequent(500, *vectors, Y.positives, Y_test.positives)
 
 
 def _drawn() -> Parts:
@@ -85,6 +96,7 @@ SETS: dict[str, Callable[[], Parts]] = {
     "descriptions": lambda: _packages(
         100, lambda data: (static_embeddings(data.descriptions), static_embeddings(data.descriptions_test))
     ),
+    "bookmarks": _bookmarks,
     "drawn": _drawn,
 }
 
@@ -93,7 +105,7 @@ def measure(parts: Parts, method: str) -> dict[str, float]:
     X, Y, X_test, Y_test = parts
     given, begin = METHODS[method](), time.process_time()
     own = isinstance(given, AutoLabelClassifier)
-    if isinstance(given, GridSearchCV):  # once, and not in every fold of the thresholds
+    if isinstance(given, GridSearchCV):  # once, not in every fold of the thresholds
         given = given.fit(X, Y).best_estimator_
     model = given.fit(X, Y) if own else TunedThresholdClassifier(given, "micro_f1", cv=5).fit(X, Y)
     spent = time.process_time() - begin

@@ -1,18 +1,16 @@
 """Seconds per round of ``MaxMarginClassifier`` against rows, labels and non-zeros per row.
 
-A round is one sweep over all rows and two over those that still gain.  Each of
-the three sizes grows by a factor of 100 while the other two stay.  The number of
-rounds is fixed and the tolerance out of reach, so that every fit does the same
-work: what is measured is the cost of a round, not how many are needed.  The clock
-is the solver's (rounds and checks of the gap; neither reading X and Y nor
-compilation), on one thread; the median of the repeats counts.
+A round is one sweep over all rows and two over those that still gain.  Each of the three sizes grows by a
+factor of 100 while the other two stay.  The number of rounds is fixed and the tolerance out of reach, so that
+every fit does the same work: the cost of a round is measured, not how many are needed.  The time is the
+solver's (rounds and checks of the gap; neither reading X and Y nor compilation), on one thread; the median of
+the repeats counts.
 
-The slope of the logarithms is 1 where time is proportional to size.  It is printed
-for the whole range and for its upper half.  Visits are dominated by memory: few rows
-fit the processor's caches and many do not, so the slope over rows is above 1; long
-rows name more of the frequent words, whose weights stay in the cache, so the slope
-over non-zeros is below 1.  Labels are solved in blocks of 16 and are chosen as
-multiples of it.
+The slope of the logarithms is 1 where time is proportional to size.  It is printed for the whole range and
+for its upper half.  Visits are dominated by memory: few rows fit the processor's caches and many do not, so
+the slope over rows is above 1; long rows contain more of the frequent words, whose weights stay in the cache,
+so the slope over non-zeros is below 1.  Labels are solved in blocks of 16, and their numbers are multiples of
+it.
 
 Example: ``python -m benchmarks.scaling --repeats 3``.
 """
@@ -40,7 +38,7 @@ Run = dict[str, Any]
 
 
 def _measure(size: dict[str, int], repeats: int) -> Run:
-    """Give what was asked for, how many non-zeros came out, and the seconds of every repeat."""
+    """Return the requested sizes, the number of non-zeros, and the seconds of every repeat."""
     from labelweave.datasets import make_text_like
 
     data = make_text_like(

@@ -1,14 +1,14 @@
-"""How near `solver="auto"` comes to the best solver of the max-margin model with a kernel.
+"""Compare `solver="auto"` with the best solver of the max-margin model with a kernel.
 
 Every problem is fitted by alternating directions, by blocks and by "auto" to the same certified gap, on one
-thread; seconds are of the processor, medians of interleaved rounds.  The data are those of a folder of public
-sets; a problem whose file is not there is left out.
+thread; times are CPU seconds, medians of interleaved rounds.  The data are those of a folder of public sets;
+a problem whose file is missing is skipped.
 
     python -m benchmarks.solver_choice --rounds 3 --out benchmarks/results/solver_choice.json
 
-``--linear`` does so for linear models, by coordinate ascent in the place of blocks.  Vectors are Debian's
-texts by truncated SVD, of unit length, with their most frequent tags; made rows are normal, with labels by a
-linear rule and noise, and moved away from 0 by so many standard deviations.  The problems of ``AFTERWARDS``
+``--linear`` does so for linear models, with coordinate ascent instead of blocks.  Vectors are Debian's texts
+by truncated SVD, of unit length, with their most frequent tags; synthetic rows are normal, with labels by a
+linear rule and noise, and shifted from 0 by a number of standard deviations.  The problems of ``AFTERWARDS``
 were made after the rule was fixed.
 """
 
@@ -39,7 +39,7 @@ LINEAR_SOLVERS = ("alternating_directions", "coordinate_ascent", "auto")
 class Problem(NamedTuple):
     """A fit by name.
 
-    load: gives X and y.
+    load: returns X and y.
     settings: parameters of the fit.
     """
 
@@ -255,5 +255,5 @@ def main(options: Any) -> None:
             )
         print(f"{name} ({X.shape[0]} rows): " + ", ".join(texts), flush=True)
     if not found:
-        raise SystemExit(2)  # why was said of each
+        raise SystemExit(2)  # the reason was printed for each
     save(options.out, found)

@@ -1,7 +1,8 @@
-"""Sparse weights with a certificate beside dense ones: file, quality, gap, and rows predicted a second.
+"""Sparse weights with a certificate compared with dense ones: file, quality, gap, and rows predicted per
+second.
 
 The case is synthetic texts whose labels follow a power law.  Test rows are drawn with the training rows and
-take no part in a fit.
+are not used in any fit.
 
 Example: ``python -m benchmarks.sparse_weights`` writes ``benchmarks/results/sparse_weights.json``.
 """
@@ -34,10 +35,12 @@ def measure_model(name: str, prune: Any, train: LabeledData, test: LabeledData, 
         path = Path(folder) / "model.lw"
         lw.save(model, path)
         size, loaded = path.stat().st_size, lw.load(path)
-        best, scores = loaded.predict_top(test.X, 5)  # compiles and reads what is measured then
+        best, scores = loaded.predict_top(test.X, 5)  # compiles, and reads what is measured next
         is_same = all(map(np.array_equal, model.predict_top(test.X, 5), (best, scores)))
         batches, alone = list[float](), list[float]()
-        while len(alone) < _REPEATS and sum(alone) < _ENOUGH:  # in turn, as others may use the machine
+        while (
+            len(alone) < _REPEATS and sum(alone) < _ENOUGH
+        ):  # in turn, since other programs may use the machine
             batches += _seconds(lambda number: loaded.predict_top(test.X, 5), 1)
             with threadpool_limits(1):
                 alone += _seconds(lambda number: loaded.predict_top(test.X, 5), 1)

@@ -1,9 +1,9 @@
-"""Stratified folds beside the package iterative-stratification and random folds: time and deviations.
+"""Stratified folds compared with the package iterative-stratification and random folds: time and deviations.
 
 FD is the mean difference between a label's frequency in a fold and in all rows, in thousandths; FLZ are pairs
 of a fold and a label without positives there (Sechidis, Tsoumakas and Vlahavas 2011), over the folds of
-several seeds.  Times are processor seconds for one set of folds after compilation, with one thread, of a
-dense table of labels.
+several seeds.  Times are CPU seconds for one set of folds after compilation, with one thread, of a dense
+table of labels.
 
 Example: ``python -m benchmarks.stratification --seeds 5``.
 """

@@ -1,9 +1,9 @@
-"""How fast tables are read, beside pandas and pyarrow, which turn bytes into columns and no more.
+"""How fast tables are read, compared with pandas and pyarrow, which only convert bytes to columns.
 
 Times of labelweave are those of ``read_table_columns``: columns checked and numbers as float64, first with
-the tags as text, as pandas has them, then as a matrix of labels, then with the kinds of columns guessed too.
-The last time is that of features made of columns that were read.  CPU seconds, the smallest of rounds in
-which all readers take turns, on files that the page cache holds.
+the tags as text, as in pandas, then as a matrix of labels, then with guessed kinds of columns too.  The last
+time is that of converting columns to features.  CPU seconds, the minimum of interleaved rounds of all
+readers, on files in the page cache.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""How much two threads gain over one, with independent labels.
+"""The speedup of two threads over one, with independent labels.
 
-Fits with one and two threads take turns; the median of the ratios of neighbours is
-printed, and the models are compared bit for bit.
+Fits with one and two threads alternate; the median of the ratios of neighbors is printed, and the models are
+compared bit for bit.
 
 Example: ``python -m benchmarks.threads --problem rcv1``.
 """

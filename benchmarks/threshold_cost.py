@@ -1,10 +1,10 @@
-"""What chosen thresholds cost: fits without and with them in turn, by the ratio of their seconds.
+"""The cost of tuned thresholds: fits without and with them in turn, by the ratio of their seconds.
 
 Thresholds are those of ``TunedThresholdClassifier`` around ``MaxMarginClassifier``; "global" is one for all
-labels.  A fit holds rows out, fits the others to a looser gap, chooses thresholds and goes on to all rows
-from the dual variables that it has.  "quality" is the F1 score of thresholds from parts that were fitted to
-several gaps, on a quarter of the training rows, three times.  "folds" holds each fifth of up to 5,000 rows
-out in turn, the default, and then one tenth only.
+labels.  A fit holds out rows, fits the others to a looser gap, chooses thresholds and continues with all rows
+from its dual variables.  "quality" is the F1 score of thresholds from parts that were fitted to several gaps,
+on a quarter of the training rows, three times.  "folds" holds out each fifth of up to 5,000 rows in turn, the
+default, and then only one tenth.
 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.threshold_cost --problems bibtex``.
 """
@@ -43,7 +43,7 @@ def _tuned(rule: str, **how: Any) -> TunedThresholdClassifier:
 
 
 def _ratios(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
-    """Give medians of seconds, and of the ratios to the fit without thresholds just before."""
+    """Return medians of seconds, and of the ratios to the fit without thresholds just before."""
     models: dict[str, Any] = {"without": MaxMarginClassifier()}
     models["micro_f1, global"] = _tuned("micro_f1", scope="global")
     models |= {rule: _tuned(rule) for rule in _RULES}
@@ -59,7 +59,7 @@ def _ratios(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def _folds(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
-    """Give medians of seconds with every fifth held out in turn, and of the ratios to a fit without."""
+    """Return medians of seconds with every fifth held out in turn, and of the ratios to a fit without."""
     found: dict[str, dict[str, float]] = {}
     for kernel in ("linear", "rbf"):
         plain = MaxMarginClassifier(kernel=kernel, scaling="standard")
@@ -76,7 +76,7 @@ def _folds(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def _quality(X: Any, Y: Any) -> dict[str, dict[str, list[float]]]:
-    """Measure thresholds of parts that were fitted to several gaps, on rows that no fit saw."""
+    """Measure thresholds of parts that were fitted to several gaps, on held-out rows."""
     found: dict[str, dict[str, list[float]]] = {}
     for rule, average in _RULES.items():
         for gap in _GAPS:

@@ -1,19 +1,19 @@
-"""What thresholds chosen on training rows are worth on test rows: by several ways of holding rows out.
+"""The effect of thresholds chosen on training rows on test rows, for several ways of holding out rows.
 
-Every set's rows are split again, two thirds to train and one third to test, stratified by labels, with
-several seeds; everything is chosen from the training rows.  "none" is a threshold of 0; "a fifth" chooses on
-one fifth of the training rows, with the shrinkage and floor of "folds", which scores every training row by
+Every set's rows are split again, two thirds for training and one third for testing, stratified by labels,
+with several seeds; everything is chosen on the training rows.  "none" is a threshold of 0; "a fifth" chooses
+on one fifth of the training rows, with the shrinkage and floor of "folds", which scores every training row by
 a model of the other folds (``validation_fraction="auto"``), of which there are five, and "three folds" by a
 model of two thirds; "bare" is one fifth without shrinkage and floor.  "labels" is the number of predicted
 labels over that of true ones.  Numbers are means over seeds; the error is that of the mean of the differences
 from "a fifth".
 
-``--floor`` is of macro-F1 and the floor of ``choose_thresholds``, on scores of fits to the other four folds.
-"own" is the best of every label as it is; "floor" what ``shrinkage="auto"`` makes of it, the default of tuned
-thresholds.  "SCutFBR.1" (Lewis, Yang, Rose and Li 2004; Fan and Lin 2007): the mean over five folds of the
-best threshold on four, or of the highest score of the fifth where the label's F1 score there is below fbr;
-fbr, from 0 to 0.8, is that of the best macro-F1 on four folds of the training rows.  "best on the test rows"
-is what macro-F1 itself asks for.
+``--floor`` compares thresholds for macro-F1 with and without the floor of ``choose_thresholds``, on scores of
+fits to the other four folds.  "own" is the best threshold of every label; "floor" the result of
+``shrinkage="auto"``, the default of tuned thresholds.  "SCutFBR.1" (Lewis, Yang, Rose and Li 2004; Fan and
+Lin 2007): the mean over five folds of the best threshold on four, or of the highest score of the fifth if the
+label's F1 score there is below fbr; fbr, from 0 to 0.8, has the best macro-F1 on four folds of the training
+rows.  "best on the test rows" is the bound for macro-F1.
 
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.thresholds --seeds 4``.
 """
@@ -66,7 +66,7 @@ def _plain(X: Any) -> MaxMarginClassifier:
 
 
 def _tuned(X: Any, Y: Any, train: Table, test: Table, seed: int) -> dict[str, dict[str, float]]:
-    """Fit on two thirds of the rows in every way, and measure on the others."""
+    """Fit to two thirds of the rows in every way, and measure on the others."""
     models: dict[str, Any] = {"none": _plain(X)}
     for objective, (way, how) in product(("micro_f1", "macro_f1"), _WAYS.items()):
         models[f"{objective}, {way}"] = TunedThresholdClassifier(
@@ -89,7 +89,7 @@ def _measured(truth: Any, predicted: Any) -> dict[str, float]:
 
 
 def _floors(X: Any, Y: Any, train: Table, test: Table, seed: int) -> dict[str, dict[str, float]]:
-    """Choose thresholds for macro-F1 on scores of left-out training rows, and measure on the others."""
+    """Choose thresholds for macro-F1 on out-of-fold scores of training rows, and measure on the others."""
     model, scores = _plain(X), np.empty((len(train), Y.shape[1]))
     for kept, held in IterativeStratifiedKFold(5, shuffle=True, random_state=seed).split(train, Y[train]):
         fitted = model.fit(X[train[kept]], Y[train[kept]])
@@ -110,7 +110,7 @@ def _best(labels: Table, scores: Table) -> Table:
 
 
 def _f1(labels: Table, predicted: Table) -> Table:
-    """Give the F1 score of every label, 0 where it is neither there nor predicted."""
+    """Return the F1 score of every label, 0 if it is neither present nor predicted."""
     total = labels.sum(axis=0) + predicted.sum(axis=0)
     return np.asarray(2.0 * (labels * predicted).sum(axis=0) / np.maximum(total, 1))
 
@@ -139,7 +139,7 @@ def _chosen_fbr(labels: Table, scores: Table) -> float:
 
 
 def _summary(runs: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Give means over seeds, and the standard error of the difference from one fifth."""
+    """Return means over seeds, and the standard error of the difference from one fifth."""
     found = {}
     for title in runs[0]:
         line = {what: float(np.mean([run[title][what] for run in runs])) for what in runs[0][title]}

@@ -1,16 +1,16 @@
-"""Trees over labels and one-vs-rest beside PECOS, Omikuji, napkinXC and LIBLINEAR, on WordNet's nouns.
+"""Trees over labels and one-vs-rest compared with PECOS, Omikuji, napkinXC and LIBLINEAR, on WordNet's nouns.
 
-The case is ``wordnet`` of ``benchmarks.label_tree``: 10,974 labels.  Every run is a process of its own with
-two threads, and a round runs every program once.  Peers have the settings of their own papers and tables, see
-``benchmarks/peers``; ``--tune`` measures these and others on a tenth of the training rows that is held out,
-and what was best there is what is run.  A call shows what it measures, which takes the place of what is
-recorded of the same programs; the picture is of all that is recorded.  Compared are seconds of the processor,
-which other work on the machine does not take; those of the wall are kept too.
+The case is ``wordnet`` of ``benchmarks.label_tree``: 10,974 labels.  Every run is a separate process with two
+threads, and a round runs every program once.  Peers have the settings of their own papers and tables, see
+``benchmarks/peers``; ``--tune`` measures these and others on a held-out tenth of the training rows, and the
+best ones are run.  A call shows its measurements, which replace the records of the same programs; the plot
+shows all records.  CPU seconds are compared, which do not depend on other work on the machine; wall-clock
+seconds are stored too.
 
 One-vs-rest peers take long: in every round they train ``--sampled`` labels, spread evenly over the order of
 frequency, and the seconds are multiplied; ``--whole`` trains all of them, for precision.
 
-Example: ``nice -n 5 python -m benchmarks.tree_peers --rounds 3`` and, of what is recorded, ``python -m
+Example: ``nice -n 5 python -m benchmarks.tree_peers --rounds 3``, and for the records ``python -m
 benchmarks.tree_peers --show-recorded``.
 """
 
@@ -31,13 +31,13 @@ from benchmarks.programs import Program, ranking, run_ranking, version_of
 from benchmarks.recorded_runs import mark
 from labelweave.datasets import LabeledData
 
-Programs = dict[str, dict[str, Any]]  # by title: versions, runs, and what the labels found are worth
+Programs = dict[str, dict[str, Any]]  # by title: versions, runs, and precision of the labels found
 
 _OWN, _PECOS = "benchmarks.labelweave_ranking", "benchmarks.peers.pecos_xr_linear"
 _OMIKUJI, _NAPKIN = "benchmarks.peers.omikuji_trees", "benchmarks.peers.napkinxc_models"
 _LIBLINEAR = "benchmarks.peers.liblinear_one_vs_rest"
 _TREES = [
-    ranking("labelweave, as it comes", _OWN, "tree"),
+    ranking("labelweave, default", _OWN, "tree"),
     ranking("labelweave, tree", _OWN, "tree,n_trees=1,prune=certified,tol=0.01"),
     ranking("labelweave, three trees", _OWN, "tree,n_trees=3,prune=certified,tol=0.01"),
     ranking("labelweave, three trees, hinge", _OWN, "tree,loss=hinge"),
@@ -62,16 +62,16 @@ _ONE_VS_REST = [
 _TUNED = [
     ranking("Omikuji, Bonsai, C = 3", _OMIKUJI, "bonsai,linear_c=3", "omikuji"),
     ranking("PECOS XR-Linear, C = 3", _PECOS, "tree,Cp=3,Cn=3", "libpecos"),
-    ranking("napkinXC, PLT as it comes", _NAPKIN, "tree", "napkinxc"),
+    ranking("napkinXC, PLT, default", _NAPKIN, "tree", "napkinxc"),
     ranking("napkinXC, three PLTs as they come", _NAPKIN, "tree,ensemble=3", "napkinxc"),
-    ranking("napkinXC, PLT as it comes, 64 branches", _NAPKIN, "tree,arity=64", "napkinxc"),
+    ranking("napkinXC, PLT, default, 64 branches", _NAPKIN, "tree,arity=64", "napkinxc"),
 ]
 
 
 def _measure(
     options: argparse.Namespace, train: LabeledData, test: LabeledData, part: str, results: dict[str, Any]
 ) -> Programs:
-    """Run all programs in every round, and write after each run; give what was found of each."""
+    """Run all programs in every round, and write after each run; return the results of each."""
     own = results.setdefault(part, {"programs": {}})
     own |= {"threads": options.threads, "sampled_labels": options.sampled}
     measured: Programs = {}
@@ -121,7 +121,7 @@ def _run(found: dict[str, Any], n_test: int, share: float) -> dict[str, Any]:
 
 
 def _quality(top: Any, train: LabeledData, test: LabeledData) -> dict[str, float]:
-    """Compute precisions of best labels, best first; -1 stands for none."""
+    """Compute precisions of best labels, best first; -1 means none."""
     places = np.array(top)
     for row in np.flatnonzero((places < 0).any(axis=1)):
         others = np.setdiff1d(np.arange(TOP * 2), places[row])
@@ -131,7 +131,7 @@ def _quality(top: Any, train: LabeledData, test: LabeledData) -> dict[str, float
 
 
 def _table(part: str, programs: Programs, record: dict[str, Any] | None) -> str:
-    """Write a row a program; lines of a record say where it comes from."""
+    """Write one row per program; lines of a record state their origin."""
     runs = {title: one.get("runs") or one["sampled"] for title, one in programs.items()}
     every = [run for own in runs.values() for run in own]
     lines = [
@@ -158,7 +158,7 @@ _RUN = ("fit_cpu_seconds", "peak_gigabytes", "file_bytes", "rows_a_cpu_second") 
 
 
 def _draw(programs: dict[str, Any], path: Path) -> None:
-    """Draw precision against seconds of each program's last run, and the front that none beats in both."""
+    """Draw precision against seconds of each program's last run, and the Pareto front."""
     shown = {name: one for name, one in programs.items() if "quality" in one}
     figure, axes = frame.begin_picture(1, 2, figsize=(12, 6))
     colors = ["tab:red" if title.startswith("labelweave") else "tab:blue" for title in shown]
@@ -187,12 +187,12 @@ def _draw(programs: dict[str, Any], path: Path) -> None:
 
 
 _NAMES = {  # as the tables of the documentation have them
-    "labelweave, as it comes": "labelweave as it comes",
+    "labelweave, default": "labelweave, default",
     "labelweave, tree": "labelweave, one tree, certified",
     "labelweave, three trees": "labelweave, three trees, certified",
     "labelweave, three trees, hinge": "labelweave, hinge losses",
     "labelweave, one-vs-rest": "labelweave, one-vs-rest, certified",
-    "labelweave, one-vs-rest, loose": "labelweave, one-vs-rest as it comes",
+    "labelweave, one-vs-rest, loose": "labelweave, one-vs-rest, default",
     "labelweave, one-vs-rest, hinge": "labelweave, one-vs-rest, certified, hinge",
     "Omikuji, Parabel": "Omikuji, Parabel, three trees",
     "Omikuji, Bonsai": "Omikuji, Bonsai, three trees",

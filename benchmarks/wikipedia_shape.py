@@ -1,11 +1,12 @@
-"""The low-rank model at the shape of the paper's Wikipedia problem (Yu et al. 2014, Table 3), synthetic text.
+"""The low-rank model at the shape of the paper's Wikipedia problem (Yu et al.  2014, Table 3), synthetic
+text.
 
-881,805 rows of 147 words among 366,932, and 213,707 labels of which a row has 7.1; rank 250,
-squared loss, five rounds of alternating minimisation (the paper: 9,932 s on 32 cores).  The data come from
-``datasets.make_text_like``: they have the shape of the Wikipedia set, not its words, so its accuracy
-says nothing about that set.  By default a tenth of the rows is taken, with all words and labels.
+881,805 rows of 147 words among 366,932, and 213,707 labels, 7.1 per row; rank 250, squared loss, five rounds
+of alternating minimization (the paper: 9,932 s on 32 cores).  The data come from ``datasets.make_text_like``:
+they have the shape of the Wikipedia set, not its words, so the accuracy does not apply to that set.  By
+default a tenth of the rows is used, with all words and labels.
 
-Seconds are those of ``fit`` whole, and of the top five labels of 5,000 other rows; memory is the largest
+Times are those of the complete ``fit``, and of the top five labels of 5,000 other rows; memory is the largest
 resident size of the process.
 
 Example: ``python -m benchmarks.wikipedia_shape --share 1``.
@@ -38,7 +39,7 @@ _TEST_ROWS = 5_000
 def main(arguments: Any) -> None:
     n, sizes = round(arguments.share * _ROWS), {"labels_per_row": 7.1, "words_per_row": 147}
     data = make_text_like(n + _TEST_ROWS, _FEATURES, _LABELS, **sizes, random_state=0)
-    names = ("rank", "penalty", "regularization", "n_jobs")
+    names = ("rank", "penalty", "alpha", "n_jobs")
     settings = {name: getattr(arguments, name) for name in names}
     model = LowRankClassifier(**settings, max_iter=arguments.rounds, dtype="float32", tol=0.0)
     few = LowRankClassifier(10, max_iter=arguments.rounds, dtype="float32")

@@ -1,9 +1,9 @@
-"""A large hierarchy as it is: what 82,115 nouns of WordNet are kinds of, told from their glosses.
+"""A large real hierarchy: the hypernyms of 82,115 nouns of WordNet, predicted from their glosses.
 
-Every noun synset of WordNet 3.0 is a node and a row; its labels are the synsets right above it, completed to
-all above, several parents included.  Features are tf-idf weights of the words of its gloss, one row in ten is
-held out.  Labels are nodes with ``--least`` rows to learn from, the root left out.  Measured: reading the
-hierarchy, completing labels, a fit with and without it in turn, and predictions that obey it.
+Every noun synset of WordNet 3.0 is a node and a row; its labels are its parent synsets, completed by all
+ancestors, including several parents.  Features are tf-idf weights of the words of its gloss; one row in ten
+is held out.  Labels are nodes with at least ``--least`` training rows, without the root.  Measured: reading
+the hierarchy, completing labels, a fit with and without it in turn, and consistent predictions.
 
 The data are Debian's package ``wordnet-base``, or the folder ``dict`` of WordNet's own archive.
 
@@ -30,10 +30,10 @@ _ABOVE = ("@", "@i")  # kinds of, and instances of
 
 
 def read_nouns(path: Path) -> tuple[list[tuple[str, str]], dict[str, str], dict[str, list[str]]]:
-    """Read a file ``data.noun``: pairs of a node and one below, glosses, and what is right above a node."""
+    """Read a file ``data.noun``: pairs of a node and a child, glosses, and the parents of each node."""
     names, raw_above, glosses = {}, {}, {}
     for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("  "):  # the licence
+        if line.startswith("  "):  # the license
             continue
         fields, _, gloss = line.partition(" | ")
         parts = fields.split()
@@ -57,7 +57,7 @@ def _inner(tags: list[list[str]], taxonomy: Taxonomy) -> LabelMatrix:
 
 
 def _broken(predicted: LabelMatrix, taxonomy: Taxonomy) -> int:
-    """Count predicted labels that are there without one right above that is a label too."""
+    """Count predicted labels without a predicted parent among the labels."""
     table, names = predicted.to_dense(), [str(name) for name in np.asarray(predicted.names)]
     above, below = edges(taxonomy, names)
     return int((table[:, below] > table[:, above]).sum())

@@ -1,13 +1,13 @@
 """A folder of ARFF files
 ======================
 
-A folder of ARFF files as they are found, read, learned from and compared.
+Read the ARFF files of a folder, fit models to them and compare their scores.
 
-The files are made here, with a seed.  One has an identifier, features YES and NO, cells that nobody filled
-in (``?``) and an entry of its header twice; the other has sparse rows, and its labels stand in ``pages.xml``
-beside ``pages-sparse.arff``.  Both are read as they are: the identifier is left out, YES is 1, the second
-entry gets a name of its own, and means stand for what is missing.  Features are scaled inside the model.
-Run ``python examples/arff_folder.py [FOLDER]``; it takes some seconds.
+The script makes the files, with a seed.  One has an identifier, features YES and NO, missing cells (``?``)
+and a duplicate name in its header; the other has sparse rows, and ``pages.xml`` next to ``pages-sparse.arff``
+names its labels.  Both are read without changes: the identifier is ignored, YES is 1, the duplicate gets
+another name, and missing numbers are replaced by means.  Features are scaled inside the model.  Run ``python
+examples/arff_folder.py [FOLDER]``; it takes some seconds.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/gallery/arff_folder.png'
@@ -31,7 +31,7 @@ LABELS = ["a", "b", "c", "d"]
 
 
 def main(folder: str | None = None) -> dict[str, dict[str, float]]:
-    """Write the files, then go through the folder; give the scores of each set."""
+    """Write the files, then evaluate each data set; return the scores by name."""
     found = {}
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(folder or scratch)

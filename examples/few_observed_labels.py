@@ -1,14 +1,13 @@
 """Few observed labels
 ===================
 
-Learn tags of which a fifth was observed: one model a tag, and few factors for all tags.
+Learn tags when only a fifth of them is observed: one model per tag, or a few factors for all tags.
 
-Four fifths of the training entries of Debian's package tags are hidden, tags that are there and tags
-that are not.  A linear model a tag (binary relevance) and low-rank models learn from the
-same observed entries, with the same loss; then all of them rank all tags of test packages.
-Precision looks at the top of these rankings, where frequent tags are; the area under the ROC curve counts
-every tag the same, rare ones too.
-Run ``python examples/few_observed_labels.py``; it takes some ten seconds.
+Four fifths of the training entries of Debian's package tags are hidden, present and absent tags alike.  One
+linear model per tag (binary relevance) and low-rank models are fitted to the same observed entries with the
+same loss; then all of them rank all tags of test packages.  Precision measures the top of these rankings,
+where frequent tags are; the area under the ROC curve weights all tags equally, including rare ones.  Run
+``python examples/few_observed_labels.py``; it takes some ten seconds.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/gallery/few_observed_labels.png'
@@ -24,7 +23,7 @@ from labelweave import BinaryRelevance, LabelMatrix, LowRankClassifier, datasets
 
 ROWS = 3_000
 LABELS = 200  # the most frequent tags
-LEAST_PACKAGES = 3  # words of fewer packages are left out
+LEAST_PACKAGES = 3  # words of fewer packages are dropped
 OBSERVED = 0.2
 
 

@@ -1,16 +1,15 @@
 """Classes in a taxonomy
 =====================
 
-Classes that hang in a taxonomy, each with a handful of training rows.
+Classify into a taxonomy with a handful of training rows per class.
 
-Twenty-seven classes stand on the third level of a tree, and rows are synthetic: the nearer two
-classes are in the tree, the nearer their features.  A flat model knows nothing of that; a
-tree model gives every node a function of its own, and a class the sum of those on its path,
-so that sisters learn from each other.  Both learn their kernel widths and scales by
-cross-validation on the training rows.  Then the tree model is asked for the class of least expected
-taxonomic loss, and to leave out rows of which it is not sure: the curve of the error
-against the share of such rows goes into FILE (with matplotlib installed).
-Run ``python examples/hierarchical_classes.py [FILE.png]``; it takes a few seconds.
+Twenty-seven classes are the third level of a tree, and the rows are synthetic: classes that are close in the
+tree have similar features.  A flat model does not use the tree.  A tree model has one function per node, and
+the score of a class is the sum of the functions on its path, so siblings share what they learn.  Both learn
+kernel widths and scales by cross-validation on the training rows.  Finally the tree model predicts the class
+of least expected taxonomic loss and abstains on uncertain rows: the error against the fraction of rejected
+rows is plotted to FILE (needs matplotlib).  Run ``python examples/hierarchical_classes.py [FILE.png]``; it
+takes a few seconds.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/gallery/hierarchical_classes.png'
@@ -33,7 +32,7 @@ SHOWN = {
 
 
 def main() -> None:
-    """Fit both models, compare them on test rows, save the picture."""
+    """Fit both models, compare them on test rows, and save the plot."""
     data = datasets.make_taxonomy(CLASSES * ROWS_A_CLASS + TEST_ROWS, FEATURES, noise=0.8, random_state=0)
     train, test = slice(0, CLASSES * ROWS_A_CLASS), slice(CLASSES * ROWS_A_CLASS, None)
     models = {
@@ -80,7 +79,7 @@ def compare(name: str, model: KernelLogisticClassifier, data: LabeledData, test:
 
 
 def learned(model: KernelLogisticClassifier) -> str:
-    """Write the hyper-parameters of a model in one line."""
+    """Write the hyperparameters of a model in one line."""
     return ", ".join(f"{name} {value:.3g}" for name, value in model.hyperparameters_.items())
 
 

@@ -1,13 +1,13 @@
 """A learned label graph
 =====================
 
-Which labels should be scored together, learned from rows.
+Learn which labels to score jointly.
 
-Ten labels, made as in section 5.2 of the paper of the clique generating machine: a hub is tied to four
-spokes, in a way that depends on the features; five labels stand alone.  Nobody tells the model.  It is
-compared with labels on their own, with the tree of largest mutual information and with all pairs; then
-the hub is made known at prediction.  Run ``python examples/label_graph.py [graph.png [rounds.png]]``; it
-takes a few seconds.
+The ten labels are made as in section 5.2 of the paper on clique generation: a hub is related to four other
+labels, in a way that depends on the features; five labels are independent.  The model learns this structure
+from rows.  It is compared with independent labels, with the tree of largest mutual information and with the
+graph of all pairs.  Finally the hub is given at prediction time.  Run ``python examples/label_graph.py
+[graph.png [rounds.png]]``; it takes a few seconds.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/gallery/label_graph.png'
@@ -75,7 +75,7 @@ def show_graph(model: LabelGraphClassifier) -> None:
 
 
 def show_known(model: LabelGraphClassifier, X_test: Any, Y_test: Any) -> None:
-    """Print what knowing the hub does for the spokes."""
+    """Print how knowing the hub changes the predictions of its neighbors."""
     known = Y_test[["hub"]].set_axis(range(len(Y_test)))
     spokes = slice(1, 5)
     for words, found in (

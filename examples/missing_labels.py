@@ -1,13 +1,12 @@
 """Missing labels
 ==============
 
-What it costs to take "nobody looked" for "no".
+Compare models that treat missing labels as missing and as absent.
 
-Half of the training labels of Debian's package tags are hidden.  One model is told
-which entries were not observed; they add nothing to its loss.  Another takes every
-hidden tag for an absent one, as one must where a data set has no third value.
-A third has seen everything.  Run ``python examples/missing_labels.py``; it takes
-a few seconds.
+Half of the training labels of Debian's package tags are hidden.  The first model knows which entries are
+unobserved; they add nothing to its loss.  The second treats every hidden tag as absent, as is necessary if a
+data set does not mark missing values.  The third has all labels.  Run ``python examples/missing_labels.py``;
+it takes a few seconds.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/gallery/missing_labels.png'
@@ -26,7 +25,7 @@ OBSERVED = 0.5
 
 
 def main() -> None:
-    """Hide labels, fit the three models, compare them on test packages."""
+    """Hide labels, fit the three models, and compare them on test packages."""
     X, Y, X_test, Y_test = _frequent_tags()
     seen = np.random.default_rng(0).random(Y.shape) < OBSERVED
     positives = sp.csr_array(Y.multiply(seen))
@@ -53,7 +52,7 @@ def _frequent_tags() -> tuple[Any, Any, Any, Any]:
 
 
 def hide(positives: sp.csr_array, seen: np.ndarray) -> LabelMatrix:
-    """Make targets in which only what was seen is positive or negative."""
+    """Make targets whose hidden entries are unobserved."""
     return LabelMatrix(positives).masked(sp.csr_array(seen))
 
 

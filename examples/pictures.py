@@ -1,9 +1,9 @@
-"""Every picture of the library for 6, 100 and 983 labels, as PNG files.
+"""Every plot of the library for 6, 100 and 983 labels, as PNG files.
 
     python examples/pictures.py FOLDER    # a few minutes
 
-The data are synthetic: rows of words with labels of very different frequency, and classes that hang in a
-tree.  Every picture is written in its own size and, with ``small`` in its name, into a figure 4 inches wide.
+The data are synthetic: rows of words with labels of very different frequency, and classes in a tree.  Every
+plot is written in its default size and, with ``small`` in its name, in a figure 4 inches wide.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def write(draw: Callable[..., Any], path: Path) -> None:
-    """Draw once in the picture's own size and once small."""
+    """Draw once in the default size and once small."""
     import matplotlib.pyplot as plt
 
     draw().figure_.savefig(path, dpi=100)
@@ -93,7 +93,7 @@ def write(draw: Callable[..., Any], path: Path) -> None:
 
 
 def pictures(n_labels: int) -> dict[str, Callable[..., Any]]:
-    """Give the functions that draw, by name; each takes axes or makes a figure."""
+    """Return the functions that draw, by name; each takes axes or makes a figure."""
     case = make_problem(n_labels)
     X, Y = case.X_test, case.Y_test
     few = [str(Y.names[k]) for k in np.argsort(-Y.positive_counts(), kind="stable")[:4:2]]
@@ -150,7 +150,7 @@ def make_problem(n_labels: int) -> Problem:
     X, Y = data.X[:TRAINING_ROWS], labels[:TRAINING_ROWS]
     seen = np.random.default_rng(0).random((TEST_ROWS, n_labels)) < OBSERVED
     base = MaxMarginClassifier(C=1.0)
-    MaxMarginClassifier().fit(X[:50], Y[:50])  # compiles, which the pictures' times are to leave out
+    MaxMarginClassifier().fit(X[:50], Y[:50])  # compiles the loops, which must not count in the times
     models = {
         "C = 1": MaxMarginClassifier(C=1.0, tol=1e-4).fit(X, Y),
         "C = 10": MaxMarginClassifier(C=10.0).fit(X, Y),
@@ -187,7 +187,7 @@ def label_correlations(Y: LabelMatrix) -> Any:
 
 
 def made_up_name(number: int) -> str:
-    """Put syllables together, no two numbers alike."""
+    """Concatenate syllables, a different name for each number."""
     base, parts = len(SYLLABLES), [SYLLABLES[number % 7]]
     while number:
         number, digit = divmod(number, base)

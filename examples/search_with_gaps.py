@@ -1,12 +1,12 @@
-"""A search with missing labels
-============================
+"""A grid search with missing labels
+=================================
 
-A search of scikit-learn over a pipeline, with labels of which a third were not observed.
+Run scikit-learn's grid search over a pipeline when a third of the labels are missing.
 
-Splitters by labels and scorers that leave unobserved entries out make ``GridSearchCV`` work on such targets
-as on any others; no loop of one's own is needed.  A model that takes every gap for "no" is searched in the
-same way, and both are measured on rows whose labels are all known.
-Run ``python examples/search_with_gaps.py``; it takes some seconds.
+With stratified splitters for labels and scorers that ignore unobserved entries, ``GridSearchCV`` works on
+such targets as on any others, without a loop of your own.  A model that treats every missing label as absent
+is searched in the same way, and both are evaluated on rows whose labels are all known.  Run ``python
+examples/search_with_gaps.py``; it takes some seconds.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/gallery/search_with_gaps.png'
@@ -26,7 +26,7 @@ GAPS = 0.35
 
 
 def main() -> dict[str, float]:
-    """Search twice; give the scores on rows without gaps."""
+    """Search twice; return the scores on fully labeled rows."""
     X, Y = make_rows(900)
     random = np.random.default_rng(1)
     gaps = np.where(random.random((600, Y.shape[1])) < GAPS, np.nan, Y[:600])
@@ -55,7 +55,7 @@ def search(X: Any, Y: Any) -> GridSearchCV:
 
 
 def make_rows(count: int) -> tuple[Any, Any]:
-    """Make rows of features of very different sizes, and labels that share causes."""
+    """Make rows with features of very different scales, and labels with common causes."""
     random = np.random.default_rng(0)
     causes = random.normal(size=(count, 4))
     X = causes @ random.normal(size=(4, 10)) + 0.3 * random.normal(size=(count, 10))

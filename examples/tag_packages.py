@@ -18,7 +18,7 @@ TAGS_EACH = 4
 
 
 def main() -> None:
-    """Fit, look at the certificate, score the test packages, tag a few untagged ones."""
+    """Fit, print the certificate, score the test packages, and tag a few untagged ones."""
     data = datasets.load_debtags()
     print(f"{data.X.shape[0]} tagged packages, {data.X.shape[1]} features, {data.Y.shape[1]} tags")
 

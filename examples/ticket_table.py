@@ -1,13 +1,12 @@
 """A table of tickets
 ==================
 
-A table of support tickets: texts, categories, numbers, and tags of which a third were never given.
+Learn from a table of support tickets: texts, categories, numbers, and tags, a third of which are missing.
 
-The table is made here, with a seed.  A blank cell in its column of tags means that nobody has looked, not
-that the ticket has no tag, which a separator alone says.  Read so, the blanks add nothing to the loss;
-read as "none", they teach the model to predict fewer tags.  Each model is saved and loaded, and gets a page
-for whoever has to decide.
-Run ``python examples/ticket_table.py [FOLDER]``; it takes some seconds.
+The script makes the table, with a seed.  A blank cell in the column of tags means that the tags are unknown;
+a single separator means that the ticket has no tag.  If blanks are read as unknown, they add nothing to the
+loss; if they are read as "no tag", the model predicts too few tags.  Each model is saved, loaded and
+described in a report.  Run ``python examples/ticket_table.py [FOLDER]``; it takes some seconds.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/gallery/ticket_table.png'
@@ -39,7 +38,7 @@ BLANK = 0.33
 
 
 def main(folder: str | None = None) -> dict[str, float]:
-    """Make the table, learn from it twice, and compare on tickets whose tags are all known."""
+    """Make the table, fit two models, and compare them on fully tagged tickets."""
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(folder or scratch)
         write_tickets(place / "tickets.csv", 1200, seed=0, blank=BLANK)
@@ -68,14 +67,14 @@ def write_tickets(path: Path, count: int, seed: int, blank: float) -> None:
             minutes = (
                 "" if random.random() < 0.1 else round(random.gamma(2.0, 20.0 - 12.0 * ("urgent" in tags)))
             )
-            given = ",".join(tags) or ","  # a separator alone: looked at, none
+            given = ",".join(tags) or ","  # a single separator: no tags
             shown = "" if random.random() < blank else given
             text = " ".join(random.permutation(words))
             rows.writerow([f"T{seed}{number:05d}", text, channel, minutes, shown])
 
 
 def learn(place: Path, meaning: Any) -> float:
-    """Fit a model to the frame, save it, load it, measure it on new tickets, and write a page about it."""
+    """Fit a model to the frame, save and load it, evaluate it on new tickets, and write a report."""
     kinds: Any = {"text": "text", "categorical": "channel", "numeric": "minutes"}
     columns = datasets.TableColumns(
         labels="tags", label_separator=",", empty_labels=meaning, id="ticket", **kinds

@@ -1,18 +1,17 @@
-"""Animals that no image shows
-===========================
+"""Animals without training images
+===============================
 
-Name animals that no training image shows.
+Classify images of animals that have no training images.
 
-Every animal is described by attributes such as "striped" or "swims", one signature an
-animal.  Thirty animals have images; ten others are known by their signatures and by how
-often they are met.  The images are synthetic: each attribute leaves its traces in the
-features, weaker or stronger from image to image, and noise covers them.
+Every animal is described by a signature, its attributes such as "striped" or "swims".  Thirty animals have
+images; ten others are known only by their signatures and frequencies.  The images are synthetic: each
+attribute changes the features, with a strength that varies between images, and noise is added.
 
-Three ways to predict the attributes of the ten: the majority among the ten signatures
-without looking, independent max-margin classifiers, and M3L, whose prior couples
-attributes as they go together in the ten signatures.  Then the animal itself, by direct
-attribute prediction from either set of scores, which also gives better attributes.
-Run ``python examples/zero_shot_animals.py``; it takes a few seconds.
+The attributes of the ten animals are predicted in three ways: by the majority value in the ten signatures,
+without the image; by independent max-margin classifiers; and by M3L, whose prior couples attributes by their
+correlations in the ten signatures.  Then the animal is predicted by direct attribute prediction from either
+set of scores, which also improves the attributes.  Run ``python examples/zero_shot_animals.py``; it takes a
+few seconds.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/gallery/zero_shot_animals.png'
@@ -51,7 +50,7 @@ class Zoo:
 
 
 def main() -> None:
-    """Compare the ways on a few zoos and print averages."""
+    """Compare the methods on a few data sets and print averages."""
     figures = np.mean([compare(make_zoo(random_state)) for random_state in range(ZOOS)], axis=0)
     print(
         f"{TRAINING_IMAGES} images of {SEEN} animals to learn from, {TEST_IMAGES} of {UNSEEN} others to "
@@ -105,7 +104,7 @@ def make_zoo(random_state: int) -> Zoo:
         The images.
     """
     rng = np.random.default_rng(random_state)
-    kinds = rng.random((6, ATTRIBUTES)) < 0.4  # fish, birds, ...: attributes that go together
+    kinds = rng.random((6, ATTRIBUTES)) < 0.4  # fish, birds, ...: attributes that co-occur
     kind = np.concatenate([rng.integers(0, 5, SEEN), rng.integers(3, 6, UNSEEN)])
     signatures = (kinds[kind] ^ (rng.random((SEEN + UNSEEN, ATTRIBUTES)) < 0.15)).astype(int)
     shares = rng.dirichlet(np.full(UNSEEN, 3.0))

@@ -4,10 +4,9 @@ Run it on a Debian machine after ``apt-get update``::
 
     python scripts/build_debtags.py
 
-Only the main component of the distribution's own suite is read: no updates,
-no security archive, no third-party source.  ``--packages FILE`` reads an
-uncompressed ``Packages`` file instead, and ``--release FILE`` the facts of its
-archive.  The same index gives the same bytes.
+Only the main component of the distribution's own suite is read: no updates, no security archive, no
+third-party source.  ``--packages FILE`` reads an uncompressed ``Packages`` file instead, and ``--release
+FILE`` the description of its archive.  The same index gives the same bytes.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ Stanza = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Package:
-    """What the data set keeps of one binary package."""
+    """The stored facts of one binary package."""
 
     name: str
     source: str
@@ -62,7 +61,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Selection:
-    """The packages of each part, the labels that were kept and the count of what was dropped."""
+    """The packages of each part, the selected labels and the counts of dropped items."""
 
     train: list[Package]
     test: list[Package]
@@ -110,25 +109,25 @@ def parse_tags(field: str) -> frozenset[str]:
 
 
 def dependency_names(stanza: Stanza) -> list[str]:
-    """List what a package depends on: first alternatives, without versions and architectures."""
+    """List the dependencies of a package: first alternatives, without versions and architectures."""
     entries = ",".join(stanza.get(field, "") for field in ("Pre-Depends", "Depends")).split(",")
     return sorted({re.split(r"[\s(|:\[]", entry.strip(), maxsplit=1)[0] for entry in entries} - {""})
 
 
 def name_words(name: str) -> list[str]:
-    """Split ``libpng16-16`` into ``lib`` and ``png``: parts without version numbers, lib apart."""
+    """Split ``libpng16-16`` into ``lib`` and ``png``: parts without version numbers, lib separate."""
     parts = [re.sub(r"^lib(?=.)", "lib ", part) for part in re.split(r"[-.]", name.lower())]
     words = (word.rstrip("0123456789") for part in parts for word in part.split())
     return [word for word in words if word]
 
 
 def description_words(description: str) -> list[str]:
-    """List the words of a one-line description in lower case, without the commonest of English."""
+    """List the words of a one-line description in lower case, without the most common English ones."""
     return [word for word in WORD.findall(description.lower()) if word not in STOP_WORDS]
 
 
 def read_package(stanza: Stanza) -> Package:
-    """Turn one stanza into a package; no feature looks at the Tag field."""
+    """Convert a stanza to a package; no feature uses the Tag field."""
     name, description = stanza["Package"], stanza.get("Description", "")
     words = name_words(name) + description_words(description)
     features = [f"word:{word}" for word in words]
@@ -143,13 +142,13 @@ def read_package(stanza: Stanza) -> Package:
 
 
 def is_test_source(source: str) -> bool:
-    """Put a source package on the test side, by a hash, so that it stays there as the index moves on."""
+    """Return whether a source package is on the test side, by a hash that does not depend on the index."""
     digest = hashlib.sha256((SPLIT_SALT + source).encode()).digest()
     return int.from_bytes(digest[:8], "big") < TEST_SHARE * 2**64
 
 
 def select(stanzas: Iterable[Stanza], minimum_label_packages: int = MINIMUM_LABEL_PACKAGES) -> Selection:
-    """Choose the labels and deal the packages out to train, test and untagged, each sorted by name."""
+    """Choose the labels and split the packages into train, test and untagged, each sorted by name."""
     first: dict[str, Stanza] = {}
     repeated = sum(first.setdefault(stanza["Package"], stanza) is not stanza for stanza in stanzas)
     packages = [read_package(first[name]) for name in sorted(first)]
@@ -190,7 +189,7 @@ def training_vocabulary(packages: Sequence[Package]) -> list[str]:
 
 
 def pack(selection: Selection, archive: Mapping[str, str]) -> dict[str, npt.NDArray[Any]]:
-    """Lay the data set out as small integer arrays and UTF-8 text, rows train, test, untagged."""
+    """Store the data set as small integer arrays and UTF-8 text, with rows for train, test, untagged."""
     packages = selection.packages
     vocabulary = training_vocabulary(selection.train)
     vectorizer = CountVectorizer(analyzer=list, vocabulary=vocabulary)
@@ -236,7 +235,7 @@ def text_array(lines: Sequence[str]) -> npt.NDArray[np.uint8]:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write a compressed npz file whose bytes depend on the arrays alone, not on the clock."""
+    """Write a compressed npz file whose bytes depend only on the arrays, not on the clock."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         draft = Path(folder) / path.name
         with zipfile.ZipFile(draft, "w") as archive:
@@ -352,13 +351,13 @@ def apt_target(codename: str | None) -> dict[str, str]:
 
 
 def release_path(target: Stanza) -> Path:
-    """Find the Release file that lies beside an index in apt's lists."""
+    """Find the Release file next to an index in apt's lists."""
     stem = target["Filename"].partition("_" + target["MetaKey"].replace("/", "_"))[0]
     return next(path for path in (Path(f"{stem}_InRelease"), Path(f"{stem}_Release")) if path.exists())
 
 
 def archive_facts(release: str) -> dict[str, str]:
-    """Read who published a Release file, which version it is and when it was made."""
+    """Read the publisher of a Release file, its version and its date."""
     paragraphs = parse_stanzas(release.splitlines())
     fields = next((stanza for stanza in paragraphs if "Suite" in stanza), {})
     keys = ("Origin", "Suite", "Codename", "Version", "Date")

@@ -45,7 +45,7 @@ QUICK: dict[type, dict[str, Any]] = {
 }
 TREE = Taxonomy.from_nested({"animal": ["cat", "dog"], "tree": ["elm", "oak"]})
 
-# what to write where an estimator has not got it; a link where none is due fails the test
+# what to write if an estimator lacks the feature; an unnecessary link fails the test
 AUTOMATIC = "[automatic](recipes.md#one-call)"
 CALIBRATE = "[calibrate](recipes.md#from-scores-to-label-sets)"
 GRAPH = "[graph](recipes.md#label-graphs)"
@@ -62,7 +62,7 @@ INSTEAD: dict[str, dict[type, str]] = {
     },
     "taxonomy": {LabelTreeClassifier: TREE_OF_LABELS},
     "learned label covariance": {
-        LowRankClassifier: "[factors](recipes.md#many-labels-of-which-few-were-observed)",
+        LowRankClassifier: "[factors](recipes.md#many-labels-few-observed-entries)",
         LabelGraphClassifier: GRAPH,
     },
     "label covariance": {LabelGraphClassifier: GRAPH},
@@ -100,7 +100,7 @@ def _fit_takes(name: str) -> Callable[[type], bool]:
 
 
 def _fits(y: Any, classes: int | None = None, **parameters: Any) -> Callable[[type], bool]:
-    """Try a fit of sixteen rows, which has so many classes."""
+    """Try a fit of sixteen rows with this many classes."""
 
     def trial(kind: type) -> bool:
         random = np.random.default_rng(0)
@@ -143,7 +143,7 @@ def _tree_over_labels(kind: type) -> bool:
     return _parameter("taxonomy")(kind) or _fits(_CLASSES, label_covariance=TREE)(kind)
 
 
-# what it is called, what to write, and whether an estimator has it
+# the name of the feature, what to write, and whether an estimator has it
 CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
     ("missing features", "NaN in `X`", lambda kind: kind().__sklearn_tags__().input_tags.allow_nan),
     ("feature scaling", '`scaling="auto"`', _parameter("scaling")),
@@ -164,7 +164,7 @@ CAPABILITIES: tuple[tuple[str, str, Callable[[type], bool]], ...] = (
     ),
     ("kernels", "`kernel=`", _parameter("kernel")),
     (
-        "sums of kernels, one covariance each",
+        "sums of kernels, one covariance per kernel",
         "lists for both",
         _fits(
             _LABELS,
@@ -211,7 +211,7 @@ def table() -> dict[str, dict[type, bool]]:
 
 
 def page() -> str:
-    """Write the page: what all can do as a sentence, the rest as a table."""
+    """Write the page: features of all estimators as a sentence, the rest as a table."""
     names = [f"`{kind.__name__.removesuffix('Classifier')}`" for kind in ESTIMATORS]
     common, rows = [], []
     for name, written, _ in CAPABILITIES:

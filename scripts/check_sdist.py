@@ -1,4 +1,4 @@
-"""Build an sdist, unpack it, and run tests from there: what goes out is enough to test and document.
+"""Build an sdist, unpack it, and run tests there: it must be enough to test and document.
 
 python scripts/check_sdist.py [TEST ...]    # by default those of the package and of its documents
 """
@@ -19,7 +19,7 @@ NEEDED = ["tests/conftest.py", "docs/recipes.md", "docs/architecture.md", "examp
 
 
 def main(tests: list[str]) -> int:
-    """Build, unpack, look for what is needed, run tests."""
+    """Build, unpack, check for needed files, run tests."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "build", "--sdist", "--outdir", folder, ROOT], check=True)
         (archive,) = Path(folder).glob("*.tar.gz")

@@ -22,7 +22,7 @@ from labelweave import GraphGrowth, HyperparameterSearch
 
 
 def entered(call: Callable[[], Any]) -> tuple[list[str], int]:
-    """Call a function twice, first to import and compile; give files and depth of the second call."""
+    """Call a function twice, first to import and compile; return files and depth of the second call."""
     import labelweave
 
     call()
@@ -56,7 +56,7 @@ def entered(call: Callable[[], Any]) -> tuple[list[str], int]:
 
 
 def fits() -> dict[str, Callable[[], Any]]:
-    """Give the fits that are counted, by name."""
+    """Return the fits to measure, by name."""
     from labelweave import (
         KernelLogisticClassifier,
         LabelGraphClassifier,

@@ -1,10 +1,10 @@
-"""Measure what a newcomer waits for: importing an estimator, and its first fit with no loop compiled yet.
+"""Measure the waiting time of a new user: importing an estimator, and its first fit without compiled loops.
 
     python scripts/first_fit.py [ESTIMATOR or FIT ...]    # all of them by default
 
-Seconds of CPU, each estimator in a process of its own: imported without and with bytecode of this library
-(the least of three; the libraries it needs have theirs), fitted with an empty cache of loops and again in
-the same process, and how many loops that compiled.  A busy machine takes more: memory and caches are
+CPU seconds, each estimator in a separate process: imported without and with bytecode of this library (the
+minimum of three; the libraries it needs have theirs), fitted with an empty cache of loops and again in the
+same process, and the number of loops compiled.  A busy machine takes longer, since memory and caches are
 shared.
 """
 
@@ -88,7 +88,7 @@ def _run(program: str, source: Path, **variables: str) -> Any:
 
 
 def import_seconds(name: str) -> tuple[float, float]:
-    """Give seconds of CPU of a process that imports an estimator, without and with bytecode."""
+    """Return CPU seconds of a process that imports an estimator, without and with bytecode."""
     program = f"{_IMPORTS[name]}\nimport time\nprint(time.process_time())"
     first, again = [], []
     for _ in range(3):
@@ -100,7 +100,7 @@ def import_seconds(name: str) -> tuple[float, float]:
 
 
 def fit_seconds(name: str) -> tuple[float, float, int]:
-    """Give seconds of CPU of a fit with an empty cache and of another, and how many loops were compiled."""
+    """Return CPU seconds of a fit with an empty cache and of another, and the number of compiled loops."""
     model, data = FITS[name]
     with tempfile.TemporaryDirectory() as folder:
         first, again = _run(_FIT.format(model=model, data=data), SOURCE.parent, NUMBA_CACHE_DIR=folder)

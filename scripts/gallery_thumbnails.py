@@ -1,4 +1,4 @@
-"""Draw the small pictures of the gallery of examples: what each story is about, in a glance.
+"""Draw the thumbnails of the gallery of examples.
 
     python scripts/gallery_thumbnails.py
 
@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images" / "gallery"
 INK, PALE, ACCENT = "#1f4e79", "#dce6f0", "#d9822b"
-_ENTRIES = ListedColormap([PALE, INK, ACCENT])  # not there, there, nobody knows
+_ENTRIES = ListedColormap([PALE, INK, ACCENT])  # absent, present, unknown
 
 
 def _entries(axes: Any, table: Any) -> None:
@@ -74,7 +74,7 @@ def _words(lines: list[tuple[str, str]], title: str) -> Callable[[Any], None]:
 
 
 def label_graph(axes: Any) -> None:
-    """Labels in a circle, some of them joined."""
+    """Labels in a circle, some of them connected."""
     angles = np.linspace(0.0, 2 * np.pi, 9)[:-1]
     x, y = np.cos(angles), np.sin(angles)
     for one, other, width in ((0, 1, 6), (1, 2, 3), (0, 3, 4), (4, 6, 7), (5, 6, 2), (2, 7, 2)):
@@ -128,7 +128,7 @@ DRAWINGS: dict[str, Callable[[Any], None]] = {
 
 
 def main() -> None:
-    """Draw all of them."""
+    """Draw all thumbnails."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, draw in DRAWINGS.items():
         figure, axes = plt.subplots(figsize=(4, 2.8), dpi=100, layout="constrained")

@@ -1,10 +1,10 @@
-"""Find which module of labelweave imports which, when it is imported and when its functions run.
+"""Find which module of labelweave imports which, at import and when functions run.
 
-    python scripts/import_graph.py    # the modules that import each other; there are to be none
+    python scripts/import_graph.py    # the import cycles; there must be none
 
-Imports for type checkers alone do not count, and none of ``labelweave`` itself, which is imported before any
-of its modules.  ``import_module`` counts: in a module that calls it, each text that is a module's name, or
-that starts names in an f-string.
+Imports for type checkers do not count, nor do imports of ``labelweave`` itself, which is imported before its
+modules.  ``import_module`` counts: in a module that calls it, each text that is a module's name, or that
+starts names in an f-string.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "labelweave"
 
 
 def import_graph(source: Path = SOURCE, *, functions: bool = True) -> dict[str, set[str]]:
-    """Give the modules that each module imports; without ``functions`` only while it is imported itself."""
+    """Return the modules that each module imports; without ``functions`` only at its own import."""
     trees = _trees(source)
     return {
         name: {
@@ -68,7 +68,7 @@ def _name_of(node: ast.AST) -> str:
 
 
 def _executed(node: ast.AST, functions: bool) -> Iterator[ast.AST]:
-    """Walk what is executed; what stands under ``if TYPE_CHECKING`` is not."""
+    """Walk the executed nodes; code under ``if TYPE_CHECKING`` is not executed."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr_context | ast.operator | ast.arguments):
             continue

@@ -1,10 +1,10 @@
-"""Measure what the limits are of, and lower them to it: a limit that is reached stays reached.
+"""Measure the limited quantities, and lower the limits to the measurements.
 
-    python scripts/limits.py            # each limit, and what is there
-    python scripts/limits.py --lower    # writes tests/limits.json, which it never raises
+    python scripts/limits.py            # each limit, with its measurement
+    python scripts/limits.py --lower    # write tests/limits.json; never raises a limit
 
-``tests/test_structure.py`` holds the source to ``tests/limits.json``, and the file to the last commit's.
-Lines are those of Python files; the core is all of ``src`` that is neither app nor dask.
+``tests/test_structure.py`` compares the source with ``tests/limits.json``, and the file with that of the last
+commit.  Lines are those of Python files; the core is all of ``src`` except app and dask.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE = ROOT / "tests" / "limits.json"
 
 
 def measured() -> dict[str, int]:
-    """Measure all but what a fit enters."""
+    """Measure everything except the fits."""
     package = ROOT / "src" / "labelweave"
     size = measure(package)
     parts = {part: sum(_under(size.files, f"{part}/")) for part in ("app", "dask")}
@@ -45,7 +45,7 @@ def measured() -> dict[str, int]:
 
 
 def measured_fits() -> dict[str, int]:
-    """Count the files that fits enter, and how deep their calls go."""
+    """Count the files that fits enter, and the depth of their calls."""
     found = {name: entered(fit) for name, fit in fits().items()}
     files = {f"files that a fit enters: {name}": len(files) for name, (files, _) in found.items()}
     return files | {"depth of calls in a fit": max(depth for _, depth in found.values())}

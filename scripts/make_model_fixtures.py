@@ -1,13 +1,13 @@
-"""Write small model files of every estimator with what they predict, to hold later commits to them.
+"""Write small model files of every estimator with their predictions, to compare later commits with.
 
     python scripts/make_model_fixtures.py tests/model_files/kept
 
-It writes one ``name.lw`` a model, ``expected.npz`` with outputs and attributes, and ``index.json`` with
-the machine's arithmetic and the names.  ``tests/model_files/test_kept_files.py`` reads them.
+It writes one ``name.lw`` per model, ``expected.npz`` with outputs and attributes, and ``index.json`` with the
+machine's arithmetic and the names.  ``tests/model_files/test_kept_files.py`` reads them.
 
 Features are small integers, and the weights of models of ``_exact_cases`` are rounded to 12 binary digits
-after the point before the model is saved: their scores are sums that no order of additions rounds, so that
-every processor gives the same bits.  Other models take exponentials, or rows that are no integers.
+after the point before the model is saved: their scores are exact sums in any order of additions, so every
+processor computes the same bits.  Other models use exponentials, or rows that are not integers.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _ROUNDED = (
     "coefficients",
 )  # fitted attributes, and fields of scorers and of their terms
 _DIGITS = 2.0**12
-FITTED = 24  # rows fitted, the first; those after them are predicted
+FITTED = 24  # rows to fit, the first ones; those after them are predicted
 
 
 def output(model: Any, name: str, X: Any) -> dict[str, np.ndarray]:
-    """Call a method of a model; give what it returns as named arrays without objects."""
+    """Call a method of a model; return the result as named arrays without objects."""
     result = getattr(model, name)(X, **ASKED[name])
     if not isinstance(result, tuple):
         return _flat(name, result)
@@ -77,9 +77,9 @@ def _flat(name: str, value: Any) -> dict[str, np.ndarray]:
 
 
 def attributes(model: Any) -> dict[str, str]:
-    """Sum up public fitted attributes: type, shape and digest of arrays; lengths of traces."""
+    """Summarize public fitted attributes: type, shape and digest of arrays; lengths of traces."""
     found, values = {}, dict(vars(model))
-    if "scorer_" in values:  # holds what were attributes of their own in earlier versions
+    if "scorer_" in values:  # holds what were separate attributes in earlier versions
         scorer = values.pop("scorer_")
         values |= {name: getattr(scorer, name) for name in scorer.attributes() if hasattr(scorer, name)}
     for name, value in values.items():
@@ -99,7 +99,7 @@ def _digest(value: np.ndarray) -> str:
 
 
 def arithmetic() -> dict[str, str]:
-    """Name what decides how floats are rounded: processor, linear algebra and versions of libraries."""
+    """List what determines the rounding of floats: processor, linear algebra and versions of libraries."""
     import llvmlite.binding
     import numba
     import scipy.linalg
@@ -148,7 +148,7 @@ def _labels(values: Any) -> Any:
 
 
 def rows(kind: str, X: np.ndarray, near: np.ndarray) -> Any:
-    """Give all rows in one form: integers X, those "near" integers, a "table", or one with "vectors"."""
+    """Return all rows in one form: integers X, those "near" integers, a "table", or one with "vectors"."""
     if kind == "frame":
         import pandas as pd
 
@@ -191,7 +191,7 @@ _TABLE_MODELS = {
 
 
 def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
-    """Give models, their rows and labels, whose scores are sums of few binary digits once rounded."""
+    """Return models, their rows and labels, whose scores are sums of few binary digits once rounded."""
     from labelweave import (
         BinaryRelevance,
         LabelCovariance,
@@ -291,7 +291,7 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
 
 
 def _other_cases() -> dict[str, tuple[Any, str, Any]]:
-    """Give the other models, with rows and labels: exponentials, probabilities and learned parameters."""
+    """Return the other models, with rows and labels: exponentials, probabilities and learned parameters."""
     from labelweave import BinaryRelevance, LabelGraphClassifier, MaxMarginClassifier
     from labelweave import LowRankClassifier as LowRank
     from labelweave import TunedThresholdClassifier as Tuned
@@ -464,7 +464,7 @@ def _composed_cases() -> dict[str, tuple[Any, str, Any]]:
 
 
 def _text_cases() -> dict[str, tuple[Any, str, Any]]:
-    """Give models of labels known by texts or by scores, trees over labels, and scorers that are new."""
+    """Return models of labels known by texts or by scores, trees over labels, and new scorers."""
     from labelweave import AutoLabelClassifier as Auto
     from labelweave import CalibratedLabelClassifier as Calibrated
     from labelweave import KernelLogisticClassifier as Logistic
@@ -526,12 +526,12 @@ def _rounded(value: Any, name: str = "") -> Any:
 
 
 def cases() -> dict[str, tuple[Any, str, Any]]:
-    """Give all models, the kinds of their rows and their labels."""
+    """Return all models, the kinds of their rows and their labels."""
     return _exact_cases() | _other_cases() | _composed_cases() | _text_cases()
 
 
 def _save_models(folder: Path) -> dict[str, tuple[str, bool]]:
-    """Fit and save all models; give for each the kind of its rows and whether its scores are exact."""
+    """Fit and save all models; return for each the kind of its rows and whether its scores are exact."""
     import labelweave
 
     exact, saved = _exact_cases(), {}
@@ -556,7 +556,7 @@ def _save_models(folder: Path) -> dict[str, tuple[str, bool]]:
 
 
 def main() -> int:
-    """Fit, save, and write down what the saved models predict."""
+    """Fit, save, and store the predictions of the saved models."""
     import labelweave
 
     folder = Path(sys.argv[1])

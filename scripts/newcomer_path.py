@@ -1,10 +1,10 @@
-"""Time a newcomer's path: from a clone of the repository to a report on a table of one's own.
+"""Time the path of a new user: from a clone of the repository to a report on a table.
 
-    python scripts/newcomer_path.py    # 108 s on two cores on 2026-11-26: 38 of reading, 36 of installing
+    python scripts/newcomer_path.py    # 108 s on two cores on 2026-11-26: 38 reading, 36 installing
 
-Steps and their seconds by the clock, in a fresh environment with no loop compiled yet: the README read as far
-as its first commands at 200 words a minute, and these commands, on tickets that lie there as one's own table.
-What is measured above took packages from a cache.
+Steps and their wall-clock seconds, in a fresh environment without compiled loops: reading the README up to
+its first commands at 200 words per minute, and these commands, on the table of tickets.  The measurement
+above installed packages from a cache.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ write_tickets(Path("new.csv"), 600, seed=1, blank=0.0)
 
 
 def path() -> tuple[int, list[str]]:
-    """Give the words and the commands of the README, from its beginning to its first report."""
+    """Return the words and the commands of the README, from its beginning to its first report."""
     words, commands = 0, []
     for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines():
         words += len(line.split())
@@ -47,7 +47,7 @@ def _run(command: str, folder: Path, **variables: str) -> float:
 
 
 def main() -> int:
-    """Walk the path in a folder that goes away, and print what each step took."""
+    """Follow the path in a temporary folder, and print the duration of each step."""
     words, commands = path()
     steps = {f"{words} words read": 60.0 * words / _WORDS_A_MINUTE}
     with tempfile.TemporaryDirectory() as name:

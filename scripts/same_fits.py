@@ -1,9 +1,9 @@
-"""Fit small models with an earlier commit and with this work tree, and name those that score otherwise.
+"""Fit small models with an earlier commit and with this work tree, and list those with other scores.
 
     python scripts/same_fits.py COMMIT
 
-What is fitted is ``EVERY`` of ``attacks/small_fits.py``, to dense and to sparse rows; the earlier commit's
-library is read from a worktree of it, where its loops are compiled anew, which takes two minutes.
+The models are ``EVERY`` of ``attacks/small_fits.py``, fitted to dense and to sparse rows; the library of the
+earlier commit is read from a worktree, where its loops are compiled again, which takes two minutes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def digests() -> dict[str, str]:
         for form, rows in {"dense": X, "sparse": sp.csr_array(X)}.items():
             try:
                 told = scores_of(fitted(clone(model), rows, Y), rows).tobytes()
-            except (TypeError, ValueError) as error:  # an answer too
+            except (TypeError, ValueError) as error:  # a result too
                 told = type(error).__name__.encode()
             found[f"{name}, {form}"] = hashlib.sha256(told).hexdigest()[:16]
     return found

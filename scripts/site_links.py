@@ -1,7 +1,7 @@
-"""Check the links of a built site that stay inside it: files that are there, and places in them.
+"""Check the internal links of a built site: files that exist, and places in them.
 
-Every ``href`` and ``src`` of every page is looked up on the disk; links to other sites are left alone.
-Exits 1 and lists what leads nowhere.  Example: ``python scripts/site_links.py docs/_build``.
+Every ``href`` and ``src`` of every page is checked on disk; links to other sites are ignored.  Exits with
+status 1 and lists broken links.  Example: ``python scripts/site_links.py docs/_build``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Page(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Note what a tag is called, and where it leads."""
+        """Record the id of a tag, and its link."""
         for name, value in attributes:
             if name == "id" or (name == "name" and tag == "a"):
                 self.places.add(value or "")
@@ -42,7 +42,7 @@ def read_pages(site: Path) -> dict[Path, Page]:
 
 
 def broken_links(site: Path) -> list[str]:
-    """List links that lead to no file of the site, or to no place in it."""
+    """List links to a missing file of the site, or to a missing place in it."""
     pages = read_pages(site)
     broken = []
     for path, page in pages.items():

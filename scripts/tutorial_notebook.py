@@ -1,8 +1,8 @@
-"""Make a notebook of the tutorial: the code of ``docs/tutorial.md`` as cells, the text between them as it is.
+"""Make a notebook of the tutorial: the code of ``docs/tutorial.md`` as code cells, the text as text cells.
 
     python scripts/tutorial_notebook.py tutorial.ipynb
 
-``make docs`` does it, and the page offers the notebook; the slow tests run it whole.
+``make docs`` runs it, and the page links to the notebook; the slow tests run all of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OFFER = re.compile(r"^.*\{download\}.*\n\n?", re.MULTILINE)
 
 
 def notebook() -> Any:
-    """Read the page as a notebook; links to other pages, which it lies apart from, become their text."""
+    """Read the page as a notebook; links to other pages become plain text."""
     text = _OFFER.sub("", PAGE.read_text(encoding="utf-8"))
     made = jupytext.reads(_LINK.sub(r"\1", text), fmt="md")
     made.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -30,7 +30,7 @@ def notebook() -> Any:
 
 
 def main(path: str) -> None:
-    """Write it."""
+    """Write the notebook."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     jupytext.write(notebook(), path, fmt="ipynb")
 

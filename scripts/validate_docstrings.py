@@ -1,11 +1,10 @@
-"""Check the docstrings of every name that a public package exports; exit 1 and list what fails.
+"""Check the docstrings of every name that a public package exports; list failures and exit with status 1.
 
-The checks and exceptions are those of ``[tool.numpydoc_validation]`` in
-pyproject.toml, for the exported classes and functions, and for the public methods
-and properties that users see on those classes, wherever in the package they are written.
-Two exceptions keep one text in one place: a docstring that ends in
-``see :meth:`Other.method``` may leave parameters and returns to the one it names,
-which must exist; and enumerations and protocols have no parameters of their own.
+The checks and exceptions are those of ``[tool.numpydoc_validation]`` in pyproject.toml, for the exported
+classes and functions, and for the public methods and properties of those classes, wherever in the package
+they are defined.  Two exceptions keep each text in one place: a docstring that ends in ``see
+:meth:`Other.method``` may omit parameters and returns in favor of the one it names, which must exist; and
+enumerations and protocols have no parameters.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def _public_modules() -> list[Any]:
 
 
 def _public_names(module: Any) -> Iterator[str]:
-    """Name what a module exports where it is written, and the public methods of its classes."""
+    """List the exports of a module where they are defined, and the public methods of its classes."""
     for value in (getattr(module, name) for name in module.__all__):
         if inspect.isclass(value) or inspect.isfunction(value):
             yield f"{value.__module__}.{value.__qualname__}"
@@ -66,7 +65,7 @@ def _own_members(kind: type) -> Iterator[str]:
 
 
 def _is_written_in(kind: type, member: Any) -> bool:
-    """Say whether a member is code of the class's own file; enumerations and tuples get some made."""
+    """Return whether a member is defined in the class's own file; enumerations and tuples generate some."""
     for wrapper in ("__func__", "fget", "func"):
         member = getattr(member, wrapper, None) or member
     code = getattr(inspect.unwrap(member) if callable(member) else None, "__code__", None)
@@ -87,7 +86,7 @@ def _failures(name: str, checks: set[str]) -> Iterator[Failure]:
 
 
 def _found(target: str, seen_from: str) -> bool:
-    """Look a name up from where it is mentioned, and from the top."""
+    """Look up a name from where it is mentioned, and from the top."""
     parts = seen_from.split(".")
     scopes = [".".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)]
     return any(_loaded(path) is not None for path in [*(f"{scope}.{target}" for scope in scopes), target])

@@ -1,9 +1,9 @@
-"""Write what the constructors of the models say of each parameter, for the flags of ``labelweave fit``.
+"""Store the descriptions of the models' parameters for the flags of ``labelweave fit``.
 
     python scripts/write_model_flags.py
 
-The command line reads this file, since importing the constructors takes seconds.  A parameter is a flag of
-the same name; its constraints say which words and numbers it takes, its numpydoc what the help says.
+The command line reads this file, since importing the constructors takes seconds.  Each parameter is a flag of
+the same name; its constraints determine the allowed words and numbers, its numpydoc the help.
 """
 
 import inspect
@@ -28,9 +28,9 @@ _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
 }
 _NO_WORDS = {"kernel": ("precomputed",)}
 _IN_WORDS = ("gamma",)  # parameters of parts that are flags of the model
-_OBJECTS_TOO = ("label_covariance",)  # that other flags make
+_OBJECTS_TOO = ("label_covariance",)  # made by other flags
 _OF_KERNELS = {"degree": [COUNT], "coef0": [NON_NEGATIVE]}
-_DEFAULTS = {"scaling": "auto"}  # of the command, where those of constructors are others
+_DEFAULTS = {"scaling": "auto"}  # of the command, if they differ from those of constructors
 _ROLES = re.compile(r":\w+:`([^`]*)`|``")
 
 
@@ -52,7 +52,7 @@ def described() -> dict[str, Any]:
 
 
 def written(found: dict[str, Any]) -> str:
-    """Write it as JSON, a line for the models that say the same of a flag."""
+    """Write the parameters as JSON, one line for the models with the same description of a flag."""
     flags = []
     for flag, owners in found["flags"].items():
         alike: dict[str, list[str]] = {}
@@ -78,7 +78,7 @@ def _parameters_of(model: str) -> Iterator[dict[str, Any]]:
 
 
 def _takes(kind: Any, name: str) -> bool:
-    """Whether a model takes the object of a part, and not a word of the same name."""
+    """Return whether a model takes the object of a part, not only a word of the same name."""
     said = re.search(rf"^{name} : (?:.*\\\n)*.*", inspect.getdoc(kind) or "", re.MULTILINE)
     part = "Kernel" if name == "kernel" else PARTS[name].split(":")[1]
     return said is not None and re.search(rf"\b{part}\b", said[0]) is not None
@@ -113,7 +113,7 @@ def _parameter(kind: Any, parameter: inspect.Parameter, parts: list[str]) -> dic
 
 
 def _numbers(part: Any) -> Iterator[str]:
-    """Say which numbers a constraint allows: whole ones, or any."""
+    """Yield the types of numbers that a constraint allows."""
     kind = getattr(part, "type", part)
     if part in ("random_state", "cv_object") or getattr(kind, "__name__", "") == "Integral":
         yield "int"

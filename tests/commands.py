@@ -32,13 +32,13 @@ TABLE_FLAGS = {
 
 
 def split(words):
-    """Write out words of which the first may be several, as typed."""
+    """Write out words as typed, where the first may be several."""
     first, *others = [str(word) for word in words] or ["  "]
     return [*(shlex.split(first) if " " in first else [first]), *others]
 
 
 def invoke(words, code=0, **options):
-    """Run a command; give what it printed."""
+    """Run a command; return what it printed."""
     result = CliRunner().invoke(main, split(words), catch_exceptions=False, **options)
     assert result.exit_code == code, result.output
     return Done(result.stdout, result.stderr)
@@ -58,7 +58,7 @@ class Done(NamedTuple):
 
 
 def loaded(path="m.lw"):
-    """Read a model, or the classifier of one of a table."""
+    """Read a model, or the classifier of a table model."""
     model = labelweave.load(path)
     return getattr(model, "classifier_", model)
 
@@ -82,7 +82,7 @@ THINGS = {
 
 
 def things(n_rows, seed=0, *, paths=True, partial=0):
-    """Write a table of things with one class a row; of the first ``partial`` ones less is known."""
+    """Write a table of things with one class per row; the first ``partial`` rows are partially observed."""
     rng, lines = np.random.default_rng(seed), ["id,text,kind"]
     for row in range(n_rows):
         kind = list(THINGS)[row % len(THINGS)]

@@ -1,4 +1,4 @@
-"""What all tests share: modules to import, settings of Hypothesis, what `make slow` is left, a browser."""
+"""Shared by all tests: modules to import, settings of Hypothesis, the tests of `make slow`, a browser."""
 
 import os
 import re
@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, settings
 os.environ["MPLBACKEND"] = "agg"  # no test opens a window
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # what a shell starts in the background is deaf to Ctrl-C
+):  # processes started in the background by a shell ignore Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parents[1] / "scripts"))
 
-# A loaded machine fails no test, and a gate that is passed once is passed again.  Other examples in every
+# A loaded machine fails no test, and the same examples run every time.  For other examples in every
 # run: `make contracts`, or any tests with `--hypothesis-profile=search`.
 _CALM = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 settings.register_profile("search", deadline=None, suppress_health_check=_CALM)
@@ -54,7 +54,7 @@ _BESIDE_THE_CORE = re.compile(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
-    """Skip files that need more than the core, where that is tested alone: ``make core``."""
+    """Skip files that need more than the core in the environment of ``make core``."""
     report = yield
     return _skipped_where_missing(report, str(collector.path))
 
@@ -84,7 +84,7 @@ BROWSERS = (
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """Run the browser with some flags on a file; give what it writes."""
+    """Run the browser with some flags on a file; return its output."""
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         pytest.skip("no Chromium here; `make browser` installs one where apt-get can")
@@ -102,7 +102,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def reloaded(tmp_path):
-    """Save a model, and give what its file holds."""
+    """Save a model, and return the content of its file."""
 
     def call(model):
         import labelweave

@@ -1,4 +1,4 @@
-"""Small problems that tests draw: rows, and labels or classes that linear functions of them tell."""
+"""Small random problems: rows, and labels or classes that are linear functions of them."""
 
 import numpy as np
 
@@ -6,8 +6,8 @@ import numpy as np
 def draw_scores(n, d, n_labels, random, *, noise=1.0, kept=1.0, size=1.0, rank=None):
     """Draw rows and scores of labels.
 
-    noise: the size of what no feature tells; kept: the share of features that are not 0; size: that of
-    features; rank: of the weights.
+    noise: the size of the part that no feature explains; kept: the share of features that are not 0; size:
+    that of features; rank: of the weights.
     """
     X = size * random.normal(size=(n, d))
     if kept < 1:
@@ -34,13 +34,13 @@ def draw_labels(n=60, d=5, n_labels=4, *, seed=0, above=0.3, missing=None, **how
 
 
 def draw_classes(n=60, d=4, n_classes=4, *, seed=0, **how):
-    """Draw rows and a class a row, by name, whose score is the highest."""
+    """Draw rows and a class per row, by name, whose score is the highest."""
     X, scores = draw_scores(n, d, n_classes, np.random.default_rng(seed), **how)
     return X, np.array(list("abcdefgh"))[scores.argmax(axis=1)]
 
 
 def draw_classes_and_labels(n=50, n_classes=5):
-    """Draw rows, a class a row by name, and labels, which scores tell that are the same for both."""
+    """Draw rows, a class per row by name, and labels whose scores are the same for both."""
     random = np.random.default_rng(0)
     X = random.normal(size=(n, 4))
     scores = 2 * X @ random.normal(size=(4, n_classes)) + random.normal(size=(n, n_classes))

@@ -1,4 +1,4 @@
-"""What tests of pictures share: words of legends, small axes, and records of fits and of growing graphs."""
+"""Shared by tests of plots: words of legends, small axes, and records of fits and of growing graphs."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +17,7 @@ def new_axes(width, height):
 
 
 def records(counts, losses=None):
-    """Rounds in which so many cliques of label 0 and another one were added."""
+    """Rounds in which this many cliques of label 0 and another one were added."""
     numbers = iter(range(1, 1000))
     return [
         GraphRecord(
@@ -29,7 +29,7 @@ def records(counts, losses=None):
 
 
 class Fitted(BaseEstimator):
-    """As much of a fitted model as pictures look at."""
+    """The part of a fitted model that plots read."""
 
     def __init__(self, **fitted):
         vars(self).update({f"{name}_": value for name, value in fitted.items()})

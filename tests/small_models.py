@@ -1,4 +1,4 @@
-"""The small models that tests of all estimators are about, their data, and fits that tests share."""
+"""The small models of tests of all estimators, their data, and fits that tests share."""
 
 import signal
 from functools import cache
@@ -22,18 +22,18 @@ QUICK = (
 
 
 def kinds(which=lambda name: True, quick=QUICK):
-    """Give the kinds of models of some sort, as cases of a test of which all but the quick ones are slow."""
+    """Return the kinds of models of some sort, as cases of a test; all but the fast ones are slow."""
     marks = {name: () if name in quick else pytest.mark.slow for name in EVERY if which(name)}
     return pytest.mark.parametrize("name", [pytest.param(name, marks=mark) for name, mark in marks.items()])
 
 
 def takes(parameter):
-    """Say of kinds whether their constructors have a parameter."""
+    """Return whether constructors of kinds have a parameter."""
     return lambda name: parameter in EVERY[name].get_params()
 
 
 def has(method):
-    """Say of kinds whether they have a method."""
+    """Return whether kinds have a method."""
     return lambda name: hasattr(EVERY[name], method)
 
 
@@ -42,24 +42,24 @@ def weighs_entries(name):
 
 
 def in_folds(name):
-    """Say whether a kind chooses something by rows held out, which are others where there are more."""
+    """Return whether a kind chooses something on held-out rows, which differ if there are more rows."""
     return (
         name.startswith(("tuned", "calibrated", "conformal", "automatic", "texts", "zero")) or "path" in name
     )
 
 
 def is_tuned(name):
-    """Say whether a kind chooses thresholds."""
+    """Return whether a kind chooses thresholds."""
     return name.startswith("tuned")
 
 
 def with_one_optimum(name):
-    """Say whether a kind's fit is told by its problem alone, not by folds, pivots or means over its rows."""
-    return not (in_folds(name) or is_tuned(name) or {"pivots", "columns", "kernels"} & {*name.split()})
+    """Return whether a kind's fit depends only on its problem, not on folds or pivots."""
+    return not (in_folds(name) or is_tuned(name) or {"pivots", "columns"} & {*name.split()})
 
 
 def learns(name):
-    """Say whether a kind learns something in folds before it is fitted."""
+    """Return whether a kind learns something in folds before it is fitted."""
     params = EVERY[name].get_params()
     searches = isinstance(params.get("hyperparameters"), HyperparameterSearch)
     searches |= params.get("hyperparameters") == "learn"
@@ -67,7 +67,7 @@ def learns(name):
 
 
 def is_coupled(name):
-    """Say whether a kind is about the labels of its data alone, and of some by what it knows of others."""
+    """Return whether a kind uses only the labels of its data, without prior knowledge of others."""
     params = EVERY[name].get_params()
     given = [params.get(parameter) for parameter in ("label_covariance", "taxonomy")]
     return any(one is not None for one in given) or name == "zero-shot"
@@ -75,7 +75,7 @@ def is_coupled(name):
 
 @cache
 def data(name):
-    """Give the data of a kind, which nobody may change."""
+    """Return the data of a kind, which must not be changed."""
     X, Y = data_of(name, ROWS, FEATURES)
     for part in (X, np.asarray(Y)):
         part.flags.writeable = False
@@ -83,12 +83,12 @@ def data(name):
 
 
 def labels(name, table):
-    """Give labels as the kind wants them, with names where it needs some."""
+    """Return labels as the kind requires them, with names if it needs some."""
     return pd.DataFrame(table, columns=list("abcde")[: table.shape[1]]) if name in NEEDS_NAMES else table
 
 
 def complete(name):
-    """Give the data of a kind with all entries known."""
+    """Return the data of a kind with all entries known."""
     X, Y = data(name)
     table = labels(name, np.nan_to_num(np.asarray(Y)))
     if name == "hierarchy":
@@ -97,7 +97,7 @@ def complete(name):
 
 
 def model(name, **parameters):
-    """Give a model of a kind that is not fitted."""
+    """Return a model of a kind that is not fitted."""
     return clone(EVERY[name]).set_params(**parameters)
 
 
@@ -109,20 +109,20 @@ def fit(name, X, y, sample_weight=None, entry_weight=None, **parameters):
 
 @cache
 def fit_once(name):
-    """Give the fit of a kind to its data that all tests share, and leave as it is."""
+    """Return the fit of a kind to its data that all tests share and must not change."""
     return fit(name, *data(name))
 
 
 def scores(fitted_model, X):
-    """Score rows as the model offers it."""
+    """Score rows by the method that the model has."""
     offered = fitted_model.decision_function if hasattr(fitted_model, "decision_function") else None
     return (offered or fitted_model.predict_proba)(X)
 
 
 def exact(name):
-    """Give what makes a kind find the one optimum of its problem, whatever way its steps take.
+    """Return parameters with which a kind finds the one optimum of its problem.
 
-    Graphs keep their tolerance: row by row they come to a small gap in thousands of passes.
+    Graphs keep their tolerance: row by row they reach a small gap in thousands of passes.
     """
     given = {"prune": "off"} if takes("prune")(name) else {}
     for parameter in EVERY[name].get_params():
@@ -141,7 +141,7 @@ SAME_STEPS = ("ridge of labels", "LIBLINEAR of labels")
 
 
 def assert_same_scores(name, fitted_model, rows, expected):
-    """Check that a fit has the scores of one with the same optimum, as near as fits of a kind come."""
+    """Check that a fit has the scores of one with the same optimum, within the accuracy of the kind."""
     is_close = name in SAME_STEPS or name.startswith("graph")
     atol = 1e-9 if is_close else 1e-6 if name == "logistic, fixed" else 2e-3
     rtol = 0 if atol < 1e-3 else 1e-3
@@ -149,12 +149,12 @@ def assert_same_scores(name, fitted_model, rows, expected):
 
 
 def ends(fitted_model):
-    """Give how the stages of a fit ended."""
+    """Return how the stages of a fit ended."""
     return {getattr(fitted_model, end, None) for end in ("status_", "learning_status_", "search_status_")}
 
 
 def press(at):
-    """Press Ctrl-C at the end of some subtask."""
+    """Send Ctrl-C at the end of some subtask."""
     return AtSubtask(at, lambda: signal.raise_signal(signal.SIGINT))
 
 

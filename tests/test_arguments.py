@@ -1,4 +1,4 @@
-"""Arguments are told apart by what annotations say of them."""
+"""Arguments are distinguished by their annotations."""
 
 import pickle
 from collections.abc import Iterable, Sequence

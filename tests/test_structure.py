@@ -40,7 +40,7 @@ def test_a_fit_enters_few_files(name):
 
 
 def test_limits_fall():
-    """Lowered by ``scripts/limits.py --lower``; raised only by what an issue says, in a commit of its own."""
+    """Lowered by ``scripts/limits.py --lower``; raised only if an issue says so, in a separate commit."""
     command = ["git", "show", "HEAD~1:tests/limits.json"]
     try:
         before = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
@@ -60,8 +60,8 @@ def test_no_modules_import_each_other(functions):
     assert cycles(_graph(functions)) == []
 
 
-def _floors():
-    """Say how high each module stands, contract by contract."""
+def _layers():
+    """Yield the height of each module, by contract."""
     parser = configparser.ConfigParser()
     parser.read(Path(__file__).parents[1] / ".importlinter")
     for contract in parser.values():
@@ -72,17 +72,17 @@ def _floors():
             yield {inside + name.strip(): height for height in names for name in names[height]}
 
 
-@pytest.mark.parametrize("floors", list(_floors()), ids=lambda floors: next(iter(floors)))
-def test_no_import_inside_a_function_goes_up(floors):
+@pytest.mark.parametrize("layers", list(_layers()), ids=lambda layers: next(iter(layers)))
+def test_no_import_inside_a_function_goes_up(layers):
     def home(module):
-        return next((name for name in floors if f"{module}.".startswith(f"{name}.")), None)
+        return next((name for name in layers if f"{module}.".startswith(f"{name}.")), None)
 
     up = [
         f"{name} -> {target}"
         for name, targets in _graph(True).items()
         for target in targets
         if (here := home(name)) and (there := home(target)) and here != there
-        if floors[there] > floors[here]
+        if layers[there] > layers[here]
     ]
     assert up == []
 

@@ -1,10 +1,10 @@
-"""Callbacks of scikit-learn's that tests set to fits: one counts subtasks, one keeps all that it is told."""
+"""scikit-learn callbacks for tests of fits: one counts subtasks, one records all its arguments."""
 
 
 class Count:
-    """Note the names of subtasks, and end the fit after some.
+    """Record the names of subtasks, and end the fit after some.
 
-    stop_after: how many subtasks there may be; of: the name of those that count and end it, None for all.
+    stop_after: the number of allowed subtasks; of: the name of those that count and end it, None for all.
     """
 
     def __init__(self, stop_after=None, of=None):
@@ -27,7 +27,7 @@ class Count:
 
 
 class Watch:
-    """Keep the rows that a fit is told to be of, and what is told at the ends of tasks, the fit's last."""
+    """Record the rows of a fit, and the arguments at the ends of tasks, the fit's last."""
 
     def __init__(self):
         self.seen, self.calls = [], []

@@ -1,4 +1,4 @@
-"""Methods that the papers compare with: codes of labels (PLST, CPLST, BCS), and a ranking (WSABIE)."""
+"""Methods that the papers compare with: label codes (PLST, CPLST, BCS), and a ranking (WSABIE)."""
 
 from benchmarks.opponents.label_space import BCS, CPLST, PLST
 from benchmarks.opponents.wsabie import WSABIE

@@ -1,4 +1,4 @@
-"""What the opponents share: two factors of the weights, and a threshold of the scores."""
+"""The base of the opponents: two factors of the weights, and a threshold on the scores."""
 
 from typing import Any, ClassVar, Self
 
@@ -12,9 +12,9 @@ from labelweave.model_files.schema import Field, Made, Number
 
 
 class FactorOpponent(LabelClassifier):
-    """Base of models with weights Z = W H^T, which predict a label where its score is above ``threshold_``.
+    """Base of models with weights Z = W H^T, which predict a label if its score is above ``threshold_``.
 
-    ``decision_function`` gives scores less the threshold.
+    ``decision_function`` returns scores minus the threshold.
     """
 
     scorer_: FactorScorer

@@ -25,7 +25,7 @@ from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 
-_LARGEST_TABLE = 50_000_000  # entries of rows that are written out, 400 MB
+_LARGEST_TABLE = 50_000_000  # entries of dense rows, 400 MB
 _PANEL = 256
 _ROUNDS, _ROWS = 3, 256
 
@@ -35,12 +35,12 @@ Product = Callable[[Array], Array]
 class LabelSpaceOpponent(FactorOpponent):
     """Base of label space transformations: ``y = mean + H W^T (x - mean)`` with orthonormal H.
 
-    A subclass says of which matrix over labels the columns of H are the leading eigenvectors.  All labels
-    must be observed.
+    A subclass defines the matrix over labels whose leading eigenvectors are the columns of H. All labels must
+    be observed.
 
     rank: the number of codes, or a share of the number of labels.
-    alpha: the penalty of the ridge regressions, ``||T - X W||^2 + alpha ||W||^2`` with T
-    the codes.  With 0 the shortest of all solutions is taken where there are many.
+    alpha: the penalty of the ridge regressions, ``||T - X W||^2 + alpha ||W||^2`` with T the codes.  With 0
+    the solution of minimum norm is used.
     """
 
     def __init__(self, rank: float = 100, *, alpha: float = 0.0) -> None:
@@ -77,7 +77,7 @@ class CPLST(LabelSpaceOpponent):
     """Code the labels by the directions that the features predict best (Chen and Lin 2012).
 
     The columns of H are the leading eigenvectors of ``Y^T X (X^T X + alpha I)^-1 X^T Y``, X and Y
-    less their means.  The weights Z = W H^T minimise
+    less their means.  The weights Z = W H^T minimize
 
     ``||Y - X Z||^2 + alpha ||Z||^2    subject to    rank(Z) <= rank``,
 
@@ -90,7 +90,7 @@ class CPLST(LabelSpaceOpponent):
 
 
 class _Centered(LinearOperator):
-    """The columns of a matrix less their means, which is not written out."""
+    """The columns of a matrix minus their means, without computing it."""
 
     def __init__(self, data: Any) -> None:
         self.data = data.astype(np.float64)
@@ -118,7 +118,7 @@ def _centered_ridge(inputs: _Centered, penalty: float) -> Ridge:
 
 
 def _leading_directions(product: Product, n_labels: int) -> Array:
-    """Return the eigenvectors of a symmetric matrix over labels, that of the largest eigenvalue first."""
+    """Return the eigenvectors of a symmetric matrix over labels, by decreasing eigenvalue."""
     matrix = np.empty((n_labels, n_labels))
     for start in range(0, n_labels, _PANEL):
         width = min(_PANEL, n_labels - start)
@@ -128,7 +128,7 @@ def _leading_directions(product: Product, n_labels: int) -> Array:
 
 
 class BCS:
-    """Regress codes on features by ridge; infer unobserved labels, each with a variance of its own."""
+    """Regress codes on features by ridge; infer unobserved labels, each with its own variance."""
 
     def __init__(self, rank: float, alpha: float) -> None:
         self.rank, self.alpha = rank, alpha

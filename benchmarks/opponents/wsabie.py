@@ -19,7 +19,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.postprocessing import choose_thresholds
 
-_MARGIN = 1.0  # by how much a positive label is to score above a negative one
+_MARGIN = 1.0  # the margin of a positive label above a negative one
 _MAX_NORM = 3.0  # of a feature's and of a label's vector, the paper's C; for rows of about unit length
 _SCORES_FOR_THRESHOLD = 5_000_000
 
@@ -28,13 +28,13 @@ _SCORES_FOR_THRESHOLD = 5_000_000
 class WSABIE(FactorOpponent):
     """Embed rows and labels in one space so that positive labels rank above negative ones.
 
-    The score of label l is ``h_l . W^T x``.  Stochastic steps lower the weighted approximate-rank
-    pairwise loss (Weston et al. 2010, Algorithm 1), with AdaGrad's rates in place of the paper's constant
-    one.  Positives and negatives are drawn from observed entries only.  A label is predicted where its score
-    is above the threshold of the best micro-averaged F1 on the training rows, or on a random part of them.
+    The score of label l is ``h_l . W^T x``.  Stochastic steps lower the weighted approximate-rank pairwise
+    loss (Weston et al.  2010, Algorithm 1), with AdaGrad's rates instead of the paper's constant one.
+    Positives and negatives are drawn only from observed entries.  A label is predicted if its score is above
+    the threshold with the best micro-averaged F1 on the training rows, or on a random part of them.
 
     rank: the dimension of the embedding, or a share of the number of labels.
-    n_epochs: how often every observed positive entry is visited.
+    n_epochs: the number of visits of every observed positive entry.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Experiments of the papers, on real data beside the repository."""
+"""Experiments of the papers, on real data outside the repository."""

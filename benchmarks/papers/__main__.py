@@ -1,12 +1,12 @@
 """Measure all tables and figures of the papers that the data allow, and write them into the papers' pages.
 
-Each step is a command of its own, run with one thread.  Its results file says of every run when, where and
-at which commit it was measured and how many seconds of the processor it took; estimates are the sums of
-these, or what stands in ``benchmarks.papers.steps`` where a file has none.  ``--go-on`` leaves out steps
-all of whose runs were measured with the library and the command as they are now.  A step that fails is
-named at the end and makes the exit code 1; one whose data or programs are missing is left out and named.
-After every step the blocks of ``docs/papers`` between ``<!-- measured: STEP -->`` and ``<!-- end -->`` are
-written anew from the results files, and those of all items and of their words from the pages' own tables.
+Each step is a separate command, run with one thread.  Its results file states for every run when, where and
+at which commit it was measured and its CPU seconds; estimates are the sums of these, or those in
+``benchmarks.papers.steps`` if a file has none.  ``--go-on`` skips steps whose runs were all measured with the
+current library and command.  A step that fails is listed at the end and makes the exit status 1; one whose
+data or programs are missing is skipped and listed.  After every step the blocks of ``docs/papers`` between
+``<!-- measured: STEP -->`` and ``<!-- end -->`` are written again from the results files, and the counts of
+verdicts from the pages' own tables.
 
 Example: ``python -m benchmarks.papers --only usps satimage``.
 """
@@ -33,11 +33,11 @@ def main(words: Sequence[str] | None = None) -> int:
         print(_listing(steps), flush=True)
     if arguments.list:
         return 0
-    failed, left_out = ([], []) if arguments.pages else _run_all(steps, arguments.go_on)
+    failed, out_of_fold = ([], []) if arguments.pages else _run_all(steps, arguments.go_on)
     for page in write_pages():
         print(f"written: {page}")
-    if left_out:
-        print("left out, as what they need is not at hand: " + ", ".join(left_out))
+    if out_of_fold:
+        print("left out, as what they need is not at hand: " + ", ".join(out_of_fold))
     if failed:
         print("failed: " + ", ".join(failed))
     return 1 if failed else 0
@@ -71,9 +71,9 @@ def _listing(steps: list[Step]) -> str:
 
 
 def _run_all(steps: list[Step], go_on: bool) -> tuple[list[str], list[str]]:
-    """Run steps one after another; give the names of those that failed, and of those that were left out."""
+    """Run steps one after another; return the names of those that failed, and of those that were skipped."""
     failed, wanted = [], [step for step in steps if not (go_on and step.is_current())]
-    left_out = [step.name for step in wanted if step.lacks()]
+    out_of_fold = [step.name for step in wanted if step.lacks()]
     wanted = [step for step in wanted if not step.lacks()]
     for place, step in enumerate(wanted, 1):
         left = sum(one.minutes() for one in wanted[place - 1 :])
@@ -90,7 +90,7 @@ def _run_all(steps: list[Step], go_on: bool) -> tuple[list[str], list[str]]:
         if done.returncode:
             failed.append(step.name)
         write_pages()
-    return failed, left_out
+    return failed, out_of_fold
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class Animals:
 
 @dataclass(frozen=True)
 class Held:
-    """Classes treated as unseen: their signatures, their shares, and which rows are theirs."""
+    """Classes treated as unseen: their signatures, their shares, and their rows."""
 
     rows: Any
     signatures: Any
@@ -48,13 +48,13 @@ def sample_training_rows(animals: Animals, seed: int, size: int = 200) -> Any:
 
 
 def unseen(animals: Animals, classes: Any, kept: Any) -> Held:
-    """Describe some classes by what zero-shot learning may know of them."""
+    """Describe some classes by what zero-shot learning may use."""
     present, counts = np.unique(classes[np.isin(classes, kept)], return_counts=True)
     return Held(np.isin(classes, present), animals.signatures[present], counts / counts.sum())
 
 
 def held_out_classes(animals: Animals, classes: Any, seed: int, repeats: int = 3) -> Iterator[Held]:
-    """Leave out the training classes in four random parts, a few times over."""
+    """Hold out the training classes in four random parts, a few times."""
     rng = np.random.default_rng(seed + 1000)
     for _ in range(repeats):
         for part in np.array_split(rng.permutation(np.unique(classes)), 4):

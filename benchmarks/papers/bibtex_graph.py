@@ -1,13 +1,13 @@
 """A learned graph on bibtex: 159 labels, up to 200 edges, and how many predictions are proven optimal.
 
-Mulan's split, rows of unit length, a constant feature.  lambda without edges is the one of least Hamming
-loss on a fifth of the training rows, from a grid of half decades; with edges it is chosen on the same rows,
-at 60 edges, from that one and half a decade less, as the penalty of rounds presses harder.  Then all training
-rows are fitted, with 20 edges a round, and the test rows are looked at once; so is a model of the same edges
-as a given graph ("ridge", the penalty of equation 3), whose lambda is the one without edges.
+Mulan's split, rows of unit length, a constant feature. lambda without edges minimizes the Hamming loss on a
+fifth of the training rows, from a grid of half decades; with edges it is chosen on the same rows, at 60
+edges, from that one and half a decade less, as the penalty of rounds is stronger.  Then all training rows are
+fitted, with 20 edges per round, and the test rows are used once; also for a model of the same edges as a
+given graph ("ridge", the penalty of equation 3), whose lambda is the one without edges.
 
-"proven" is the share of test predictions that inference proves optimal within its default budget.
-Seconds are the processor's, with one thread.  Results are kept after every fit.
+"proven" is the share of test predictions that inference proves optimal within its default budget.  Times are
+CPU seconds, with one thread.  Results are stored after every fit.
 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.bibtex_graph --edges 60 200``.
 """
@@ -61,19 +61,19 @@ def _split(rows: Rows) -> tuple[Rows, Rows]:
 def _chosen(record: RecordedRuns, edges: int, grid: tuple[float, ...], part: Rows, held_out: Rows) -> float:
     losses = {}
     for value in grid:
-        case = {"part": "held out", "edges": edges, "regularization": value}
+        case = {"part": "held out", "edges": edges, "alpha": value}
         found = record.find(case) or record.add(case, _run(edges, value, part, held_out))
         losses[value] = found["hamming"]
     return min(losses, key=lambda value: losses[value])
 
 
-def _run(edges: int, regularization: float, train: Rows, test: Rows, given: Any = None) -> Run:
+def _run(edges: int, alpha: float, train: Rows, test: Rows, given: Any = None) -> Run:
     if given:
-        model = make("learned, ridge", regularization, max_iter=_PASSES, graph=given)
+        model = make("learned, ridge", alpha, max_iter=_PASSES, graph=given)
     else:
         options = {"max_rounds": edges // _PER_ROUND, "cliques_per_round": _PER_ROUND, "graph_tol": 0.0}
-        model = make("learned" if edges else "none", regularization, max_iter=_PASSES, **options)
-    run = {"regularization": regularization, **fit(model, *train), **score(model, *test)}
+        model = make("learned" if edges else "none", alpha, max_iter=_PASSES, **options)
+    run = {"alpha": alpha, **fit(model, *train), **score(model, *test)}
     print({key: value for key, value in run.items() if key != "cliques"}, flush=True)
     return run
 
@@ -84,7 +84,7 @@ def table(runs: list[Run]) -> str:
     )
     lines = [f"{title}{'recall':>8s}{'proven %':>10s}{'rows/s':>9s}{'gap':>9s}{'passes':>7s}{'seconds':>9s}"]
     for run in runs:
-        chosen = f"{run['part']:10s}{run['edges']:6d}{run['width']:6d}{run['regularization']:9.1g}"
+        chosen = f"{run['part']:10s}{run['edges']:6d}{run['width']:6d}{run['alpha']:9.1g}"
         scores = f"{run['hamming']:9.5f}{run['macro_f1']:10.4f}{run['micro_f1']:10.4f}{run['recall']:8.4f}"
         speed = f"{100 * run['proven']:10.2f}{run['rows_per_second']:9,.0f}{run['gap']:9.1e}"
         lines.append(f"{chosen}{scores}{speed}{run['passes']:7d}{run['seconds']:9.1f}")

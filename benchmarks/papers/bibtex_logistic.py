@@ -1,24 +1,22 @@
-"""Labels of bibtex posts: kernel logistic classification with a learned kernel against one-vs-rest.
+"""Labels of bibtex posts: kernel logistic classification with a learned kernel compared with one-vs-rest.
 
-Mulan's split, rows of unit length, 159 labels a row.  Nothing is tuned on test rows:
-the kernel's parameters are learned from their starting values on training rows (all, or
-2,000), by 5-fold cross-validated likelihood; one-vs-rest logistic regression
-(scikit-learn, one C for all labels) takes the C of the least 5-fold cross-validated log
-loss.  Which kernel is best is to be read off "cv loss", per row on held-out training
-rows, never off the test; of methods that learn on the same 2,000 rows, it can be compared.
-"80 % missing" hides four of five training entries at random.
+Mulan's split, rows of unit length, 159 labels.  Nothing is tuned on test rows: the kernel's parameters are
+learned from their starting values on training rows (all, or 2,000), by 5-fold cross-validated likelihood;
+one-vs-rest logistic regression (scikit-learn, one C for all labels) takes the C with the lowest 5-fold
+cross-validated log loss.  Choose kernels by "cv loss", per row on held-out training rows, never by the test
+rows; it is comparable between methods that learn on the same 2,000 rows.  "80 % missing" hides four of five
+training entries at random.
 
-"Coupled labels" have the covariance R of the training labels' correlations, halved; "own
-scales" are first learned for every label as if labels were independent, and R is scaled
-by them.  The correlations are of all training rows, held-out ones among them; with those of
-the 2,880 rows that are not learned on the loss is 7.657 instead of 7.649, where independent
-labels with a scale each have 7.785.
+"Coupled labels" have the covariance R of the training labels' correlations, halved; "own scales" are first
+learned for every label as if labels were independent, and R is scaled by them.  The correlations are of all
+training rows, including held-out ones; with those of the 2,880 rows that are not learned on the loss is 7.657
+instead of 7.649, while independent labels with one scale each have 7.785.
 
-Calibration: the expected calibration error over all entries, 20 bins of equal width,
-and that of the top label of each row.
+Calibration: the expected calibration error over all entries, 20 bins of equal width, and that of the top
+label of each row.
 
-Results are kept after every fit; ``--go-on`` measures only what is missing.  Example:
-``python -m benchmarks.papers.bibtex_logistic --methods rbf one-vs-rest``.
+Results are stored after every fit; ``--go-on`` measures only what is missing.  Example: ``python -m
+benchmarks.papers.bibtex_logistic --methods rbf one-vs-rest``.
 """
 
 import time
@@ -46,23 +44,23 @@ _METHODS: dict[str, dict[str, Any]] = {
     "linear": {"kernel": "linear"},
     "rbf + linear": {"kernel": RBFKernel(0.5) + ScaledKernel(LinearKernel(), 1.0)},
     "poly": {"kernel": PolynomialKernel(2)},
-    "rbf, a scale a label": {"tie": "scale"},
-    "linear, a scale a label": _SCALED,
+    "rbf, one scale per label": {"tie": "scale"},
+    "linear, one scale per label": _SCALED,
     "rbf, coupled labels": {"label_covariance": 0.5},
     "linear, intercepts 100": {"kernel": "linear", "intercept_variance": 100.0},
     "linear, intercepts learned": {"kernel": "linear", "intercept_variance": "learn"},
     "linear, coupled labels": {"kernel": "linear", "label_covariance": 0.5, "intercept_variance": 100.0},
     "linear, coupled labels, own scales": _COUPLED,
     "linear, coupled by 0.75, own scales": _COUPLED | {"label_covariance": 0.75},
-    "rbf, a scale a label, intercepts 100": {"tie": "scale", "intercept_variance": 100.0},
-    "rbf + linear, a scale a label": {
+    "rbf, one scale per label, intercepts 100": {"tie": "scale", "intercept_variance": 100.0},
+    "rbf + linear, one scale per label": {
         "kernel": RBFKernel(0.5) + ScaledKernel(LinearKernel(), 1.0),
         "tie": "scale",
         "intercept_variance": 100.0,
     },
     "linear, full coupling": {"kernel": "linear", "label_covariance": "learn", "intercept_variance": 100.0},
-    "linear, a scale a label, 2 blocks": _SCALED | {"learning_blocks": 2},
-    "linear, a scale a label, all rows": _SCALED | {"learning_rows": None},
+    "linear, one scale per label, 2 blocks": _SCALED | {"learning_blocks": 2},
+    "linear, one scale per label, all rows": _SCALED | {"learning_rows": None},
 }
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _FOLDS = 5
@@ -137,19 +135,19 @@ def _kernel_logistic(X: Any, Y: Any, X_test: Any, method: str) -> tuple[Any, dic
 
 
 def _correlations(Y: Any, share: float) -> Any:
-    """Draw the correlations of the training labels to a share of them, so that R is well conditioned."""
+    """Shrink the correlations of the training labels, so that R is well conditioned."""
     return (1 - share) * np.eye(Y.shape[1]) + share * np.corrcoef(np.nan_to_num(Y), rowvar=False)
 
 
 def _scales(X: Any, Y: Any) -> Any:
-    """Learn the scales of independent labels, and give the geometric mean of every two of them."""
+    """Learn the scales of independent labels, and return the geometric mean of every pair."""
     model = made(0, learning_rows=2000, **_SCALED).fit(X, Y)
     scales = np.sqrt(list(model.hyperparameters_.values()))
     return np.outer(scales, scales) / (scales**2).mean()
 
 
 def _one_vs_rest(X: Any, Y: Any, X_test: Any, _: str) -> tuple[Any, dict[str, Any]]:
-    """Choose C on folds of the training rows; a label's hidden rows are left out."""
+    """Choose C on folds of the training rows; a label's hidden rows are omitted."""
     start = time.perf_counter()
     fold = np.random.default_rng(0).integers(_FOLDS, size=len(Y))
     losses = {C: _held_out_loss(X, Y, fold, C) for C in _PENALTIES}

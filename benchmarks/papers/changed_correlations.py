@@ -1,31 +1,27 @@
 """Label correlations that differ between training and test (M3L paper, section 7.2.2, Table 3).
 
-Some rows are drawn from the original training rows so that their labels go together
-otherwise than in the test set; the labels of the remaining training rows, and nothing
-else of them, give ``R = E[y y^T]``.  The paper does not say how its subset was drawn.
-Here a row is drawn with a probability in proportion to ``exp(-s r)``, r its rank by
-typicality from 0 to 1, so that rows with the usual pairs of labels are rare.  Two
-measures of typicality change two things:
+Some rows are drawn from the original training rows so that their label correlations differ from those of the
+test set; only the labels of the remaining training rows are used, for ``R = E[y y^T]``.  The paper does not
+state how its subset was drawn.  Here a row is drawn with a probability proportional to ``exp(-s r)``, r its
+rank by typicality from 0 to 1, so that rows with the usual pairs of labels are rare.  Two measures of
+typicality change different things:
 
-- "moments": ``y^T (E[y y^T] - I) y`` with labels in -1/1.  It changes what R states,
-  how often labels agree, and with it how often they are there.
-- "correlations": ``z^T (corr - I) z`` with standardised labels z.  It changes the
-  correlations proper; they vanish or change sign.
+- "moments": ``y^T (E[y y^T] - I) y`` with labels in -1/1.  It changes what R contains, how often labels
+  agree, and with it their frequencies.
+- "correlations": ``z^T (corr - I) z`` with standardized labels z.  It changes only the correlations; they
+  vanish or change sign.
 
-The number of rows and the strength s (200 and 8; on RCV1, with its 101 mostly absent
-labels, 1000 and 16) were settled on the remaining training rows in place of a test set,
-but not before every look at one: a weaker draw (500 rows, s = 4, "correlations") had
-shown no difference on yeast's test set, and 200 rows with s = 8 had M3L slightly behind
-on RCV1's second half in file order.  Both rules are reported, with the standard error
-of the difference over draws.
+The number of rows and the strength s (200 and 8; on RCV1, with its 101 mostly absent labels, 1000 and 16)
+were chosen on the remaining training rows instead of a test set, but not before every evaluation on one: a
+weaker draw (500 rows, s = 4, "correlations") had shown no difference on yeast's test set, and 200 rows with s
+= 8 had M3L slightly behind on RCV1's second half in file order.  Both rules are reported, with the standard
+error of the difference over draws.
 
-M3L takes ``(1 - shrinkage) R + shrinkage I``.  C, the shrinkage and, on yeast, the width
-of the RBF kernel are chosen for each draw by four-fold cross-validation on the rows
-drawn; validation losses are weighted by ``exp(s r)``, the inverse of how the rows were
-drawn, but by ``e^4`` times the least weight at most.  Independent classifiers are chosen
-in the same way.  Text is classified with a linear kernel.  Test sets are as given; the
-first RCV1 subset, which has none, is split into random halves (in file order they differ
-a lot in how often labels are there).
+M3L uses ``(1 - shrinkage) R + shrinkage I``.  C, the shrinkage and, on yeast, the width of the RBF kernel are
+chosen for each draw by four-fold cross-validation on the drawn rows; validation losses are weighted by
+``exp(s r)``, the inverse of the drawing, capped at ``e^4`` times the least weight.  Independent classifiers
+are chosen in the same way.  Text is classified with a linear kernel.  Test sets are as given; the first RCV1
+subset, which has none, is split into random halves (in file order their label frequencies differ a lot).
 """
 
 from collections.abc import Callable
@@ -49,7 +45,7 @@ _SIZES = {"yeast": 200, "tmc2007": 200, "rcv1": 1000}
 _STRENGTHS = {"yeast": 8.0, "tmc2007": 8.0, "rcv1": 16.0}
 _LARGEST_POWER = 4.0
 _PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0)
-_COARSE = 1e-2  # the gap of fits that only serve to choose
+_COARSE = 1e-2  # the gap of fits that are used only to choose
 _WIDTHS = (0.25, 1.0, 4.0)
 _SHRINKAGES = (0.0, 0.1, 0.3)
 _PAPER = {"yeast": (24.99, 26.93), "tmc2007": (8.41, 11.15), "rcv1": (3.45, 4.25)}
@@ -57,7 +53,7 @@ _PAPER = {"yeast": (24.99, 26.93), "tmc2007": (8.41, 11.15), "rcv1": (3.45, 4.25
 
 @dataclass(frozen=True)
 class Problem:
-    """Training and test rows; labels are 0/1 and few enough to be dense."""
+    """Training and test rows; labels are 0/1, and few enough to be dense."""
 
     X: Any
     Y: Any
@@ -69,7 +65,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Draw:
-    """The rows drawn, the weights that undo the drawing, and the covariance of the others' labels."""
+    """The drawn rows, the weights that invert the drawing, and the covariance of the other rows' labels."""
 
     X: Any
     Y: Any
@@ -82,7 +78,7 @@ Parts = tuple[Any, Any, Any, Any]
 
 
 def _measure_draw(problem: Problem, rule: str, seed: int) -> dict[str, Any]:
-    """Find both losses in percent, what was chosen, and how correlations of the draw relate to test."""
+    """Return both losses in percent, the choices, and the correlations of the draw and of the test."""
     draw = draw_rows(problem, rule, seed)
     figures: dict[str, Any] = {"correlations": _compare_correlations(draw.Y, problem.Y_test)}
     for kind, shrinkages in (("independent", (1.0,)), ("M3L", _SHRINKAGES)):
@@ -113,7 +109,7 @@ def _agreement(vectors: Any) -> Any:
     return ((vectors @ moments) * vectors).sum(axis=1)
 
 
-def _standardised(Y: Any) -> Any:
+def _standardized(Y: Any) -> Any:
     spread = Y.std(axis=0)
     return (Y - Y.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
@@ -136,7 +132,7 @@ def candidates(draw: Draw) -> list[Parameters]:
 
 
 def _scores(draw: Draw, tol: float, parameters: Parameters, X: Any, Y: Any, X_new: Any) -> Any:
-    # for few rows the solver of kernel matrices is the faster one, for a linear kernel too
+    # for few rows the solver of kernel matrices is faster, even for a linear kernel
     model = MaxMarginClassifier(C=parameters["C"], kernel=linear_kernel, tol=tol)
     if "gamma" in parameters:
         model.set_params(kernel="rbf", gamma=parameters["gamma"])
@@ -157,8 +153,8 @@ def _compare_correlations(Y: Any, Y_test: Any) -> dict[str, float]:
 
 
 def _pair_correlations(Y: Any) -> Any:
-    standardised = _standardised(Y)
-    return (standardised.T @ standardised / len(Y))[np.triu_indices(Y.shape[1], 1)]
+    standardized = _standardized(Y)
+    return (standardized.T @ standardized / len(Y))[np.triu_indices(Y.shape[1], 1)]
 
 
 def read(name: str) -> Problem:
@@ -191,11 +187,11 @@ def _read_rcv1() -> Parts:
 
 
 PROBLEMS = {"yeast": lambda: _read_mulan("yeast"), "tmc2007": _read_tmc, "rcv1": _read_rcv1}
-RULES = {"moments": lambda Y: 2.0 * Y - 1.0, "correlations": _standardised}
+RULES = {"moments": lambda Y: 2.0 * Y - 1.0, "correlations": _standardized}
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write mean losses and the mean difference with its standard error beside the paper's losses."""
+    """Write mean losses and the mean difference with its standard error next to the paper's losses."""
     lines = [
         f"{'test Hamming loss %':22s}{'M3L':>12s}{'independent':>14s}{'difference':>18s}"
         f"{'paper (its own draw)':>24s}"

@@ -1,4 +1,4 @@
-"""Sets with one class a row and a tree of the classes: ImCLEF07A, and Debian packages by purpose."""
+"""Sets with one class per row and a tree of the classes: ImCLEF07A, and Debian packages by purpose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.problems import DEFAULT_DATA
 from labelweave import Taxonomy
 from labelweave.datasets import load_debtags, read_hierarchical_arff
 
-# What a package is for; the other facets say how it is made, or how it is used.
+# the purpose of a package; the other facets describe how it is made, or used
 _PURPOSES = (
     "admin", "biology", "devel", "field", "game", "hardware", "mail", "network", "office", "science",
     "security", "sound", "use", "web", "works-with",
@@ -53,9 +53,9 @@ class ClassProblem:
         classes = np.concatenate([self.classes, self.classes_test])
         test = test[np.isin(classes[test], np.unique(classes[train]))]
         drawn = replace(self, X=X[train], classes=classes[train], X_test=X[test], classes_test=classes[test])
-        return drawn if sp.issparse(X) else drawn._standardised()
+        return drawn if sp.issparse(X) else drawn._standardized()
 
-    def _standardised(self) -> ClassProblem:
+    def _standardized(self) -> ClassProblem:
         scaler = StandardScaler().fit(self.X)
         return replace(self, X=scaler.transform(self.X), X_test=scaler.transform(self.X_test))
 
@@ -75,7 +75,7 @@ def _read_images() -> ClassProblem:
 
 
 def _read_packages() -> ClassProblem:
-    """Keep packages with one tag of all the facets that say what a package is for."""
+    """Keep packages with exactly one tag of the facets that describe their purpose."""
     packages = load_debtags()
     facets, names = packages.parents[:, 0], packages.parents[:, 1]
     columns = np.flatnonzero(np.isin(facets, _PURPOSES))

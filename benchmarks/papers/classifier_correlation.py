@@ -1,11 +1,10 @@
 """Test loss against the correlation between two classifiers (M3L paper, Figure 5).
 
-Two attributes of Animals with Attributes, "black" and "weak", 200 random training
-images, ``R = [1 r; r 1]`` with r from -1 to 1.  The attributes go together among the training
-images and are opposed among the test classes: forcing the classifiers to be opposed,
-r = -1, helps, and forcing them to agree, r = 1, hurts.  C is the same for all r and draws; held-out
-training classes cannot choose it, as their attributes are not opposed.  The RBF kernel has the width
-1 / median squared distance of the training images.
+Two attributes of Animals with Attributes, "black" and "weak", 200 random training images, ``R = [1 r; r 1]``
+with r from -1 to 1.  The attributes are positively correlated among the training images and negatively among
+the test classes: forcing the classifiers to be opposed, r = -1, helps, and forcing them to agree, r = 1,
+hurts.  C is the same for all r and draws; held-out training classes cannot choose it, as their attributes are
+not opposed.  The RBF kernel has the width 1 / median squared distance of the training images.
 """
 
 from itertools import product
@@ -21,7 +20,7 @@ from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier
 
 _ATTRIBUTES = ("black", "weak")
-# closer together at both ends: only there does the smaller eigenvalue, 1 - |r|, get small
+# denser at both ends: only there does the smaller eigenvalue, 1 - |r|, become small
 _CORRELATIONS = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 25))
 _PENALTIES = (0.1, 0.3, 3.0)
 _KERNELS = ("rbf", "linear")
@@ -30,7 +29,7 @@ _DRAWN = {"kernel": "rbf", "C": 0.3}
 
 
 def _measure(animals: Animals, kernel: str, C: float, seed: int) -> dict[str, Any]:
-    """Compute the curve of a draw, in per cent, and the correlation of the two attributes in both parts."""
+    """Compute the curve of a draw, in percent, and the correlation of the two attributes in both parts."""
     columns = [list(animals.attribute_names).index(name) for name in _ATTRIBUTES]
     rows = sample_training_rows(animals, seed)
     X, classes = animals.X[rows], animals.classes[rows]
@@ -47,7 +46,7 @@ def _measure(animals: Animals, kernel: str, C: float, seed: int) -> dict[str, An
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write means over the draws, and how many of the steps from one r to the next do not rise."""
+    """Write means over the draws, and the number of steps from one r to the next that do not rise."""
     cases = list(product(_KERNELS, _PENALTIES))
     means = np.transpose([_curves(runs, kernel=kernel, C=C).mean(axis=0) for kernel, C in cases])
     titles = "".join(f"{f'{kernel}, C {C:g}':>15s}" for kernel, C in cases)

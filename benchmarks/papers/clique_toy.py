@@ -1,18 +1,18 @@
-"""The synthetic problem of the clique generating machine (Tan et al. 2015, section 5.2, Table 2, Figure 2).
+"""The synthetic problem of clique generation (Tan et al.  2015, section 5.2, Table 2, Figure 2).
 
-Ten labels, four of whose 45 pairs depend on each other given the features; 2,000 rows to learn from,
-1,000 to test on; each seed draws parameters and rows anew.  lambda is 1e-4, the paper's.  The graph is
-learned one edge a round until two rounds change the objective by less than 5 %, the rule of the
-supplement (A.3).  Each solve ends at a relative duality gap of 1e-3, or after the passes that are asked for.
-Hamming loss is that of the test rows.  Of the learned graph the table says how many of the four true edges
-came first, and how heavy the heaviest other edge is beside the lightest true one, the most of all seeds: by
-the norm of all of an edge's weights, and by that of its interaction, what states 00 and 11 have over 01 and
-10.  "learned, ridge" is fitted to the edges of the learned graph as a given one, with the penalty of the
-other given graphs, equation 3; the learned graph's own is that of equation 10.  A ridge shifts part of the
-labels' own weights to the states of their edges, whose norms then say little.
+Ten labels, four of whose 45 pairs depend on each other given the features; 2,000 training rows, 1,000 test
+rows; each seed draws new parameters and rows. lambda is 1e-4, the paper's.  The graph is learned one edge per
+round until two rounds change the objective by less than 5 %, the rule of the supplement (A.3).  Each solve
+ends at a relative duality gap of 1e-3, or after the given number of passes.  Hamming loss is that of the test
+rows.  For the learned graph the table states how many of the four true edges came first, and the weight of
+the strongest other edge relative to the weakest true one, the maximum of all seeds: by the norm of all of an
+edge's weights, and by that of its interaction, the difference of states 00 and 11 from 01 and 10.  "learned,
+ridge" is fitted to the edges of the learned graph as a given one, with the penalty of the other given graphs,
+equation 3; the learned graph's own is that of equation 10.  A ridge shifts part of the labels' own weights to
+the states of their edges, so their norms mean little.
 
-The picture has the primal objective against passes over the rows of the first seed; a learned graph's
-passes are those of all its rounds.  Results are kept after every fit.  Seconds are the processor's.
+The plot shows the primal objective against passes over the rows for the first seed; a learned graph's passes
+are those of all its rounds.  Results are stored after every fit.  Times are CPU seconds.
 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.clique_toy --seeds 3``.
 """
@@ -102,7 +102,7 @@ def _draw(runs: list[Run], path: Path) -> None:
     figure, axis = begin_picture(figsize=(6, 3.8))
     for run in sorted(runs, key=lambda run: list(_PAPER).index(run["method"])):
         passes, primal = np.transpose(run["curve"])
-        style = "--" if run["method"] == "none" else "-"  # the learned graph begins as it
+        style = "--" if run["method"] == "none" else "-"  # the learned graph starts like it
         axis.plot(passes, primal, style, label=run["method"])
     axis.set(xlabel="passes over the rows", ylabel="primal objective", yscale="log", xscale="log")
     axis.legend(frameon=False)

@@ -1,8 +1,8 @@
-"""Fits of ``LabelGraphClassifier`` with what the tables of Tan et al. 2015 report, kept after every fit.
+"""Fits of ``LabelGraphClassifier`` with the figures that the tables of Tan et al.  2015 report, stored after
+every fit.
 
-Three methods that the paper compares with are "binary relevance", a linear support vector machine per label,
-"PLST", with four codes for five labels, and "HLLM-L1", up to ten labels (Schmidt
-and Murphy 2010).
+Three methods of the paper's comparison are "binary relevance", a linear support vector machine per label,
+"PLST", with four codes for five labels, and "HLLM-L1", up to ten labels (Schmidt and Murphy 2010).
 """
 
 import warnings
@@ -18,6 +18,15 @@ from benchmarks.frame import timed
 from benchmarks.opponents import PLST
 from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix, MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
+from labelweave.testing import CliqueFeatures
+
+
+class Constant(CliqueFeatures):
+    """One feature of cliques, as long as a row of standardised features: pairs depend on no row."""
+
+    def of(self, X: Any, clique: tuple[int, ...]) -> Any:
+        return np.full((X.shape[0], 1), np.sqrt(X.shape[1]))
+
 
 GRAPHS: dict[str, dict[str, Any]] = {
     "learned": {"graph": "learn"},
@@ -25,33 +34,35 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "none": {"graph": "none"},
     "full": {"graph": "full"},
     "Chow-Liu": {"graph": "chow-liu"},
+    "full, constant": {"graph": "full", "clique_features": Constant()},
+    "Chow-Liu, constant": {"graph": "chow-liu", "clique_features": Constant()},
     "learned, proximal": {"graph": "learn", "solver": "proximal", "tol": 0.005},
 }
 
-_PLST_SHARE = 0.8  # of the labels, so that some of their space is left out
+_PLST_SHARE = 0.8  # of the labels, so that some of their space is omitted
 _MOST_STEPS, _SHARE_OF_RIDGE, _TOLERANCE = 200, 0.1, 1e-5
 METHODS = (*GRAPHS, "binary relevance", "PLST", "HLLM-L1")
 
 Run = dict[str, Any]
 
 
-def make(method: str, regularization: float, **parameters: Any) -> Any:
+def make(method: str, alpha: float, **parameters: Any) -> Any:
     if method == "binary relevance":
-        return MaxMarginClassifier(0.01 / regularization, n_jobs=1)
+        return MaxMarginClassifier(0.01 / alpha, n_jobs=1)
     if method == "PLST":
-        return PLST(_PLST_SHARE, alpha=100.0 * regularization)
+        return PLST(_PLST_SHARE, alpha=100.0 * alpha)
     if method == "HLLM-L1":
-        return LogLinear(regularization)
+        return LogLinear(alpha)
     own, growth = dict(GRAPHS[method]), {}
     for name in signature(GraphGrowth).parameters:
         growth |= {name: parameters.pop(name)} if name in parameters else {}
     if own.get("graph") == "learn":
         own["graph"] = GraphGrowth(**growth)
-    return LabelGraphClassifier(alpha=regularization, n_jobs=1, **(own | parameters))
+    return LabelGraphClassifier(alpha=alpha, n_jobs=1, **(own | parameters))
 
 
 def edges_of(runs: list[Run], **which: Any) -> Run:
-    """Give the edges of a learned graph as the graph of "learned, ridge"."""
+    """Return the edges of a learned graph as the graph of "learned, ridge"."""
     wanted = {"method": "learned", **which}
     for run in runs:
         if wanted.items() <= run.items():
@@ -77,7 +88,7 @@ def fit(model: Any, X: Any, Y: Any) -> Run:
 
 
 def predict(model: Any, X: Any) -> Any:
-    """Predict labels, of graphs the best labelings."""
+    """Predict labels; for graphs the best labelings."""
     is_graph = isinstance(model, LabelGraphClassifier)
     return model.predict_map(X).labels if is_graph else model.predict(X)
 
@@ -106,8 +117,8 @@ def mean_and_deviation(runs: list[Run], name: str) -> str:
 class LogLinear:
     """Fit all pairs of labels by proximal steps with momentum, over all 2^L labelings.
 
-    P(y | x) is in proportion to exp(sum_k y_k w_k'x + sum_jk y_j y_k v_jk'x), labels in -1/1.  The penalty
-    is alpha times the sum of the norms of v_jk, and a tenth of alpha times half the squares of all weights.
+    P(y | x) is proportional to exp(sum_k y_k w_k'x + sum_jk y_j y_k v_jk'x), labels in -1/1.  The penalty is
+    alpha times the sum of the norms of v_jk, and a tenth of alpha times half the squares of all weights.
     """
 
     def __init__(self, alpha: float) -> None:
@@ -157,7 +168,7 @@ def _with_constant(X: Any) -> Any:
 
 
 def _statistics(signs: Any) -> Any:
-    """Put the products of all pairs of labels behind the labels."""
+    """Append the products of all pairs of labels to the labels."""
     return np.hstack(
         [signs, *(signs[:, [j]] * signs[:, [k]] for j, k in combinations(range(signs.shape[1]), 2))]
     )

@@ -1,22 +1,19 @@
 """Flat against hierarchical classification with learned kernels (Seeger 2008, section 6.1, Tables 1 and 2).
 
-The patents of the paper cannot be had; in their place are ImCLEF07A, 63 kinds of X-ray
-images in a tree of three levels (RBF kernel, features standardised), and Debian packages
-with one tag of the facets that say what a package is for, facet -> tag (linear kernel on
-rows of unit length).  Methods, as in the paper:
+The patents of the paper are not available; instead ImCLEF07A is used, 63 kinds of X-ray images in a tree of
+three levels (RBF kernel, features standardized), and Debian packages with one tag of the facets that describe
+their purpose, facet -> tag (linear kernel on rows of unit length).  Methods, as in the paper:
 
 - F1: flat, all classes with one scale; F2: flat, a scale for the classes of each subtree of the root;
-- H1: a function for every node, a scale for each level; H2: a scale for each subtree of
-  the root;
+- H1: a function for every node, a scale for each level; H2: a scale for each subtree of the root;
 - F2c: flat, a scale for each class;
-- H1w: as H1, the width of the RBF kernel for each level too.
+- H1w: as H1, with a width of the RBF kernel for each level too.
 
-Hyper-parameters are learned for every method and split anew, on ``--learning-blocks``
-blocks of ``--learning-rows`` of the training rows, with the same folds for all.
-"taxonomic loss" and "parent accuracy" are of the decisions made for them, by expected
-loss; [0-1] marks those of the most probable class.  The split "given" is that of the set;
-the others are drawn from all rows, and test on the rows left (5,000 at most).  Results are
-kept after every fit; ``--go-on`` measures only what is missing.
+Hyperparameters are learned again for every method and split, on ``--learning-blocks`` blocks of
+``--learning-rows`` of the training rows, with the same folds for all.  "taxonomic loss" and "parent accuracy"
+are of the decisions optimized for them, by expected loss; [0-1] marks those of the most probable class.  The
+split "given" is that of the set; the others are drawn from all rows, and test on the remaining rows (5,000 at
+most).  Results are stored after every fit; ``--go-on`` measures only what is missing.
 
 Example: ``python -m benchmarks.papers.hierarchies --problem imclef07a --splits given 0 1 2``.
 """
@@ -87,7 +84,7 @@ def measure(
 
 
 def class_figures(problem: ClassProblem, model: KernelLogisticClassifier) -> dict[str, float]:
-    """Score the classes predicted for the test rows, each score by the decision made for it."""
+    """Evaluate the classes predicted for the test rows, each score with the decision optimized for it."""
     tree, classes = problem.taxonomy, model.classes_
     names = [str(name) for name in classes]
     probabilities = model.predict_proba(problem.X_test)

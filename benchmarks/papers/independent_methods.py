@@ -1,18 +1,18 @@
-"""Other independent methods beside M3L (M3L paper of 2012, section 7.2.1 and Table 3).
+"""Other independent methods compared with M3L (M3L paper of 2012, section 7.2.1 and Table 3).
 
-Label power sets (one class a set of labels that training rows have, support vector machines, one against
-one), the five nearest rows (a label that most of them have), and ridge regression of the labels on the
-rows, around their means.  The rows are those that ``benchmarks.papers.changed_correlations`` and
-``benchmarks.papers.zero_shot_awa`` draw; penalties and kernel widths are chosen as those choose them for
-independent support vector machines.
+Label power sets (one class per label set of the training rows, support vector machines, one against one), the
+five nearest rows (labels that most of them have), and ridge regression of the labels on the rows, around
+their means.  The rows are those that ``benchmarks.papers.changed_correlations`` and
+``benchmarks.papers.zero_shot_awa`` draw; penalties and kernel widths are chosen as there for independent
+support vector machines.
 
-Boosting is BoosTexter's (Schapire and Singer 2000): AdaBoost.MH with stumps, one question a round for all
-labels and a confidence per label and answer.  Questions are whether a word is there, or whether a dense
+Boosting is BoosTexter's (Schapire and Singer 2000): AdaBoost.MH with stumps, one question per round for all
+labels and a confidence per label and answer.  A question is whether a word is present, or whether a dense
 feature is above one of seven of its quantiles.  The number of rounds is chosen on held-out rows or classes.
 
 Ranking is the multilabel perceptron (Crammer and Singer 2003) with the kernel of the other methods.  A row's
-first labels are its predictions; how many, as a share of the mean number of labels of training rows, and the
-number of passes are chosen on held-out rows or classes too.
+first labels are its predictions; their number, relative to the mean number of labels of training rows, and
+the number of passes are chosen on held-out rows or classes too.
 """
 
 import warnings
@@ -53,7 +53,7 @@ _PAPER = {
 
 
 def _of_draw(problem: changed_correlations.Problem, rule: str, seed: int, method: str) -> Run:
-    """Measure a method on rows whose labels go together otherwise than those of the test set."""
+    """Measure a method on rows whose label correlations differ from those of the test set."""
     scores_of, grid_of = _METHODS[method]
     draw = changed_correlations.draw_rows(problem, rule, seed)
     grid = grid_of(changed_correlations.candidates(draw))
@@ -63,7 +63,7 @@ def _of_draw(problem: changed_correlations.Problem, rule: str, seed: int, method
 
 
 def _of_unseen_classes(animals: Animals, _: str, seed: int, method: str) -> Run:
-    """Measure a method on images of classes that it has not seen, chosen on training classes left out."""
+    """Measure a method on images of unseen classes, chosen on held-out training classes."""
     scores_of, grid_of = _METHODS[method]
     rows = sample_training_rows(animals, seed)
     X, classes = animals.X[rows], animals.classes[rows]
@@ -87,7 +87,7 @@ def _power_set(parameters: changed_correlations.Parameters, X: Any, Y: Any, X_ne
     sets, classes = np.unique(Y > 0, axis=0, return_inverse=True)
     machine = SVC(C=parameters["C"], **_kernel(parameters))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The number of unique classes")  # many sets are of one row
+        warnings.filterwarnings("ignore", "The number of unique classes")  # many label sets have one row
         machine.fit(X, classes.ravel())
     return sets[machine.predict(X_new)] - 0.5
 
@@ -133,7 +133,7 @@ _METHODS: dict[str, tuple[Scores, Grid]] = {
 
 
 def boost(rounds: int, X: Any, Y: Any, X_new: Any) -> Any:
-    """Sum the confidences of stumps, one question a round for all labels (real AdaBoost.MH)."""
+    """Sum the confidences of stumps, one question per round for all labels (real AdaBoost.MH)."""
     asked, asked_new = _questions(X, X), _questions(X, X_new)
     signs = np.where(Y > 0, 1.0, -1.0).astype(np.float32)
     scores, scores_new = np.zeros_like(signs), np.zeros((X_new.shape[0], Y.shape[1]))
@@ -154,7 +154,7 @@ def boost(rounds: int, X: Any, Y: Any, X_new: Any) -> Any:
 
 
 def _questions(X: Any, X_new: Any) -> Any:
-    """Answer for new rows, 0/1, whether a word is there, or a feature above a quantile of the rows X."""
+    """Compute for new rows, 0/1, whether a word is present, or a feature above a quantile of the rows X."""
     if sp.issparse(X):
         return sp.csc_array((X_new[:, np.unique(X.indices)] != 0).astype(np.float32))
     levels = np.quantile(X, _QUANTILES, axis=0)
@@ -167,10 +167,10 @@ def _column(asked: Any, place: int) -> Any:
 
 
 def rank(passes: int, share: float, K: Any, Y: Any, K_new: Any) -> Any:
-    """Train the perceptron with uniform updates; rows have as many labels as that share of the mean.
+    """Train the perceptron with uniform updates; rows have a multiple of the mean number of labels.
 
-    K, K_new: kernel values of training rows, and of new rows with training rows.
-    Returns: 1/2 for the predicted labels of new rows, and -1/2 for the others.
+    K, K_new: kernel values of training rows, and of new rows with training rows.  Returns: 1/2 for the
+    predicted labels of new rows, and -1/2 for the others.
     """
     duals = np.zeros(Y.shape)
     for row in np.tile(np.arange(len(Y)), passes):
@@ -184,7 +184,7 @@ def rank(passes: int, share: float, K: Any, Y: Any, K_new: Any) -> Any:
 
 
 def table(runs: list[Run]) -> str:
-    """Write means over the draws, with deviations, beside the paper's losses."""
+    """Write means over the draws, with deviations, next to the paper's losses."""
     lines = [f"{'test Hamming loss %':26s}" + "".join(f"{f'{name} (paper)':>28s}" for name in _METHODS)]
     for problem, rule in _CASES:
         cells = ""

@@ -1,15 +1,16 @@
-"""Where low rank wins (LEML, Yu et al. 2014, section 4): isotropic features, few labels seen, many labels.
+"""Where low rank wins (LEML, Yu et al.  2014, section 4): isotropic features, few observed labels, many
+labels.
 
-The paper bounds the excess risk of the trace norm by a number that does not grow with the labels where
-features are normal and ``--seen`` labels of each row are observed, and shows that a ridge cannot have such a
-bound; it has no table.  Here rows are normal, and a label has the probability 1/2 + x^T z_j, cut to [0, 1],
-of weights of rank ``--rank`` that give probabilities a standard deviation of 0.2.  The squared loss of
-observed entries is fitted with the trace norm and with a ridge, at ranks that bind neither; intercepts, which
-the bound does not have, are as good as not penalised.  lambda is that of least error on a fifth of the
-observed entries, after which all of them are fitted.  Shown is the excess risk, the mean squared distance of
-scores to probabilities on 2,000 other rows, over the variance of these.
+The paper bounds the excess risk of the trace norm by a number that does not grow with the labels if features
+are normal and ``--seen`` labels of each row are observed, and shows that a ridge cannot have such a bound; it
+has no table.  Here rows are normal, and a label has the probability 1/2 + x^T z_j, clipped to [0, 1], with
+weights of rank ``--rank`` that give probabilities a standard deviation of 0.2.  The squared loss of observed
+entries is fitted with the trace norm and with a ridge, at ranks that constrain neither; intercepts, which the
+bound does not have, are nearly unpenalized. lambda minimizes the error on a fifth of the observed entries,
+after which all of them are fitted.  The result is the excess risk, the mean squared distance of scores to
+probabilities on 2,000 other rows, over the variance of these.
 
-Results are kept after every run; ``--go-on`` measures only what is missing.
+Results are stored after every run; ``--go-on`` measures only what is missing.
 
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.isotropic_features``.
 """
@@ -30,7 +31,7 @@ GRID = 2.0 ** np.arange(0, 13)
 
 
 class Draw:
-    """Rows, and labels whose probability is 1/2 plus a product of a rank, cut to [0, 1]."""
+    """Rows, and labels whose probability is 1/2 plus a low-rank product, clipped to [0, 1]."""
 
     def __init__(self, *, rows: int, features: int, rank: int, labels: int, seed: int) -> None:
         self.random = random = np.random.default_rng([seed, labels])
@@ -42,11 +43,11 @@ class Draw:
 
 
 def measure(draw: Draw, seen: Any, grid: Any, penalty: str, **options: Any) -> tuple[float, Any, Any]:
-    """Choose lambda on a fifth of the seen entries, and fit all of them.
+    """Choose lambda on a fifth of the observed entries, and fit all of them.
 
-    seen: the numbers of the labels that are seen, a row for each row.
-    Returns: lambda, the excess risk of every label over the variance of the probabilities, and how often each
-    label is seen.
+    seen: the numbers of the observed labels of each row.
+    Returns: lambda, the excess risk of every label over the variance of the probabilities, and the number of
+    times that each label is observed.
     """
     Y = np.full_like(draw.truth, np.nan)
     np.put_along_axis(Y, seen, np.take_along_axis(draw.truth, seen, axis=1), axis=1)
@@ -56,7 +57,7 @@ def measure(draw: Draw, seen: Any, grid: Any, penalty: str, **options: Any) -> t
     def scores(table: Any, rows: Any, value: float) -> Any:
         fixed: dict[str, Any] = {
             "penalty": penalty,
-            "regularization": value,
+            "alpha": value,
             "n_jobs": 1,
             "fit_intercept": 30.0,
         }
@@ -75,7 +76,7 @@ def measure_all(
     measure: Callable[..., Run],
     table: Callable[[list[Run]], str],
 ) -> None:
-    """Measure all combinations of choices at the shape that is asked for, and show them."""
+    """Measure all combinations of choices at the requested shape, and print them."""
     warnings.simplefilter("ignore")
     record = RecordedRuns(arguments)
     shape = {name: getattr(arguments, name) for name in ("rows", "features", "rank", "seen")}
@@ -90,7 +91,7 @@ def _measure(*, rows: int, labels: int, seen: int, penalty: str, **more: int) ->
     draw = Draw(rows=rows, labels=labels, **more)
     order = draw.random.random((rows, labels)).argsort(axis=1)[:, : min(seen, labels)]
     best, excess, _ = measure(draw, order, GRID, penalty)
-    return {"regularization": best, "excess": float(excess.mean())}
+    return {"alpha": best, "excess": float(excess.mean())}
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -102,7 +103,7 @@ def table(runs: list[dict[str, Any]]) -> str:
             for name in _PENALTIES
         }
         cells = [np.array([run["excess"] for run in own[name]]) for name in _PENALTIES]
-        chosen = " / ".join(f"{np.median([run['regularization'] for run in own[name]]):g}" for name in own)
+        chosen = " / ".join(f"{np.median([run['alpha'] for run in own[name]]):g}" for name in own)
         shown = "".join(f"{f'{cell.mean():.3f} ± {cell.std():.3f}':>20s}" for cell in cells)
         lines.append(f"{n_labels:8d}{shown}{chosen:>20s}")
     return "\n".join(lines)

@@ -1,22 +1,22 @@
-"""Label graphs on scene, yeast and emotions (Tan et al. 2015, Table 3 and Figure 3).
+"""Label graphs on scene, yeast and emotions (Tan et al.  2015, Table 3 and Figure 3).
 
-All rows (the training and the test file), five folds, features standardised on the rows that are
-trained on.  Everything is chosen on those rows alone: a third of them, drawn anew in every fold but the
-same for all methods, is held out; lambda is the one of least held-out Hamming loss from a grid of half
-decades, and so is the number of rounds of a learned graph, one edge a round (``early_stopping=True``).  The
-model is then fitted to all training rows and the fold's test rows are looked at once.
+All rows (the training and the test file), five folds, features standardized on the training rows.  Everything
+is chosen on those rows only: a third of them, drawn again in every fold but the same for all methods, is held
+out; lambda minimizes the held-out Hamming loss on a grid of half decades, and so does the number of rounds of
+a learned graph, one edge per round (``early_stopping=True``).  The model is then fitted to all training rows
+and the fold's test rows are used once.
 
 A learned graph has the penalty of equation 10, (sum of the edges' norms)^2; "learned, ridge" has its edges as
 a given graph, whose penalty is that of equation 3 and of the other given graphs, and chooses lambda again.
 "recall" and "precision" are those of all labels together.  "proven" is the share of test predictions that
-inference proves optimal.  Seconds are the processor's, for the fit at the chosen lambda; a learned graph's
-hold the choice of the number of rounds.  The inner solver is block-coordinate Frank-Wolfe, in "learned,
-proximal" the paper's with its tolerance, its dual variables held to their simplex.
+inference proves optimal.  Times are CPU seconds, for the fit at the chosen lambda; a learned graph's include
+the choice of the number of rounds.  The inner solver is block-coordinate Frank-Wolfe, in "learned, proximal"
+the paper's with its tolerance, and with dual variables kept in their simplex.
 
-The PASCAL VOC features of the paper cannot be had, so its other data sets are missing here.
+The PASCAL VOC features of the paper are not available, so its other data sets are missing here.
 
-The picture has scene's measures against the number of learned edges, at each fold's lambdas, with standard
-errors of the mean.  Results are kept after every fit.
+The plot shows scene's metrics against the number of learned edges, at each fold's lambdas, with standard
+errors of the mean.  Results are stored after every fit.
 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.label_graphs --sets scene``.
 """
@@ -98,31 +98,31 @@ def _chosen(method: str, X: Any, Y: LabelMatrix, options: graph_runs.Run) -> tup
         model = graph_runs.make(method, _GRID[best], **options)
         run = graph_runs.fit(model, X, Y)
     held_out = {f"{value:g}": tried[0] for value, tried in zip(_GRID, tries, strict=True)}
-    return model, {"regularization": _GRID[best], "held_out_loss": loss, "held_out": held_out, **run}
+    return model, {"alpha": _GRID[best], "held_out_loss": loss, "held_out": held_out, **run}
 
 
 def _try(
-    method: str, X: Any, Y: LabelMatrix, regularization: float, options: graph_runs.Run
+    method: str, X: Any, Y: LabelMatrix, alpha: float, options: graph_runs.Run
 ) -> tuple[float, Any, graph_runs.Run]:
-    """Give the held-out loss, and where the number of rounds was chosen the model of all rows."""
+    """Return the held-out loss and, if the number of rounds was chosen, the model of all rows."""
     if graph_runs.GRAPHS.get(method, {}).get("graph") == "learn":
         stopping = {"early_stopping": True, "validation_fraction": _HELD_OUT, "graph_tol": 0.0}
-        model = graph_runs.make(method, regularization, **stopping, **options)
+        model = graph_runs.make(method, alpha, **stopping, **options)
         run = graph_runs.fit(model, X, Y)
         return min(record.held_out_loss for record in model.graph_trace_), model, run
     # the classifier's own seed, for the same rows
     seed = int(np.random.RandomState(options["random_state"]).randint(2**31 - 1))
     splitter = IterativeStratifiedShuffleSplit(1, test_size=_HELD_OUT, random_state=seed)
     train, held_out = next(splitter.split(X, Y))
-    model = graph_runs.make(method, regularization, **options)
+    model = graph_runs.make(method, alpha, **options)
     graph_runs.fit(model, X[train], Y[train])
     return float(hamming_loss(Y[held_out], graph_runs.predict(model, X[held_out]))), None, {}
 
 
 def _curve(record: RecordedRuns, folder: Path) -> None:
-    """Fit scene with every number of learned edges at the lambdas that the fold has chosen."""
+    """Fit scene with every number of learned edges at the lambdas chosen in the fold."""
     scene = [run for run in record.known if run["set"] == "scene"]
-    chosen = {(run["method"], run["fold"]): run["regularization"] for run in scene}
+    chosen = {(run["method"], run["fold"]): run["alpha"] for run in scene}
     for fold, (X, Y, X_test, Y_test) in _folds(*read_rows("scene", folder)):
         for rounds in _CURVE:
             for method in ("learned", "learned, ridge"):
@@ -162,13 +162,13 @@ def _line(method: str, own: list[graph_runs.Run], paper: tuple[float, ...]) -> s
         np.mean([run.get(key, np.nan) for run in own])
         for key in ("edges", "proven", "rows_per_second", "seconds")
     )
-    chosen = float(np.exp(np.mean(np.log([run["regularization"] for run in own]))))
+    chosen = float(np.exp(np.mean(np.log([run["alpha"] for run in own]))))
     costs = f"{edges:7.1f}{chosen:8.2f}{100 * proven:10.2f}{rows:10,.0f}{seconds:9.1f}"
     return f"{method:20s}{scores}{costs}   {' '.join(f'{value:.3f}' for value in paper)}"
 
 
 def _draw(runs: list[graph_runs.Run], path: Path) -> None:
-    if not runs:  # not asked for so far
+    if not runs:  # not requested so far
         return
     figure, axes = begin_picture(1, 3, figsize=(11, 3.4), sharex=True)
     for axis, (key, title) in zip(axes, list(_MEASURES.items())[:3], strict=True):

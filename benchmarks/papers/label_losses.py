@@ -1,10 +1,11 @@
-"""Losses that weigh labels by others (M3L 2012, section 3.2), which the paper states and does not explore.
+"""Losses that depend on the other labels (M3L 2012, section 3.2), which the paper states and does not
+explore.
 
 The loss of a row is ``y^T R (y - y')`` with ``R = 1 + share * c``, c the correlations of the training labels
 without their diagonal, scaled so that R is diagonally dominant up to a share of 1.  Half the loss of a single
-mistake, ``y_l (R y)_l``, is the margin that the entry asks for; a share of 0 is the Hamming loss.  C and the
-share are those of the best micro-F1 of five folds of the training rows; the test rows are looked at once.
-Features are standardised, the RBF kernel has the width of one over their number.
+mistake, ``y_l (R y)_l``, is the required margin of the entry; a share of 0 is the Hamming loss.  C and the
+share maximize micro-F1 in five folds of the training rows; the test rows are used once.  Features are
+standardized, the RBF kernel has the width of one over their number.
 
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.label_losses``.
 """
@@ -27,7 +28,7 @@ _PENALTIES = (0.3, 1.0, 3.0, 10.0)
 
 
 def entry_margins(Y: Any, share: float) -> Any:
-    """Give the margins of entries (n, L) of labels 0/1."""
+    """Return the margins of entries (n, L) of labels 0/1."""
     signs = 2.0 * Y - 1.0
     moved = (Y - Y.mean(axis=0)) / np.maximum(Y.std(axis=0), 1e-9)
     others = moved.T @ moved / len(Y)
@@ -53,7 +54,7 @@ def _measure(name: str) -> dict[float | str, dict[str, float]]:
                 scores[other] = _scores(X[training], Y[training], X[other], share, C)
             held[share, C] = float(f1_score(Y, (scores > 0).astype(int), average="micro"))
     found: dict[float | str, dict[str, float]] = {}
-    for method, shares in {"Hamming": (0.0,), "weighed by others": _SHARES}.items():
+    for method, shares in {"Hamming": (0.0,), "margins from R": _SHARES}.items():
         share, C = max(((share, C) for share in shares for C in _PENALTIES), key=lambda pair: held[pair])
         scores = _scores(X, Y, X_test, share, C)
         decided = (scores > 0).astype(int)
@@ -69,7 +70,7 @@ def _measure(name: str) -> dict[float | str, dict[str, float]]:
 
 
 def read_set(name: str) -> list[tuple[Any, Any]]:
-    """Read standardised features and labels 0/1 of the rows to fit and of those to test."""
+    """Read standardized features and labels 0/1 of the training and the test rows."""
     folder = DEFAULT_DATA / "mulan" / name
     parts = [read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")]
     features = [part.X.toarray() if hasattr(part.X, "toarray") else np.asarray(part.X) for part in parts]
@@ -79,7 +80,7 @@ def read_set(name: str) -> list[tuple[Any, Any]]:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write what each loss reaches on the test rows."""
+    """Write the result of each loss on the test rows."""
     names = ("share", "C", "held-out F1", "F1", "Hamming", "ranking")
     lines = [f"{'set':10s}{'loss':20s}" + "".join(f"{name:>13s}" for name in names)]
     for run in runs:

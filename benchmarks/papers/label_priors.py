@@ -1,12 +1,12 @@
-"""Priors of labels whose parts have weights, scales or kernels of their own, on few rows.
+"""Priors of labels whose parts have separate weights, scales or kernels, on few rows.
 
-The rows to learn on are drawn anew for each seed, those to test on are Mulan's test rows, which are looked at
-once.  Labels of the remaining training rows, and nothing else of them, give the correlations ``corr``.
+The training rows are drawn again for each seed; the test rows are Mulan's, which are used once.  Only the
+labels of the remaining training rows are used, for the correlations ``corr``.
 
 - enron, 200 rows: ``MaxMarginClassifier``, C by four folds of the drawn rows.  R is the identity, one of the
-  sources (``corr``; ``tree``, the groups that the labels' names begin with), the mean of all three, or their
-  sum with weights that the objective learns (``weighted``).  ``logistic: ...`` is the model of
-  ``KernelLogisticClassifier`` with the same R, whose hyper-parameters are learned on five folds.
+  sources (``corr``; ``tree``, the groups by prefixes of label names), the mean of all three, or their sum
+  with weights that the objective learns (``weighted``).  ``logistic: ...`` is ``KernelLogisticClassifier``
+  with the same R, whose hyperparameters are learned on five folds.
 - other sets, 300 rows: ``KernelLogisticClassifier`` with RBF kernels, one scale and width (``shared``), or
   one for each label (``class``) or third of the labels by frequency (``groups``); R given, with these
   (``corr``, ``corr, scale``, ``corr, class``) or weighted; three learned factors with one width (``factors``)
@@ -37,7 +37,7 @@ _PENALTIES = (0.1, 0.3, 1.0, 3.0)
 
 
 def _drawn(name: str, seed: int) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-    """Give the drawn rows, the test rows, and the sources of a covariance."""
+    """Return the drawn rows, the test rows, and the sources of a covariance."""
     train, test = read_parts(name)
     X, X_test = (part.X.toarray() if sp.issparse(part.X) else part.X for part in (train, test))
     Y, Y_test = train.Y.to_dense(), test.Y.to_dense()

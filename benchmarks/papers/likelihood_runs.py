@@ -39,7 +39,7 @@ def measure_and_show(
     arguments: argparse.Namespace,
     paper: dict[str, float],
 ) -> None:
-    """Run every method with every seed that is wanted, print the tables and draw the picture."""
+    """Run every requested method with every seed, print the tables and draw the plot."""
     record = RecordedRuns(arguments, threads=1, paper=paper)
     if record.measures:
         _run_all(methods, read(), seeds, record)
@@ -82,8 +82,8 @@ def one_model(split: Split, seed: int, **parameters: Any) -> Run:
 def one_against_rest(split: Split, seed: int, **parameters: Any) -> Run:
     """Learn and test a model for each class against all others.
 
-    The class whose model gives it the largest probability is predicted, and that probability is
-    what rows are rejected by; for the log loss the probabilities are divided by their sum.
+    The class with the largest probability in its own model is predicted, and rows are rejected by that
+    probability; for the log loss the probabilities are divided by their sum.
     """
     classes, columns, learned = np.unique(split.y), [], []
     for name in classes:
@@ -134,7 +134,7 @@ def _learned(model: KernelLogisticClassifier) -> Run:
 
 
 def error_table(runs: list[Run], paper: dict[str, float]) -> str:
-    """Write mean and standard deviation of every method beside the paper's mean."""
+    """Write mean and standard deviation of every method next to the paper's mean."""
     title = f"{'method':22s}{'runs':>5s}{'error %':>9s}{'sd':>6s}{'paper':>7s}"
     lines = [f"{title}{'log loss':>10s}{'CV loss':>9s}{'5 % out':>9s}{'20 % out':>9s}{'seconds':>9s}"]
     for name, own in _by_method(runs).items():
@@ -150,7 +150,7 @@ def error_table(runs: list[Run], paper: dict[str, float]) -> str:
 
 
 def learned_table(methods: dict[str, list[Run]]) -> str:
-    """Write the geometric mean and range of every learned hyper-parameter."""
+    """Write the geometric mean and range of every learned hyperparameter."""
     lines = []
     for name, runs in methods.items():
         for key in runs[0]["hyperparameters"]:
@@ -161,7 +161,7 @@ def learned_table(methods: dict[str, list[Run]]) -> str:
 
 
 def draw_curves(methods: dict[str, list[Run]], path: Path) -> None:
-    """Draw the mean error-reject curve of every method in one picture."""
+    """Draw the mean error-reject curve of every method in one plot."""
     figure, axis = begin_picture()
     for name, runs in methods.items():
         mean = np.mean([run["curve"] for run in runs], axis=0)

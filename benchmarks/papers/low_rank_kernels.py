@@ -1,15 +1,15 @@
-"""Labels of bibtex and delicious: kernel ridge regression of full and of reduced rank, its kernel learned.
+"""Labels of bibtex and delicious: kernel ridge regression of full and of reduced rank, with a learned kernel.
 
-Mulan's splits, rows of unit length, RBF kernel.  Nothing is tuned on test rows.  "squared loss": gamma
-and lambda are learned from where they start (gamma="scale", lambda=1) on 2,000 training rows, by the
-gradient of the 5-fold cross-validated squared loss; the model of full rank is then fitted to all rows,
-and those of a share of the labels' number at the same gamma and lambda.  "P@1": of 1, 1/2 and 1/4 of
-that gamma, and 4, 2, 1 and 1/2 times that lambda, the pair of the best P@1 in 5 folds of all training rows.
-"Listed best" are the highest figures that the Extreme Classification Repository lists for these sets: SLEEC
-on bibtex, FastXML on delicious.
+Mulan's splits, rows of unit length, RBF kernel.  Nothing is tuned on test rows.  "squared loss": gamma and
+lambda are learned from their starting values (gamma="scale", lambda=1) on 2,000 training rows, by the
+gradient of the 5-fold cross-validated squared loss; the model of full rank is then fitted to all rows, and
+those of a share of the labels' number at the same gamma and lambda.  "P@1": of 1, 1/2 and 1/4 of that gamma,
+and 4, 2, 1 and 1/2 times that lambda, the pair with the best P@1 in 5 folds of all training rows.  "Listed
+best" are the highest figures of the Extreme Classification Repository for these sets: SLEEC on bibtex,
+FastXML on delicious.
 
-Results are kept after every fit; ``--go-on`` measures only what is missing.  Example:
-``python -m benchmarks.papers.low_rank_kernels --data bibtex``.
+Results are stored after every fit; ``--go-on`` measures only what is missing.  Example: ``python -m
+benchmarks.papers.low_rank_kernels --data bibtex``.
 """
 
 import time
@@ -75,12 +75,12 @@ def _fitted(X: Any, Y: Any, share: float, learned: dict[str, float] | None, jobs
     search = HyperparameterSearch(learning_rows=_LEARNING_ROWS)
     choice: dict[str, Any] = {"hyperparameters": search, "kernel": "rbf"}
     if learned is not None:
-        choice = {"kernel": RBFKernel(learned["gamma"]), "regularization": learned["regularization"]}
+        choice = {"kernel": RBFKernel(learned["gamma"]), "alpha": learned["alpha"]}
     return LowRankClassifier(round(share * Y.shape[1]), penalty="ridge", n_jobs=jobs, **choice).fit(X, Y)
 
 
 def _best_in_folds(X: Any, Y: Any, learned: dict[str, float], jobs: int) -> LowRankClassifier:
-    penalties = [factor * learned["regularization"] for factor in _LAMBDAS]
+    penalties = [factor * learned["alpha"] for factor in _LAMBDAS]
     models = []
     for factor in _GAMMAS:
         kernel = RBFKernel(factor * learned["gamma"])

@@ -1,19 +1,18 @@
-"""Low-rank learning on bibtex and delicious (Yu et al. 2014, Tables 2 and 4, Figures 2b and 2c).
+"""Low-rank learning on bibtex and delicious (Yu et al.  2014, Tables 2 and 4, Figures 2b and 2c).
 
 Mulan's splits (the paper's are others), rows of unit length, a constant feature.
 
-- Table 2: all labels observed, three losses, ranks of 20, 40 and 60 % of the labels; CPLST beside, as in
+- Table 2: all labels observed, three losses, ranks of 20, 40 and 60 % of the labels; with CPLST, as in
   Figure 1.
 - Table 4: 20 % of the training entries observed, rank 40 %, squared loss; binary relevance from the same
-  entries, and the library's other classifiers beside.
+  entries, and the library's other classifiers.
 - Figure 2b: shares of observed entries from 5 to 100 %; Figure 2c: ranks, at 20 % observed.
 
-The regularisation of every cell is the one of highest top-3 accuracy on a fifth of the training
-rows (on their observed entries), from a grid of half decades; the cell is then fitted to all training rows
-and tested once.
-Top-3 accuracy is precision at 3, of test rows with all labels; the Hamming loss takes the threshold 1/2.
-"AUC" is averaged over rows: over labels delicious has about 0.79, far from the paper's figures.
-Results are kept after every cell; ``--go-on`` measures only what is missing.
+The penalty of every cell maximizes the top-3 accuracy on a fifth of the training rows (on their observed
+entries), from a grid of half decades; the cell is then fitted to all training rows and tested once.  Top-3
+accuracy is precision at 3, of test rows with all labels; the Hamming loss uses the threshold 1/2.  "AUC" is
+averaged over rows: averaged over labels, delicious has about 0.79, far from the paper's figures.  Results are
+stored after every cell; ``--go-on`` measures only what is missing.
 
 Example: ``python -m benchmarks.papers.low_rank_tables --parts table2 table4 --sets bibtex``.
 """
@@ -110,7 +109,7 @@ def read(name: str, *, has_unit_rows: bool = True) -> tuple[Any, Any, Any, Any]:
 
 
 def _maker(case: Case, arguments: argparse.Namespace) -> tuple[Maker, tuple[float, ...]]:
-    """Give what makes a model of a case from a regularisation, and the grid of these."""
+    """Return a function from a penalty to the model of a case, and the grid of penalties."""
     method, rank, n_jobs, grid = case["method"], case["rank"], arguments.n_jobs, tuple(arguments.grid)
     settings = {"dtype": "float32", "n_jobs": n_jobs, "tol": 3e-4}
     if method == "binary relevance":
@@ -147,7 +146,7 @@ def _measure(data: tuple[Any, Any, Any, Any], case: Case, arguments: argparse.Na
     seconds = time.perf_counter() - chosen
     scores = model.decision_function(X_test)
     return {
-        "regularization": best,
+        "alpha": best,
         "held out": {f"{value:g}": score for value, score in tried.items()},
         **{f"P@{k}": float(precision_at_k(Y_test, scores, k)) for k in (1, 3, 5)},
         "AUC": float(average_auc(Y_test, scores, average="example")),
@@ -177,7 +176,7 @@ def _line(run: Case) -> str:
     rank = "" if run["rank"] is None else f"{run['rank']:.1f}"
     places = "".join(f"{100 * run[f'P@{k}']:8.2f}" for k in (1, 3, 5))
     paper = _PAPER.get((run["set"], run["method"], run["rank"], run["observed"]), ())
-    chosen = f"{100 * run['observed']:8.0f}{run['regularization']:8.2g}"
+    chosen = f"{100 * run['observed']:8.0f}{run['alpha']:8.2g}"
     return (
         f"{run['set']:10s}{run['method']:18s}{rank:>6s}{chosen}"
         f"{places}{run['AUC']:8.4f}{run['AUC by label']:9.4f}{run['Hamming']:9.4f}{run['seconds']:9.1f}   "
@@ -186,7 +185,7 @@ def _line(run: Case) -> str:
 
 
 def _draw(runs: list[Case]) -> None:
-    """Draw top-3 accuracy by share of observed entries and by rank, beside binary relevance."""
+    """Draw top-3 accuracy by share of observed entries and by rank, with binary relevance."""
     names = {
         "squared": "low rank, trace norm",
         "squared, ridge": "low rank, ridge",
@@ -219,7 +218,7 @@ def _draw(runs: list[Case]) -> None:
     sets=several(["bibtex", "delicious"]),
     methods=flag(help="of Table 2; by default all", nargs="+"),
     n_jobs=1,
-    grid=flag(_GRID, "of regularisations, for a file of --out"),
+    grid=flag(_GRID, "of regularizations, for a file of --out"),
     records=_RESULTS,
 )
 def main(arguments: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The papers' pages: blocks of what was measured, written from the results files, and of the pages' items."""
+"""The papers' pages: blocks of measurements, written from the results files, and counts of verdicts."""
 
 import re
 from pathlib import Path
@@ -9,21 +9,21 @@ from benchmarks.papers.steps import STEPS
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "papers"
 _BLOCK = re.compile(r"(<!-- measured: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 _OF_SPLIT = re.compile(r" +\d+ +\d+ ")
-WORDS = ("same", "better", "not reproduced", "no data")
+VERDICTS = ("same", "better", "not reproduced", "no data")
 
 
 class Item(NamedTuple):
     """A row of a page's table of all tables and figures."""
 
     name: str
-    word: str
+    verdict: str
     paper: str
     here: str
     command: str
 
 
 def items(text: str) -> list[Item]:
-    _, _, rest = text.partition("| item | word |")
+    _, _, rest = text.partition("| item | verdict |")
     lines = rest.partition("\n\n")[0].splitlines()[2:]
     return [Item(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]
 
@@ -52,7 +52,7 @@ def _block(name: str) -> str:
         return f"\nNot measured so far: `python -m {step.command}`\n\n"
     head = f"{step.serves[0].upper()}{step.serves[1:]}. `python -m {step.command}`, measured {step.origin()}:"
     lines = [line.rstrip() for line in step.table().splitlines()]
-    if any(re.match(r" +\d+ +mean ", line) for line in lines):  # the records have the single splits
+    if any(re.match(r" +\d+ +mean ", line) for line in lines):  # the records have the individual splits
         lines = [line for line in lines if not _OF_SPLIT.match(line)]
     if not lines[0].startswith("|"):
         lines = ["```text", *lines, "```"]
@@ -60,7 +60,7 @@ def _block(name: str) -> str:
 
 
 def _all_steps() -> list[str]:
-    """Write one row per step; minutes are those of the records where they have them."""
+    """Write one row per step, with the minutes of the records where available."""
     lines = ["| step | for | minutes |", "|---|---|---|"]
     lines += [f"| {step.name} | {step.serves} | {step.minutes():.0f} |" for step in STEPS.values()]
     total = sum(step.minutes() for step in STEPS.values())
@@ -68,7 +68,7 @@ def _all_steps() -> list[str]:
 
 
 def _papers() -> list[tuple[str, list[Item]]]:
-    """Give the titles of the papers' pages as links, with their items, by year."""
+    """Return the titles of the papers' pages as links, with their items, by year."""
     pages = sorted(PAGES.glob("*_20*.md"), key=lambda page: page.stem[-4:])
     texts = {page.name: page.read_text(encoding="utf-8") for page in pages}
     return [
@@ -78,17 +78,12 @@ def _papers() -> list[tuple[str, list[Item]]]:
 
 
 def _counts() -> list[str]:
-    lines = [f"| paper | {' | '.join(WORDS)} | of the not reproduced, not run |", "|---" * 6 + "|"]
+    lines = [f"| paper | {' | '.join(VERDICTS)} | of the not reproduced, not run |", "|---" * 6 + "|"]
     for paper, rows in _papers():
-        counts = [sum(row.word == word for row in rows) for word in WORDS]
-        idle = sum(row.here.startswith("not run") for row in rows if row.word == "not reproduced")
+        counts = [sum(row.verdict == verdict for row in rows) for verdict in VERDICTS]
+        idle = sum(row.here.startswith("not run") for row in rows if row.verdict == "not reproduced")
         lines.append(f"| {paper} | {' | '.join(map(str, [*counts, idle]))} |")
     return lines
 
 
-def _all_items() -> list[str]:
-    rows = [f"| {paper} | {row.name} | {row.word} |" for paper, rows in _papers() for row in rows]
-    return ["| paper | item | word |", "|---|---|---|", *rows]
-
-
-_SUMMARIES = {"all steps": _all_steps, "counts of words": _counts, "all items": _all_items}
+_SUMMARIES = {"all steps": _all_steps, "counts of verdicts": _counts}

@@ -1,9 +1,9 @@
-"""Low rank and binary relevance by penalty and by the length of rows (Yu et al. 2014, Table 4).
+"""Low rank and binary relevance by penalty and by the length of rows (Yu et al.  2014, Table 4).
 
 bibtex, 20 % of the training entries observed, the same ones as in ``benchmarks.papers.low_rank_tables``,
-squared loss, rank 40 % of the labels.  Every penalty is fitted to all training rows and tested, so that the
-whole path can be seen: no figure here was chosen.  "unit" has rows of length 1, as the tables do; "as given"
-has the words as the set has them, 0 and 1.
+squared loss, rank 40 % of the labels.  Every penalty is fitted to all training rows and tested, to show the
+whole path: no figure here was chosen.  "unit" has rows of length 1, as the tables do; "as given" has the
+unscaled words, 0 and 1.
 """
 
 import warnings

@@ -1,11 +1,11 @@
-"""Theorem 6's setting (LEML, Yu et al. 2014, section 4): the constrained form, labels seen unevenly.
+"""Theorem 6's setting (LEML, Yu et al.  2014, section 4): the constrained form, labels observed unevenly.
 
 As ``benchmarks.papers.isotropic_features``: normal features, ``--seen`` labels of each row, probabilities 1/2
-plus a product of rank 3.  Labels are not seen uniformly but in proportion to ``rank^-skew``.  The constrained
-form of the paper, the least squared loss within a bound of the trace norm, is compared with a ridge and with
-the penalised form; bound and lambda are those of least error on a fifth of the observed entries.  Shown is
-the excess risk over the variance of the probabilities, entries of the test rows counted as often as their
-label is seen, as in the theorem; and evenly.
+plus a product of rank 3.  Labels are observed in proportion to ``rank^-skew``.  The constrained form of the
+paper, the least squared loss within a bound of the trace norm, is compared with a ridge and with the
+penalized form; bound and lambda minimize the error on a fifth of the observed entries.  The result is the
+excess risk over the variance of the probabilities, with entries of the test rows weighted by the frequency of
+observation of their label, as in the theorem; and equally.
 
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.sampled_labels``.
 """
@@ -31,7 +31,7 @@ def _measure(
     order = clocks.argsort(axis=1)[:, : min(seen, labels)]
     best, excess, counts = measure(draw, order, _GRIDS[penalty], penalty, tol=1e-3)
     return {
-        "regularization": best,
+        "alpha": best,
         "excess": float(np.average(excess, weights=counts)),
         "even excess": float(excess.mean()),
     }

@@ -1,10 +1,9 @@
-"""Satellite images: one kernel, one for each class, one against rest (Seeger 2008, section 6.2).
+"""Satellite images: one kernel, one per class, one-vs-rest (Seeger 2008, section 6.2).
 
-The first 4435 rows of satimage are for training, the last 2000 for testing; the 36 attributes
-are used as they are.  RBF kernels start from the paper's point, v = 10 and the width from the sum of the
-attributes' variances; the intercepts' variance is 16.  Hyper-parameters are learned on the
-training rows alone, on 5 random folds, which each seed draws anew and all methods share.  Test rows are
-looked at once, at the end.
+The first 4435 rows of satimage are for training, the last 2000 for testing; the 36 attributes are not scaled.
+RBF kernels start from the paper's values, v = 10 and the width from the sum of the attributes' variances; the
+intercepts' variance is 16.  Hyperparameters are learned only on the training rows, on 5 random folds, which
+each seed draws again and all methods share.  Test rows are used once, at the end.
 
 - class: every class has its own scale and width, the paper's mc-sep;
 - scale: its own scale, one width for all, mc-semi;
@@ -37,7 +36,7 @@ _METHODS: dict[str, likelihood_runs.Method] = {
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write errors and losses of every method beside the paper's error."""
+    """Write errors and losses of every method next to the paper's error."""
     return likelihood_runs.error_table(runs, _PAPER)
 
 

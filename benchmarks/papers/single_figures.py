@@ -1,19 +1,17 @@
-"""Single figures of the papers, one thread, seconds of the processor.
+"""Single figures of the papers, one thread, CPU seconds.
 
 machines: support vector machines that Seeger (2008) quotes; C and gamma have the least error in three folds
-of the training rows, on USPS of 2,000.
-linear kernel: M3L, Table 1, 2,000 rows, C = 1: a kernel matrix (gap 1e-3), scikit-learn's LIBSVM on every
-eighth label, scaled to all, and the solver of linear models.
-media mill: synthetic rows of its shape, 4.4 labels a row, C = 1, gap 1e-3.  SVMStruct is a cutting plane with
-one slack (Joachims, Finley and Yu 2009), until 1 % above the dual value or 60 seconds.
-rate: CGM, Theorem 2: passes of the proximal solver on scene, a Chow-Liu tree, by lambda, until gaps; their
-power of 1 / gap is to be at most 1.
-kernel rows: LEML, section 3: rows of the kernel matrix as features, whose coefficients are penalized, or a
-kernel, whose functions are.  Squared loss, ridge, half the rank, RBF of width 1 / features; lambda by five
-folds.  Errors are relative to predicting each label's mean.
-kernel graphs: scene's given split; a graph on out-of-fold scores of ridge regressions with learned width and
-penalty, those scores alone, a graph on the kernel's features, and one on the features.
-ends: M3L 2012, appendix B: steps of Algorithm 1 (RBF, C = 1) until the gap is 1e-8.
+of the training rows, on USPS of 2,000.  linear kernel: M3L, Table 1, 2,000 rows, C = 1: a kernel matrix (gap
+1e-3), scikit-learn's LIBSVM on every eighth label, scaled to all, and the solver of linear models.  media
+mill: synthetic rows of its shape, 4.4 labels per row, C = 1, gap 1e-3.  SVMStruct is a cutting plane with one
+slack (Joachims, Finley and Yu 2009), until 1 % above the dual value or 60 seconds.  rate: CGM, Theorem 2:
+passes of the proximal solver on scene, a Chow-Liu tree, by lambda, until gaps; their power of 1 / gap is to
+be at most 1.  kernel rows: LEML, section 3: rows of the kernel matrix as features, whose coefficients are
+penalized, or a kernel, whose functions are.  Squared loss, ridge, half the rank, RBF of width 1 / features;
+lambda by five folds.  Errors are relative to predicting each label's mean.  kernel graphs: scene's given
+split; a graph on out-of-fold scores of ridge regressions with learned width and penalty, those scores alone,
+a graph on the kernel's features, and one on the features.  ends: M3L 2012, appendix B: steps of Algorithm 1
+(RBF, C = 1) until the gap is 1e-8.
 """
 
 import time
@@ -45,7 +43,7 @@ _GAMMAS = {"satimage": [0.5, 1.0, 2.0], "usps": [1 / 256, 1 / 128, 1 / 64]}
 _PENALTIES = (10.0 ** np.arange(-3, 3.5, 0.5)).tolist()
 _GROWN = {"graph": GraphGrowth(early_stopping=True, refit=True), "alpha": 1e-3}
 _GRAPHS: dict[str, dict[str, Any]] = {
-    "left-out scores": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GROWN},
+    "out-of-fold scores": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GROWN},
     "ridge alone": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GROWN},
     "kernel features": {"kernel": "rbf", "gamma": "learn", **_GROWN},
     "linear": _GROWN,
@@ -80,7 +78,7 @@ def _margins(X: Any, Y: Any, kernel: Any) -> Run:
 
 
 def _media_mill(method: str, rows: int) -> Run:
-    """Make scores linear in a row's 120 features and its neighborhood in them, and 101 labels of them."""
+    """Make scores linear in a row's 120 features and its neighborhood in them, with 101 labels."""
     random = np.random.default_rng(0)
     X = random.normal(size=(rows, 120)) / np.sqrt(1 + np.arange(120))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -95,10 +93,10 @@ def _media_mill(method: str, rows: int) -> Run:
 
 
 def _cut(X: Any, Y: Any, dual: float) -> Run:
-    """Add the plane of the most violated labels, whose slack is above 0; keep the least primal value."""
+    """Add the plane of the most violated labels, with slack above 0; return the least primal value."""
     X, begin, gap, limit = np.column_stack([X, np.ones(len(X))]), time.process_time(), np.inf, 2.0
     planes, losses, gram = np.zeros((1, X.shape[1] * Y.shape[1])), np.zeros(1), np.zeros((1, 1))
-    shares = np.array([limit])  # the plane without a loss takes what the others leave
+    shares = np.array([limit])  # the plane without a loss takes the rest
     while gap > 0.01 and time.process_time() - begin < 60.0:
         Z = (shares @ planes).reshape(X.shape[1], -1)
         slack = 1.0 - Y * (X @ Z)
@@ -112,7 +110,7 @@ def _cut(X: Any, Y: Any, dual: float) -> Run:
 
 
 def _solve(gram: Any, losses: Any, shares: Any) -> Any:
-    """Maximize ``losses @ a - a @ gram @ a / 2`` over a >= 0 of the same sum, a pair at a time."""
+    """Maximize ``losses @ a - a @ gram @ a / 2`` over a >= 0 with a fixed sum, one pair at a time."""
     gradient = losses - gram @ shares
     for _ in range(5000):
         up, down = int(np.argmax(gradient)), int(np.argmin(np.where(shares > 0, gradient, np.inf)))
@@ -136,7 +134,7 @@ def _rate(alpha: float) -> Run:
 def _ends(name: str) -> Run:
     part, way = read_part(name, "train"), {"solver": "working_set", "tol": 1e-8, "max_iter": 1_000_000}
     model = MaxMarginClassifier(C=1.0, kernel="rbf", **way).fit(part.X, part.Y)
-    share = sum(one.active_share for one in model.trace_) / 2.0  # two variables a step
+    share = sum(one.active_share for one in model.trace_) / 2.0  # two variables per step
     return {"steps": round(share * part.X.shape[0] * part.Y.shape[1]), "gap": model.duality_gap_}
 
 
@@ -196,7 +194,7 @@ _PARTS: dict[str, tuple[Callable[..., Run], Iterable[tuple[Any, ...]]]] = {
 
 
 def table(runs: list[Run]) -> str:
-    """Write all that was found, one line per run."""
+    """Write all results, one line per run."""
     lines = [
         ", ".join(
             f"{key} {_shown(value)}" for key, value in run.items() if key not in ("part", "measured", "dual")

@@ -29,10 +29,10 @@ class Step:
 
     command: the module and its arguments.
     record: the results file; under "papers/" it is one of ``RecordedRuns``.
-    serves: which tables and figures it measures.
-    guess: minutes of the processor, where the results file does not say so of all its runs.
+    serves: the tables and figures that it measures.
+    guess: CPU minutes, where the results file does not state those of all its runs.
     data: the folders of shared data that it reads, between spaces.
-    of: the values that runs of the results file have, if they are this step's.
+    of: the values that runs of the results file have if they belong to this step.
     needs_peers: whether it runs other libraries.
     """
 
@@ -50,7 +50,7 @@ class Step:
         return shlex.split(self.command)
 
     def runs(self) -> list[Run]:
-        """Give its runs in the results file; of a file without runs, what that says of the machine."""
+        """Return its runs in the results file; for a file without runs, its description of the machine."""
         file = _read(self.record)
         if not self.record.startswith("papers/"):
             known = {key: file[key] for key in ("date", "commit", "processor", "cores") if key in file}
@@ -68,23 +68,23 @@ class Step:
         return "\n".join(file.get("table") or _lines(file))
 
     def origin(self) -> str:
-        """Say when, where and at which commits it was measured; empty for never."""
+        """Return when, where and at which commits it was measured; empty for never."""
         runs = self.runs()
         return origin(_read(self.record), runs) if runs else ""
 
     def minutes(self) -> float:
-        """Give how long it took the processor, and the guess at least: some runs may be missing."""
+        """Return its CPU minutes, at least the guess: some runs may be missing."""
         seconds = [run.get("measured", {}).get("seconds") for run in self.runs()]
         return max(self.guess, sum(one or 0.0 for one in seconds) / 60.0)
 
     def is_current(self) -> bool:
-        """Say whether all runs were measured with the library and the command as they are now."""
+        """Return whether all runs were measured with the current library and command."""
         commits = {run.get("measured", {}).get("commit", "") for run in self.runs()}
         files = ("src", *sorted(_files(self.words[0])))
         return bool(commits) and all(_has_present_code(commit, files) for commit in commits)
 
     def lacks(self) -> str:
-        """Say what is not at hand; empty for nothing."""
+        """Describe what is missing; empty if nothing is."""
         for name in self.data.split():
             if not (DEFAULT_DATA / name).is_dir():
                 return f"lacks {DEFAULT_DATA / name}: {SOURCES[name]}"
@@ -99,7 +99,7 @@ def _read(record: str) -> dict[str, Any]:
 
 
 def _lines(file: dict[str, Any]) -> list[str]:
-    """Write the names and values of a results file without a table, a line each."""
+    """Write the names and values of a results file without a table, one per line."""
     shown = {
         name.replace("_", " "): _shown(value)
         for name, value in file.items()
@@ -119,7 +119,7 @@ def _shown(value: bool | float | str) -> str:
 
 @cache
 def _files(module: str) -> frozenset[str]:
-    """Give the files of a benchmark's module and of those that it imports."""
+    """Return the files of a benchmark's module and of those that it imports."""
     path = Path(*module.split(".")).with_suffix(".py")
     if not (_ROOT / path).exists():
         return frozenset()
@@ -138,7 +138,7 @@ def _has_present_code(commit: str, files: tuple[str, ...]) -> bool:
 
 
 def _read_steps() -> dict[str, Step]:
-    """Read ``steps.toml``; a step's results file is called as the module that it calls, unless told."""
+    """Read ``steps.toml``; the results file of a step is named after its module by default."""
     found = {}
     for name, told in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items():
         module = told["command"].partition(" ")[0]

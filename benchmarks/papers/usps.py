@@ -78,7 +78,7 @@ _PAPER = dict.fromkeys(_METHODS, 4.77)
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write errors and losses of every method beside the paper's error."""
+    """Write errors and losses of every method next to the paper's error."""
     return error_table(runs, _PAPER)
 
 
@@ -95,7 +95,9 @@ def _coarse(split: Split) -> Split:
 
 
 def _unit_rows(split: Split, blur: float = 0.0) -> Split:
-    """Count ink from 0, smooth every image by a Gaussian of so many pixels, and give it unit length."""
+    """Shift gray values to start at 0, smooth every image by a Gaussian in pixels, and scale it to unit
+    length.
+    """
     ink = (X.reshape(-1, 16, 16) + 1.0 for X in (split.X, split.X_test))
     smooth = (gaussian_filter(images, (0.0, blur, blur), mode="constant") for images in ink)
     X, X_test = (normalize(images.reshape(len(images), -1)) for images in smooth)

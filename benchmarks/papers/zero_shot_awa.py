@@ -2,12 +2,12 @@
 
 Five random draws of 200 images of the 40 training classes; the ten test classes are
 known by their 85 attributes and their shares.  C and the width of the RBF kernel are
-chosen, for every method and draw anew, on these 200 images alone: the training classes
+chosen, for every method and draw again, on these 200 images alone: the training classes
 are split into four parts, each part is left out in turn as if it were unseen (its own
 signatures and shares give R, mean and posterior), three splits, and the pair with the
 least mean Hamming loss is used.  For the posterior over signatures the pair with the
-highest likelihood of left-out classes, ``held_out_log_loss_``, is used.  Test images
-are looked at once, at the end.  Widths are multiples of 1 / median squared distance.
+highest likelihood of held-out classes, ``held_out_log_loss_``, is used.  Test images
+are used once, at the end.  Widths are multiples of 1 / median squared distance.
 
 Methods:
 
@@ -96,7 +96,7 @@ def _measure_draw(animals: Animals, seed: int) -> dict[str, dict[str, float]]:
 def _choose_pairs(
     animals: Animals, X: Any, classes: Any, kind: str, pairs: list[Pair], seed: int
 ) -> dict[str, Pair]:
-    """Find the pair with the least Hamming loss on left-out training classes, for each decision."""
+    """Find the pair with the least Hamming loss on held-out training classes, for each decision."""
     losses: dict[str, Any] = {}
     for held in held_out_classes(animals, classes, seed):
         Y = animals.signatures[classes]
@@ -109,7 +109,7 @@ def _choose_pairs(
 
 
 def _decisions(kind: str, pair: Pair, held: Held, X: Any, Y: Any, X_new: Any) -> dict[str, Any]:
-    """Fit once; decide with the scores as they are and with their mean moved."""
+    """Fit once; decide with the original scores and with their mean moved."""
     model = _max_margin(pair)
     if kind == "M3L":
         model.set_params(label_covariance=LabelCovariance.from_signatures(held.signatures, held.prior))
@@ -143,7 +143,7 @@ def _hamming(scores: Any, truth: Any) -> float:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write mean and deviation of every method over the draws beside the paper's loss."""
+    """Write mean and deviation of every method over the draws next to the paper's loss."""
     lines = [f"{'method':28s}{'draws':>6s}{'Hamming %':>11s}{'sd':>6s}{'paper':>8s}{'class accuracy %':>18s}"]
     for name in dict.fromkeys(run["method"] for run in runs):
         draws = [run for run in runs if run["method"] == name]

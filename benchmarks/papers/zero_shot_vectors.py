@@ -12,7 +12,7 @@ of least Euclidean distance to the prediction of kernel ridge regression, ``cosi
 ``vectors`` is ``ZeroShotClassifier`` with its classifier of the squared loss, ``vectors, coupled`` that with
 ``couple_attributes``.  The penalty is chosen by the log loss of training classes left out (``nearest`` and
 ``cosine`` take that of ``vectors``), the RBF kernel has the width 1 / median squared distance.  Test images
-are looked at once.
+are used once.
 """
 
 from typing import Any
@@ -98,7 +98,7 @@ def _model(table: Any, prior: Any, gamma: float, penalty: float, regression: boo
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write means and deviations over draws, by what is known of the classes."""
+    """Write means and deviations over draws, by the signatures of the classes."""
     lines = [
         f"{'signatures':14s}{'method':20s}{'draws':>6s}{'right classes %':>17s}{'sd':>6s}{'log loss':>10s}"
     ]

@@ -1,8 +1,8 @@
-"""Suspicions of cleanlab against entries of label matrices, from probabilities of left-out rows.
+"""Scores of cleanlab for entries of label matrices, from out-of-fold probabilities.
 
 Run by ``benchmarks.label_errors`` in the peers' environment, as ``cleanlab_labels.py IN.npz OUT.npz``: IN has
-``probabilities`` (n, L) and ``labels`` (n, L) of 0 and 1, OUT one table a method, larger where it is more
-suspicious.
+``probabilities`` (n, L) and ``labels`` (n, L) of 0 and 1, OUT one table per method, with larger values for
+more suspicious entries.
 """
 
 import sys

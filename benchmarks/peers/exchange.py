@@ -1,16 +1,14 @@
-"""Problems in, solutions out: the files between the driver and a peer's process.
+"""The files between the driver and a peer's process: problems and solutions.
 
 A problem file (npz) holds X (dense or CSR), Y (CSR) and the peer's penalty ``c`` of
 
     min over z:  1/2 ||z||^2 + c sum_i max(0, 1 - y_il z.x_i),    for every label l,
 
-where ``x_i`` carries one more feature, the constant 1.  The answer is a folder
-with ``solutions.json`` and, for each tolerance, ``weights-<k>.npy`` of shape
-``(d + 1, L)`` with the bias in its last row.
+where ``x_i`` has one more feature, the constant 1.  The solution is a folder with ``solutions.json`` and, for
+each tolerance, ``weights-<k>.npy`` of shape ``(d + 1, L)`` with the bias in its last row.
 
-With a kernel ``x_i`` is the row in the space of the kernel, the bias of a peer is
-free, and what stands in ``weights-<k>.npy``, of shape ``(n + 1, L)``, are the
-coefficients of the rows, with the bias in the last one.
+With a kernel ``x_i`` is the row in the space of the kernel, the bias of a peer is free, and
+``weights-<k>.npy``, of shape ``(n + 1, L)``, has the coefficients of the rows, with the bias in the last one.
 """
 
 import argparse
@@ -43,11 +41,11 @@ class PeerProblem:
 
 @dataclass
 class Solution:
-    """What one tolerance gave: times in seconds, weights, and what the program says of itself.
+    """The result of one tolerance: times in seconds, weights, and what the program reports.
 
-    ``dual`` is the program's own dual value summed over labels, ``iterations``
-    the passes of its slowest label; both are ``None`` where it does not tell.
-    ``shared_seconds`` is what was done once for all labels, beside ``seconds``.
+    ``dual`` is the program's own dual value summed over labels, ``iterations`` the passes of its slowest
+    label; both are ``None`` if not reported.  ``shared_seconds`` is spent once for all labels, in addition to
+    ``seconds``.
     """
 
     tolerance: float
@@ -72,7 +70,7 @@ _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def packed(name: str, table: Any) -> dict[str, Any]:
-    """Give the arrays of a table, dense or CSR, by the names that a file has them under."""
+    """Return the arrays of a table, dense or CSR, by their names in the file."""
     if not sp.issparse(table):
         return {name: table}
     return {f"{name}_{part}": getattr(sp.csr_matrix(table), part) for part in _CSR_PARTS}
@@ -129,7 +127,7 @@ def _write_solutions(folder: Path, solutions: list[Solution], with_weights: bool
 
 
 def read_solutions(folder: Path) -> list[Solution]:
-    """Read a peer's answer; weights are memory-mapped, or ``None`` where none were written."""
+    """Read a peer's solution; weights are memory-mapped, or ``None`` if none were written."""
     solutions = [Solution(**record) for record in json.loads((folder / "solutions.json").read_text())]
     for position, solution in enumerate(solutions):
         weights = folder / f"weights-{position}.npy"

@@ -49,7 +49,7 @@ def _train_label(nodes: Any, parameters: Any, weights: npt.NDArray[np.float64]) 
 
 @contextmanager
 def _standard_output_to_file() -> Iterator[BinaryIO]:
-    """Let file descriptor 1 be a temporary file: C code prints past ``sys.stdout``."""
+    """Redirect file descriptor 1 to a temporary file: C code bypasses ``sys.stdout``."""
     kept = os.dup(1)
     with tempfile.TemporaryFile() as log:
         os.dup2(log.fileno(), 1)

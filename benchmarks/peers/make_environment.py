@@ -1,16 +1,13 @@
 """Make ``.venv-peers``, the environment of the other programs of the benchmarks.
 
-It lies in the repository's root and has LIBLINEAR, LIBSVM, PECOS, Omikuji, napkinXC,
-iterative-stratification, PyMaxflow, cleanlab and Snap ML.
-Run ``python benchmarks/peers/make_environment.py`` with Python 3.11 on
-x86-64 Linux, where it was tried.  libpecos comes as a wheel that brings its own
-OpenMP and needs no BLAS, Omikuji as one that needs cffi.  liblinear-official and
-libsvm-official come as source and need a C++ compiler; they are compiled for this
-machine's processor, which favours them.
+It is in the repository's root and has LIBLINEAR, LIBSVM, PECOS, Omikuji, napkinXC, iterative-stratification,
+PyMaxflow, cleanlab and Snap ML. Run ``python benchmarks/peers/make_environment.py`` with Python 3.11 on
+x86-64 Linux, where it was tested. libpecos is a wheel with its own OpenMP that needs no BLAS, Omikuji one
+that needs cffi. liblinear-official and libsvm-official are source packages that need a C++ compiler; they are
+compiled for this machine's processor, which favors them.
 
-libpecos is installed without its dependencies: of torch, transformers and the
-like the linear trainer imports nothing, and it wants numpy below 2 and scipy
-below 1.14, which is why it has an environment of its own.
+libpecos is installed without its dependencies: the linear trainer imports none of torch, transformers and the
+like, and it requires numpy below 2 and scipy below 1.14, which is why it has a separate environment.
 """
 
 import os
@@ -42,7 +39,7 @@ def main() -> None:
     venv.create(ENVIRONMENT, with_pip=True, clear=True)
     _install(_BASE)
     _install(["--no-cache-dir", *_COMPILED_HERE])
-    _install([*_BASE, *_WHEELS])  # whose own dependencies are to leave these versions as they are
+    _install([*_BASE, *_WHEELS])  # whose dependencies must not change these versions
     _install(["--no-deps", *_WITHOUT_DEPENDENCIES])
     subprocess.run([ENVIRONMENT / "bin" / "python", "-c", _CHECK], check=True, cwd=ENVIRONMENT)
     print(f"The peers' environment is ready in {ENVIRONMENT.name}.")

@@ -1,12 +1,11 @@
 """napkinXC: a probabilistic label tree, or one-vs-rest machines.
 
 Variants: ``tree``, its PLT of logistic machines at C = 10 over balanced 2-means clusters; ``one-vs-rest``,
-its BR of the squared hinge loss at C = 1.  Its parameters may follow, such as ``ensemble=3``.  All
-else as it comes: weights below 0.1 dropped, exact search.  Timed: ``fit``, which writes the model to files
-too.
+its BR of the squared hinge loss at C = 1.  Its parameters may follow, such as ``ensemble=3``.  All others
+have defaults: weights below 0.1 dropped, exact search.  Timed: ``fit``, which also writes the model to files.
 
-References: Wydmuch, Jasinska-Kobus, Kuznetsov, Busa-Fekete, Dembczyński (2018), A no-regret generalization
-of hierarchical softmax to extreme multi-label classification.
+References: Wydmuch, Jasinska-Kobus, Kuznetsov, Busa-Fekete, Dembczyński (2018), A no-regret generalization of
+hierarchical softmax to extreme multi-label classification.
 """
 
 import shutil

@@ -1,10 +1,10 @@
-"""Omikuji: trees of labels with linear machines at every node, as Parabel or Bonsai makes them.
+"""Omikuji: label trees with linear machines at every node, as in Parabel or Bonsai.
 
 Variants, three trees each, by the settings of Omikuji's own tables: ``parabel``, balanced 2-means;
-``bonsai``, 100-means in three levels; ``collapsed``, balanced 2-means of which six levels become one.
-``n_trees=1`` and other numbers of its hyper-parameters may follow.  All else as it comes: hinge loss, C = 1,
-weights below 0.1 dropped, a beam of 10.  Timed: the training call.  Not timed: writing the rows to Omikuji's
-text format and reading it.  Test rows are predicted one by one, as its Python package can.
+``bonsai``, 100-means in three levels; ``collapsed``, balanced 2-means with six levels merged into one.
+``n_trees=1`` and other numbers of its hyperparameters may follow.  All others have defaults: hinge loss, C =
+1, weights below 0.1 dropped, a beam of 10.  Timed: the training call.  Not timed: writing the rows to
+Omikuji's text format and reading it.  Test rows are predicted one by one, as its Python package allows.
 
 References: Prabhu, Kag, Harsola, Agrawal, Varma (2018), Parabel: Partitioned label trees for extreme
 classification; Khandagale, Xiao, Babbar (2020), Bonsai.
@@ -64,7 +64,7 @@ def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
         data = lib.load_omikuji_data_set(ffi.new("char[]", file.name.encode()), threads)
 
     def train() -> Trained:
-        # the class offers no training apart from reading a file
+        # the class trains only from a file
         model = omikuji.Model(lib.train_omikuji_model(data, settings, threads))
         model.init_prediction_thread_pool(problem.threads)
 

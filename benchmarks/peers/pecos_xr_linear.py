@@ -1,9 +1,9 @@
 """PECOS's XR-Linear: a tree of labels from their mean features, linear machines at every node.
 
-Variants: ``tree``; ``hard``, whose nodes learn from rows that a beam sends there too (matcher-aware
+Variants: ``tree``; ``hard``, whose nodes learn also from rows that a beam sends there (matcher-aware
 negatives); ``one-vs-rest``, a single level without a tree.  Numbers of its training parameters may follow,
-such as ``Cp=10``.  All else as it comes: squared hinge loss, C = 1, weights below 0.1 dropped, 16 branches, a
-beam of 10.  Timed: embedding of the labels, clustering, training.
+such as ``Cp=10``.  All others have defaults: squared hinge loss, C = 1, weights below 0.1 dropped, 16
+branches, a beam of 10.  Timed: embedding of the labels, clustering, training.
 
 References: Yu, Zhong, Zhang, Chang, Dhillon (2022), PECOS: Prediction for enormous and correlated output
 spaces.

@@ -1,10 +1,10 @@
-"""PyMaxflow on attractive problems of label pairs: the best labels are a least cut.
+"""PyMaxflow on attractive problems of label pairs: the best labels are a minimum cut.
 
-In ``sum_k h_k y_k + sum w (2 y_a - 1)(2 y_b - 1)`` with w >= 0 a pair loses 2 w where its labels differ, an
-edge of that capacity either way.  Timed: making the graph from arrays, the cut, and reading the labels.
+In ``sum_k h_k y_k + sum w (2 y_a - 1)(2 y_b - 1)`` with w >= 0 a pair loses 2 w if its labels differ, an edge
+of that capacity in either direction.  Timed: making the graph from arrays, the cut, and reading the labels.
 
-Reference: Boykov and Kolmogorov (2004), An experimental comparison of min-cut/max-flow algorithms for
-energy minimization in vision.
+Reference: Boykov and Kolmogorov (2004), An experimental comparison of min-cut/max-flow algorithms for energy
+minimization in vision.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def _cut(unary: Any, ends: Any, weights: Any) -> Any:
     graph = maxflow.Graph[float](len(unary), len(weights))
     nodes = graph.add_nodes(len(unary))
     graph.add_edges(ends[:, 0], ends[:, 1], 2.0 * weights, 2.0 * weights)
-    # what is cut off from the source pays the first capacity, and gets label 0
+    # nodes cut off from the source pay the first capacity, and get label 0
     graph.add_grid_tedges(nodes, np.maximum(unary, 0.0), np.maximum(-unary, 0.0))
     graph.maxflow()
     return ~graph.get_grid_segments(nodes)

@@ -16,7 +16,7 @@ from benchmarks.peers.sklearn_svc import train_labels
 @serve
 def prepare(problem: PeerProblem) -> Trainer:
     """Compute the kernel; the function returned trains all labels at a tolerance."""
-    rbf_kernel(problem.X[:10], gamma=problem.gamma)  # loads what the first call loads
+    rbf_kernel(problem.X[:10], gamma=problem.gamma)  # imports what the first call needs
     start = time.perf_counter()
     kernel = rbf_kernel(problem.X, gamma=problem.gamma)
     kernel_seconds = time.perf_counter() - start

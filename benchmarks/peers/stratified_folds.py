@@ -1,4 +1,4 @@
-"""The package iterative-stratification in a process of its own: 0/1 labels in, folds and seconds out."""
+"""The package iterative-stratification in a separate process: reads 0/1 labels, writes folds and seconds."""
 
 import argparse
 import time

@@ -1,8 +1,8 @@
-"""Files between the driver and a peer that ranks labels: a training and a test set in, top labels out.
+"""Files between the driver and a peer that ranks labels: training and test data in, top labels out.
 
-The problem (npz) holds X, Y and X_test in CSR form, and the number of threads.  The answer (npz) holds the
-five labels of highest score of every test row, the processor's seconds of training and of predicting, those
-of the clock, the bytes of the stored model and the largest resident memory of the process.
+The problem (npz) holds X, Y and X_test in CSR form, and the number of threads.  The solution (npz) holds the
+five labels of highest score of every test row, CPU and wall-clock seconds of training and of prediction, the
+bytes of the stored model and the largest resident memory of the process.
 """
 
 import argparse
@@ -25,7 +25,7 @@ _TABLES = ("X", "Y", "X_test")
 
 @dataclass(frozen=True)
 class RankingProblem:
-    """Training rows and test features, in rows of unit length, and the threads that may be used."""
+    """Training rows and test features, in rows of unit length, and the number of threads."""
 
     X: Any
     Y: Any
@@ -35,7 +35,7 @@ class RankingProblem:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model: how it ranks labels (n, TOP), and how it stores itself in a folder."""
+    """A trained model: functions that rank labels (n, TOP) and store it in a folder."""
 
     rank: Callable[[Any], Any]
     store: Callable[[Path], None]
@@ -51,7 +51,7 @@ def write_ranking(path: Path, problem: RankingProblem) -> None:
 
 
 def settings_of(variant: str) -> tuple[str, dict[str, Any]]:
-    """Take a variant such as ``bonsai,n_trees=1`` apart: a word, and numbers or words by name."""
+    """Parse a variant such as ``bonsai,n_trees=1``: a word, and numbers or words by name."""
     word, *pairs = variant.split(",")
     return word, {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
 
@@ -73,8 +73,8 @@ def _read_ranking(path: Path) -> RankingProblem:
 def serve_ranking(prepare: _Prepare) -> _Prepare:
     """Make a function that ends its module the program of a peer: read, train, rank, store, write.
 
-    What ``prepare`` does with the problem and the name of a variant is not timed, what the function that it
-    gives does is training.
+    ``prepare``, which gets the problem and the name of a variant, is not timed; the function that it returns
+    is the training.
     """
     if prepare.__module__ != "__main__":
         return prepare

@@ -1,4 +1,4 @@
-"""The tiled Cholesky factorisation against NumPy."""
+"""The tiled Cholesky factorization against NumPy."""
 
 import numpy as np
 import pytest

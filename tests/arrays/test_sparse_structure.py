@@ -1,4 +1,4 @@
-"""Sparse arrays of others: damaged ones are refused by place, sound ones come out as plain CSR."""
+"""Sparse arrays from users: damaged ones are refused with their place, valid ones become plain CSR."""
 
 import numpy as np
 import pytest

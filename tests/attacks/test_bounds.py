@@ -1,4 +1,4 @@
-"""Loops run with bounds checks, and an index out of range is seen."""
+"""Loops run with bounds checks, and an index out of range is detected."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Certificates mean what they say, on random small problems that an independent solver solves too."""
+"""Certificates hold on random small problems that an independent solver solves too."""
 
 import numpy as np
 import pytest

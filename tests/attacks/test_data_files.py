@@ -1,4 +1,6 @@
-"""Broken data files are read whole or refused in one line; thousands by ``python -m attacks.data_files``."""
+"""Broken data files are read completely or refused in one line; thousands by ``python -m
+attacks.data_files``.
+"""
 
 import numpy as np
 import pytest

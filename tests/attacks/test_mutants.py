@@ -1,4 +1,4 @@
-"""Mutants change what is computed, and the tests that reach them are found."""
+"""Mutants change the computation, and the tests that reach them are found."""
 
 import ast
 

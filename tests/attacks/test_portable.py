@@ -1,4 +1,4 @@
-"""Tests run as other machines would run them, and what cannot run is said."""
+"""Tests run as on other machines, and what cannot run is listed."""
 
 import pytest
 

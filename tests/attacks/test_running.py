@@ -1,4 +1,4 @@
-"""Killed fits, threads and forks at once, memory, processors and killed commands, in small."""
+"""Small runs of killed fits, threads and forks at once, memory, processors and killed commands."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def test_killed_fits_go_on_with_the_same_bits(names, fits):
 
 @pytest.mark.parametrize("name", [*QUICK, pytest.param("graph, given", marks=pytest.mark.slow)])
 def test_fits_go_on_from_the_first_and_the_last_state_that_they_write(name, tmp_path, monkeypatch):
-    """Killed between its last check and its end, too."""
+    """It is also killed between its last check and its end."""
     written, write = [], journal.Journal.write
 
     def noted(self):
@@ -96,7 +96,7 @@ def test_other_bits_and_errors_in_threads_are_found():
     "fits", [pytest.param(300, marks=pytest.mark.slow), pytest.param(1500, marks=pytest.mark.search)]
 )
 def test_fits_and_loads_leave_nothing_open_and_no_memory(fits):
-    """In a process of its own, where nothing else opens files."""
+    """In a separate process, where nothing else opens files."""
     run = subprocess.run(
         [sys.executable, "-m", "attacks.soak", "--fits", str(fits)],
         check=False, capture_output=True, text=True,
@@ -115,7 +115,7 @@ def test_what_grew_is_said():
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """Scores by two threads, and where the model files are that other processes score with."""
+    """Scores by two threads, and the folder of model files that other processes score with."""
     folder = tmp_path_factory.mktemp("here")
     return processors.scores_under({"OPENBLAS_NUM_THREADS": "2"}, list(small_fits.KINDS), folder), folder
 

@@ -1,4 +1,4 @@
-"""No sparse array, however damaged, ends the process; what means the same has the same answer."""
+"""No damaged sparse array ends the process; equivalent arrays have the same result."""
 
 import os
 import subprocess

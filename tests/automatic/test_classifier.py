@@ -1,4 +1,4 @@
-"""AutoLabelClassifier: one call, from data of any form to a model that says what it is worth."""
+"""AutoLabelClassifier: one call, from data of any type to a model with its expected score."""
 
 import signal
 
@@ -57,7 +57,7 @@ def test_it_says_what_it_is_worth(data, fitted):
     assert abs(found - fitted.oof_score_) < 3 * np.hypot(fitted.oof_standard_error_, 0.04)
 
 
-def test_labels_without_reason_are_left_out_at_chance():
+def test_labels_without_reason_are_out_of_fold_at_chance():
     random = np.random.default_rng(1)
     X, Y = random.normal(size=(120, 4)), (random.random((120, 3)) < 0.3).astype(int)
     model = small().fit(X, Y)
@@ -144,7 +144,7 @@ def test_labels_above_a_half_are_predicted_where_few_rows_are_known_in_full(data
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_left_out_accuracy_of_classes_that_are_probabilities_is_expected(data, n_classes):
+def test_the_out_of_fold_accuracy_of_classes_that_are_probabilities_is_expected(data, n_classes):
     X, Y = data[:2]
     shares = np.full((len(X), n_classes), 0.55 / (n_classes - 1))
     shares[np.arange(len(X)), Y[:, 0] + (n_classes > 2) * Y[:, 1]] = 0.45
@@ -155,9 +155,9 @@ def test_the_left_out_accuracy_of_classes_that_are_probabilities_is_expected(dat
 def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
     model = fitted.optimize_for("jaccard")
     assert hasattr(model, "known_sets_") != hasattr(model, "thresholds_")
-    left_out, values = fitted._left_out, []
+    out_of_fold, values = fitted._out_of_fold, []
     for metric in ("example_f1", "subset_accuracy"):
-        sets, truth = left_out.decide(metric)[1], left_out.held.labels.to_dense()
+        sets, truth = out_of_fold.decide(metric)[1], out_of_fold.held.labels.to_dense()
         values.append(jaccard_score(truth, sets, average="samples", zero_division=1.0))
     assert_allclose(model.oof_score_, max(values))
 
@@ -178,7 +178,7 @@ def test_missing_labels_add_nothing(data):
     assert lw.metrics.f1_score(Y_test, model.predict(X_test)) > 0.65
 
 
-def test_rows_of_weight_0_are_left_out(data):
+def test_rows_of_weight_0_are_out_of_fold(data):
     X, Y, X_test, _ = data
     weights = np.ones(len(X))
     weights[::4] = 0
@@ -246,7 +246,7 @@ def test_the_scale_of_weights_does_not_matter(data):
 
 
 class Interrupted(lw.MaxMarginClassifier):
-    """Meets Ctrl-C in its second fit, which ends with what there is."""
+    """Gets Ctrl-C in its second fit, which ends with the complete members."""
 
     fits = 0
 
@@ -309,7 +309,7 @@ def test_a_single_row_is_refused():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_classes_have_an_accuracy_on_left_out_rows(n_classes):
+def test_classes_have_an_accuracy_on_out_of_fold_rows(n_classes):
     X, y = make_classification(240, 6, n_informative=4, n_classes=n_classes, random_state=0)
     model = small(members=["rbf"]).fit(X[:120], np.array(["a", "b", "c"])[y[:120]])
     assert abs(model.score(X[120:], np.array(["a", "b", "c"])[y[120:]]) - model.oof_score_) < 0.12
@@ -331,7 +331,9 @@ def test_it_explains_itself(data, fitted):
 
 
 def test_probabilities_of_classes_that_are_all_far_away(monkeypatch):
-    """No class has log-odds whose probability is above 0 in float64; the likeliest still has the most."""
+    """No class has log-odds whose probability is above 0 in float64; the most likely class still has the
+    largest.
+    """
     X, Y = make_multilabel_classification(60, 5, n_classes=3, random_state=0)
     model = lw.AutoLabelClassifier(time_budget=1).fit(X, Y.argmax(axis=1))
     far = np.array([[-5000.0, -4000.0, -4000.0], [1.0, 2.0, 3.0]])

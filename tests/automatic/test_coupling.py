@@ -1,4 +1,4 @@
-"""What labels say of each other is learned on left-out scores, where left-out rows gain by it."""
+"""Dependence between labels is learned on out-of-fold scores, where it lowers the out-of-fold loss."""
 
 import numpy as np
 from numpy.testing import assert_array_equal
@@ -18,7 +18,7 @@ def table(targets, seed=0):
 
 
 def related(n=300, seed=0):
-    """Two labels that are the same, of which one is scored far better than the other."""
+    """Two identical labels, one of which has much better scores."""
     random = np.random.default_rng(seed)
     one = (random.random(n) < 0.4).astype(float)
     targets = np.column_stack([one, one, random.random(n) < 0.5]).astype(float)
@@ -38,7 +38,7 @@ def test_a_label_that_is_scored_badly_gains_by_one_that_is_scored_well():
 
 
 def test_rows_are_coupled_by_other_rows():
-    """What stands in the targets of a fold moves the scores of the others alone."""
+    """The targets of a fold affect only the scores of the other folds."""
     targets, scores = related()
     whole = table(targets)
     here = whole.folds == 0

@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn and of labelweave as members: in a model, and what their answers are read as."""
+"""Estimators of scikit-learn and of labelweave as members: in a model, and how their scores are read."""
 
 import warnings
 from dataclasses import replace

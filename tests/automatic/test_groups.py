@@ -1,4 +1,4 @@
-"""Groups of rows, folds that users give, and rows that repeat: left-out values come true on new rows."""
+"""Groups of rows, custom folds, and repeated rows: out-of-fold scores hold on new rows."""
 
 import numpy as np
 import pandas as pd
@@ -9,11 +9,11 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesS
 
 import labelweave as lw
 from labelweave.decisions.automatic.label_sets import value_of_sets
-from labelweave.problems.hyperparameters.left_out import LeftOutRidge, oof_loss
+from labelweave.problems.hyperparameters.out_of_fold import OutOfFoldRidge, oof_loss
 
 N_GROUPS, SIZE = 40, 6
 GROUPS = np.repeat(np.arange(N_GROUPS), SIZE)
-AT_CHANCE = 2 * 0.4 / 1.4  # the micro-F1 of all labels, each of which 0.4 of the rows have
+AT_CHANCE = 2 * 0.4 / 1.4  # the micro-F1 of predicting all labels, each with a frequency of 0.4
 
 
 def small(**parameters):
@@ -22,7 +22,7 @@ def small(**parameters):
 
 @pytest.fixture(scope="module")
 def data():
-    """Rows that lie together by groups, with labels of groups that features do not tell of other groups."""
+    """Rows close to each other by group, whose labels features do not predict for other groups."""
     random = np.random.default_rng(0)
     X = random.normal(size=(N_GROUPS, 6))[GROUPS] + 0.05 * random.normal(size=(len(GROUPS), 6))
     return X, (random.random((N_GROUPS, 4)) < 0.4).astype(int)[GROUPS]
@@ -30,10 +30,10 @@ def data():
 
 @pytest.mark.parametrize("metric", ["micro_f1", "subset_accuracy"])
 @pytest.mark.parametrize("members", [["rbf"], ["forest"], ["rbf+forest"], ["linear", "max-margin"]])
-def test_left_out_values_are_those_of_other_groups(data, members, metric):
+def test_out_of_fold_values_are_those_of_other_groups(data, members, metric):
     X, Y = data
     model = small(members=members, metric=metric).fit(X, Y, groups=GROUPS)
-    folds = model._left_out.folds
+    folds = model._out_of_fold.folds
     assert all(len(np.unique(folds[group == GROUPS])) == 1 for group in range(N_GROUPS))
     assert_array_equal(np.bincount(folds), np.full(5, len(X) // 5))
     chance = AT_CHANCE if metric == "micro_f1" else 0.6**4
@@ -51,10 +51,10 @@ def test_nothing_is_chosen_by_rows_of_the_same_group(data):
     assert gamma[0] > 8 * gamma[1]  # wide enough to smooth over groups
     targets, folds = np.random.default_rng(3).normal(size=(120, 2)), np.arange(120) % 5
     gram = np.eye(120) + np.kron(np.eye(24), np.ones((5, 5)))
-    ridge = LeftOutRidge(gram)
+    ridge = OutOfFoldRidge(gram)
     losses = [np.square(targets - ridge.scores(targets, p, folds)).sum() for p in ridge.penalties]
-    centred = targets - targets.mean(axis=0)
-    assert oof_loss(gram, centred, folds) == pytest.approx(min(losses) / np.square(centred).sum())
+    centered = targets - targets.mean(axis=0)
+    assert oof_loss(gram, centered, folds) == pytest.approx(min(losses) / np.square(centered).sum())
 
 
 def test_names_of_groups_and_rows_of_no_weight(data):
@@ -82,7 +82,7 @@ def test_names_of_groups_and_rows_of_no_weight(data):
 )  # fmt: skip
 def test_folds_may_be_given(data, cv, groups, n_folds, reloaded):
     model = small(cv=cv).fit(*data, groups=groups)
-    assert model.plan_["folds"] == n_folds == len(np.unique(model._left_out.folds))
+    assert model.plan_["folds"] == n_folds == len(np.unique(model._out_of_fold.folds))
     again = reloaded(model)
     assert again.cv == (cv if isinstance(cv, int) else None)
     assert_array_equal(again.predict(data[0]), model.predict(data[0]))

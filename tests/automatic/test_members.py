@@ -1,4 +1,4 @@
-"""Members score rows by fits to other rows, and forests hold what scikit-learn's do."""
+"""Members score rows by fits to other rows, and forests agree with scikit-learn's."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -64,13 +64,13 @@ def test_trees_grown_in_groups_are_those_grown_together():
     for name in ("roots", "feature", "threshold", "children", "missing_left"):
         ours, theirs = getattr(parts, name), getattr(whole, name)
         assert_array_equal(ours, theirs, strict=True)
-    assert whole.n_trees == 21  # seven a fold
+    assert whole.n_trees == 21  # seven per fold
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_of_a_fold_do_not_depend_on_its_labels(name, missing):
-    """Labels of the first fold are turned round; its scores, at a given width and penalty, stay."""
+    """Labels of the first fold are inverted; its scores, at a fixed width and penalty, do not change."""
     one = table(missing=missing)
     turned = one.targets.copy()
     turned[one.folds == 0] = 1 - turned[one.folds == 0]
@@ -88,7 +88,7 @@ def test_scores_of_a_fold_do_not_depend_on_its_labels(name, missing):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_labels_that_no_feature_tells_of_have_left_out_scores_of_chance(name):
+def test_labels_that_no_feature_tells_of_have_out_of_fold_scores_of_chance(name):
     losses = [
         (one := table(150, seed=seed, noise=True)).loss(members_of(one).make(name).scores)
         for seed in range(2)
@@ -97,7 +97,7 @@ def test_labels_that_no_feature_tells_of_have_left_out_scores_of_chance(name):
 
 
 def test_in_sample_proximity_would_leak():
-    """What the test above would find, were scores of rows that the trees have seen taken."""
+    """What the test above would find if scores of rows seen by the trees were used."""
     one = table(150, noise=True)
     forest = grow(one)
     seen = ForestScorer.of_rows(forest, one.features.data, one.targets, one.weights).scores(one.features)
@@ -109,9 +109,9 @@ def test_the_scorer_is_of_a_fit_to_all_rows(name):
     one = table()
     member = members_of(one).make(name)
     curves = one.curves(member.scores)
-    left_out = one.loss(curves.probabilities(member.scores))
-    assert left_out < 0.75
-    assert one.loss(curves.probabilities(member.scorer.scores(one.features))) < left_out
+    out_of_fold = one.loss(curves.probabilities(member.scores))
+    assert out_of_fold < 0.75
+    assert one.loss(curves.probabilities(member.scorer.scores(one.features))) < out_of_fold
 
 
 def test_a_column_factor_of_full_rank_serves_as_the_kernel_matrix():
@@ -285,7 +285,7 @@ def test_combined_scores_are_weighted_sums():
 
 @pytest.mark.parametrize("is_clear", [True, False])
 def test_rare_labels_have_members_of_their_own_where_they_gain_clearly(is_clear):
-    """One member tells frequent labels and the other rare ones, or the first tells all of them."""
+    """One member predicts frequent labels and the other rare ones, or the first predicts all of them."""
     random, base = np.random.default_rng(0), np.array([0.0] * 3 + [-7.0] * 3)
     one = base + 2 * random.normal(size=(4000, 6))
     targets = (random.random(one.shape) < expit(one)).astype(float)

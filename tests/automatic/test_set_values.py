@@ -1,4 +1,4 @@
-"""Values of label sets are those of the metrics, and their standard errors those of rows drawn anew."""
+"""Scores of label sets are those of the metrics, and their standard errors those of redrawn rows."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_values_are_those_of_the_metrics(name):
 def test_the_accuracy_of_classes_that_are_probabilities_is_expected(columns):
     random = np.random.default_rng(1)
     shares = random.dirichlet(np.ones(max(2, columns)), 40)[:, :columns]
-    shares[:4] = np.nan  # rows whose class is not known
+    shares[:4] = np.nan  # rows with unknown class
     sets, weights = np.zeros(shares.shape, bool), random.uniform(0.5, 2.0, 40)
     chosen = random.integers(0, max(2, columns), 40)
     if columns == 1:

@@ -1,4 +1,4 @@
-"""A time limit ends a fit by the clock, with the members that are done."""
+"""A time limit ends a fit by the clock, with the complete members."""
 
 import time
 
@@ -26,7 +26,7 @@ def fitted(data, **parameters):
 
 
 class Clock:
-    """Moves on by a second with every look; the processor is never waited for."""
+    """Advances by a second at every reading; the processor is never waited for."""
 
     def __init__(self):
         self.now = time.perf_counter()

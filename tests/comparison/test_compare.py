@@ -56,7 +56,7 @@ def test_differences_have_the_corrected_interval(data, models):
 
 
 def test_labels_are_ranked_as_before_thresholds_were_tuned(data):
-    margin = lw.MaxMarginClassifier(tol=1e-6)  # tuned fits start elsewhere, and end alike as far as tol says
+    margin = lw.MaxMarginClassifier(tol=1e-6)  # tuned fits start elsewhere, and agree within tol
     tuned = {
         "option": lw.MaxMarginClassifier(threshold=-0.2, tol=1e-6),
         "wrapper": TunedThresholdClassifier(margin, cv=3),

@@ -1,4 +1,4 @@
-"""A comparison's table, and which models it takes, without a fit."""
+"""A comparison's table, and the models it accepts, without a fit."""
 
 import numpy as np
 import pytest
@@ -83,5 +83,5 @@ def test_comparisons_fit_into_80_columns(n_models):
     assert max(map(len, out.splitlines())) <= 80
     assert out.count("label_ranking_average_precision") == out.count("metric ") >= 1
     assert all(f"{k}" in out for k in range(n_models))
-    assert "…" not in out  # nothing is cut
+    assert "…" not in out  # nothing is truncated
     assert " ".join(out.split()).endswith("conformal, * where it excludes 0")

@@ -1,4 +1,4 @@
-"""Every model has the same bits when it is fitted again, by other threads, gone on with, and from a file."""
+"""Every model has the same bits when fitted again, with other threads, resumed, and loaded from a file."""
 
 import copy
 import pickle
@@ -36,7 +36,7 @@ def test_threads_of_a_fit_change_no_bit(name):
         assert mark(fit(name, X, Y, n_jobs=jobs), X) == expected
 
 
-MANY = (300, 40)  # rows and features, so many that the library uses several threads
+MANY = (300, 40)  # rows and features, enough for the library to use several threads
 
 
 @kinds(quick=("margins, rbf", "low rank", "ridge of labels"))
@@ -75,7 +75,7 @@ def test_scores_of_many_labels_have_the_same_bits(model, sparse):
     np.testing.assert_array_equal(scores[2], scores[0])
 
 
-@kinds(lambda name: takes("random_state")(name) and name != "zero-shot")  # which takes numbers alone
+@kinds(lambda name: takes("random_state")(name) and name != "zero-shot")  # which takes only numbers
 def test_a_generator_of_random_numbers_is_drawn_from(name, reloaded):
     X, Y = data(name)
     one, other = (fit(name, X, Y, random_state=np.random.RandomState(4)) for _ in range(2))
@@ -99,7 +99,7 @@ def test_files_and_copies_hold_the_model(name, tmp_path):
             np.testing.assert_array_equal(other.predict_proba(X), whole.predict_proba(X))
 
 
-@kinds(lambda name: name != "texts of labels")  # no file holds the function that makes vectors of names
+@kinds(lambda name: name != "texts of labels")  # files do not hold the function that embeds names
 def test_a_model_of_a_file_is_fitted_as_it_was(name, reloaded):
     X, Y = data(name)
     whole = fit_once(name)
@@ -126,7 +126,7 @@ def test_the_layout_of_rows_changes_no_bit(name):
         assert mark(other, X) == expected
         assert mark(other, np.asfortranarray(X)) == expected
     if name == "texts of labels":
-        return  # columns are words to it
+        return  # it treats columns as words
     frame = pd.DataFrame(X, columns=list("uvwxyz"))
     named = fit(name, frame, Y)
     assert named.feature_names_in_.tolist() == list("uvwxyz")
@@ -137,7 +137,7 @@ def test_the_layout_of_rows_changes_no_bit(name):
 
 @pytest.fixture
 def written(monkeypatch):
-    """Give all that a fit writes of a checkpoint, which is written at every chance."""
+    """Return everything that a fit writes into a checkpoint, which is written at every opportunity."""
     states, write = [], journal.Journal.write
 
     def kept(self):
@@ -155,7 +155,7 @@ def written(monkeypatch):
 
 @kinds(takes("checkpoint"))
 def test_a_fit_goes_on_from_all_that_it_writes(name, tmp_path, written):
-    """Killed at any time, it has the bits of a fit in one go, and leaves no file."""
+    """Killed at any time, it has the bits of an uninterrupted fit, and leaves no file."""
     X, Y = data(name)
     path, expected = tmp_path / "fit.lwc", mark(fit_once(name), X)
     whole, states = written(lambda: fit(name, X, Y, checkpoint=path))

@@ -1,4 +1,4 @@
-"""What every map of a factor keeps to.  A new map needs one more entry in ``MAPS``."""
+"""Requirements of every map of a factor.  A new map needs one more entry in ``MAPS``."""
 
 import numpy as np
 import pytest

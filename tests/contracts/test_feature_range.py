@@ -1,4 +1,4 @@
-"""Features that no estimator can compute with are refused by place; large ones give finite scores."""
+"""Features too large for any estimator are refused with their place; large ones give finite scores."""
 
 import numpy as np
 import pytest

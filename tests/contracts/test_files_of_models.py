@@ -1,6 +1,6 @@
-"""Whatever a model was set to and fitted to, its file holds it, and threads change no bit of it.
+"""Model files hold every setting and fitted attribute, and threads change no bit of it.
 
-The models are those of which files are kept, in ``scripts/make_model_fixtures.py``, and some more.
+The models are the kept ones of ``scripts/make_model_fixtures.py``, and some more.
 """
 
 import make_model_fixtures
@@ -26,7 +26,7 @@ GRAPH = lw.Taxonomy([("x", "a"), ("x", "b"), ("y", "b"), ("y", "c"), ("y", "d")]
 GRAM = rbf_kernel(X)
 TIES = np.eye(4) + 1.0
 MEAN = lw.LabelMean(np.ones((4, 2)), np.arange(8.0).reshape(4, 2) / 10, np.ones(4))
-WORDS = pd.DataFrame(np.random.default_rng(2).normal(size=(5, 3)), index=list("abcde"))  # of no row the last
+WORDS = pd.DataFrame(np.random.default_rng(2).normal(size=(5, 3)), index=list("abcde"))  # the last of no row
 FOUR = np.array(list("abcd"))[np.arange(40) % 4]
 COSTS = pd.Series([1.0, 5.0, 0.2, 1.0], list("dbca"))
 
@@ -45,7 +45,7 @@ def graph(*given, **parameters):
 
 
 def kept():
-    """Give the models of which files are kept, in tests/model_files."""
+    """Return the models with kept files in tests/model_files."""
     given, every = make_model_fixtures.DATA, make_model_fixtures.cases()
     rows = {kind: make_model_fixtures.rows(kind, given["X"], given["near"]) for _, kind, _ in every.values()}
     return {
@@ -118,8 +118,8 @@ READ = (
     "estimator", "steps", "categorical", "numeric", "text", "vectors", "members",
 )  # fmt: skip
 """Parameters of which files hold what was read or made of them, or nothing."""
-WITH_THREADS = ("auto_sparse",)  # whose words for its members are those of estimators with two threads
-COMPOSED = ("zero_shot", "table_", "text", "auto_given")  # which hold what they made of what was given
+WITH_THREADS = ("auto_sparse",)  # whose descriptions of members are those of estimators with two threads
+COMPOSED = ("zero_shot", "table_", "text", "auto_given")  # which hold converted input
 
 
 @pytest.mark.parametrize("case", CASES)

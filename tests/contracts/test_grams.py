@@ -1,4 +1,4 @@
-"""What every form of a kernel matrix keeps to.  A new form needs one more entry in ``FORMS``."""
+"""Requirements of every form of a kernel matrix.  A new form needs one more entry in ``FORMS``."""
 
 import numpy as np
 import pytest
@@ -121,7 +121,7 @@ def test_a_product_of_double_precision_is_summed_in_double_precision(form):
     vectors = np.random.default_rng(0).normal(size=(300, 2))
     product = gram.product(vectors)
     assert product.dtype == np.float64
-    # entries may be kept in single precision, sums may not be made in it
+    # entries may be stored in single precision, but sums must not be computed in it
     bound = np.abs(dense) @ np.abs(vectors) * np.finfo(np.float32).eps
     assert (np.abs(product - dense @ vectors) <= bound).all()
 

@@ -1,4 +1,4 @@
-"""Every public name keeps the contract of its inputs: a finite answer, or a refusal in one sentence."""
+"""Every public name keeps the contract of its inputs: a finite result, or a refusal in one sentence."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from attacks.public_names import public_names  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 _WORLDS = 2
-# whose calls take long: the search alone looks at them
+# whose calls take long: only the search runs them
 _LONG_CALLS = (
     *("display.", "report.", "compare", "AutoLabelClassifier", "LabelGraphClassifier"),
     *("TunedThresholdClassifier", "CalibratedLabelClassifier", "noise."),

@@ -1,4 +1,4 @@
-"""What every kernel keeps to.  A new kind needs one more entry in ``KINDS``."""
+"""Requirements of every kernel.  A new kind needs one more entry in ``KINDS``."""
 
 import numpy as np
 import pytest
@@ -171,7 +171,7 @@ def test_derivatives_are_finite_differences(kernel, scale, same):
         move = step * np.eye(size)[which]
         sides = [at.with_log_parameters(theta + sign * move).block(rows, columns) for sign in (-1, 1)]
         spread = np.maximum(abs(sides[0]), abs(sides[1])).max()
-        # a cubic term of the differences, and what rounding leaves of them
+        # a cubic term of the differences, and rounding
         np.testing.assert_allclose(found, (sides[1] - sides[0]) / (2 * step), 1e-5, 1e-11 * spread + 1e-90)
 
 

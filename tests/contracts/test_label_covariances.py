@@ -1,4 +1,4 @@
-"""What every label covariance keeps to.  A new kind needs one more entry in ``KINDS``."""
+"""Requirements of every label covariance.  A new kind needs one more entry in ``KINDS``."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What every form of the entries keeps to.  A new form needs one more entry in ``FORMS``."""
+"""Requirements of every form of the entries.  A new form needs one more entry in ``FORMS``."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def _dense(loss, signs, row_weights, negative_weight, factors=None, **options):
 
 
 def _streamed(loss, signs, row_weights, negative_weight):
-    """Second derivatives do not fit into memory, and blocks have one row or two."""
+    """Second derivatives exceed the memory, and blocks have one row or two."""
     entries = _dense(loss, signs, row_weights, negative_weight, budget=0.0)
     entries.blocks = [slice(i, min(i + 2, len(signs))) for i in range(0, len(signs), 2)]
     return entries
@@ -38,7 +38,7 @@ def _sampled(loss, signs, row_weights, negative_weight, factors=None):
 
 
 def _factors(shape, *, is_sparse):
-    """Costs a label and weights of entries, a few of them 0, and what they are multiplied together."""
+    """Costs per label and weights of entries, a few of them 0, and their products."""
     random = np.random.default_rng(shape[0])
     costs = random.choice([0.0, 0.5, 2.0], (2, 1, shape[1]))
     entries = random.choice([0.0, 1.0, 1.0, 3.0], shape)
@@ -75,7 +75,7 @@ def problems(draw, form):
 
 
 def _both(form, loss, problem, *, is_transposed):
-    """The entries and their twin, seen from one side or the other, with both factors."""
+    """The entries and their reference, seen from one side or the other, with both factors."""
     signs, weights, negative, image, fixed = problem
     wide = np.where(signs > 0, 1.0, negative) * weights[:, None]
     if form in WEIGHTED:
@@ -128,7 +128,7 @@ def test_derivatives_are_finite_differences(entries, twin, image, fixed):
     gradients = (entries.values(ahead, fixed) - entries.values(behind, fixed)) / (2 * step)
     point = entries.at(image, fixed)
     assert np.allclose((point.gradients * direction).sum(axis=1), gradients, rtol=1e-5, atol=1e-6)
-    if (np.abs(np.abs(image @ fixed.T) - 1) > 1e-4).all():  # away from the hinge's corners
+    if (np.abs(np.abs(image @ fixed.T) - 1) > 1e-4).all():  # away from the kinks of the hinge
         bent = (entries.at(ahead, fixed).gradients - entries.at(behind, fixed).gradients) / (2 * step)
         assert np.allclose(point.curve(direction), bent, rtol=1e-5, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""What every model makes of labels and weights, in whatever form they come: missing, repeated, named, one."""
+"""How every model reads labels and weights of any type: missing, repeated, named, one."""
 
 import numpy as np
 import pandas as pd
@@ -31,11 +31,11 @@ from small_models import (
 )
 
 NAMES = list("abcde")
-ONE_CLASS = (*small_fits.ONE_CLASS, "zero-shot")  # whose data have one class a row
+ONE_CLASS = (*small_fits.ONE_CLASS, "zero-shot")  # whose data have one class per row
 
 
 SHRINKS = ("low rank", "low rank, logistic", "low rank, pivots")  # a row to nothing, at the usual penalty
-RANKS = ("tuned, top", "calibrated, sets")  # the best labels of a row, whatever is known of them
+RANKS = ("tuned, top", "calibrated, sets")  # the best labels of a row, whichever are known
 
 
 GRAPHS = "graph, given", "graph, proximal", "graph, scores", "graph, label sets"
@@ -53,18 +53,18 @@ def has_labels(name):
 
 
 def is_fixed(name):
-    """Say whether a kind has one problem, whatever folds, draws and starts there are."""
+    """Return whether a kind has one problem, independent of folds, draws and starts."""
     return with_one_optimum(name) and not learns(name) and name != "tree"
 
 
 def repeats(name):
     return is_fixed(name) and not name.startswith(
         "graph"
-    )  # whose gap is too wide to tell, see test_label_graph
+    )  # whose gap is too wide to compare, see test_label_graph
 
 
 def table(name):
-    """Give rows and labels of a kind, all known, as an array."""
+    """Return rows and labels of a kind, all known, as an array."""
     X, Y = data(name)
     return X, np.nan_to_num(np.asarray(Y)).astype(int)
 
@@ -90,7 +90,7 @@ def test_labels_in_any_form_are_the_same_and_come_back_in_it(name, reloaded):
 
 
 def assert_in_form(found, rows, form, names, sets):
-    """Check that label sets come in the form of the training labels, with their names."""
+    """Check that label sets have the type of the training labels, with their names."""
     assert found.classes_.tolist() == names
     assert found.label_names_.tolist() == list(map(str, names))
     predicted = found.predict(rows.to_numpy())
@@ -216,7 +216,7 @@ def test_the_order_of_rows_and_of_labels_does_not_matter(name):
 
 
 def is_distributed(name):
-    """Say whether a kind fits every label on its own."""
+    """Return whether a kind fits every label separately."""
     return repeats(name) and has_labels(name) and not is_coupled(name) and not name.startswith("low rank")
 
 
@@ -231,14 +231,14 @@ def test_a_label_is_fitted_to_the_rows_in_which_it_is_observed(name):
 
 
 def weighs_labels(name):
-    """Say of kinds whether labels have weights by value; rows of trees and thresholds have one weight."""
+    """Return whether labels of kinds have weights by value; rows of trees and thresholds have one weight."""
     given = takes("class_weight")(name) and weighs_entries(name) and has_labels(name)
     return given and not is_tuned(name) and not name.startswith("tree")
 
 
 def weighs_mistakes(name):
-    """Say of kinds whether costs of mistakes weigh losses; with margins they are the margins asked for."""
-    is_closed = EVERY[name].get_params().get("penalty") == "ridge"  # a form that entries' weights do not have
+    """Return whether costs of kinds multiply losses; for margins they are the required margins."""
+    is_closed = EVERY[name].get_params().get("penalty") == "ridge"  # a form without entry weights
     return weighs_labels(name) and not name.startswith("margins") and not is_closed
 
 
@@ -270,7 +270,7 @@ def test_flip_rates_are_corrected_targets(name, reloaded):
 
 
 def balanced(table, weights):
-    """Give the weight of every entry as scikit-learn has it, label by label."""
+    """Return the weight of every entry as in scikit-learn, label by label."""
     found = np.ones(table.shape)
     for label, column in enumerate(table.T):
         for value in (0, 1):
@@ -335,7 +335,7 @@ def test_covariances_go_by_the_names_of_labels(name):
 
 
 def is_smooth(name):
-    """Say of kinds whether targets between 0 and 1 are losses of both values, and not of the likelier one."""
+    """Return whether targets between 0 and 1 have the losses of both values, not of the more likely one."""
     return name.startswith("log_loss") or EVERY[name].get_params().get("loss") in (
         "squared_error",
         "log_loss",
@@ -444,7 +444,7 @@ def test_one_row(name):
 
 
 def classes(X, n_classes):
-    """Give a class a row, told by the first feature."""
+    """Return a class per row, determined by the first feature."""
     return np.array(["ash", "elm", "oak"])[np.digitize(X[:, 0], [-0.3, 0.3] if n_classes == 3 else [0.0])]
 
 
@@ -509,7 +509,7 @@ def test_rows_of_unknown_class_are_as_good_as_absent(name):
 
 
 def weighs_classes(name):
-    """Say of kinds whether classes have weights; kernels of paths are fitted to a wide tolerance."""
+    """Return whether classes of kinds have weights; kernels of paths are fitted with a wide tolerance."""
     is_wide = name == "low rank, path of kernels"
     return takes("class_weight")(name) and not (is_tuned(name) or is_coupled(name) or is_wide)
 
@@ -559,7 +559,7 @@ FIRST_IN_A_FOLD += ("conformal", "calibrated", "calibrated, steps", "calibrated,
 def test_data_that_make_no_sense_are_refused_in_one_sentence(name):
     for change, said in REFUSED.values():
         if name == "automatic" and "NaN" in said:
-            continue  # means of features serve
+            continue  # imputed by the means of features
         X, Y = change(*table(name))
         words = said.replace("row 3", r"row \d+") if name in FIRST_IN_A_FOLD else said
         with pytest.raises(ValueError, match=words) as refusal:

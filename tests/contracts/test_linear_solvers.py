@@ -1,4 +1,4 @@
-"""What every solver of Newton's systems keeps to.  A new one needs one more entry in ``SOLVERS``."""
+"""Requirements of every solver of Newton's systems.  A new one needs one more entry in ``SOLVERS``."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def _system(problem, size):
 
 
 def _dense(system, group):
-    """Write out K and ``I + W K`` of a group by products with unit vectors."""
+    """Compute K and ``I + W K`` of a group by products with unit vectors."""
     n, _, columns = system.problem.shape
     size, which = n * columns, np.array([group])
     units = np.eye(size).reshape(size, n, columns).transpose(1, 0, 2)
@@ -148,7 +148,7 @@ def test_logistic_labels_are_solved_alike_tied_and_separate(solver, loss):
         groups = system.groups[[group]]
         part, images = system.curvature[:, [group]], system.problem.product(found, system.groups)
         curved = system.problem.curve(part, images[:, [group]], groups, slice(0, N))
-        # the label without a kernel has nothing but an intercept: K sees sums alone, and so may the solver
+        # the label without a kernel has only an intercept: K acts on sums, and so may the solver
         rest = found[:, [group]] + curved - right[:, [group]]
         assert np.allclose(system.problem.product(rest, groups), 0.0, atol=1e-8)
 

@@ -1,4 +1,4 @@
-"""What every form of the max-margin dual keeps to.  A new form needs one more entry in ``FORMS``."""
+"""Requirements of every form of the max-margin dual.  A new form needs one more entry in ``FORMS``."""
 
 from dataclasses import replace
 
@@ -200,7 +200,7 @@ def test_a_start_is_put_between_the_bounds_and_followed_by_its_weights(form):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("intercept", [False, True])
 def test_scores_known_before_the_fit_are_no_part_of_the_penalty(form, intercept):
-    """Both values written out: min |Z|^2 / 2 + U hinge(X (Z + M)), so beta pays for targets less X M."""
+    """Both values explicitly: min |Z|^2 / 2 + U hinge(X (Z + M)), so beta pays for targets minus X M."""
     random, plain = np.random.default_rng(5), _dual(form, intercept=intercept)
     mean = LabelMean(random.normal(size=(18, 5)))
     dual = make_margin_dual(replace(plain.data, mean=mean), np.float64)

@@ -1,4 +1,4 @@
-"""The messages that hostile inputs provoke, kept in a file for readers, are those of today, and short."""
+"""The messages that hostile inputs provoke, stored in a file for readers, are current and short."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What fitted models say of rows agrees, and parameters that no fit can have are refused by name."""
+"""Predictions of fitted models are consistent, and invalid parameters are refused by name."""
 
 from inspect import isclass
 
@@ -96,7 +96,7 @@ def test_a_row_alone_is_a_row_among_others(name):
     assert len(found.predict(X[:1])) == 1
 
 
-@kinds(lambda name: name not in ("conformal", "zero-shot"))  # whose scores are shares of other things
+@kinds(lambda name: name not in ("conformal", "zero-shot"))  # whose scores are shares of something else
 def test_scores_of_models_count_rows_by_their_weights(name):
     X, Y = data(name)
     truth, weights = complete(name)[1] if np.ndim(Y) == 2 else Y, np.linspace(0.5, 2.0, len(X))
@@ -122,7 +122,7 @@ def test_rows_of_other_features_are_refused(name):
             found.predict(rows)
 
 
-@kinds(lambda name: name != "texts of labels")  # names are words to it
+@kinds(lambda name: name != "texts of labels")  # it treats names as words
 def test_features_go_by_name(name):
     X, Y = data(name)
     frame = pd.DataFrame(X, columns=list("uvwxyz"))
@@ -160,7 +160,7 @@ def test_every_public_estimator_is_looked_at():
         for name in home.__all__
         if hasattr(getattr(home, name), "fit") and isclass(getattr(home, name))
     }
-    assert public - {type(made).__name__ for made in EVERY.values()} == {"TableModel"}  # of frames alone
+    assert public - {type(made).__name__ for made in EVERY.values()} == {"TableModel"}  # of frames only
 
 
 CLASSES = {type(made): made for made in EVERY.values()}
@@ -172,7 +172,7 @@ OF_KERNELS = [MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier, 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_values_that_a_parameter_cannot_have_are_refused_by_its_name(kind, monkeypatch):
-    """scikit-learn makes some: of other types, just outside of ranges, and words that are none of those."""
+    """scikit-learn generates some: of other types, just outside of ranges, and other words."""
     allowed = kind._parameter_constraints
     names = CLASSES[kind].get_params(deep=False)
     own = {name: allowed[name] if name != "rank" else "no_validation" for name in names}  # a share or a count

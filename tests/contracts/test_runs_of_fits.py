@@ -1,4 +1,4 @@
-"""Every fit can be watched, stopped, gone on with and refused, and the model is what it should be then."""
+"""Every fit can be observed, stopped, resumed and refused, with the right model afterwards."""
 
 import copy
 import pickle
@@ -42,13 +42,13 @@ from watching import Watch
 
 
 def watched(name):
-    """Say of kinds whether their fits go on long enough to be stopped."""
+    """Return whether fits of kinds take long enough to be stopped."""
     is_short = name in ("margins, rbf columns", "margins, features later", "margins, pruned")
     return takes("checkpoint")(name) and not is_short
 
 
 def unending(name):
-    """Give a model of a kind whose fit does not end before it is stopped."""
+    """Return a model of a kind whose fit does not end before it is stopped."""
     made = model(name)
     is_search = made.get_params().get("hyperparameters") == "learn" or "path" in name
     return made if is_search else made.set_params(tol=1e-9)
@@ -79,7 +79,7 @@ OF_LABELS = "ridge of labels", "LIBLINEAR of labels", "squared hinge of labels"
 
 
 def calls(work, pressed_at=None):
-    """Count the calls of functions that solve, and press Ctrl-C in one of them."""
+    """Count the calls of functions that solve, and send Ctrl-C in one of them."""
     n_calls = 0
 
     def count(frame, event, argument):
@@ -111,7 +111,7 @@ def test_an_interrupt_in_the_midst_of_any_call_keeps_a_model(name, reloaded):
         assert mark(reloaded(found), X) == mark(found, X)
 
 
-@kinds(lambda name: watched(name) and not name.startswith("tree"))  # which says so of whole nodes
+@kinds(lambda name: watched(name) and not name.startswith("tree"))  # which reports it for whole nodes
 def test_a_callback_ends_a_fit(name):
     X, Y = data(name)
     with pytest.warns(ConvergenceWarning, match="interrupted") as caught:
@@ -154,14 +154,14 @@ def test_callbacks_are_told_how_near_the_end_is(name):
         assert away[-1] < min(0.2, 0.5 * max(away)) or max(away) < 0.01
     told = [seen[3].get("gap") for seen in watch.seen if seen[0].task_name.startswith("duality gap")]
     known = [gap for gap in told if gap is not None]
-    assert len(known) >= len(told) / 2  # steps that a part's fit did not take have none
+    assert len(known) >= len(told) / 2  # steps that the fit of a part did not take have none
     _, rows, targets, metadata, _ = watch.seen[-1]
     assert rows is X
     assert targets is Y
-    assert metadata.get("colour") is None
+    assert metadata.get("color") is None
     with pytest.raises(KeyError):
-        metadata["colour"]
-    if known:  # of the same variables as the last, whose sums are computed anew
+        metadata["color"]
+    if known:  # of the same variables as the last, whose sums are computed again
         assert 0.9 * found.duality_gap_ <= known[-1] <= max(20 * found.duality_gap_, 1e-9)
         assert known[0] >= known[-1]
         assert metadata["gap"] == found.duality_gap_
@@ -212,7 +212,7 @@ def test_a_warm_start_takes_no_more_rounds_and_ends_where_the_first_fit_did(name
     before, searched = scores(found, X), list(getattr(found, "learning_trace_", ()))
     fitted(found, X, Y)
     assert found.status_ in ("converged", "settled")
-    if searched:  # which goes on from where it ended
+    if searched:  # which resumes from where it ended
         assert len(found.learning_trace_) <= len(searched)
         assert found.cross_validation_loss_ <= min(record.value for record in searched) * (1 + 1e-3)
     assert found.n_iter_ < max(cold, 6)
@@ -234,14 +234,14 @@ def test_a_warm_start_with_another_penalty_reaches_its_optimum(name):
     changed = {one: 1.3 * own[one] for one in ("C", "scale", "alpha") if one in own}
     cold = fit(name, X, Y, **exact(name) | changed)
     fitted(found.set_params(**changed), X, Y)
-    if name.startswith("graph"):  # where labels are missing there are many optima: none worse is found
+    if name.startswith("graph"):  # with missing labels there are many optima: none worse is found
         assert found.objective_ <= cold.objective_ * 1.03
     else:
         assert_same_scores(name, found, X, scores(cold, X))
 
 
 def forgets(name):
-    """Say of kinds whether a start from other rows is none: factors go on, and so does what was learned."""
+    """Return whether a start from other rows has no effect: factors and learned parameters continue."""
     is_learned = learns(name) or name in ("graph, learned", "graph, measured")
     return takes("warm_start")(name) and not (name.startswith("low rank") or is_coupled(name) or is_learned)
 
@@ -257,7 +257,7 @@ def test_a_warm_start_with_other_rows_and_labels_begins_anew(name):
 
 
 def before(name):
-    """Give another kind of the same class, or none."""
+    """Return another kind of the same class, or none."""
     others = [other for other in EVERY if type(EVERY[other]) is type(EVERY[name]) and other != name]
     return others[list(EVERY).index(name) % len(others)] if others else None
 
@@ -299,7 +299,7 @@ def test_what_a_warm_start_needs_is_in_no_file(name, tmp_path):
 
 
 def grows(name):
-    """Say of kinds whether rows may come later, of more labels too."""
+    """Return whether kinds accept later rows, of more labels too."""
     return has("partial_fit")(name) and with_one_optimum(name) and not is_coupled(name)
 
 

@@ -43,9 +43,9 @@ EXPECTED_TO_FAIL = {
     "ConformalLabelClassifier": FEW_ROWS | SETS | SPLITS,
     "ZeroShotClassifier": FOLDS,
 }
-# need columns or labels with names, and the checks give arrays
+# need columns or labels with names, while the checks pass arrays
 TAKES_FRAMES = {"TableModel", "HierarchicalClassifier", "LabelTextClassifier"}
-# forests in five folds, passes over rows that are far from the origin, five fits in the place of one
+# forests in five folds, passes over rows far from the origin, five fits instead of one
 SLOW = {
     "AutoLabelClassifier",
     "CalibratedLabelClassifier",
@@ -55,7 +55,7 @@ SLOW = {
 
 
 def _public():
-    """Make every public estimator; those that decide get a simple one to decide on."""
+    """Make every public estimator; wrappers get a simple one."""
     homes = (lw, lw.estimators, lw.decisions)
     found = {name: getattr(home, name) for home in homes for name in home.__all__ if name[0].isupper()}
     kinds = [kind for _, kind in sorted(found.items()) if hasattr(kind, "fit")]
@@ -96,7 +96,7 @@ def test_scikit_learn_checks_that_take_minutes(estimator, check):
     check(estimator)
 
 
-# kernel matrices of the training rows are checked, and some checks give arrays that are none
+# kernel matrices of the training rows are checked, and some checks pass arrays that are none
 NO_KERNEL_MATRIX = {
     "check_positive_only_tag_during_fit": "fits on a matrix that is not positive semi-definite",
     "check_estimators_dtypes": "fits on a matrix that is not positive semi-definite",
@@ -134,7 +134,7 @@ OTHERS = [
         INACCURATE | SETS | SPLITS,
     ),
 ]
-# with rows repeated or left out the folds are others, which may or may not matter
+# with repeated or omitted rows the folds differ, which may or may not matter
 LEARNING = [
     grouped(lw.LowRankClassifier, penalty="ridge", kernel="rbf", max_learning_iter=2),
     lw.LowRankClassifier(lw.RankSearch([1.0, 0.5], 2, cv=2)),
@@ -147,7 +147,7 @@ EXACT = [
 
 
 # some checks draw features around 100, which no coordinate method solves in 1000 rounds; the
-# model says so with this warning, and the checks are about other things
+# model warns of it, and the checks are about other things
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(

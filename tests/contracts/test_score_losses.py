@@ -1,4 +1,4 @@
-"""What every loss keeps to.  A new loss needs one more entry in ``LOSSES``."""
+"""Requirements of every loss.  A new loss needs one more entry in ``LOSSES``."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ class _Columns:
 
 
 class _Expected:
-    """Every class of a row by itself, weighted by its probability."""
+    """Every class of a row separately, weighted by its probability."""
 
     def __init__(self, shares, weights):
         self.twins = [
@@ -177,7 +177,7 @@ def _everything(loss):
 
 
 def _blocks(loss, state):
-    """Write out W for the group 0, by products with unit vectors."""
+    """Compute W for the group 0, by products with unit vectors."""
     columns = loss.shape[2]
     blocks = np.empty((N, columns, columns))
     for column in range(columns):
@@ -264,7 +264,7 @@ def test_the_root_times_its_transpose_is_the_curvature(loss_and_twin, scale):
     loss, twin = loss_and_twin
     scores = _scores(loss, scale)
     state = loss.evaluate(scores, *_everything(loss)).state
-    if isinstance(loss, ColumnsLoss):  # whose fits take no solver that needs a root
+    if isinstance(loss, ColumnsLoss):  # whose fits use no solver that needs a root
         with pytest.raises(NotImplementedError):
             loss.root(state, *_everything(loss))
         return

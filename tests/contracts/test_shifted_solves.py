@@ -1,4 +1,4 @@
-"""What every form of solves keeps to.  A new form needs one more entry in ``FORMS``."""
+"""Requirements of every form of solves.  A new form needs one more entry in ``FORMS``."""
 
 import numpy as np
 import pytest
@@ -123,7 +123,7 @@ def test_only_the_full_matrix_is_exact():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_kernel_that_is_not_semidefinite_is_refused_by_a_cholesky_factorisation(dtype):
+def test_a_kernel_that_is_not_semidefinite_is_refused_by_a_cholesky_factorization(dtype):
     solves = CholeskySolves(StoredGram(np.diag([1.0, -5.0]).astype(dtype), Workers()), Workers())
     with pytest.raises(ValueError, match="not positive semi-definite"):
         solves.solve(np.ones((2, 1), dtype), 1.0, 0.0)

@@ -5,7 +5,7 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.fixture(scope="session")
 def client():
-    """A cluster of threads in this process, on which fits are that name no other."""
+    """A cluster of threads in this process, for fits that name no other."""
     parts = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
     with distributed.Client(processes=False, **parts) as made:
         yield made
@@ -13,13 +13,13 @@ def client():
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
-    """No word on long tasks, as first compilations are on a busy machine: warnings are errors here."""
+    """Silence messages on long tasks, such as first compilations: warnings are errors here."""
     for module in ("waiting", "fit"):
         monkeypatch.setattr(f"labelweave.dask.{module}.SILENCE", 300.0)
 
 
 @pytest.fixture
 def apart(monkeypatch):
-    """Partitions stay apart, however small they are; few visits, so that tests are quick."""
+    """Partitions stay separate, however small; few visits, so that tests are fast."""
     monkeypatch.setattr("labelweave.dask.data._BYTES_A_ROW", 1e12)
     monkeypatch.setattr("labelweave.dask.data._FEWEST_VISITS", 4)

@@ -1,4 +1,4 @@
-"""The one call on a cluster is the ordinary one, and so are comparisons and grid searches."""
+"""AutoLabelClassifier on a cluster equals the ordinary one, and so do comparisons and grid searches."""
 
 import os
 import signal
@@ -194,7 +194,7 @@ def test_killed_workers_change_nothing():
 
 
 def test_joblib_brings_comparisons_and_searches_to_a_cluster():
-    # in a process of its own: joblib makes a client inside of workers, which stays the default one
+    # in a separate process: joblib makes a client inside of workers, which stays the default one
     subprocess.run([sys.executable, "-c", _JOBLIB], check=True, timeout=300)
 
 

@@ -187,8 +187,8 @@ def test_classes_are_measured_by_workers_as_in_memory(run, tmp_path, model):
         del line["auc"]
         line.pop("calibration_error", None)
     assert found.pop("per_label") == expected.pop("per_label")
-    left_out = set(expected) - set(found)
-    assert left_out == ({"calibration_error"} if "log_loss" in found else {"auc_label"})
+    omitted = set(expected) - set(found)
+    assert omitted == ({"calibration_error"} if "log_loss" in found else {"auc_label"})
     assert found == pytest.approx({name: expected[name] for name in found}, rel=1e-12)
     assert found["classes"] == 3
 

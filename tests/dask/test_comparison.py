@@ -1,4 +1,4 @@
-"""Comparisons and measures on partitions are those of all rows at once."""
+"""Comparisons and metrics on partitions are those of all rows at once."""
 
 from functools import partial
 

@@ -12,7 +12,7 @@ from labelweave import MaxMarginClassifier
 from labelweave.dask import data as data_module
 from labelweave.dask.graphs import turns_of_round
 from labelweave.features import FeatureMatrix
-from labelweave.problems import travelling_margins
+from labelweave.problems import traveling_margins
 from labelweave.problems.margin_dual import MarginData, OrderedRows
 from partitioned import chunks
 
@@ -28,7 +28,7 @@ def covariance(n_labels=18, rank=6):
 
 
 def objective(model, X, Y, R, mean=0.0):
-    """What is minimised, straight from its definition."""
+    """The objective, directly from its definition."""
     Z, b = np.asarray(model.coef_), np.asarray(model.intercept_)
     signs = np.where(np.isnan(Y), 0, 2 * Y - 1)
     losses = np.maximum(0, 1 - signs * (X @ Z.T + b)) * (signs != 0)
@@ -102,13 +102,13 @@ def test_a_block_of_labels_is_what_a_covariance_couples():
 
 @pytest.mark.parametrize("counts", [[3, 3], [2, 4, 1], [1] * 7])
 def test_a_turn_is_at_places_far_apart_and_a_round_visits_each_as_often_as_it_has_visits(counts):
-    turns = turns_of_round(0, 5, counts, travelling_margins.CONCURRENT_VISITS)
-    assert all(1 <= len(set(turn)) == len(turn) <= travelling_margins.CONCURRENT_VISITS for turn in turns)
+    turns = turns_of_round(0, 5, counts, traveling_margins.CONCURRENT_VISITS)
+    assert all(1 <= len(set(turn)) == len(turn) <= traveling_margins.CONCURRENT_VISITS for turn in turns)
     assert np.array_equal(np.bincount(np.concatenate(turns), minlength=len(counts)), counts)
 
 
 def test_visits_at_the_same_time_give_the_weights_of_all_variables_and_a_larger_dual():
-    """Rows that are all alike: without caution the sum of two visits would go too far."""
+    """Identical rows: without caution the sum of two visits would go too far."""
     random = np.random.default_rng(0)
     X = 1 + 0.05 * random.normal(size=(64, 8))
     Y = (random.random((64, 3)) < 0.5).astype(float)
@@ -117,21 +117,21 @@ def test_visits_at_the_same_time_give_the_weights_of_all_variables_and_a_larger_
     labels, coupled = lw.LabelMatrix.from_any(Y), lw.LabelCovariance.dense(R)
     data = MarginData(FeatureMatrix(X), labels, coupled, **parts)
     places = [
-        travelling_margins.TravellingLabels(OrderedRows(data.rows(rows), np.float64), np.arange(3))
+        traveling_margins.TravelingLabels(OrderedRows(data.rows(rows), np.float64), np.arange(3))
         for rows in np.array_split(np.arange(64), 2)
     ]
-    traveller = replace(places[0].first_traveller(), caution=float(travelling_margins.CONCURRENT_VISITS))
-    seats, last = [place.first_seat() for place in places], 0.0
+    shared = replace(places[0].first_shared(), caution=float(traveling_margins.CONCURRENT_VISITS))
+    states, last = [place.first_rows() for place in places], 0.0
     for number in range(6):
         came = []
         for at, place in enumerate(places):
-            piece = travelling_margins.Piece(0, 1, np.random.default_rng([number, at]))
-            moved, seats[at] = place.visit(traveller, seats[at], piece, is_full=True)
+            piece = traveling_margins.Piece(0, 1, np.random.default_rng([number, at]))
+            moved, states[at] = place.visit(shared, states[at], piece, is_full=True)
             came.append(moved)
-        traveller = travelling_margins.brought_together(traveller, came)
-        product = sum(place.exact_product(seat) for place, seat in zip(places, seats, strict=True))
-        assert np.allclose(traveller.weights, travelling_margins.spread_by(R, product))
-        sums = sum(place.sums_in_use(seat, traveller) for place, seat in zip(places, seats, strict=True))
+        shared = traveling_margins.brought_together(shared, came)
+        product = sum(place.exact_product(state) for place, state in zip(places, states, strict=True))
+        assert np.allclose(shared.weights, traveling_margins.spread_by(R, product))
+        sums = sum(place.sums_in_use(state, shared) for place, state in zip(places, states, strict=True))
         dual = sums[1].sum() - sums[2].sum() / 2
         assert dual >= last * (1 - 1e-12)
         last = dual
@@ -142,14 +142,14 @@ def test_caution_rises_where_a_full_round_met_no_smaller_gap():
     parts = {"upper": np.full(len(X), 2 * C), "margins": np.ones((2, 3)), "intercept": False}
     coupled = lw.LabelCovariance.dense(covariance(3, rank=2))
     data = MarginData(FeatureMatrix(X), lw.LabelMatrix.from_any(Y), coupled, **parts)
-    begin = travelling_margins.TravellingLabels(OrderedRows(data, np.float64), np.arange(3)).first_traveller()
+    begin = traveling_margins.TravelingLabels(OrderedRows(data, np.float64), np.arange(3)).first_shared()
     settings = {"was_full": True, "intercept": False, "covariance": covariance(3, rank=2)}
-    better = travelling_margins.end_of_round(replace(begin, met_gap=2.0, meeting=1.0), **settings)
-    worse = travelling_margins.end_of_round(replace(begin, met_gap=1.0, meeting=1.5), **settings)
+    better = traveling_margins.end_of_round(replace(begin, met_gap=2.0, meeting=1.0), **settings)
+    worse = traveling_margins.end_of_round(replace(begin, met_gap=1.0, meeting=1.5), **settings)
     assert better.caution == begin.caution < worse.caution
     for _ in range(9):
-        worse = travelling_margins.end_of_round(replace(worse, meeting=worse.met_gap + 1), **settings)
-    assert worse.caution == travelling_margins.CONCURRENT_VISITS
+        worse = traveling_margins.end_of_round(replace(worse, meeting=worse.met_gap + 1), **settings)
+    assert worse.caution == traveling_margins.CONCURRENT_VISITS
 
 
 def test_too_many_coupled_labels_are_refused(client, apart, monkeypatch):
@@ -166,12 +166,12 @@ def test_intercepts_move_by_the_step_of_newton():
     parts = {"upper": np.full(len(X), 2 * C), "margins": np.ones((2, 3)), "intercept": True}
     labels, coupled = lw.LabelMatrix.from_any(Y), lw.LabelCovariance.dense(R)
     data = MarginData(FeatureMatrix(X), labels, coupled, **parts)
-    begin = travelling_margins.TravellingLabels(OrderedRows(data, np.float64), np.arange(3)).first_traveller()
+    begin = traveling_margins.TravelingLabels(OrderedRows(data, np.float64), np.arange(3)).first_shared()
     gradient, free = np.zeros((1, 16)), np.zeros((1, 16))
     gradient[0, :3], free[0, :3] = [1.0, -2.0, 0.5], [100.0, 200.0, 50.0]
     begin.moves.totals[:], begin.moves.free[:] = gradient, free
-    ended = travelling_margins.end_of_round(begin, was_full=True, intercept=True, covariance=R)
+    ended = traveling_margins.end_of_round(begin, was_full=True, intercept=True, covariance=R)
     step, stiff = ended.pulls[0, :3], 0.15 * free[0, :3]
     assert np.allclose((R + R @ np.diag(stiff) @ R) @ step, R @ gradient[0, :3])
     assert np.allclose(ended.intercepts[0, :3], R @ step)
-    assert np.allclose(travelling_margins.spread_by(R, np.ones((1, 4, 16)))[0, :, :3], R.sum(axis=0))
+    assert np.allclose(traveling_margins.spread_by(R, np.ones((1, 4, 16)))[0, :, :3], R.sum(axis=0))

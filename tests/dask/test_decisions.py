@@ -1,4 +1,4 @@
-"""Decisions on Dask's collections are those of the ordinary classifiers on the same rows in memory."""
+"""Decisions on Dask's collections equal those of the ordinary classifiers on the same rows in memory."""
 
 from functools import partial
 

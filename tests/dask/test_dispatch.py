@@ -1,4 +1,4 @@
-"""X decides where a method runs; what a cluster cannot do is refused by one table."""
+"""X decides where a method runs; what a cluster does not support is refused by one table."""
 
 import dask.array as da
 import dask.dataframe as dd
@@ -120,7 +120,7 @@ def test_a_fit_forgets_the_last_one_and_keeps_its_parameters(client):
 def test_callbacks_and_weights_that_a_fit_does_not_take_are_refused(client):
     class Callback:
         def setup(self, *_):
-            """Begin."""
+            """Start."""
 
     with pytest.raises(TypeError, match=r"AutoLabelClassifier\.fit does not take entry_weight"):
         lw.AutoLabelClassifier().fit(chunks(X), chunks(Y), entry_weight=chunks(Y))

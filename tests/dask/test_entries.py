@@ -1,4 +1,4 @@
-"""A loss whose rows are partitions is that of all rows in one place, seen through the features."""
+"""A loss whose rows are partitions is that of all rows in one place, in terms of the features."""
 
 from itertools import pairwise
 from types import SimpleNamespace

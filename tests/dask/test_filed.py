@@ -1,4 +1,4 @@
-"""Rows in files: of workers, mapped and gone with the fit, and data files as partitions."""
+"""Rows in files: of workers, mapped and removed with the fit, and data files as partitions."""
 
 import pickle
 import time
@@ -17,7 +17,7 @@ from labelweave import MaxMarginClassifier
 from labelweave.dask import filed, read_files, score_table
 from labelweave.dask.chunks import Chunk, Partition
 from labelweave.dask.filed import Filed
-from labelweave.dask.fit import TravellingFit
+from labelweave.dask.fit import TravelingFit
 from labelweave.dask.rows import ReadRows
 from labelweave.datasets import make_text_like, write_svmlight, write_xmc
 from labelweave.features import FeatureMatrix
@@ -47,7 +47,7 @@ def test_rows_that_memory_does_not_hold_go_into_files(client, apart, monkeypatch
 
 
 def spill_all(dask_worker):
-    """Do what Dask does where memory is full; say how many results it could not write."""
+    """Do what Dask does when memory is full; return the number of results it could not write."""
     data = dask_worker.data
     return sum(data.evict() < 0 for _ in range(len(data.fast)))
 
@@ -61,7 +61,7 @@ def test_what_is_in_files_is_not_written_where_dask_spills(client, apart, monkey
     held = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
     monkeypatch.setattr("labelweave.dask.filed._FULL_SHARE", 0.0)
-    sizes, write, look = [], filed._written, TravellingFit._look
+    sizes, write, look = [], filed._written, TravelingFit._look
 
     def written(result, context=None):
         header, frames = write(result, context)
@@ -74,12 +74,12 @@ def test_what_is_in_files_is_not_written_where_dask_spills(client, apart, monkey
 
     for kind in (ReadRows, Partition):
         monkeypatch.setitem(dask_serialize._lookup, kind, written)
-    monkeypatch.setattr(TravellingFit, "_look", spilling)
+    monkeypatch.setattr(TravelingFit, "_look", spilling)
     model = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     assert np.array_equal(model.coef_, held.coef_)
     assert len(sizes) >= 3
     assert max(sizes) < 5000
-    for _ in range(50):  # the scheduler tells workers what is not wanted any more
+    for _ in range(50):  # the scheduler tells workers what is no longer needed
         if set(client.run(files_left).values()) == {0} and not filed._WAITING:
             break
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Kernel models on Dask's collections give what the ordinary ones give."""
+"""Kernel models on Dask's collections equal the ordinary ones."""
 
 from functools import partial
 

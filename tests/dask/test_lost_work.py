@@ -1,4 +1,4 @@
-"""Killed workers and clients cost their work and nothing else."""
+"""Killed workers and clients cost only their work."""
 
 import asyncio
 import os
@@ -85,7 +85,7 @@ def test_a_killed_client_goes_on_with_the_same_bits(client, apart, kept_often, m
 def test_a_block_begins_again_at_its_snapshot(client, apart, kept_often, monkeypatch):
     X, Y = map(chunks, table())
     whole = MaxMarginClassifier(**SETTINGS).fit(X, Y)
-    lost, real = [], fit_module.TravellingFit._round
+    lost, real = [], fit_module.TravelingFit._round
 
     def lose(fit, block, *given, **more):
         done = real(fit, block, *given, **more)
@@ -94,7 +94,7 @@ def test_a_block_begins_again_at_its_snapshot(client, apart, kept_often, monkeyp
             raise OSError("gone")
         return done
 
-    monkeypatch.setattr(fit_module.TravellingFit, "_round", lose)
+    monkeypatch.setattr(fit_module.TravelingFit, "_round", lose)
     again = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     assert len(lost) >= 2
     assert np.array_equal(again.coef_, whole.coef_)
@@ -107,7 +107,7 @@ def test_a_block_that_is_always_lost_ends_the_fit(client, apart, monkeypatch):
     def lose(*_, **__):
         raise CommClosedError("gone")
 
-    monkeypatch.setattr(fit_module.TravellingFit, "_round", lose)
+    monkeypatch.setattr(fit_module.TravelingFit, "_round", lose)
     with pytest.raises(RuntimeError, match=r"Workers died each time .*more memory, or use"):
         MaxMarginClassifier(**SETTINGS).fit(X, Y)
 
@@ -115,7 +115,7 @@ def test_a_block_that_is_always_lost_ends_the_fit(client, apart, monkeypatch):
 def test_results_that_a_dead_worker_would_make_are_not_waited_for(client, monkeypatch):
     place = Place(client.submit(abs, 1), 1, is_filed=True)
     plan = fit_module.FitPlan([], [place], client.submit(abs, 2), 0, 0.1, 1, is_coupled=False)
-    fit = fit_module.TravellingFit(client, plan, None, print)
+    fit = fit_module.TravelingFit(client, plan, None, print)
     here, gone = (
         fit_module.BlockFit(0, np.arange(3), 0, asked={name}) for name in (*client.nthreads(), "gone")
     )
@@ -135,9 +135,9 @@ def test_silence_is_explained(client, apart, monkeypatch):
     X, Y = map(chunks, table())
     monkeypatch.setattr(fit_module, "SILENCE", 0.5)
 
-    def slowly(traveller):
+    def slowly(shared):
         time.sleep(2.5)
-        return traveller.met_gap
+        return shared.met_gap
 
     monkeypatch.setattr("labelweave.dask.tasks.met_gap", slowly)
     with pytest.warns(UserWarning, match=r"No task of the fit has ended for .* busy"):
@@ -267,7 +267,7 @@ def test_what_failed_for_what_it_came_from_is_done_again(client):
 
 
 class LateAnswers:
-    """A scheduler whose answers come after what the client is told of its tasks."""
+    """A scheduler whose responses arrive after the client is informed of its tasks."""
 
     def __init__(self, scheduler):
         self.scheduler = scheduler
@@ -295,7 +295,7 @@ def test_an_error_that_is_known_before_the_answer_ends_the_wait(client, monkeypa
 
 
 def test_what_came_with_another_task_is_not_made_again(client, tmp_path):
-    """A task that is done again is so for all that failed with it."""
+    """A repeated task is repeated for all tasks that failed with it."""
 
     def fails_once():
         if not (tmp_path / "tried").exists():

@@ -1,4 +1,4 @@
-"""The low-rank classifier on Dask's collections gives what the ordinary one gives."""
+"""The low-rank classifier on Dask's collections equals the ordinary one."""
 
 from functools import partial
 

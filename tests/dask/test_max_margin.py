@@ -1,4 +1,4 @@
-"""The classifier on Dask's collections gives what the ordinary one gives, in whatever form data come."""
+"""The classifier on Dask's collections equals the ordinary one, for data of any type."""
 
 from functools import partial
 
@@ -25,7 +25,7 @@ table = partial(draw_labels, n=90, d=100, n_labels=5, kept=0.4, noise=0.5, above
 
 
 def objective(model, X, Y, weights=1.0, C=1.0):
-    """What is minimised, straight from its definition."""
+    """The objective, directly from its definition."""
     coefficients, intercepts = np.asarray(model.coef_), np.asarray(model.intercept_)
     signs = np.where(np.isnan(Y), 0, 2 * Y - 1)
     losses = np.maximum(0, 1 - signs * (X @ coefficients.T + intercepts)) * (signs != 0)
@@ -157,7 +157,7 @@ def test_the_best_labels_of_every_row(client):
     labels, scores = (client.compute(part).result() for part in model.predict_top(chunks(X), 2))
     found = model.predict_top(X, 2)
     assert np.array_equal(labels, found[0])
-    assert np.allclose(scores, found[1], rtol=1e-12)  # products of other shapes round otherwise
+    assert np.allclose(scores, found[1], rtol=1e-12)  # products of other shapes round differently
     with pytest.raises(ValueError, match="between 1 and the number of labels, 5"):
         model.predict_top(chunks(X), 6)
 
@@ -174,7 +174,7 @@ def test_the_ordinary_estimator_and_its_file(client, reloaded):
 def test_small_and_odd_partitions(client, apart):
     X, Y = table()
     X[:, -1] = 0
-    Y[:, 2] = 0  # a label that nobody has
+    Y[:, 2] = 0  # a label without positives
     sizes = (1, 49, 0, 40)
     model = MaxMarginClassifier(C=0.1, tol=0.05).fit(chunks(X, sizes), chunks(Y, sizes))
     assert model.converged_
@@ -301,7 +301,7 @@ def test_lists_of_labels_are_those_of_all_partitions(client):
     X, Y = table()
     names = np.array([f"label {number}" for number in range(Y.shape[1])])
     lists = [names[row > 0].tolist() for row in Y]
-    lists[3], lists[60:] = None, [[] for _ in lists[60:]]  # nothing known of a row; a partition without any
+    lists[3], lists[60:] = None, [[] for _ in lists[60:]]  # an unobserved row; a partition without any
     whole = lw.MaxMarginClassifier(C=0.1, tol=1e-6).fit(X, lists)
     rows, parts = (
         [dask.delayed(part) for part in np.split(X, [30, 60])],

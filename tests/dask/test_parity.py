@@ -1,4 +1,4 @@
-"""What weighs, corrects, draws and decides does on Dask's collections what it does on one machine."""
+"""Weights, corrections, draws and decisions on Dask's collections have the same effect as on one machine."""
 
 from functools import partial
 

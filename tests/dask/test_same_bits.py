@@ -1,4 +1,4 @@
-"""Models other than linear max-margin ones have the same bits for any number of workers, and go on."""
+"""Models other than linear max-margin ones have the same bits for any number of workers, and resume."""
 
 import pickle
 from contextlib import ExitStack
@@ -76,7 +76,7 @@ def test_one_and_three_processes_give_the_same_bits(clusters, request, name):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_rows_are_read_to_even_addresses(kind):
-    """NumPy multiplies arrays at odd ones otherwise, and a message brings a partition to any."""
+    """NumPy multiplies arrays at unaligned addresses differently, and a message puts a partition at any."""
     message = np.empty(X.nbytes + 16, np.uint8)
     begin = -message.ctypes.data % 8 + 1
     odd = message[begin : begin + X.nbytes].view(np.float64)

@@ -1,4 +1,4 @@
-"""Columns of text, categories and numbers of Dask's frames are features as those of a frame in memory."""
+"""Columns of text, categories and numbers of Dask's frames become features as those of a frame in memory."""
 
 import warnings
 
@@ -22,7 +22,7 @@ MARGIN = {"C": 1.0, "tol": 1e-3}
 
 
 def table(n=90, seed=0):
-    """Give rows of text, categories and numbers, and the words that are labels."""
+    """Return rows of text, categories and numbers, and the words that are labels."""
     random = np.random.default_rng(seed)
     text = [" ".join(random.choice(WORDS, 4)) for _ in range(n)]
     rows = {"text": text, "kind": random.choice(["a", "b"], n), "size": random.normal(3, 50, n)}
@@ -35,7 +35,7 @@ TAGS = pd.Series([[name for name in LABELS if of_row[name]] for of_row in TRUTH.
 
 
 def parted(values, sizes=(30, 0, 40, 20)):
-    """Give some rows a partition."""
+    """Return some rows a partition."""
     ends = np.cumsum(sizes)
     return [
         dask.delayed(values.iloc[end - size : end]) for end, size in zip(ends, sizes, strict=True)

@@ -11,7 +11,7 @@ def frame_of(path, **roles):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_the_row_index_that_pandas_and_R_write_is_left_out(tmp_path, times):
+def test_the_row_index_that_pandas_and_R_write_is_omitted(tmp_path, times):
     path, frame = tmp_path / "t.csv", FRAME
     for _ in range(times):
         frame.to_csv(path)
@@ -22,7 +22,7 @@ def test_the_row_index_that_pandas_and_R_write_is_left_out(tmp_path, times):
 
 
 @pytest.mark.parametrize("chunk", ["f,y,,\n1.5,a,,\n2.5,b,, \n3.5,a,,\n", "f,,y\n1.5,,a\n2.5,,b\n3.5,,a\n"])
-def test_columns_without_a_name_or_a_cell_are_left_out(tmp_path, chunk):
+def test_columns_without_a_name_or_a_cell_are_omitted(tmp_path, chunk):
     path = tmp_path / "t.csv"
     path.write_text(chunk)
     assert frame_of(path)["f"].tolist() == FRAME["f"].tolist()

@@ -1,4 +1,4 @@
-"""Any damage to a file gives the library's own error, or a file that is whole in another way."""
+"""Any damage to a file gives the library's own error, or a file that is complete in another way."""
 
 import json
 import warnings
@@ -28,7 +28,7 @@ FORMATS = ("mulan", "label xml", "hierarchical", "xmc", "xmc.gz", "svmlight", "c
 
 
 def written(folder, kind):
-    """Write a file; give its path and what reads it."""
+    """Write a file; return its path and what reads it."""
     endings = {"csv": "csv", "json": "jsonl", "parquet": "parquet", "xmc.gz": "txt.gz"}
     path = folder / f"t.{endings.get(kind, 'txt')}"
     if kind in ("mulan", "label xml"):
@@ -70,7 +70,7 @@ def test_cuts_at_every_byte(tmp_path, kind):
                 continue
         sure = len(part) - any("no line end" in str(one.message) for one in caught)
         full = len(part) == len(whole)
-        # a format without a count of rows cannot know of rows that are not there
+        # a format without a count of rows cannot detect missing rows
         at_row_end = content[cut - 1 : cut] == b"\n" or content[cut : cut + 1] == b"\n"
         assert full or at_row_end or sure < len(part), cut
         np.testing.assert_array_equal(part.Y.to_dense()[:sure], whole.Y.to_dense()[:sure])

@@ -1,4 +1,4 @@
-"""What is guessed of the first half of a file's rows is guessed of the second."""
+"""The guess for the first half of a file's rows equals the guess for the second."""
 
 import json
 import random
@@ -39,7 +39,7 @@ FEATURES = {
 
 
 def columns(label, seed):
-    """Give a column of labels and three kinds of features in turn."""
+    """Return a column of labels and three kinds of features in turn."""
     source, names = random.Random(seed), [*FEATURES]
     made = {name: [FEATURES[name](k, source) for k in range(N_ROWS)] for name in (names * 2)[seed % 10 :][:3]}
     made["x"] = [source.random() for _ in range(N_ROWS)]

@@ -38,7 +38,7 @@ def test_classes_include_their_ancestors(tmp_path, ending):
     assert data.Y.positives.indices.dtype == np.int32
 
 
-def test_class_column_may_come_first_and_inner_nodes_may_be_left_out_of_the_header(tmp_path):
+def test_class_column_may_come_first_and_inner_nodes_may_be_omitted_of_the_header(tmp_path):
     text = "@relation r\n@attribute class hierarchical a/b/c\n@attribute f {x,y}\n@data\na/b/c,y\n"
     data = read_hierarchical_arff(write(tmp_path / "t.arff", text))
     assert list(data.label_names) == ["a/b/c", "a/b", "a"]
@@ -83,7 +83,7 @@ def test_round_trip_and_cuts(tmp_path, seed, where):
         except DataFileError:
             return
     np.testing.assert_array_equal(part.X, data.X[: len(part)])
-    sure = len(part) - bool(caught)  # a last class that may be cut short is warned of
+    sure = len(part) - bool(caught)  # a last class that may be truncated causes a warning
     assert (part.Y.positives[:sure] != data.Y.positives[:sure]).nnz == 0
 
 

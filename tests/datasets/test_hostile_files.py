@@ -1,4 +1,4 @@
-"""Files made to hurt are refused in one line, by file and line, in time and memory of their own size."""
+"""Malicious files are refused in one line, with file and line, in time and memory of their own size."""
 
 import gzip
 import json

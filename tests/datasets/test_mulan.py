@@ -20,7 +20,7 @@ DENSE = """% a comment
 
 @attribute 'size in \\'cm\\'' numeric
 @ATTRIBUTE "a ""b" REAL
-@attribute colour {red,'light blue',green}
+@attribute color {red,'light blue',green}
 @attribute flag {1,0}
 @attribute tagA {0,1}
 @attribute tagB {0, 1}
@@ -70,9 +70,9 @@ def test_dense_rows_with_quotes_nominals_comments_and_missing_labels(tmp_path):
         assert list(data.feature_names) == [
             "size in 'cm'",
             'a "b',
-            "colour=red",
-            "colour=light blue",
-            "colour=green",
+            "color=red",
+            "color=light blue",
+            "color=green",
             "flag",
         ]
         np.testing.assert_array_equal(data.X, [[1.5, -0.2, 0, 1, 0, 1], [3, 4, 1, 0, 0, 0]])
@@ -353,7 +353,7 @@ def test_bounds_weights_and_comments_of_numeric_types_are_passed_over(tmp_path, 
 
 
 @pytest.mark.parametrize("kind", ["string", "STRING % text", "date", "date 'yyyy-MM-dd'", 'DATE "yyyy MM"'])
-def test_strings_and_dates_are_left_out_with_a_warning(tmp_path, kind):
+def test_strings_and_dates_are_omitted_with_a_warning(tmp_path, kind):
     (tmp_path / "t.arff").write_text(DIALECT + f"{kind}\n@attribute g real\n@data\n0,'a, b',3\n1,?,4\n")
     with pytest.warns(UserWarning, match="1 attributes are strings or dates, such as 'f'"):
         data = read_mulan(tmp_path / "t.arff")

@@ -1,4 +1,4 @@
-"""Ontologies and thesauri: alternative and obsolete identifiers, whole addresses, relations."""
+"""Ontologies and thesauri: alternative and obsolete identifiers, full URIs, relations."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What readers say of files and arguments that hold no labelled rows."""
+"""Messages of readers about files and arguments without labeled rows."""
 
 import decimal
 import json

@@ -1,4 +1,4 @@
-"""The readers on real files, whose counts are known."""
+"""The readers on real files with known counts."""
 
 import pathlib
 import time

@@ -122,7 +122,7 @@ XMC = [
     ("read", "text", "line", "words"),
     [
         *((partial(read_svmlight, n_features=5, n_labels=3, zero_based=True), *case) for case in SVMLIGHT),
-        *((read_svmlight, *case) for case in SIGNS),  # which stand beside other labels
+        *((read_svmlight, *case) for case in SIGNS),  # which are next to other labels
         *((read_xmc, *case) for case in XMC),
     ],
 )
@@ -173,7 +173,7 @@ def test_labels_are_the_numbers_that_occur(tmp_path, name):
     if names:
         write_svmlight(data, tmp_path / "again.svm")
         assert read_svmlight(tmp_path / "again.svm").Y.words == names
-    if max(map(int, names), default=0) < 10**7:  # which a header may count
+    if max(map(int, names), default=0) < 10**7:  # which a header may include in its counts
         header = f"{len(listed)} 3 {max(map(int, names), default=0) + 1}\n"
         xmc = read_xmc(write(tmp_path / "t.txt", header + rows_of(listed)))
         np.testing.assert_array_equal(xmc.Y.to_dense(), data.Y.to_dense())

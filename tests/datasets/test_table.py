@@ -367,7 +367,7 @@ def test_codings_of_labels_are_not_mixed_in_blocks_either(tmp_path, labels, word
         list(iterate_table(path, TableColumns(labels=["y"], numeric="f"), 1))
 
 
-def test_a_column_of_missing_numbers_is_left_out(tmp_path):
+def test_a_column_of_missing_numbers_is_omitted(tmp_path):
     path = write(tmp_path / "t.csv", "b,f,y\nNA,1,p\n?,2,q\n")
     data = read_table(path, labels="y")
     assert list(data.feature_names) == ["f"]

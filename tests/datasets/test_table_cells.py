@@ -1,4 +1,4 @@
-"""What cells of tables are taken for, as other programs write them, and lists that are written in them."""
+"""How cells of tables are interpreted, as other programs write them, and lists in cells."""
 
 import csv
 import json
@@ -61,7 +61,7 @@ any_text = st.text(alphabet="a1é,;\"\n\r\t'=?x\x00", max_size=40)
 
 
 def outcome(path):
-    """Read a table; give its rows and their lines, or what the refusal says."""
+    """Read a table; return its rows and their lines, or the message of the refusal."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

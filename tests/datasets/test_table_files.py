@@ -1,4 +1,4 @@
-"""Tables as people have them: what is inside counts, not the name alone; what is guessed is said."""
+"""Typical tables: the content decides the format, not only the name; guesses are reported."""
 
 import gzip
 import json
@@ -213,6 +213,7 @@ HEADERLESS = {
     "a gap": "?,aa\n3,aa\n4,bb\n",
     "quoted": '"red ball","17"\n"blue","17"\n',
     "one more": "aa,x\nbb,x\naa,y\n",
+    "texts": "I love this phone so much,a / b\nit broke after two days,c / a\nslow and far too big,b / d\n",
 }
 HEADED = {
     "words": "text,tags\nred,aa\nblue,bb\n",
@@ -223,6 +224,10 @@ HEADED = {
     "tens": "10,20,30,tags\n5,6,7,aa\n6,6,8,bb\n",
     "a number alone": "2020,tags\nred,aa\nblue,bb\n",
     "scikit-learn": "150,4,setosa\n5.1,3.5,0\n4.9,3.0,0\n",
+    "questions": "text,How satisfied are you with the overall quality of this product and its delivery?\n"
+    + "w,very satisfied\nv,satisfied with all of it\nu,not satisfied with much\n" * 9,
+    "long names": "answer,the state of the product when it came\n"
+    + "w,as good as new\nv,used by someone else\n" * 20,
 }
 
 
@@ -245,6 +250,25 @@ def test_names_of_columns_are_not_taken_for_a_row(tmp_path, name):
     (tmp_path / "a.csv").write_text(HEADED[name])
     first = next(iter(read_names(HEADED[name])))
     read_table_columns(tmp_path / "a.csv", TableColumns(labels=first, text=()))
+
+
+def test_one_row_alone_is_a_row(tmp_path):
+    rows = {
+        "a.jsonl": '{"text": ["a", "b", "c"], "tags": ["x", "y", "z"]}\n',
+        "a.txt": "__label__x,__label__y a\n",
+    }
+    for name, text in {
+        **rows,
+        "b.csv": "text,tags\na b,['x']\n",
+        "c.json": '{"text": "a", "tags": ["x"]}',
+    }.items():
+        (tmp_path / name).write_text(text)
+        column = "labels" if name == "a.txt" else "tags"
+        assert len(read_table_columns(tmp_path / name, TableColumns(labels=column, text="text"))) == 1
+    (tmp_path / "a.csv").write_text("red ball,aa\n")
+    with pytest.raises(DataFileError, match=r"no rows; .* if the first line is one, pass no_header=True"):
+        read_table_columns(tmp_path / "a.csv", TableColumns(labels="aa", text="red ball"))
+    assert len(read_table_columns(tmp_path / "a.csv", TableColumns(labels="2", no_header=True))) == 1
 
 
 def read_names(text):

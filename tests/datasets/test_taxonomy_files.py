@@ -1,4 +1,4 @@
-"""Taxonomies in files of any form, and thesauri in RDF."""
+"""Taxonomies in files of any format, and thesauri in RDF."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Columns of vectors become features, whatever library has them; what is no vector is refused by row."""
+"""Columns of vectors of any library become features; invalid vectors are refused with their row."""
 
 import json
 
@@ -60,7 +60,7 @@ def test_vectors_stand_beside_texts_categories_and_numbers():
 
 
 BAD = {
-    "length": ([[1.0, 2], [1.0]], "a vector of 1 numbers.*one of 2, as in the rows before"),
+    "length": ([[1.0, 2], [1.0]], "a vector of length 1.*one of length 2, as in the rows before"),
     "text": ([[1.0, 2], ["a", 2]], ".*'a', 2.*a vector, a list of numbers"),
     "object": ([[1.0, 2], [{}, 2]], ".* a vector, a list of numbers"),
     "number": ([[1.0, 2], 7], "'7'.*a vector, a list of numbers"),
@@ -88,7 +88,7 @@ def test_what_is_no_vector_is_refused_by_row(fault, tmp_path):
 def test_other_lengths_than_those_of_the_training_rows_are_refused():
     made = TableVectorizer(vectors="emb").fit(FRAME)
     with pytest.raises(
-        ValueError, match=r"vector of 2 numbers; it must be one of 3, as in the training rows"
+        ValueError, match=r"vector of length 2; it must be one of length 3, as in the training rows"
     ):
         made.transform(FRAME.assign(emb=list(ROWS[:, :2])))
     blocks = [FRAME, FRAME.assign(emb=list(ROWS[:, :2]))]
@@ -176,7 +176,7 @@ NAMES = np.array([f"r{row}" for row in range(30)])
 
 
 def _write(path, what):
-    """Write vectors, in a form that the name of a file tells."""
+    """Write vectors, in a format given by the name of a file."""
     if path.suffix == ".safetensors":
         save_file(dict.fromkeys(what.split(), ROWS), path)
     elif path.suffix == ".npz":

@@ -1,4 +1,4 @@
-"""What holds for all wrappers around all kinds of classifiers, and what callbacks are told of their fits."""
+"""Properties of all wrappers around all kinds of classifiers, and the callbacks of their fits."""
 
 import numpy as np
 import pandas as pd
@@ -38,14 +38,14 @@ INNER = {
     "margin": lw.MaxMarginClassifier(),
     "one against the rest": OneVsRestClassifier(LinearSVC()),
     "forest": RandomForestClassifier(10, random_state=0),
-    "neighbours": KNeighborsClassifier(),
+    "neighbors": KNeighborsClassifier(),
     "a model a label": MultiOutputClassifier(LogisticRegression()),
 }
 wrappers = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 
 
 def _follow(predicted, scores, axis):
-    """Tell whether along an axis what is predicted has scores no lower than what is not."""
+    """Return whether along an axis predicted labels have scores no lower than others."""
     lowest = np.where(predicted == 1, scores, np.inf).min(axis=axis)
     return (lowest >= np.where(predicted == 1, -np.inf, scores).max(axis=axis)).all()
 
@@ -59,7 +59,7 @@ def test_predictions_follow_the_decision_function(name, inner, rows):
     scores = model.decision_function(X_test)
     predicted = model.predict(X_test)
     assert scores.shape == predicted.shape == (300, 8)
-    if name == "label":  # a threshold a label
+    if name == "label":  # a threshold per label
         assert _follow(predicted, scores, axis=0)
     elif name in ("top", "steps"):  # the best labels of a row
         assert _follow(predicted, scores, axis=1)
@@ -203,7 +203,7 @@ def test_folds_may_be_marked_or_numbered(rows):
 
 
 class _GoesOn(lw.MaxMarginClassifier):
-    """A classifier whose fit of all rows can start from the model of a part of them."""
+    """A classifier whose fit to all rows can start from the model of a part of them."""
 
     def _fit_from(self, part, kept_rows, X, y, **fit_params):
         assert len(kept_rows) < X.shape[0]
@@ -225,7 +225,7 @@ def test_the_second_fit_starts_from_the_first(wrap, cv, rows):
     assert fit_params == ["sample_weight"]
     assert not hasattr(part, "started_from_")
     again = inner._for_a_part().fit(X[kept], Y[kept].toarray(), sample_weight=np.ones(len(kept)))
-    # folds start from one another, and agree as far as their tolerance says
+    # folds start from one another, and agree within their tolerance
     atol = 0 if cv is None else 5e-3
     np.testing.assert_allclose(part.decision_function(X), again.decision_function(X), rtol=0, atol=atol)
 
@@ -270,7 +270,7 @@ def test_classes_of_a_fitted_classifier_are_matched_by_name(classes):
 
 
 class Watch:
-    """Note every task that ends, as the path of names that leads to it; goes into estimators inside."""
+    """Record every task that ends, as the path of names that leads to it; includes inner estimators."""
 
     max_propagation_depth = None
 

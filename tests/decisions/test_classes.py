@@ -1,4 +1,4 @@
-"""One class a row: calibrated probabilities, and adaptive sets that seldom miss the class."""
+"""One class per row: calibrated probabilities, and adaptive sets that seldom miss the class."""
 
 import numpy as np
 import pandas as pd
@@ -58,7 +58,7 @@ def test_sets_of_classes(inner, rows):
     assert covered(model, X_test, y_test) > 0.7
     assert 1 < sets.sum(axis=1).mean() < 3.5
     np.testing.assert_array_equal(sets > 0, model.decision_function(X_test) > 0)
-    # a row has the same set in whatever company it comes
+    # the set of a row does not depend on the other rows
     np.testing.assert_array_equal(model.predict(X_test[500:503]), sets[500:503])
 
 
@@ -67,7 +67,7 @@ def test_the_score_of_sets_of_classes_is_their_coverage(rows):
     model = lw.ConformalLabelClassifier(LogisticRegression(), level=0.2, guarantee="expectation").fit(X, y)
     assert model.score(X_test, y_test) == pytest.approx(covered(model, X_test, y_test))
     truth = y_test.astype(object)
-    truth[:5], truth[5:8] = None, "yew"  # not known, and a class that the model has not met
+    truth[:5], truth[5:8] = None, "yew"  # unknown, and a class that the model has not seen
     has_class = model.predict(X_test)[np.arange(8, 1000), np.searchsorted(NAMES, y_test[8:])]
     weights = np.linspace(0, 1, 1000)
     expected = (weights[8:] * has_class).sum() / weights[5:].sum()
@@ -84,7 +84,7 @@ def test_the_score_of_sets_of_classes_is_their_coverage(rows):
 
 @pytest.mark.parametrize("guarantee", ["expectation", "probability"])
 def test_sets_cover_over_many_splits(guarantee):
-    """The mean over splits is at least 1 - level; of a guarantee with probability few splits fail."""
+    """The mean over splits is at least 1 - level; with the "probability" guarantee few splits fail."""
     X, y = draw(4000, 2)
     inner, level = GaussianNB().fit(X[:100], y[:100]), 0.2
     shares, random = [], np.random.default_rng(0)
@@ -109,7 +109,7 @@ def test_adaptive_scores_are_masses_before_a_class():
     order = np.argsort(-table, axis=1)
     ranked, masses = (np.take_along_axis(part, order, axis=1) for part in (table, -scores))
     shares = (masses - np.cumsum(ranked, axis=1) + ranked)[:, 1:] / ranked[:, 1:]
-    np.testing.assert_allclose(shares, shares[:, :1] * np.ones((1, 4)), atol=1e-6)  # one number a row
+    np.testing.assert_allclose(shares, shares[:, :1] * np.ones((1, 4)), atol=1e-6)  # one number per row
     assert ((shares >= -1e-9) & (shares <= 1)).all()
     np.testing.assert_allclose(np.histogram(shares[:, 0], 10, (0, 1))[0], 200, atol=60)
     np.testing.assert_array_equal(adaptive_scores(table[::-1], seed=3)[::-1], scores)
@@ -159,7 +159,7 @@ def test_the_softmax_finds_temperature_and_intercepts():
 
 @pytest.mark.parametrize("method", ["sigmoid", "auto"])
 def test_probabilities_of_classes_are_calibrated_on_as_they_are(method):
-    """Those of the truth give the curve of the truth; rows of which nothing is known, nothing."""
+    """Those of the truth give the curve of the truth; unobserved rows contribute nothing."""
     generator = np.random.default_rng(0)
     scores, true = generator.normal(size=(600, 3)), np.array([0.5, 0.0, -0.5])
     table = np.exp(2.0 * scores + true)
@@ -184,7 +184,7 @@ def test_the_softmax_does_not_see_the_unit_of_scores(unit):
 
 
 def test_sets_of_classes_are_not_of_a_model_of_labels(rows):
-    """As an edited file may have it: probabilities of labels are no distribution over classes."""
+    """As in an edited file: probabilities of labels are no distribution over classes."""
     X, y, *_ = rows
     state = lw.ConformalLabelClassifier(lw.KernelLogisticClassifier()).fit(X, y).to_state()
     lw.ConformalLabelClassifier._check_state(state)

@@ -1,4 +1,4 @@
-"""Classifiers whose labels form a hierarchy: no prediction without what is above it."""
+"""Classifiers whose labels form a hierarchy: every prediction includes its ancestors."""
 
 import numpy as np
 import pandas as pd
@@ -173,7 +173,7 @@ def test_stepwise_sets_go_down_as_long_as_a_step_is_probable_enough(conditional)
         model = lw.HierarchicalClassifier(inner, _GRAPH, **options, confidence=confidence).fit(X, y)
         probability = pd.DataFrame(model.predict_proba(X), columns=y.columns)
         expected = pd.DataFrame(False, index=probability.index, columns=y.columns)
-        for name in (node for node in _GRAPH.nodes if node in y.columns):  # those above first
+        for name in (node for node in _GRAPH.nodes if node in y.columns):  # ancestors first
             above = [up for up in _GRAPH.parents.get(name, ()) if up in y.columns]
             given = probability[above].min(axis=1) if above else 1.0
             is_reached = expected[above].all(axis=1) if above else True

@@ -1,4 +1,4 @@
-"""A classifier that knows what labels mean: priors by texts, labels that no row has, labels added later."""
+"""A classifier with label texts: priors by texts, labels without rows, labels added later."""
 
 from dataclasses import replace
 
@@ -68,7 +68,7 @@ def test_labels_that_no_row_tells_of_are_predicted(name, tmp_path, reloaded):
     added = _model(KINDS[name]).fit(X, known)
     before = added.decision_function(X_TEST)
     assert added.add_labels({"l5": ""}) is added
-    # processors may add up a product of six columns in another order than one of five
+    # processors may sum a product of six columns in another order than one of five
     np.testing.assert_allclose(added.decision_function(X_TEST)[:, :5], before, rtol=1e-11, atol=1e-13)
     assert added.label_names_.tolist() == NAMES
     assert _auc(added, "l5") > 0.8
@@ -257,7 +257,7 @@ def test_probable_classes_with_a_class_that_is_only_described():
     y = lw.labels.ClassProbabilities(np.column_stack([chance, 1 - chance]), NAMES[:2])
     model = _model(descriptions=NAMES[:3]).fit(X, y)
     assert model.classes_.tolist() == NAMES[:3]
-    assert (model.predict(X) == y.likeliest()).mean() > 0.7
+    assert (model.predict(X) == y.most_likely()).mean() > 0.7
 
 
 def test_a_label_observed_in_rows_of_no_weight_only_is_unseen():

@@ -1,4 +1,4 @@
-"""Classifiers inside one another: names, ranking and probabilities."""
+"""Nested classifiers: names, ranking and probabilities."""
 
 import warnings
 from functools import partial

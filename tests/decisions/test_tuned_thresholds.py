@@ -1,4 +1,4 @@
-"""Thresholds that are chosen on held-out rows, around each of our own estimators."""
+"""Thresholds chosen on held-out rows, around each of our own estimators."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_chosen_thresholds_are_better_on_new_rows(make, objective, scope, averag
 @MODELS
 def test_thresholds_of_labels_spoil_no_ranking(make, data):
     X, Y = data
-    # the fit of all rows begins where that of a part ended, so the two agree as far as their tolerance says
+    # the fit of all rows starts where that of a part ended, so the two agree within their tolerance
     plain = make(tol=1e-5).fit(X, Y)
     tuned = lw.TunedThresholdClassifier(make(tol=1e-5), "macro_f1").fit(X, Y)
     raw = tuned.decision_function(X) + tuned.thresholds_.min()
@@ -122,14 +122,14 @@ def test_thresholds_of_two_classes_are_chosen_without_their_weights():
 
 @MODELS
 def test_weights_count_rows(make, data):
-    """Rows of weight 0 are as good as absent, in the fit and in the choice."""
+    """Rows of weight 0 have no effect, neither in the fit nor in the choice."""
     X, Y = data
     weights = (np.arange(300) % 3 > 0).astype(float)
     kept = np.flatnonzero(weights)
     inner = make(**{"tol": 1e-6} | ({} if make is low_rank else {"gamma": 0.1}))
     whole = [(np.arange(0, 300, 2), np.arange(1, 300, 2)), (np.arange(1, 300, 2), np.arange(0, 300, 2))]
     part = [tuple(np.flatnonzero(np.isin(kept, rows)) for rows in fold) for fold in whole]
-    # which shrinkage is best is tried on fifths of the rows, which are others where some are absent
+    # the best shrinkage is found on fifths of the rows, which differ if some rows are absent
     weighted = lw.TunedThresholdClassifier(inner, "macro_f1", shrinkage=50, cv=whole)
     without = lw.TunedThresholdClassifier(inner, "macro_f1", shrinkage=50, cv=part)
     weighted.fit(X, Y, sample_weight=weights)
@@ -141,7 +141,7 @@ def test_weights_count_rows(make, data):
 def test_kernel_matrices_that_are_given(make, data):
     X, Y = data
     K = rbf_kernel(X, gamma=0.1)
-    # parts are fitted to a looser gap, and cuts that are all but equally good lie apart
+    # parts are fitted to a looser gap, and nearly equally good thresholds may be far apart
     given = lw.TunedThresholdClassifier(make(kernel="precomputed", tol=1e-6), "macro_f1").fit(K, Y)
     own = lw.TunedThresholdClassifier(make(kernel="rbf", gamma=0.1, tol=1e-6), "macro_f1").fit(X, Y)
     np.testing.assert_allclose(given.thresholds_, own.thresholds_, atol=2e-2)
@@ -186,7 +186,7 @@ def test_a_model_that_knows_its_training_rows_by_heart_is_warned_of():
 
 @pytest.mark.filterwarnings("ignore:The micro-averaged F1 score is")
 def test_thresholds_of_rare_labels_do_not_run_wild():
-    """Chosen bare on a fifth, they predict a multiple of the labels that rows have."""
+    """Chosen without shrinkage on a fifth, they predict a multiple of the labels that rows have."""
     data = lw.datasets.make_text_like(700, 300, 60, labels_per_row=2.0, words_per_row=20, random_state=1)
     X, Y, truth = data.X[:400], data.Y[:400], data.Y[400:]
     bare = lw.TunedThresholdClassifier(max_margin(), "macro_f1", shrinkage=0, validation_fraction=0.2).fit(

@@ -1,4 +1,4 @@
-"""Each wrapper does what it is for, on rows it has not seen."""
+"""Each wrapper improves what it is for, on unseen rows."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_tuned_thresholds_raise_f1(scope, rows):
     assert tuned.objective_value_ == pytest.approx(after, abs=0.1)
 
 
-def test_pooling_is_chosen_on_held_out_rows(rows):
+def test_shrinkage_is_chosen_on_held_out_rows(rows):
     X, Y, *_ = rows
     chosen = TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1").fit(X, Y)
     assert chosen.shrinkage_ in (0, 10, 50, 200)
@@ -85,7 +85,7 @@ def test_a_target_is_for_precision_and_recall(rows):
 @pytest.mark.parametrize("inner", [MaxMarginClassifier(), RandomForestClassifier(20, random_state=0)])
 def test_calibration_lowers_error_and_loss(method, inner, rows):
     X, Y, X_test, Y_test = rows
-    options = {"min_positives": 50} if method == "isotonic" else {}  # so few rows have maps of their own
+    options = {"min_positives": 50} if method == "isotonic" else {}  # so few rows have separate maps
     model = CalibratedLabelClassifier(inner, method, **options).fit(X, Y.toarray())
     if hasattr(inner, "predict_proba"):
         before = np.column_stack([table[:, 1] for table in model.estimator_.predict_proba(X_test)])

@@ -1,4 +1,4 @@
-"""The table of what each estimator can do is that of the code."""
+"""The table of capabilities agrees with the code."""
 
 import capabilities
 

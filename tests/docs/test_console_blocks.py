@@ -12,12 +12,13 @@ from labelweave.app.cli.program import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "docs" / "coming_from").glob("*.md"))
 CONSOLE = re.compile(r"^```(?:console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IN_A_LINE = re.compile(r"`(labelweave [^`\n]*)`")
 
 
 def commands(page):
-    """List the calls of the program on a page, those within sentences too."""
+    """List the calls of the program on a page, including those within sentences."""
     text = page.read_text(encoding="utf-8")
     blocks = [block.replace("\\\n", " ") for block in CONSOLE.findall(text)]
     shown = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
@@ -39,7 +40,7 @@ def test_flags_exist(page):
 
 
 def run(line, folder):
-    """Run a line as it stands, with this Python and the program beside it."""
+    """Run a line as written, with this Python and the program next to it."""
     words = shlex.split(line.split("#")[0])
     if words[0] == "labelweave":
         words = [sys.executable, "-m", *words]

@@ -1,4 +1,4 @@
-"""`make help` leaves no command out, and CONTRIBUTING.md names targets and files that are there."""
+"""`make help` lists every command, and CONTRIBUTING.md names existing targets and files."""
 
 import fnmatch
 import re

@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "data_formats.md"
 
 
 def examples(heading):
-    """Give the code blocks of a section."""
+    """Return the code blocks of a section."""
     text = PAGE.read_text(encoding="utf-8")
     section = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     return re.findall(r"^```\n(.*?)^```$", section[1], re.MULTILINE | re.DOTALL)

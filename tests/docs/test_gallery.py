@@ -1,4 +1,4 @@
-"""Each example of the gallery has a picture of its own, and each picture a page that shows it."""
+"""Each example of the gallery has its own picture, and each picture a page that shows it."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Benchmarks say which data and programs they lack, what these are and where they go."""
+"""Benchmarks name missing data and programs, describe them and where they belong."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Pages and messages have none of the words that readers stop at; CONTRIBUTING.md lists better ones."""
+"""Pages and messages have none of the phrases that readers stop at; CONTRIBUTING.md lists better ones."""
 
 import re
 from pathlib import Path
@@ -10,8 +10,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "papers").glob("*.md")),
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts),
     ROOT / "tests" / "contracts" / "messages.txt",
 ]
 PER = "class|column|entry|fold|kernel|label|line|member|node|number|row|score|second|threshold|weight"
@@ -39,18 +38,29 @@ WORDS = {
     "killed[?]": "if the process is killed",
     "in the place of": "instead of",
     r"(minim|maxim|optim|normal|standard|factor|general)is(e|es|ed|ing|ation|ations)": "American: -ize",
-    "behaviour|colour|labell(ed|ing)": "American spelling",
+    "behaviour|colour|favour|labell(ed|ing)|neighbour|travell(ed|ing)": "American spelling",
+    "towards": "toward",
+    "(as it|as they) comes?": "with default parameters",
+    "nobody looked": "unknown, not checked",
+    "(go|put)s? side by side": "concatenate",
+    "shared out": "distributed",
+    "unsure": "uncertain",
+    "hyper-parameters?": "hyperparameter",
+    "the rank binds": "the bound on the rank is active",
+    "(kernel|covariance|scale|model|vector|width) each": "one per ...",
+    "(what|which) (is|are|was|were) chosen when": "how they are chosen",
+    "level with": "equal to",
 }
 
 
 def prose(page):
-    """Return a page without what programs print, and without the pairs of words of the style guide."""
+    """Return a page without program output and without the pairs of the style guide."""
     blocks = r"^```(console|text)\n.*?^```$|^\| not \| but \|$.*?(?=\n\n)|^<!-- recorded: .*?^<!-- end -->$"
     return re.sub(blocks, "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 def found(text):
-    """List the words, each with the words around it and what to write instead."""
+    """List the phrases, each with its context and what to write instead."""
     return [
         f"{text[max(0, match.start() - 30) : match.end() + 30]!r}: write {instead!r}"
         for word, instead in WORDS.items()

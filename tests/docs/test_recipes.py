@@ -15,19 +15,21 @@ pytest.importorskip("matplotlib")
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECIPES = DOCS / "recipes.md"
+LIBRARIES = ["scikit_learn", "scikit_multilearn", "meka", "pecos", "hiclass", "cleanlab"]
+COMING = [f"coming_from/{library}" for library in LIBRARIES]
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OUTPUT = re.compile(r"\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"\d+\.\d+")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["recipes", "tutorial", "what_you_have", "coming_from", "extending"])
+@pytest.mark.parametrize("name", ["recipes", "tutorial", "what_you_have", "extending", *COMING])
 def test_pages_run(name, tmp_path, monkeypatch, capsys):
     page = DOCS / f"{name}.md"
     monkeypatch.chdir(tmp_path)
     text = page.read_text(encoding="utf-8")
     blocks = list(FENCE.finditer(text))
-    assert len(blocks) >= 4
+    assert len(blocks) >= (1 if name in COMING else 4)
     variables = {"__name__": page.stem}
     for block in blocks:
         # blank lines before the code make a traceback name the line of the page
@@ -40,7 +42,7 @@ def test_pages_run(name, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_the_page_about_clusters_runs(tmp_path):
-    # in a process of its own: joblib makes a client inside of workers, which stays the default one
+    # in a separate process: joblib makes a client inside of workers, which stays the default one
     text = (DOCS / "dask.md").read_text(encoding="utf-8")
     code = "\n".join(block[1] for block in FENCE.finditer(text))
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""What is recorded of benchmarks says where it comes from, and is shown with it on every line."""
+"""Records of benchmarks state their origin, and are shown with it on every line."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""What the site's settings make of the code, and that links that lead nowhere are found in a built site."""
+"""How the site's settings convert the code, and that broken links are found in a built site."""
 
 import importlib.util
 from pathlib import Path

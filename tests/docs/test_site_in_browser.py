@@ -1,7 +1,7 @@
-"""The site in a headless Chromium: nothing wider than a phone; pictures, narrow and wide, light and dark.
+"""The site in a headless Chromium: nothing wider than a phone; screenshots, narrow and wide, light and dark.
 
-``make docs`` runs it on what it built; without a site or a browser it is skipped.  With
-LABELWEAVE_SCREENSHOTS=FOLDER pictures of all pages named here are kept there to be looked at.
+``make docs`` runs it on the built site; it is skipped without a site or a browser.  With
+LABELWEAVE_SCREENSHOTS=FOLDER screenshots of all pages named here are stored there.
 """
 
 import html
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 SITE = Path(__file__).parents[2] / "docs" / "_build"
-PAGES = ["index", "install", "tutorial", "what_you_have", "coming_from", "recipes", "command_line"]
-PAGES += ["data_formats", "capabilities"]
+PAGES = ["index", "install", "tutorial", "what_you_have", "coming_from/scikit_learn", "recipes"]
+PAGES += ["command_line", "data_formats", "capabilities"]
 PAGES += ["benchmarks", "papers/index", "papers/leml_2014", "papers/seeger_2008", "papers/m3l_2010"]
 PAGES += ["papers/m3l_2012", "papers/later", "papers/cgm_2015", "gallery/index", "api/index"]
 PAGES += ["changelog"]

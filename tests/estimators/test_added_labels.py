@@ -1,4 +1,4 @@
-"""Labels added to a fitted model score as if they had been there all along, unobserved."""
+"""Labels added to a fitted model score as if they had always been present, unobserved."""
 
 import numpy as np
 import pandas as pd
@@ -54,10 +54,10 @@ def test_a_mean_alone_tells_of_a_label(name):
     model = MODELS[name](label_mean=MEAN.columns(OLD)).fit(X, FULL[list("abc")])
     before = model.decision_function(X)
     model.add_labels(["d"], label_mean=MEAN)
-    # processors may add up a product of four columns in another order than one of three
+    # processors may sum a product of four columns in another order than one of three
     np.testing.assert_allclose(model.decision_function(X)[:, :3], before, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(model.decision_function(X)[:, 3], MEAN.scores(X)[:, 3])
-    again = model.fit(X, FULL)  # goes on as a model of all labels
+    again = model.fit(X, FULL)  # continues as a model of all labels
     np.testing.assert_allclose(again.decision_function(X)[:, 3], MEAN.scores(X)[:, 3], atol=1e-6)
 
 

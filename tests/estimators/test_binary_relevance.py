@@ -1,4 +1,4 @@
-"""Binary relevance: what scikit-learn fits label by label, Ctrl-C between labels, its ridge regressions."""
+"""Binary relevance: scikit-learn's fits label by label, Ctrl-C between labels, its ridge regressions."""
 
 import itertools
 import signal
@@ -164,7 +164,7 @@ def test_binary_relevance_in_threads_keeps_what_is_done(monkeypatch):
 
     def interrupted(*arguments):
         number = next(calls)
-        if number == 12:  # the other thread has one in hand: ten are done
+        if number == 12:  # the other thread is working on one: ten are done
             signal.raise_signal(signal.SIGINT)  # which the main thread is to serve
         if number >= 12:
             served.wait(2.0)

@@ -1,4 +1,4 @@
-"""What every fit checks of parameters, weights and checkpoints, and how features are brought to one scale."""
+"""Checks of parameters, weights and checkpoints in every fit, and the scaling of features."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ from labelweave.estimators import kernel_classifier
 from labelweave.estimators.journal import Journal, refuse_no_weight
 from labelweave.estimators.kernel_classifier import choose_scaling
 from labelweave.estimators.label_graph import inputs
-from labelweave.estimators.label_graph.inputs import learned_width, left_out_ridge
+from labelweave.estimators.label_graph.inputs import learned_width, omitted_ridge
 from labelweave.estimators.low_rank.ridge_learning import RidgeSearch
 from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
@@ -100,7 +100,7 @@ def test_missing_features_of_sparse_rows_get_means_of_their_columns():
     np.testing.assert_array_equal(column_means(dense), expected)
     whole = filled(stored, column_means(stored))
     np.testing.assert_array_equal(whole.toarray(), filled(dense, column_means(dense)))
-    assert np.isnan(stored.data).sum() == 3  # what was given stays
+    assert np.isnan(stored.data).sum() == 3  # the input is unchanged
     assert filled(whole, column_means(stored)) is whole
     np.testing.assert_array_equal(column_means(sp.csr_array(np.eye(2))), [0.5, 0.5])
 
@@ -125,14 +125,14 @@ def test_rows_are_handed_out_in_blocks_that_fit(monkeypatch):
     assert [len(part) for part in row_blocks(whole, np.eye(40), 2)] == [40]
 
 
-def test_the_width_of_a_kernel_is_that_of_the_least_loss_left_out(monkeypatch):
+def test_the_width_of_a_kernel_is_that_of_the_least_loss_omitted(monkeypatch):
     line = np.linspace(-2, 2, 40)[:, None]
     labels, weights = LabelMatrix.from_any((np.sin(14 * line) > 0).astype(int)), np.ones(40)
     losses = []
     for width in inputs._WIDTHS:
         sizes, axes = np.linalg.eigh(rbf_kernel(line, gamma=width))
         root = axes * np.sqrt(np.maximum(sizes, 0))
-        losses.append(left_out_ridge(root, labels, weights).loss)
+        losses.append(omitted_ridge(root, labels, weights).loss)
     with Workers().running() as workers:
         found = learned_width(RBFKernel(1.0), FeatureMatrix(line), (labels, weights), 0, workers)
         monkeypatch.setattr(inputs, "_ROWS_FOR_WIDTH", 30)

@@ -1,4 +1,4 @@
-"""Several columns of y with several classes each: fits, predictions and scores, in the form of y."""
+"""Several columns of y with several classes each: fits, predictions and scores, in the type of y."""
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,8 @@ from labelweave.labels import LabelMatrix, read_class_columns
 from labelweave.metrics import column_accuracy_score, get_scorer
 from labelweave.metrics.known_labels import TruthWarning
 from labelweave.problems.losses.entry_losses import SquaredEntryLoss
+
+pytestmark = pytest.mark.filterwarnings("ignore:In Y column")
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 5))
@@ -86,7 +88,7 @@ def test_probabilities_are_those_of_each_column(name):
 
 
 def test_columns_have_the_softmax_of_fits_to_each():
-    """Columns share nothing but the kernel, so that each is the multinomial model of its own rows."""
+    """Columns share only the kernel, so each is the multinomial model of its own rows."""
     shares = MODELS["logistic"].fit(X, FRAME).predict_proba(X)
     for table, y in zip(shares, [GAPS, SIZE], strict=True):
         alone = lw.KernelLogisticClassifier(**FIXED, tol=1e-8).fit(X, y)
@@ -115,7 +117,7 @@ def test_later_rows_may_have_new_classes(name):
 
 def test_what_is_measured():
     model = MODELS["auto"].fit(X, FRAME)
-    labels, honest = read_class_columns(FRAME), model._left_out.honest.scores
+    labels, honest = read_class_columns(FRAME), model._omitted.honest.scores
     found = np.c_[honest[:, :3].argmax(axis=1), honest[:, 3:].argmax(axis=1)]
     seen = np.c_[[entry is not None for entry in GAPS], np.ones(90, bool)]
     true = np.c_[labels.positives[:, :3].argmax(axis=1), labels.positives[:, 3:].argmax(axis=1)]

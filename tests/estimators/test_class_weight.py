@@ -1,4 +1,4 @@
-"""``class_weight`` is what weights given by hand are, and what scikit-learn's is."""
+"""``class_weight`` equals explicit weights, and scikit-learn's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Choices whose cost explodes are warned of, with an estimate, before they start."""
+"""Expensive choices cause a warning, with an estimate, before they start."""
 
 from functools import partial
 from time import perf_counter
@@ -23,7 +23,7 @@ from labelweave.problems import make_gram_margins
 
 
 class BegunError(Exception):
-    """What was warned of would begin here."""
+    """The expensive work would begin here."""
 
 
 def _begin(*_, **__):

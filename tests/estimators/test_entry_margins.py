@@ -1,4 +1,4 @@
-"""Costs of single entries: the margin that each of them asks for, in every solver of the max-margin model."""
+"""Costs of single entries: the margin that each of them requires, in every solver of the max-margin model."""
 
 import numpy as np
 import pandas as pd
@@ -95,7 +95,7 @@ def test_pruned_blocks_know_the_losses_of_what_is_not_fitted_yet():
 
 
 def test_a_margin_is_asked_for_and_a_slope_is_not_changed():
-    """An entry that asks for a margin of 0 pulls at nothing where its score has the right sign."""
+    """An entry with a required margin of 0 has no effect where its score has the right sign."""
     X, Y, _ = _problem()
     costs = np.ones((2, N, L))
     plain = _fitted(X, Y, costs, C=10.0)
@@ -106,8 +106,8 @@ def test_a_margin_is_asked_for_and_a_slope_is_not_changed():
     asked = _fitted(X, Y, free, C=10.0)
     scores = asked.decision_function(X)
     signs = _signs(Y)
-    left_out = MaxMarginClassifier(C=10.0, tol=1e-6).fit(X, Y, entry_weight=weights).decision_function(X)
-    assert (signs * scores)[tuple(right.T)].min() > (signs * left_out)[tuple(right.T)].min()
+    omitted = MaxMarginClassifier(C=10.0, tol=1e-6).fit(X, Y, entry_weight=weights).decision_function(X)
+    assert (signs * scores)[tuple(right.T)].min() > (signs * omitted)[tuple(right.T)].min()
 
 
 def test_the_loss_that_weighs_labels_by_others():

@@ -1,4 +1,4 @@
-"""Splits by groups, and splits that are given, with learning on all rows and on some."""
+"""Splits by groups, and custom splits, with learning on all rows and on some."""
 
 import warnings
 from functools import partial

@@ -1,4 +1,4 @@
-"""What KernelLogisticClassifier reduces to, and what its hyper-parameters do."""
+"""Special cases of KernelLogisticClassifier, and the effect of its hyperparameters."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def data(n=60, n_classes=4, seed=0):
 
 
 def exact(kernel="rbf", tie=None, **options):
-    """Give the model with its hyper-parameters kept and fitted to the last digits."""
+    """Return the model with fixed hyperparameters, fitted to the last digits."""
     kept = "fixed" if tie is None else HyperparameterSearch(max_learning_iter=1, tie=tie)
     options = {"hyperparameters": kept, "tol": 1e-13, "gamma": 0.2} | options
     return KernelLogisticClassifier(kernel, **options)
@@ -68,7 +68,7 @@ class TestReductions:
         [
             ({"taxonomy": Taxonomy([], nodes=list("abcd"))}, {}, 1e-7),  # leaves under no node are flat
             ({"taxonomy": {"root": list("abcd")}}, {}, 1e-6),
-            # ties only say what is learned: before that all are one model
+            # ties only determine what is learned: before that all are one model
             *(
                 ({"taxonomy": TREE, "tie": tie}, {"taxonomy": TREE}, 1e-6)
                 for tie in ("shared", "scale", "class", "level", "subtree", ("class", "level"))
@@ -188,7 +188,7 @@ class TestLearning:
 
     @pytest.mark.parametrize("size", [1e-3, 1e5])
     def test_the_size_of_features_does_not_matter(self, size):
-        """Where the fits fail at the start, the search goes to smaller scales by itself."""
+        """If the fits fail at the start, the search itself goes to smaller scales."""
         X, y = data()
         model = KernelLogisticClassifier("linear").fit(size * X, y)
         expected = KernelLogisticClassifier("linear").fit(X, y)

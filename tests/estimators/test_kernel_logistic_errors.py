@@ -1,4 +1,4 @@
-"""What KernelLogisticClassifier refuses, and what it says; and warnings."""
+"""Input that KernelLogisticClassifier refuses, with its messages; and warnings."""
 
 import re
 import warnings
@@ -138,7 +138,7 @@ def test_refuses_weights_of_unknown_rows_alone():
 
 def test_fits_that_cannot_start():
     with pytest.raises(
-        ValueError, match="did not converge at the initial hyper-parameters; scale the features"
+        ValueError, match="did not converge at the initial hyperparameters; scale the features"
     ):
         lw.KernelLogisticClassifier("linear", scale=1e60).fit(X[:4], [0, 1, 0, 1])
 

@@ -1,5 +1,6 @@
 """Fits of KernelLogisticClassifier: searches in stages, costs, flat classes, widths, and own losses."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 from attacks.small_fits import grouped
 from scipy.optimize import minimize
 from scipy.special import expit, log_ndtr, ndtr
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 
 from drawn import draw_classes, draw_classes_and_labels, draw_labels, draw_scores
 from labelweave import HyperparameterSearch, KernelLogisticClassifier, config_context
@@ -19,6 +22,7 @@ from labelweave.problems.hyperparameters import search
 from labelweave.problems.hyperparameters.search import learn
 from labelweave.problems.losses import EntryLoss
 from labelweave.problems.losses.entry_losses import LogisticEntryLoss, SquaredHingeEntryLoss
+from labelweave.solvers import Status
 from watching import Count
 
 data = partial(draw_classes_and_labels, n=40, n_classes=4)
@@ -42,12 +46,85 @@ def test_a_callback_ends_the_search():
     X, y, _ = data()
     watch = Count(2, "cross-validation")
     model = grouped(KernelLogisticClassifier, max_learning_iter=6).set_callbacks(watch)
-    with pytest.warns(ConvergenceWarning, match="search for hyper-parameters was interrupted") as caught:
+    with pytest.warns(ConvergenceWarning, match="search for hyperparameters was interrupted") as caught:
         model.fit(X, y)
     assert caught[0].filename == __file__
     assert model.learning_status_ == "interrupted"
     assert len(model.learning_trace_) == 2
     assert model.converged_
+
+
+def ill_posed(name):
+    """Make rows of three classes, most of them with something that fits may fail at."""
+    random, y = np.random.default_rng(0), np.arange(60) % 3
+    near = random.standard_normal((60, 2)) + y[:, None]
+    return {
+        "iris": iris_by_two_features,
+        "twice": lambda: (np.repeat(near[:5], 12, axis=0), y),
+        "constant": lambda: (np.ones((60, 2)), y),
+        "huge": lambda: (1e8 * near, y),
+        "tiny": lambda: (1e-8 * near, y),
+        "far": lambda: (near + 1e6, y),
+        "collinear": lambda: (np.column_stack([near[:, 0], near[:, 0] + 1e-9 * near[:, 1]]), y),
+        "apart": lambda: (y[:, None] + 1e-3 * near, y),
+        "outlier": lambda: (np.vstack([near[1:], [[1e6, 1e6]]]), y),
+        "rare": lambda: (near, np.where(np.arange(60) < 57, y % 2, 2)),
+    }[name]()
+
+
+def iris_by_two_features():
+    X, y = load_iris(return_X_y=True)
+    rows = np.random.default_rng(0).permutation(150)[:75]
+    return StandardScaler().fit_transform(X[rows, :2]), y[rows]
+
+
+@pytest.mark.filterwarnings("ignore:The matrix of RBFKernel")
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize(
+    "name",
+    ["iris", "twice", "constant", "huge", "tiny", "far", "collinear", "apart", "outlier", "rare"],
+)
+def test_a_search_ends_no_worse_than_it_starts_and_at_a_fit_that_is_certified(name, kernel):
+    X, y = ill_posed(name)
+    model = KernelLogisticClassifier(kernel).fit(X, y)
+    first = next(record.value for record in model.learning_trace_ if np.isfinite(record.value))
+    assert model.cross_validation_loss_ <= first
+    assert model.duality_gap_ <= model.tol
+    assert np.isfinite(model.decision_function(X)).all()
+    if name in ("iris", "huge", "tiny", "apart"):
+        assert model.score(X, y) > 0.6
+
+
+def test_units_of_features_do_not_decide_what_a_linear_kernel_learns():
+    losses = [
+        KernelLogisticClassifier("linear").fit(*ill_posed(of)).cross_validation_loss_
+        for of in ("huge", "tiny")
+    ]
+    assert losses[0] == pytest.approx(losses[1], abs=0.01)
+
+
+def test_where_the_last_fit_fails_the_best_fit_that_does_not_is_kept(monkeypatch):
+    X, y, _ = data()
+    usual = KernelLogisticClassifier().fit(X, y)
+    asked, fit = [], likelihood_fit.LikelihoodFit.fit
+
+    def failing(task, stage, theta, start):
+        asked.append(theta)
+        fitted = fit(task, stage, theta, start)
+        if len(asked) < 3:
+            worse = replace(fitted.result, status=Status.STALLED)
+            worse.trace[-1] = worse.trace[-1]._replace(gap=5e6)
+            return replace(fitted, result=worse)
+        return fitted
+
+    monkeypatch.setattr(likelihood_fit.LikelihoodFit, "fit", failing)
+    model = KernelLogisticClassifier().fit(X, y)
+    values = sorted(record.value for record in model.learning_trace_ if np.isfinite(record.value))
+    assert values[0] == usual.cross_validation_loss_
+    assert model.cross_validation_loss_ == values[2]
+    assert model.converged_
+    np.testing.assert_allclose(list(model.hyperparameters_.values()), np.exp(asked[2]))
+    assert not np.array_equal(asked[2], asked[0])
 
 
 def test_many_rows_are_searched_twice(monkeypatch):
@@ -89,7 +166,7 @@ def test_solvers_agree(solver):
 
 @pytest.mark.parametrize("solver", ["symmetrized_gradients", "exact"])
 def test_solvers_learn_the_same(solver):
-    """Scale and width of a kernel lie on a ridge, so the loss that is reached tells."""
+    """Scale and width of a kernel lie on a ridge, so the reached loss is compared."""
     X, y, _ = data(n=60)
     models = [KernelLogisticClassifier(solver=name).fit(X, y) for name in ("auto", solver)]
     losses = [model.cross_validation_loss_ for model in models]
@@ -142,7 +219,7 @@ def _of_the_best_score():
     ],
 )
 def test_stages(blocks, first, expected, monkeypatch):
-    """Every stage has so many blocks of so many rows together, and so many hyper-parameters."""
+    """Every stage has a number of blocks, of rows in all, and of hyperparameters."""
     monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", first)
     met = []
 
@@ -194,7 +271,7 @@ _classes = partial(draw_classes, n=80, d=3, n_classes=5)
 
 
 def test_flat_classes_share_scales_by_subtree():
-    """F2 of section 6.1 of the paper: a scale a subtree, and no function but the classes' own."""
+    """F2 of section 6.1 of the paper: one scale per subtree, and only the classes' own functions."""
     X, y = _classes()
     model = grouped(
         KernelLogisticClassifier,
@@ -269,7 +346,7 @@ class ProbitLoss(EntryLoss):
         return hazard * (hazard + signs * scores)
 
     def conjugate(self, signs, gradients):
-        """Compute what is asked for, at gradients of 0: the loss comes as near to 0 as one likes."""
+        """Compute the requested values, with gradients of 0: the loss can approach 0 arbitrarily."""
         assert not gradients.any()
         return gradients
 

@@ -1,4 +1,4 @@
-"""Targets of every form for KernelLogisticClassifier: classes, partial classes, many labels, missing ones."""
+"""Targets of every type for KernelLogisticClassifier: classes, partial classes, many labels, missing ones."""
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ class TestClasses:
         np.testing.assert_array_equal(model.predict(X), np.arange(6))
         assert KernelLogisticClassifier().fit(X, np.arange(6)).predict_proba(X).shape == (6, 6)
 
-    def test_rows_of_unknown_class_are_left_out_of_searches(self):
+    def test_rows_of_unknown_class_are_omitted_of_searches(self):
         X, y, _ = data()
         away = np.arange(len(X)) % 5 == 0
         options = {"hyperparameters": HyperparameterSearch(max_learning_iter=3)}
@@ -73,7 +73,7 @@ class TestTaxonomies:
         assert learned[0].hyperparameters_ == learned[1].hyperparameters_
 
     def test_partial_rows_raise_the_likelihood_of_what_is_known(self):
-        """The optimum of the marginal likelihood beats the one without the partial rows, on all rows."""
+        """The optimum of the marginal likelihood is better than without the partial rows, on all rows."""
         X, y, _ = data()
         coarse = np.arange(len(X)) % 2 == 0
         parents = np.array(TREE.parents_of(y.tolist()), dtype=object)
@@ -81,7 +81,7 @@ class TestTaxonomies:
         options = {"taxonomy": TREE, "scale": 1.0}
         em = exact(**options).fit(X, partial)
         without = exact(**options).fit(X, np.where(coarse, None, y.astype(object)))
-        assert penalised(em, X, partial) < penalised(without, X, partial) - 1e-3
+        assert penalized(em, X, partial) < penalized(without, X, partial) - 1e-3
         assert (em.status_, em.converged_) == ("settled", False)  # which is not convex
         assert em.duality_gap_ <= em.tol
         assert without.converged_
@@ -123,8 +123,8 @@ class TestTaxonomies:
         assert model.predict_proba(X).shape == (len(X), 8)
 
 
-def penalised(model, X, partial):
-    """Write out the objective: the marginal likelihood of what is known, and the norm."""
+def penalized(model, X, partial):
+    """Compute the objective: the marginal likelihood of the observed part, and the norm."""
     scores = np.log(model.predict_proba(X))
     logs = log_softmax(scores, axis=1)
     loss = 0.0
@@ -155,7 +155,7 @@ class TestManyLabels:
         assert "scale[mild]" in exact(hyperparameters=search).fit(X, frame).hyperparameters_
 
     def test_coupled_labels_are_learned(self):
-        """Copies of labels are found by a coupling, which lowers the loss of rarely observed ones."""
+        """A learned covariance finds copies of labels, and lowers the loss of rarely observed ones."""
         X, _, Y = data(n=120)
         Y = np.hstack([Y[:, :2], Y[:, :2]])
         hidden = Y.copy()

@@ -34,7 +34,7 @@ def learned(y=Y, **parameters):
 def test_a_list_of_kernels_is_their_sum(covariance):
     of_both = None if covariance is None else [covariance] * 2
     found = kept([RBFKernel(0.3), LinearKernel()], scale=6.0, label_covariance=of_both)
-    part = 0.5 / np.mean(np.sum(X**2, axis=1))  # both have half of the variance
+    part = 0.5 / np.mean(np.sum(X**2, axis=1))  # each has half of the variance
     whole = kept(0.5 * RBFKernel(0.3) + part * LinearKernel(), scale=6.0, label_covariance=covariance)
     np.testing.assert_allclose(found, whole, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""How sure KernelLogisticClassifier is: scikit-learn's Gaussian processes, files, decisions and refusals."""
+"""Uncertainty of KernelLogisticClassifier: Gaussian processes, files, decisions and refusals."""
 
 import numpy as np
 import pytest

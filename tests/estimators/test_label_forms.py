@@ -1,4 +1,4 @@
-"""Predictions come in the form that the training labels had; rows that come call by call."""
+"""Predictions have the type of the training labels; rows that arrive in several calls."""
 
 import numpy as np
 import pandas as pd
@@ -170,7 +170,7 @@ def test_rows_join():
     np.testing.assert_array_equal(both.features.data, [[0, 1], [2, 3], [5, 0]])
     np.testing.assert_array_equal(both.weights, [1, 2, 3])
     labels, form = both.targets()
-    assert labels.observed is None  # nothing of rows times labels is stored
+    assert labels.observed is None  # nothing of size rows times labels is stored
     np.testing.assert_array_equal(labels.to_dense(), [[1, 0], [0, 1], [1, 1]])
     assert (form.container, form.negative, form.classes.tolist()) == ("array", 0, [0, 1])
 

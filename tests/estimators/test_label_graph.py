@@ -1,4 +1,4 @@
-"""LabelGraphClassifier: what users rely on, what is refused, and fits that begin where others ended."""
+"""LabelGraphClassifier: its guarantees, what is refused, and warm starts."""
 
 from inspect import signature
 
@@ -19,7 +19,7 @@ NAMES = ["sea", "sand", "boat", "city", "road"]
 
 
 def rows(n_rows=60, seed=0):
-    """Make labels of which 0 and 1 come together, and 3 leaves no room for 2."""
+    """Make labels of which 0 and 1 co-occur, and 3 excludes 2."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 4))
     Y = (X @ rng.normal(size=(4, 5)) + rng.normal(size=(n_rows, 5)) > 0).astype(int)

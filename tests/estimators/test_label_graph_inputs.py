@@ -1,4 +1,4 @@
-"""Kernels, left-out scores and thresholds of LabelGraphClassifier."""
+"""Kernels, out-of-fold scores and thresholds of LabelGraphClassifier."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 import labelweave
 from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix, TunedThresholdClassifier
-from labelweave.estimators.label_graph.inputs import kernel_inputs, left_out_ridge
+from labelweave.estimators.label_graph.inputs import kernel_inputs, out_of_fold_ridge
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arrays import Workers
@@ -18,7 +18,7 @@ RULES = ["f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"]
 
 
 def rows(n_rows=80, seed=0):
-    """Labels of circles, which no linear model has, and one tied to another."""
+    """Labels of circles, which no linear model fits, and one coupled to another."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 3))
     radius = np.linalg.norm(X[:, :2], axis=1)
@@ -31,7 +31,7 @@ def model(**parameters):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_left_out_scores_are_those_of_fits_without_the_row(weighted):
+def test_out_of_fold_scores_are_those_of_fits_without_the_row(weighted):
     X, Y = rows(25)
     weights = np.random.default_rng(1).random(25) + 0.5 if weighted else np.ones(25)
     weights /= weights.mean()
@@ -46,12 +46,12 @@ def test_left_out_scores_are_those_of_fits_without_the_row(weighted):
     gram = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(2))
 
     def fitted(kept):
-        """Minimise over coefficients and a free intercept."""
-        penalised, ones = (
+        """Minimize over coefficients and a free intercept."""
+        penalized, ones = (
             gram[np.ix_(kept, kept)] + ridge * np.diag(1 / weights[kept]),
             np.ones((len(kept), 1)),
         )
-        square = np.block([[penalised, ones], [ones.T, np.zeros((1, 1))]])
+        square = np.block([[penalized, ones], [ones.T, np.zeros((1, 1))]])
         solved = np.linalg.solve(square, np.r_[targets[kept], np.zeros((1, 4))])
         return gram[:, kept] @ solved[:-1] + solved[-1]
 
@@ -60,10 +60,10 @@ def test_left_out_scores_are_those_of_fits_without_the_row(weighted):
     np.testing.assert_allclose(gram[:, pivots] @ table + constant, fitted(np.arange(25)), atol=1e-6)
 
 
-def test_the_penalty_is_that_of_the_least_left_out_error():
+def test_the_penalty_is_that_of_the_least_out_of_fold_error():
     X, Y = rows(60)
     labels = LabelMatrix.from_any(Y)
-    found = left_out_ridge(X, labels, np.ones(60))
+    found = out_of_fold_ridge(X, labels, np.ones(60))
     assert found.loss == pytest.approx(np.mean((found.scores - (2 * Y - 1)) ** 2))
     peer = KernelRidge(alpha=found.ridge).fit(X - X.mean(0), 2 * Y - 1 - (2 * Y - 1).mean(0))
     expected = peer.predict(X - X.mean(0)) + (2 * Y - 1).mean(0)

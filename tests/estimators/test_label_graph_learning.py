@@ -74,7 +74,7 @@ def sample_f1(Y, found):
 
 
 def exclusive_or(n_rows=150):
-    """Draw labels of which the third follows from two others, and no pair says anything."""
+    """Draw labels of which the third follows from two others, while pairs are uninformative."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(n_rows, 3)), rng.integers(0, 2, (n_rows, 5))
     Y[:, 2] = Y[:, 0] != Y[:, 1]
@@ -146,7 +146,7 @@ def test_early_stopping_keeps_the_rounds_up_to_the_least_loss(toy):
     fitted = model(early_stopping=True, max_rounds=6, graph_tol=0.0).fit(X, Y)
     best = int(np.argmin([record.held_out_loss for record in fitted.graph_trace_]))
     assert fitted.label_graph_.cliques == tuple(chosen(fitted)[:best])
-    assert len(fitted.graph_trace_) == 7  # those that did not pay are there to be seen
+    assert len(fitted.graph_trace_) == 7  # rounds without a gain are in the trace
     assert fitted.graph_reason_ == "held-out rows chose the number of rounds"
 
 
@@ -164,7 +164,7 @@ def test_signs_say_who_is_tied_to_whom():
     Y = (rng.normal(size=(150, 5)) + X[:, :1] > 0).astype(int)
     Y[:, 1] = np.where(rng.random(150) < 0.95, Y[:, 0], Y[:, 1])
     Y[:, 2] = np.where(rng.random(150) < 0.95, 1 - Y[:, 0], Y[:, 2])
-    Y[:, 4] = np.where(X[:, 1] > 0, Y[:, 3], 1 - Y[:, 3])  # alike in half of the rows
+    Y[:, 4] = np.where(X[:, 1] > 0, Y[:, 3], 1 - Y[:, 3])  # equal in half of the rows
     fitted = LabelGraphClassifier([(0, 1), (0, 2), (3, 4)], 1e-2, tol=0.02).fit(X, Y)
     assert fitted.label_graph_.signs.tolist() == [1, -1, 0]
     assert (fitted.label_graph_.weights > 0.1).all()
@@ -270,7 +270,7 @@ def test_a_large_penalty_ends_at_weights_of_nearly_zero():
     X, Y = tied_rows()
     fitted = proximal("chow-liu", alpha=1e4).fit(X, Y)
     assert fitted.converged_
-    assert fitted.objective_ <= 5  # one a label
+    assert fitted.objective_ <= 5  # one per label
 
 
 @pytest.mark.parametrize("alpha", [1e-18, 1e-25])

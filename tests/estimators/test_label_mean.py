@@ -1,4 +1,4 @@
-"""Weights that are known before the fit: what is penalised is how far the model's are from them."""
+"""Weights known before the fit: the penalty is on the distance of the model's weights from them."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_single_precision_gaps_are_true_too(problem):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_the_logistic_optimum_is_that_of_a_general_minimiser(problem, kernel):
+def test_the_logistic_optimum_is_that_of_a_general_minimizer(problem, kernel):
     X, Y, R, mean = problem
     model = lw.KernelLogisticClassifier(
         kernel, gamma=0.3, scale=2.0, intercept_variance=0.0, label_covariance=R, label_mean=mean,
@@ -97,7 +97,7 @@ def test_kernels_without_weights_add_the_known_scores(problem):
     ]
     np.testing.assert_allclose(*scores, atol=2e-3)
     far = lw.MaxMarginClassifier(kernel="rbf", gamma=1.0, label_mean=mean).fit(X, Y)
-    beyond = X[:2] + 1e4  # of which the kernel says nothing
+    beyond = X[:2] + 1e4  # which the kernel does not cover
     expected = mean.scores(beyond) + far.scorer_.intercept_
     np.testing.assert_allclose(far.decision_function(beyond), expected)
 
@@ -223,7 +223,7 @@ def test_low_rank_learns_and_chooses_around_a_mean(problem):
     ranks = lw.RankSearch([1, 3], [100.0, 0.1], cv=3, scoring="loss")
     chosen = lw.LowRankClassifier(ranks, **known).fit(X, Y)
     assert np.isfinite(chosen.best_score_)
-    itself = (mean.scores(X) > 0).astype(float)  # labels that the mean knows leave little to learn
+    itself = (mean.scores(X) > 0).astype(float)  # labels that the mean explains leave little to learn
     strong = lw.LabelMean(10 * mean.label_factors, mean.feature_factors, 10 * mean.intercepts)
     best = lw.LowRankClassifier(
         lw.RankSearch([1, 3], [1e9], cv=3, scoring="micro_f1"), loss="log_loss", label_mean=strong

@@ -1,4 +1,4 @@
-"""Label trees: scores by a slow twin, searches with proofs, what rows a node learns from, what goes wrong."""
+"""Label trees: scores by a slow reference, searches with proofs, the rows that a node learns from, errors."""
 
 import copy
 
@@ -39,7 +39,7 @@ def _sorted(scores, k):
 
 
 def _margins(weighted, rows):
-    """Write out the margins of all columns, one node after the other."""
+    """Compute the margins of all columns, one node after the other."""
     tree, margins = weighted.tree, np.tile(weighted.intercepts, (len(rows), 1))
     for node in range(tree.n_nodes):
         for pair in range(weighted.pair_ends[node], weighted.pair_ends[node + 1]):
@@ -235,7 +235,7 @@ def _features(model, X):
 
 @pytest.mark.parametrize("negatives", ["reached", "all"])
 def test_unobserved_entries_add_no_loss(negatives):
-    """What is hidden does not matter: rows that are hidden as a whole might as well not be there."""
+    """Hidden labels do not matter: completely hidden rows could as well be absent."""
     table = Y.to_dense()
     table[150:] = np.nan
     hidden = LabelTreeClassifier(**SMALL, negatives=negatives).fit(X, table)
@@ -305,7 +305,7 @@ def test_vectors_of_labels_make_the_tree(reloaded):
     for given in (vectors, sp.csr_array(vectors), vectors.tolist()):
         fitted = LabelTreeClassifier(tree=given, leaf_size=10, branching=4, n_trees=1).fit(X, Y)
         (tree,) = fitted.label_trees_
-        for node in range(1, tree.n_nodes):  # neighbours on the circle stand together
+        for node in range(1, tree.n_nodes):  # neighbors on the circle are together
             assert np.ptp(tree.targets[tree.columns(node)]) == 9
     assert reloaded(fitted).tree is None
     with pytest.raises(ValueError, match="pass one per label"):

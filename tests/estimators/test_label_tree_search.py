@@ -1,4 +1,4 @@
-"""Searches in random trees with random weights: what is proven is what brute force finds, to the last bit."""
+"""Searches in random trees with random weights: proven results equal those of brute force, bit for bit."""
 
 from dataclasses import replace
 
@@ -98,7 +98,7 @@ def test_loops_are_compiled_once_whatever_types_a_file_has():
 
 
 def _beamed(weighted, row, beam):
-    """List the labels below the best nodes of each level, by a slow twin."""
+    """List the labels below the best nodes of each level, by a slow reference."""
     tree, level, found = weighted.tree, [(np.inf, 0)], []
     while level:
         below = []
@@ -226,9 +226,9 @@ def weighted():
 
 def test_nodes_are_bounded_by_their_labels(weighted):
     tree = weighted.tree
-    above, below, centres = np.empty((3, len(weighted.features)))
+    above, below, centers = np.empty((3, len(weighted.features)))
     largest, radii = np.empty((2, tree.n_nodes))
-    bound_nodes(weighted._walked[0], above, below, centres, largest, radii)
+    bound_nodes(weighted._walked[0], above, below, centers, largest, radii)
     for node in range(tree.n_nodes):
         first, last = tree.ends[node], tree.ends[node + 1]
         pairs = np.arange(weighted.pair_ends[node], weighted.pair_ends[node + 1])
@@ -245,8 +245,8 @@ def test_nodes_are_bounded_by_their_labels(weighted):
         labels = table[:, are_labels]
         np.testing.assert_allclose(above[pairs], labels.max(axis=1))
         np.testing.assert_allclose(below[pairs], labels.min(axis=1))
-        centre = labels.mean(axis=1)
-        np.testing.assert_allclose(centres[pairs], centre, atol=1e-15)
-        farthest = np.linalg.norm(labels - centre[:, None], axis=0).max()
+        center = labels.mean(axis=1)
+        np.testing.assert_allclose(centers[pairs], center, atol=1e-15)
+        farthest = np.linalg.norm(labels - center[:, None], axis=0).max()
         np.testing.assert_allclose(radii[node], farthest, rtol=1e-9)
         assert largest[node] == weighted.intercepts[first:last][are_labels].max()

@@ -1,4 +1,4 @@
-"""LowRankClassifier: ranks, scales, thresholds, callbacks, and fits that go on from others."""
+"""LowRankClassifier: ranks, scales, thresholds, callbacks, and fits that resume from others."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def test_thresholds_are_where_predictions_change(problem, loss):
 
 
 def test_absent_may_mean_unknown():
-    """Hidden positives are found again when negative entries weigh less."""
+    """Hidden positives are recovered when negative entries have less weight."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 6))
     true = (X @ rng.normal(size=(6, 5)) > 0).astype(int)
@@ -132,7 +132,7 @@ def test_absent_may_mean_unknown():
 @pytest.mark.parametrize("missing", [0.0, 0.1, 0.97])
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
 def test_one_cost_of_all_labels_is_that_of_each(loss, missing):
-    """The first keeps the loss in its sparse form, the second weighs every entry."""
+    """The first keeps the loss in its sparse form, the second has a weight for every entry."""
     X, Y = draw_labels(n=200, d=8, n_labels=6, missing=missing)
     settings = {"loss": loss, "penalty": "ridge", "tol": 1e-10, "max_iter": 1000}
     one, each = (
@@ -160,7 +160,7 @@ def test_a_fit_to_the_last_digit_ends(problem):
 @pytest.mark.parametrize(
     ("settings", "status"),
     [
-        ({"rank": 1}, "settled"),  # binds
+        ({"rank": 1}, "settled"),  # the bound is active
         ({"rank": 5, "tol": 1e-2}, "converged"),
         ({"rank": 1, "penalty": "ridge"}, "converged"),  # solved exactly
         ({"rank": 2, "penalty": "ridge", "loss": "log_loss"}, "settled"),  # no bound

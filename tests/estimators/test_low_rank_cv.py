@@ -1,4 +1,4 @@
-"""Rank and regularisation by cross-validation: scores, choice, path, refusals, and its parts on their own."""
+"""Rank and penalty by cross-validation: scores, choice, path, refusals, and its parts separately."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -35,7 +35,7 @@ _drawn = partial(draw_labels, d=6, n_labels=7, rank=2, noise=0.3, above=0.5, mis
 
 
 def _fold_scores(score, X, Y, rank, alpha, **choice):
-    """Score folds one by one, with models fitted on their own."""
+    """Score folds one by one, with models fitted separately."""
     found = []
     for train, test in FOLDS.split(X):
         model = LowRankClassifier(rank, alpha=alpha, tol=1e-10, max_iter=500, **choice)
@@ -73,7 +73,7 @@ SCORES = {
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("scoring", [*SCORES, "callable"])
 def test_scores_are_those_of_fits_alone(scoring, missing):
-    """Where the rank does not bind, so that the path and the fits alone reach one optimum."""
+    """If the bound on the rank is inactive, the path and the single fits reach one optimum."""
     X, Y = _drawn(missing=missing)
     score = SCORES.get(scoring, _minus_loss)
     asked = score if scoring == "callable" else scoring
@@ -278,7 +278,7 @@ def test_callbacks_see_every_fit_and_may_stop():
     assert np.isfinite(model.cv_results_["mean_test_score"]).sum() == 3
 
 
-def test_starts_come_from_neighbours():
+def test_starts_come_from_neighbors():
     first = np.arange(1.0, 13.0).reshape(4, 3)
     known = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1e-9], [0.0, 0.0]])
     np.testing.assert_array_equal(continued(known, first, 3)[:, 0], known[:, 0])
@@ -382,7 +382,7 @@ def test_columns_that_no_label_fills_are_small_random_numbers():
 
 def test_dependent_columns_become_zero():
     block = RANDOM.normal(size=(8, 2))
-    found = starts._orthonormalised(np.column_stack([block, block[:, 0]]))
+    found = starts._orthonormalized(np.column_stack([block, block[:, 0]]))
     np.testing.assert_allclose(np.sort(np.linalg.svd(found, compute_uv=False)), [0.0, 1.0, 1.0], atol=1e-7)
 
 

@@ -1,4 +1,4 @@
-"""Exact ridge fits of low-rank models and what they learn; covariances, costs and weights of features."""
+"""Exact ridge fits of low-rank models and learned parameters; covariances, costs and weights of features."""
 
 import warnings
 from functools import partial
@@ -25,7 +25,7 @@ def iterates(monkeypatch):
 
 @pytest.mark.parametrize("rank", [2, 5])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed", "low rank"])
-def test_exact_fits_are_those_of_alternating_minimisation(kernel, rank, request):
+def test_exact_fits_are_those_of_alternating_minimization(kernel, rank, request):
     X, Y = _drawn()
     choice = {"kernel": kernel, "kernel_rank": None}
     if kernel == "low rank":
@@ -172,7 +172,7 @@ def test_the_identity_gives_the_same_bits_as_none(penalty, missing):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_the_ridge_penalty_at_full_rank_is_a_model_of_coupled_labels(loss, kernel):
-    """lambda / 2 tr(Z R^-1 Z^T) at full rank is convex: its optimum by a dense twin in all of Z."""
+    """lambda / 2 tr(Z R^-1 Z^T) at full rank is convex: its optimum by a dense reference in all of Z."""
     from scipy.optimize import minimize
 
     from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
@@ -212,7 +212,7 @@ def test_the_trace_norm_at_full_rank_is_certified(loss):
 
 
 def test_features_of_labels_score_labels_without_rows():
-    """Inductive matrix completion: a label that is hardly observed borrows from those like it."""
+    """Inductive matrix completion: a rarely observed label borrows from similar ones."""
     random = np.random.default_rng(0)
     U = random.normal(size=(30, 3))
     X = random.normal(size=(150, 10))

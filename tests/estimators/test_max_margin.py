@@ -1,4 +1,4 @@
-"""Linear max-margin models: their certificates, fits that go on from others, and factors of kernels."""
+"""Linear max-margin models: their certificates, resumed fits, and factors of kernels."""
 
 import warnings
 
@@ -130,7 +130,7 @@ def test_learned_hyperparameters_are_part_of_a_checkpoint(tmp_path, monkeypatch)
         assert path.exists()
         model.fit(X, Y)
         assert not path.exists()
-        assert len(evaluated) == needed  # none was made twice
+        assert len(evaluated) == needed  # none was computed twice
         assert model.C_ == whole.C_
         np.testing.assert_array_equal(model.decision_function(X), whole.decision_function(X))
 
@@ -138,7 +138,7 @@ def test_learned_hyperparameters_are_part_of_a_checkpoint(tmp_path, monkeypatch)
 def test_a_covariance_may_come_with_more_labels():
     X, Y = _data()
     known = Y.copy()
-    known[:100, 4:] = np.nan  # two labels that nobody knew in the first rows
+    known[:100, 4:] = np.nan  # two labels unknown in the first rows
     model = lw.MaxMarginClassifier(tol=1e-5).partial_fit(X[:100], Y[:100, :4])
     model.set_params(label_covariance=R).partial_fit(X[100:], Y[100:])
     whole = lw.MaxMarginClassifier(tol=1e-5, label_covariance=R).fit(X, known)
@@ -265,7 +265,7 @@ def test_dense_rows_are_walked_until_global_steps_are_expected_to_be_faster():
     model = lw.MaxMarginClassifier(n_jobs=2, max_iter=3000).fit(X + 10.0, Y)
     assert model.converged_
     assert [record.iteration for record in model.trace_] == sorted({r.iteration for r in model.trace_})
-    assert model.trace_[0][2:5] == late.trace_[0][2:5]  # it began by walking rows
+    assert model.trace_[0][2:5] == late.trace_[0][2:5]  # it began with visits to rows
     again = lw.MaxMarginClassifier(max_iter=3000).fit(X + 10.0, Y)
     np.testing.assert_array_equal(model.coef_, again.coef_)
 

@@ -1,4 +1,4 @@
-"""What users of MaxMarginClassifier with a kernel rely on."""
+"""Guarantees of MaxMarginClassifier with a kernel."""
 
 import warnings
 
@@ -306,7 +306,7 @@ def test_degenerate_rows(case, kernel, intercept, solver):
     assert model.converged_
     assert np.isfinite(model.decision_function(X)).all()
     if case == "opposite" or (case == "zeros" and not intercept and kernel in ("linear", "cosine")):
-        np.testing.assert_allclose(_objective(model), 2.0 * Y.size, rtol=2e-3)  # nothing can be learnt
+        np.testing.assert_allclose(_objective(model), 2.0 * Y.size, rtol=2e-3)  # nothing can be learned
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -352,7 +352,7 @@ def test_kernels_with_covariances_of_their_own_make_one_operator():
     box = MarginBox.make(lw.LabelMatrix.from_any(Y), np.ones(60), np.ones((2, 3)))
     grams = [kernel.block(FeatureMatrix(X), FeatureMatrix(X)) + 1 for kernel in terms]
     A = sum(np.kron(K, R) for K, R in zip(grams, covariances, strict=True))
-    # one label with the sum as its kernel: the twin for single labels solves it
+    # one label with the sum as its kernel: the reference for single labels solves it
     flat = [part.reshape(-1, 1) for part in (box.targets, box.lower, box.upper)]
     value, _ = gram_twins.optimum(A, np.eye(1), *flat)
     assert model.converged_

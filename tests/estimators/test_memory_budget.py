@@ -1,4 +1,4 @@
-"""Memory that a fit with a kernel takes, measured in a process of its own."""
+"""Memory of a fit with a kernel, measured in a separate process."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ def _run(budget):
 def test_a_fit_keeps_within_its_budget_and_finds_the_same_solution():
     without, tight, wide = _run(0), _run(KERNEL_MATRIX / 10), _run(1000)
     assert tight["peak"] - without["peak"] <= KERNEL_MATRIX / 10 + BESIDE
-    assert wide["peak"] - without["peak"] > KERNEL_MATRIX  # the measurement sees the matrix
+    assert wide["peak"] - without["peak"] > KERNEL_MATRIX  # the measurement includes the matrix
     assert tight["converged"]
     assert wide["converged"]
     for one, other in ((tight, wide), (wide, tight)):

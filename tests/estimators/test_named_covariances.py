@@ -1,4 +1,4 @@
-"""What is given a label goes by the names of labels, where it has them; hierarchies as priors."""
+"""Arguments per label are matched by label names if there are any; hierarchies as priors."""
 
 import numpy as np
 import pandas as pd

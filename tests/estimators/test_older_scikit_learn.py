@@ -1,4 +1,4 @@
-"""What stands in for callbacks of scikit-learn before 1.9: the same calls, told what they ask for."""
+"""The replacement of callbacks for scikit-learn before 1.9: the same calls with the same arguments."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from labelweave.foundation.sklearn_compat import (
 
 
 class Model(_CallbackSupport, BaseEstimator):
-    """Takes steps of which callbacks are told, until one of them says so."""
+    """Takes steps with callbacks, until one of them stops it."""
 
     def __init__(self, n_steps=3, fails=False):
         self.n_steps, self.fails = n_steps, fails
@@ -39,7 +39,7 @@ class Model(_CallbackSupport, BaseEstimator):
 
 
 class Told:
-    """Writes down what it is told; asks for an end after a step."""
+    """Records its arguments; requests an end after a step."""
 
     def __init__(self, last=None):
         self.last, self.calls = last, []

@@ -1,4 +1,4 @@
-"""A solver of a user's in MaxMarginClassifier: the same optimum, measured by the estimator."""
+"""A custom solver in MaxMarginClassifier: the same optimum, measured by the estimator."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ TIES = np.eye(3) + 0.5
 
 
 class Forgotten(Fista):
-    """No model file knows it."""
+    """Not registered for model files."""
 
 
 class NoAnswer(Fista):

@@ -1,4 +1,4 @@
-"""Scores: no table of weights is copied, one row reads its own, and what is made once for a model."""
+"""Scores: no table of weights is copied, one row reads only its own, and what is computed once per model."""
 
 import pickle
 from dataclasses import replace
@@ -232,7 +232,7 @@ def test_support_rows_are_checked_once(kind, make, monkeypatch, tmp_path):
 def test_rows_in_the_memory_of_the_support_have_the_scores_of_copies(kind):
     model = KERNEL_MODELS[kind].fit(X, Y)
     own = model.scorer_.support_vectors
-    # BLAS may take another routine for a table times its own transpose
+    # BLAS may use another routine for a table times its own transpose
     assert_allclose(model.decision_function(own), model.decision_function(own.copy()), rtol=1e-11, atol=1e-13)
 
 

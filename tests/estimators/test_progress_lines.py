@@ -1,4 +1,4 @@
-"""What lines say of how far a fit is: of learning, of fits to folds, of the gap."""
+"""Progress lines: of learning, of fits to folds, of the gap."""
 
 import time
 
@@ -12,7 +12,7 @@ from labelweave.estimators.progress_lines import GapLines
 
 def test_learning_is_told_from_the_gap():
     states = []
-    lines = GapLines(seconds=1e6)  # only callbacks show it
+    lines = GapLines(seconds=1e6)  # shown only by callbacks
     lines.show = lambda: states.append(lines.state)
     X = np.random.default_rng(0).normal(size=(40, 3))
     model, y = (

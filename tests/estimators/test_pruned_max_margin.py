@@ -1,4 +1,4 @@
-"""Max-margin models with sparse weights: the certificate is that of what is kept, whatever was pruned how."""
+"""Max-margin models with sparse weights: the certificate is that of the remaining weights, however pruned."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_the_gap_is_that_of_the_weights_that_are_kept(pruned):
     cost = pruned.pruning_
     assert cost["gap_before"] < cost["gap"] == pruned.duality_gap_ <= cost["largest_gap"] <= 0.05
     assert cost["weights"] == pruned.coef_.nnz < 0.7 * cost["weights_before"]
-    assert cost["largest_gap"] > 0.8 * 0.05  # little of what the gap allows is left unused
+    assert cost["largest_gap"] > 0.8 * 0.05  # nearly all that the gap allows is used
 
 
 def test_the_dual_value_is_a_lower_bound_of_the_dense_optimum(pruned):
@@ -74,7 +74,7 @@ def test_weights_beyond_the_memory_budget_are_kept_sparse(tol):
 
 @pytest.mark.parametrize("settings", [({"prune": "certified"}, "auto"), ({}, 1e-3)], ids=str)
 def test_weights_that_lose_too_much_in_two_bytes_are_kept_in_eight(settings):
-    """With a large C the rounding of weights costs more than the tolerance has room for."""
+    """With a large C the rounding of weights costs more than the tolerance allows."""
     table = sp.random_array((60, 40), density=0.3, format="csr", rng=np.random.default_rng(0))
     labels = np.random.default_rng(0).random((60, 20)) < 0.2
     settings, budget = settings
@@ -252,7 +252,7 @@ def test_ties_go_to_the_lower_number_in_all_parts(monkeypatch):
 
 
 def test_places_of_weights_may_pass_31_bits(monkeypatch):
-    # the weights of one feature stand at places beyond 2^31 of arrays that exist only as views of one number
+    # the weights of one feature are at places beyond 2^31 of arrays that are views of one number
     monkeypatch.setattr(sparse_scorer, "_FULL_SHARE", np.inf)
     n, far = 3, 2**31 + 5
     indptr = np.array([0, far, far + n], np.int64)

@@ -1,4 +1,4 @@
-"""A fit that is refused or interrupted leaves a model as it was; a fitted model keeps what it was given."""
+"""A refused or interrupted fit leaves the model unchanged; a fitted model keeps its input."""
 
 import signal
 
@@ -135,13 +135,13 @@ def test_columns_that_may_have_gaps_keep_their_numbers(values, dtype, classes):
 
 @pytest.fixture
 def pressed(monkeypatch):
-    """Press Ctrl-C in the third round of any solver; gives the rounds."""
+    """Send Ctrl-C in the third round of any solver; yields the rounds."""
     rounds, signals, solve = [], [], Solver.solve
 
     def watched(self, problem, state=None, on_check=None):
         def check(record, state):
             rounds.append(record)
-            if len(rounds) >= 3 and not signals:  # solvers in two threads may go from two rounds to four
+            if len(rounds) >= 3 and not signals:  # solvers in two threads may run up to four rounds
                 signals.append(signal.SIGINT)
                 signal.raise_signal(signal.SIGINT)
             return on_check is not None and on_check(record, state)

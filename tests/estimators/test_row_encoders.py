@@ -1,4 +1,4 @@
-"""Encoders of rows: vectors of texts beside their words, their weight, and files without their code."""
+"""Encoders of rows: vectors of texts next to their words, their weight, and files without their code."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ NEW = pd.DataFrame({"title": [f"w{number} thing" for number in range(60, 90)], "
 
 
 def knows(texts):
-    """Give the meaning of words that occur once, which words alone do not tell."""
+    """Return the meaning of words that occur once, which words cannot show."""
     numbers = np.array([int("0" + "".join(filter(str.isdigit, text))) for text in texts])
     return np.column_stack([numbers % 2, numbers % 2 - 1, numbers % 3 == 0, np.ones(len(texts))]) * 5.0
 
@@ -66,7 +66,7 @@ def test_words_and_vectors_of_a_text_have_length_one_at_any_weight():
     np.testing.assert_allclose(made.transform(frame).toarray(), alone.toarray())
 
 
-def test_vectors_that_mean_nothing_are_left_out():
+def test_vectors_that_mean_nothing_are_out_of_fold():
     rows = pd.DataFrame({"title": ["red rose", "blue sea", "red sun", "blue sky"] * 20})
     model = lw.TableModel(lw.MaxMarginClassifier(), text="title", encoder=means_nothing)
     model.fit(rows, [["red"], ["blue"]] * 40)
@@ -155,6 +155,7 @@ def test_what_is_no_encoder_is_refused(encoder, said):
 @pytest.mark.parametrize(("given", "said"), [
     ({"numeric": "size", "encoder": knows}, "encoder is set, but no column"),
     ({"text": "title", "encoder": 3}, "encoder is 3; it must be 'static', a callable"),
+    ({"text": "title", "encoder": int}, "encoder is <class 'int'>; it must be 'static', a callable"),
     ({"text": "title", "encoder_weight": -1.0}, "encoder_weight is -1.0; it must be"),
 ])  # fmt: skip
 def test_what_a_vectorizer_cannot_do_is_refused(given, said):

@@ -1,4 +1,6 @@
-"""Targets that are no signs, and classes known by probabilities: in every model as twins with weights."""
+"""Targets that are probabilities, and classes known by probabilities: equal to weighted copies in every
+model.
+"""
 
 import numpy as np
 import pandas as pd
@@ -34,7 +36,7 @@ def _problem(seed=0, missing=0.1):
 
 
 def _twins(X, P):
-    """Give every row twice, with and without all labels, and the weights of the entries."""
+    """Return every row twice, with and without all labels, and the weights of the entries."""
     there = np.where(np.isnan(P), np.nan, 1.0)
     weights = np.nan_to_num(np.vstack([P, 1 - P]), nan=1.0)
     return np.vstack([X, X]), np.vstack([there, 1 - there]), weights
@@ -60,7 +62,7 @@ def test_smooth_losses_are_those_of_both_values(model, missing):
     soft = clone(model).fit(X, LabelMatrix.from_probabilities(P))
     both = clone(model).fit(rows, labels, entry_weight=weights)
     np.testing.assert_allclose(soft.decision_function(X), both.decision_function(X), atol=2e-5)
-    if not np.isnan(both.duality_gap_):  # the closed form has one where weights of entries have none
+    if not np.isnan(both.duality_gap_):  # the closed form has one, while weights of entries have none
         np.testing.assert_allclose(soft.duality_gap_, both.duality_gap_, atol=1e-6)
     assert soft.objective_ == pytest.approx(both.objective_, rel=1e-8)
 
@@ -204,7 +206,7 @@ def _exact(**options):
 
 
 def _repeated(X, P):
-    """Give every row once a class, weighted by its probability: the same loss, with certain classes."""
+    """Return every row once per class, weighted by its probability: the same loss, with certain classes."""
     n, classes = P.shape
     return np.repeat(X, classes, axis=0), np.tile(NAMES[:classes], n), P.ravel()
 
@@ -266,7 +268,7 @@ def test_other_models_have_a_label_a_class():
 def test_names_are_sorted_and_what_reads_classes_finds_the_likeliest():
     y = ClassProbabilities([[0.2, 0.8], [np.nan, np.nan], [0.5, 0.5]], ["pear", "apple"])
     assert y.classes.tolist() == ["apple", "pear"]
-    assert y.likeliest().tolist() == ["apple", None, "apple"]
+    assert y.most_likely().tolist() == ["apple", None, "apple"]
     assert np.asarray(y[[2, 0]]).tolist() == ["apple", "apple"]
     assert (len(y), y.shape, y.observed.tolist()) == (3, (3,), [True, False, True])
     assert repr(y) == "ClassProbabilities(3 rows, 2 classes, 2 observed)"

@@ -1,4 +1,4 @@
-"""Rows of texts are refused, with what takes them, also where they read as numbers."""
+"""Rows of texts are refused with an alternative, even if they look like numbers."""
 
 import numpy as np
 import pandas as pd

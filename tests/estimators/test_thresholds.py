@@ -1,4 +1,4 @@
-"""Thresholds of our own estimators that are given, and which rows are held out to choose some."""
+"""Given thresholds of our own estimators, and the rows held out to choose some."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A label of which a training part says nothing: folds are scored without it, and searches have numbers."""
+"""Labels without observed values in a training part: folds are scored without them."""
 
 import warnings
 
@@ -80,7 +80,7 @@ def test_a_related_label_speaks_for_it():
         lw.LowRankClassifier(4, label_covariance=related, loss="log_loss"),
         lw.TunedThresholdClassifier(lw.MaxMarginClassifier(label_covariance=related)),
     ):
-        fitted = model.fit(X, Y)  # without a warning, as there is something to go by
+        fitted = model.fit(X, Y)  # without a warning, since there is a prior
         scores = fitted.decision_function(X)
         assert np.corrcoef(scores[:, 0], scores[:, 3])[0, 1] > 0.99
         assert fitted.unobserved_labels_.tolist() == [3]

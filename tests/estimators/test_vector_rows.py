@@ -1,4 +1,4 @@
-"""Rows that are vectors, as a column of embeddings has them, are read as a matrix by every estimator."""
+"""Rows that are vectors, as in a column of embeddings, are read as a matrix by every estimator."""
 
 import numpy as np
 import pandas as pd
@@ -57,8 +57,8 @@ def test_every_model_takes_them(model, X):
 
 
 @pytest.mark.parametrize(("X", "said"), [
-    ([[1, 2, 3], [1, 2]], "Row 1 of X is a vector of 2 numbers; it must be one of 3, as in the rows before"),
-    (pd.Series([[1, 2, 3], [1, 2]]), "Row 1 of X is a vector of 2 numbers; it must be one of 3, as"),
+    ([[1, 2, 3], [1, 2]], "Row 1 of X is a vector of length 2; it must be one of length 3, as in the rows"),
+    (pd.Series([[1, 2, 3], [1, 2]]), "Row 1 of X is a vector of length 2; it must be one of length 3, as"),
     (pd.Series([["a", "b"], ["c", "d"]]), "Row 0 of X is .*'a', 'b'.*; it must be a vector"),
     (pd.Series([[1, 2], 7]), "Row 1 of X is '7'; it must be a vector"),
     ("a red rose", "a red rose"),
@@ -85,7 +85,7 @@ def test_models_of_tables_take_them_and_are_saved(named, reloaded):
     assert again.feature_names_.tolist()[-1] == "emb[3]"
     np.testing.assert_array_equal(again.decision_function(frame), model.decision_function(frame))
     with pytest.raises(
-        ValueError, match=r"vector of 3 numbers; it must be one of 4, as in the training rows"
+        ValueError, match=r"vector of length 3; it must be one of length 4, as in the training rows"
     ):
         again.predict(frame.assign(emb=list(ROWS[:, :3])))
 

@@ -1,4 +1,4 @@
-"""``verbose`` writes to stderr how far a fit is; without it nothing is written."""
+"""``verbose`` writes the progress of a fit to stderr; without it nothing is written."""
 
 import re
 

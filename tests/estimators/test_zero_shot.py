@@ -1,4 +1,4 @@
-"""Classes known by their attributes only: the posterior, the temperature, the forms of input, model files."""
+"""Classes known only by their attributes: the posterior, the temperature, the types of input, model files."""
 
 import numpy as np
 import pandas as pd
@@ -60,7 +60,7 @@ def test_unseen_classes_and_their_attributes_are_found(world, fitted):
 
 
 def test_posterior_is_direct_attribute_prediction(world, fitted):
-    """The product over attributes of p(y_l | x) / p(y_l), written out."""
+    """The product over attributes of p(y_l | x) / p(y_l), explicitly."""
     _, _, signatures, X_test, _ = world
     scores = fitted.estimator_.predict(X_test)
     training_odds = np.linspace(-1, 1, N_ATTRIBUTES)  # they cancel, whatever they are
@@ -218,7 +218,7 @@ def test_held_out_loss_tells_a_good_kernel_width_from_a_bad_one(world):
     n_classes=st.integers(4, 12), n_folds=st.integers(2, 3), seed=st.integers(0, 99), data=st.data()
 )  # fmt: skip
 @settings(max_examples=25)
-def test_every_class_is_left_out_once(n_classes, n_folds, seed, data):
+def test_every_class_is_omitted_once(n_classes, n_folds, seed, data):
     if n_classes < 2 * n_folds:
         n_folds = 2
     extra = data.draw(st.lists(st.integers(0, n_classes - 1), max_size=20))
@@ -257,7 +257,7 @@ def test_evidence_against_the_truth_gets_temperature_zero():
 
 
 def every_class(world):
-    """Give rows and classes of all animals, and a frame of all signatures."""
+    """Return rows and classes of all animals, and a frame of all signatures."""
     X, classes, signatures, X_test, truth = world
     names = np.array([f"animal_{k:02d}" for k in range(N_SEEN + N_UNSEEN)])
     frame = pd.DataFrame(signatures, index=names).add_prefix("has_")
@@ -278,7 +278,7 @@ def test_classes_stand_for_their_attributes(world):
 
 
 def test_seen_and_unseen_classes_are_told_apart_together(world):
-    """Without a penalty a model prefers the classes it has seen; that of held-out rows helps."""
+    """Without a penalty a model prefers the seen classes; that of held-out rows helps."""
     X, y, frame, X_test, truth = every_class(world)
     rng = np.random.default_rng(0)
     kept = rng.random(len(X)) < 0.7
@@ -388,9 +388,9 @@ def test_weights_count_in_what_is_chosen(world):
     assert abs(other.temperature_ / even.temperature_ - 1) > 1e-3
     zero = (classes != classes[0]).astype(float)
     kept = zero > 0
-    left_out = clone(model).fit(X, signatures[classes], sample_weight=zero)
+    omitted = clone(model).fit(X, signatures[classes], sample_weight=zero)
     without = clone(model).fit(X[kept], signatures[classes[kept]])
-    np.testing.assert_allclose(left_out.predict_proba(X), without.predict_proba(X), atol=1e-12)
+    np.testing.assert_allclose(omitted.predict_proba(X), without.predict_proba(X), atol=1e-12)
     with pytest.raises(ValueError, match=r"KNeighborsRegressor\.fit does not support it"):
         ZeroShotClassifier(KNeighborsRegressor(), signatures[N_SEEN:]).fit(
             X, signatures[classes], sample_weight=skewed
@@ -433,7 +433,8 @@ def test_groups_are_checked_whatever_is_chosen(world, temperature):
     model = ZeroShotClassifier(Ridge(), signatures[N_SEEN:], temperature=temperature)
     unknown = classes.astype(object)
     unknown[3] = None
-    for groups, words in ((classes[:10], "groups has shape"), (unknown, "groups at row 3 has no class")):
+    ragged = [[1] * (1 + row % 2) for row in range(len(X))], "groups has rows of different lengths"
+    for groups, words in ((classes[:10], "has shape"), (unknown, "groups at row 3 has no class"), ragged):
         with pytest.raises(ValueError, match=words):
             model.fit(X, signatures[classes], groups=groups)
 

@@ -59,7 +59,7 @@ def test_the_posterior_is_that_of_the_slow_twin(couple):
 
 
 def test_a_classifier_of_the_squared_loss_is_the_regression():
-    """A constant feature 1 is penalised, as the regression's is here."""
+    """A constant feature 1 is penalized, as the regression's is here."""
     X, y, frame, X_test, _ = words()
     constant, new = np.c_[X, np.ones(len(X))], np.c_[X_test, np.ones(len(X_test))]
     regression = ZeroShotClassifier(Ridge(2.0, fit_intercept=False), frame - frame.loc[y].mean(), cv=2)

@@ -1,4 +1,4 @@
-"""The three stories of ``examples/`` run, and come out as their texts say."""
+"""The three examples of ``examples/`` run, with the results that their texts state."""
 
 import sys
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_folder_of_arff_files_is_read_as_it_is(tmp_path, capsys):
     assert found.keys() == {"pages-sparse", "proteins"}
     assert all(scores["micro_f1"] > 0.75 for scores in found.values()), found
     told = capsys.readouterr().out
-    assert "'protein'" in told  # left out as an identifier
+    assert "'protein'" in told  # omitted as an identifier
     assert "proteins.arff: 200 rows, 10 features, 4 labels" in told
     assert str(tmp_path) not in told
 

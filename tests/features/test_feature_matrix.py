@@ -58,7 +58,7 @@ def test_wide_indices_and_repeated_entries_are_put_in_order():
     assert indices.dtype == np.int32
     np.testing.assert_array_equal(sp.csr_array((values, indices, indptr), (1, 3)).toarray(), [[2, 0, 4]])
     np.testing.assert_allclose(FeatureMatrix(csr).squared_norms(), 20)
-    assert csr.nnz == 4  # what the caller holds is left alone
+    assert csr.nnz == 4  # the caller's array is unchanged
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -78,7 +78,7 @@ def test_what_is_not_finite_is_named(bad):
 def test_opposite_infinities_do_not_cancel():
     with pytest.raises(ValueError, match="infinity at row 0, column 0"):
         FeatureMatrix([[np.inf, -np.inf]])
-    assert FeatureMatrix([[1e308, 1e308]]).shape == (1, 2)  # a sum that overflows is no infinity
+    assert FeatureMatrix([[1e308, 1e308]]).shape == (1, 2)  # a sum that overflows must not become infinity
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Forests as arrays find the leaves that scikit-learn finds, and make a kernel of them."""
+"""Forests as arrays find the same leaves as scikit-learn, and define a kernel."""
 
 import tracemalloc
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What single forms of kernel matrices and their cache promise; see tests/contracts/test_grams.py for all."""
+"""Single forms of kernel matrices and their cache; see tests/contracts/test_grams.py for all."""
 
 from collections import OrderedDict
 
@@ -18,6 +18,7 @@ from labelweave.features.gram import (
     sources,
 )
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
+from labelweave.features.kernels.kernel import part_of_others
 from labelweave.foundation.arrays import Workers
 from labelweave.problems.kernel_row_margins import CachedRows
 
@@ -25,7 +26,7 @@ X = np.random.default_rng(0).normal(size=(300, 4))
 
 
 class _Counting(Kernel):
-    """A kernel that notes the sizes of the blocks asked for."""
+    """A kernel that records the sizes of the requested blocks."""
 
     def __init__(self, sizes):
         self.sizes = sizes
@@ -120,10 +121,11 @@ class _Own(Kernel):
 
 
 def test_kernels_of_the_library_are_known():
-    assert sources.is_known_semidefinite(RBFKernel(0.3) * 2.0 + LinearKernel())
-    assert not sources.is_known_semidefinite(CallableKernel(np.dot))
-    assert not sources.is_known_semidefinite(RBFKernel(0.3) + CallableKernel(np.dot))
-    assert not sources.is_known_semidefinite((RBFKernel(0.3) + LinearKernel() * _Own()) * 2.0)
+    own, function = _Own(), CallableKernel(np.dot)
+    assert part_of_others(RBFKernel(0.3) * 2.0 + LinearKernel()) is None
+    assert part_of_others(function) is function
+    assert part_of_others(RBFKernel(0.3) + function) is function
+    assert part_of_others((RBFKernel(0.3) + LinearKernel() * own) * 2.0) is own
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -182,7 +184,7 @@ def _dense(n, d):
 
 
 def _sparse(n, d, entries):
-    """Make features with about that many entries a row."""
+    """Make features with about this many entries per row."""
     return FeatureMatrix(sp.random_array((n, d), density=entries / d, format="csr", rng=0))
 
 
@@ -262,7 +264,7 @@ _ROW = 8 * _N
 
 
 class _Counted(PrecomputedSource):
-    """A source that notes which rows it was asked for."""
+    """A source that records the requested rows."""
 
     def __init__(self, matrix):
         super().__init__(matrix)

@@ -173,7 +173,7 @@ def test_no_pivot_at_all_is_refused():
 
 
 def test_no_row_is_drawn_twice_where_the_kernel_tells_it_from_itself():
-    source = KernelSource(RBFKernel(1e50), _features(80, d=5))  # rounding of distances is all that it sees
+    source = KernelSource(RBFKernel(1e50), _features(80, d=5))  # it sees only the rounding of distances
     found = incomplete_cholesky(source, 1000, Workers(), 0)
     assert len(set(found.active_rows)) == len(found.active_rows)
     np.testing.assert_array_equal(found.factor[found.active_rows], np.eye(len(found.active_rows)))

@@ -1,4 +1,4 @@
-"""Scaling of features: what each kind does, to dense and sparse rows, in models and their files."""
+"""Scaling of features: the effect of each kind on dense and sparse rows, in models and their files."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.preprocessing import QuantileTransformer, normalize
 
 import labelweave as lw
 from labelweave.features import FeatureMatrix, FeatureScaling
-from labelweave.problems.hyperparameters.left_out import oof_loss
+from labelweave.problems.hyperparameters.out_of_fold import oof_loss
 
 MODELS = [
     lw.MaxMarginClassifier(),
@@ -23,7 +23,7 @@ MODELS = [
 
 @pytest.fixture
 def table():
-    """Give rows whose columns have very different sizes, one of them heavy-tailed, and their labels."""
+    """Return rows whose columns have very different sizes, one of them heavy-tailed, and their labels."""
     draw = np.random.default_rng(0)
     Z = draw.normal(size=(90, 5))
     Y = (Z @ draw.normal(size=(5, 3)) + 0.1 * draw.normal(size=(90, 3)) > 0).astype(int)
@@ -144,15 +144,15 @@ def test_single_precision_stays(table):
     assert scaled("standard", table[0].astype(np.float32)).dtype == np.float32
 
 
-def test_left_out_loss_is_what_refits_without_each_row_give(table):
+def test_out_of_fold_loss_is_what_refits_without_each_row_give(table):
     X, Y = scaled("standard", table[0])[:20], 2.0 * table[1][:20] - 1
     gram, losses = X @ X.T, []
-    centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
-    for penalty in np.logspace(-5, 1, 13) * np.linalg.eigvalsh(centred)[-1]:
+    centered = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
+    for penalty in np.logspace(-5, 1, 13) * np.linalg.eigvalsh(centered)[-1]:
         total = 0.0
         for row in range(20):
             rest = np.delete(np.arange(20), row)
-            # with an intercept that is not penalised: solve the bordered system
+            # with an intercept that is not penalized: solve the bordered system
             system = np.block(
                 [
                     [gram[np.ix_(rest, rest)] + penalty * np.eye(19), np.ones((19, 1))],

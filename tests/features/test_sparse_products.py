@@ -26,7 +26,7 @@ def _random(m, p, k, density, dtype, seed=0):
 
 
 def _fallen(csr):
-    """Turn the order of the entries of every row."""
+    """Reverse the order of the entries of every row."""
     places = np.concatenate(
         [np.arange(low, high)[::-1] for low, high in zip(csr.indptr[:-1], csr.indptr[1:], strict=True)]
     )

@@ -93,7 +93,7 @@ def test_gradient_of_the_intercepts(variance, name, is_softmax, workers):
 @KINDS
 @pytest.mark.parametrize("scale", [1.0, 1e4, 1e8])
 def test_few_features_of_any_size(scale, is_softmax, workers):
-    """The kernel has a large null space and large entries; fits stop where they usually do."""
+    """The kernel has a large null space and large entries; fits stop at their usual tolerance."""
     problem = Problem.drawn(is_softmax=is_softmax, n=40)
     problem.X /= np.sqrt(scale)
     priors = LearnedIntercepts(family("shared", LinearKernel(), scale=scale, intercept_variance=1e-3))
@@ -247,7 +247,7 @@ def test_derivatives_by_kernel_parameters_do_not_depend_on_blocks(side, workers,
 
 
 def drawn_parts(priors, workers, *, is_softmax=True, settings=TIGHT, sizes=(12, 20, 15)):
-    """Draw cross-validations of rows and weights of their own; logistic labels have some missing."""
+    """Draw cross-validations with separate rows and weights; logistic labels have some missing."""
     problems = [Problem.drawn(is_softmax=is_softmax, n=n, seed=seed) for seed, n in enumerate(sizes)]
     return [problem.criterion(priors, settings, workers=workers) for problem in problems]
 
@@ -305,7 +305,7 @@ def test_one_failure_is_a_failure(position, workers):
     assert np.isnan(found.value)
     assert np.isnan(found.gradient).all()
     assert criterion.inner_states[position] is None
-    with pytest.raises(ValueError, match="did not converge at the initial hyper-parameters"):
+    with pytest.raises(ValueError, match="did not converge at the initial hyperparameters"):
         learn(criterion, priors.start, priors.bounds)
 
 
@@ -359,7 +359,7 @@ def _criterion(problem, priors, workers, active=ACTIVE):
 
 
 def _dense(kernel, X):
-    """Write out Nyström's matrix with the true diagonal."""
+    """Compute Nyström's matrix with the true diagonal."""
     features = FeatureMatrix(X)
     K = kernel.block(features, features)
     across = K[:, ACTIVE]
@@ -396,7 +396,7 @@ def test_the_gradient_over_scales(gamma, scale, workers):
     for direction in np.eye(2):
         expected = slope_along(criterion, priors.start, direction)
         found = criterion(priors.start).gradient @ direction
-        # at wide kernels the matrix of the active rows is all but singular
+        # at wide kernels the matrix of the active rows is nearly singular
         assert found == pytest.approx(expected, rel=1e-3, abs=1e-7)
 
 

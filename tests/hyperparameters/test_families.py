@@ -1,4 +1,4 @@
-"""Families of priors and kernel widths per feature: names, values, gradients, and what they stand for."""
+"""Families of priors and kernel widths per feature: names, values, gradients, and their meaning."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Priors over related labels are chosen by what explicit refits without a row say."""
+"""Priors over related labels are chosen by the results of explicit refits without a row."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labelweave import LabelCovariance
-from labelweave.problems.hyperparameters.label_prior import LeftOutRows, base_rates, ranks_better
+from labelweave.problems.hyperparameters.label_prior import OutOfFoldRows, base_rates, ranks_better
 
 
 def _problem(missing=False):
@@ -40,7 +40,7 @@ def _explicit(gram, targets, known, covariance, scale, strength):
 def test_losses_are_those_of_refits(missing):
     gram, targets, known, covariance = _problem(missing)
     identity = LabelCovariance.identity(4)
-    for prior in LeftOutRows(gram, targets, known).choose([identity, covariance])[::5]:
+    for prior in OutOfFoldRows(gram, targets, known).choose([identity, covariance])[::5]:
         which = (identity, covariance)[prior.number]
         loss = _explicit(gram, targets, known, which, prior.scale, prior.strength)
         assert prior.loss == pytest.approx(loss, rel=1e-8)
@@ -52,10 +52,10 @@ def test_a_mean_that_tells_and_a_covariance_that_does_not():
     scores = rng.normal(size=(200, 6))
     targets = (rng.random(scores.shape) < 1 / (1 + np.exp(-2 * scores))).astype(float)
     X = rng.normal(size=(200, 5))
-    first = LeftOutRows(X @ X.T, targets, scores).choose([LabelCovariance.identity(6)])[0]
+    first = OutOfFoldRows(X @ X.T, targets, scores).choose([LabelCovariance.identity(6)])[0]
     assert 0.5 < first.strength < 2.0
-    assert LeftOutRows(X @ X.T, targets, None).choose([LabelCovariance.identity(6)])[0].strength == 0.0
-    assert LeftOutRows(X @ X.T, targets, -scores).choose([LabelCovariance.identity(6)])[0].strength == 0.0
+    assert OutOfFoldRows(X @ X.T, targets, None).choose([LabelCovariance.identity(6)])[0].strength == 0.0
+    assert OutOfFoldRows(X @ X.T, targets, -scores).choose([LabelCovariance.identity(6)])[0].strength == 0.0
 
 
 def test_base_rates_of_labels_that_no_row_tells_of_are_those_of_all():
@@ -75,7 +75,7 @@ def test_a_covariance_of_labels_dealt_out_at_random_is_found_out(is_mislaid):
     covariance = LabelCovariance.dense(blocks[np.ix_(order, order)])
     data = X @ X.T, targets, rng.normal(size=targets.shape)
     choices = [
-        (LeftOutRows(*data).choose([one])[0], one) for one in (covariance, LabelCovariance.identity(12))
+        (OutOfFoldRows(*data).choose([one])[0], one) for one in (covariance, LabelCovariance.identity(12))
     ]
     assert ranks_better(*choices, data, 0) is not is_mislaid
     assert not ranks_better(choices[1], choices[1], data, 0)
@@ -84,7 +84,7 @@ def test_a_covariance_of_labels_dealt_out_at_random_is_found_out(is_mislaid):
 def test_scores_of_other_rows_are_those_of_explicit_fits():
     gram, targets, known, covariance = _problem(missing=True)
     kept, held = np.arange(10), np.arange(10, 14)
-    rows = LeftOutRows(gram[:10, :10], targets[:10], known[:10])
+    rows = OutOfFoldRows(gram[:10, :10], targets[:10], known[:10])
     prior = replace(rows.choose([covariance])[0], strength=0.7)
     rates = base_rates(targets[:10])
     deviations = np.sqrt(rates * (1 - rates))

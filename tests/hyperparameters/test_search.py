@@ -1,4 +1,4 @@
-"""The search for hyper-parameters on functions that are known."""
+"""The search for hyperparameters on known functions."""
 
 from types import SimpleNamespace
 
@@ -66,7 +66,7 @@ def test_the_iteration_limit():
 
 @pytest.mark.parametrize("wall", [-1.9, -1.0, -0.3])
 def test_a_failed_evaluation_is_a_bracket(wall):
-    """Fits fail where the second parameter is below the wall; the search comes as near as it can."""
+    """Fits fail where the second parameter is below the wall; the search gets as near as possible."""
 
     def walled(theta):
         return bowl(theta) if theta[1] > wall else FAILED
@@ -87,12 +87,12 @@ def test_values_that_are_no_numbers_are_failures():
 
 
 def test_fits_that_fail_at_the_start():
-    with pytest.raises(ValueError, match="did not converge at the initial hyper-parameters"):
+    with pytest.raises(ValueError, match="did not converge at the initial hyperparameters"):
         learn(lambda theta: FAILED, np.zeros(2), FREE)
 
 
 def test_retreats_from_a_start_that_fails():
-    """It goes on while that is better, and takes its box along."""
+    """It continues while that is better, and moves its box along."""
 
     def hard(theta):
         return bowl(theta + np.array([6.0, 0.0])) if theta[0] < -2.5 else FAILED
@@ -175,7 +175,7 @@ def test_a_point_is_at_an_edge_where_the_box_could_be_moved_out(place, is_there)
 
 
 class _Family:
-    """Parameters that are apart, or in a coarser form one."""
+    """Separate parameters, or in a coarser form one."""
 
     bounds = np.array([[-9.0, 9.0], [-9.0, 9.0]])
     retreated = staticmethod(lambda theta: theta)
@@ -192,7 +192,7 @@ class _Family:
 
 
 class _Staged(SimpleNamespace):
-    """A criterion whose minimum is where it is told to be; it notes what it starts from."""
+    """A criterion with a given minimum; it records its starting points."""
 
     def __init__(self, family, rows, minimum=(1.0, -2.0)):
         super().__init__(family=family, rows=rows, minimum=np.array(minimum), started=None)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labelweave import LabelMatrix
+from labelweave import LabelMatrix, MaxMarginClassifier
 from labelweave.estimators.targets import read_labels
 from labelweave.labels import read_class_columns
 from labelweave.labels.class_columns import joined_columns, labels_of_columns
@@ -18,6 +18,7 @@ NAN = np.nan
         np.array([[0, 1], [1, 0]]),
         np.array([[-1, 1], [1, -1.0]]),
         np.array([[0, NAN], [1, 0]]),
+        np.array([["0", "1"], ["1", "nan"]]),
         pd.DataFrame({"a": ["yes", "no"], "b": ["no", None]}),
         pd.DataFrame({"a": ["0", "1"], "b": ["1", "0"]}),
         pd.DataFrame({"a": [True, False]}),
@@ -29,10 +30,21 @@ def test_tables_of_labels_are_read_as_labels(y):
     np.testing.assert_array_equal(found.to_dense(), known.to_dense())
 
 
+@pytest.mark.parametrize("form", [np.array, pd.DataFrame, list])
+def test_numbers_that_are_read_as_classes_are_said(form):
+    y = form([[0, 7], [1, 3], [0, 3], [1, 7]])
+    with pytest.warns(
+        UserWarning, match=r"In Y column '1' holds numbers such as 3, so .* Y > 0 makes labels"
+    ):
+        MaxMarginClassifier().fit(np.eye(4), y)
+    MaxMarginClassifier().fit(np.eye(4), read_class_columns(y))
+    MaxMarginClassifier().fit(np.eye(4), pd.DataFrame(y).astype("category"))
+
+
 @pytest.mark.parametrize(
     ("y", "words"),
     [
-        (np.array([[0, 1], [2, 0]]), "is 2"),  # one entry, taken for a mistake
+        (np.array([[0, 1], [2, 0]]), "is 2"),  # one entry, treated as a mistake
         (np.array([[0, 0.5], [0.25, 3]]), "is 0.5"),
         (np.array([[0, -1], [1, 0]]), "mixes two codings"),
         (pd.DataFrame({"a": [pd.Timestamp(0)] * 2, "b": ["x", "y"]}), "Y has entries that are not numbers"),

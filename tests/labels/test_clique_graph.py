@@ -1,4 +1,4 @@
-"""Clique graphs: how they are made, what they know, and trees of Chow and Liu."""
+"""Clique graphs: how they are made, their properties, and Chow-Liu trees."""
 
 import itertools
 import time

@@ -1,4 +1,4 @@
-"""Covariances from signatures and label sets, the names they carry, and how they print."""
+"""Covariances from signatures and label sets, their names, and how they print."""
 
 from fractions import Fraction
 
@@ -184,7 +184,7 @@ def test_labels_never_seen_together_are_uncorrelated():
 
 @pytest.mark.parametrize("share", [0.02, 0.5])
 def test_products_of_sparse_and_of_full_rows_agree(share):
-    """The two ways to count, at more labels than are taken at once."""
+    """The two ways to count, with more labels than are processed at once."""
     rng = np.random.default_rng(3)
     Y = (rng.random((60, 1100)) < share).astype(float)
     np.testing.assert_allclose(

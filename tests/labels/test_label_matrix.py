@@ -137,7 +137,7 @@ def test_no_number_of_repeated_entries_is_none():
         ([[0, 1], [0, -1]], ["a", "b"], "two codings: row 1, label 'b' is -1"),
         ([0, 1], None, r"shape \(2,\); it must have shape"),
         ([["yes", "no"]], None, "the tags 'no', 'yes'"),
-        (np.array([["yes", "no"]]), None, "type <U"),
+        (np.array([["yes", "no"]]), None, "float: 'yes'"),
         (np.array([["yes", 1]], object), None, "not numbers"),
         ([[1j]], None, "type complex128"),
         (sp.csr_array([[0, 0], [0, -1]]), None, "row 1, label 1 is -1"),

@@ -73,7 +73,7 @@ def test_descriptions_come_in_any_form(given):
         ({"a": 3}, E[:1], "description of label 'a' is 3"),
         (pd.DataFrame(np.zeros((2, 3))), E[:2], "3 columns"),
         (NAMES, E[:3], r"shape \(3, 3\) for 4 texts"),
-        (NAMES, np.full((4, 2), np.nan), "not finite"),
+        (NAMES, np.full((4, 2), np.nan), "one finite row per text"),
         (NAMES, lambda texts: np.zeros(4), r"shape \(4,\)"),
     ],
 )
@@ -93,7 +93,7 @@ def test_the_covariance_is_an_rbf_of_directions():
     for bad in ({"share": 1.5}, {"width": 0.0}, {"width": np.inf}):
         with pytest.raises(ValueError, match="share must be between 0 and 1"):
             text.covariance(**bad)
-    # alone, or at the centre of all others
+    # alone, or at the center of all others
     assert LabelText(["x"], [[1.0, 2.0]]).covariance().to_dense() == [[1.0]]
     assert np.isfinite(LabelText(["x", "y"], np.ones((2, 2))).covariance().to_dense()).all()
 
@@ -146,7 +146,7 @@ def test_embeddings_are_kept_when_the_callers_change():
     np.testing.assert_array_equal(text.embeddings, E)
 
 
-def test_more_labels_are_seen_from_the_same_centre():
+def test_more_labels_are_seen_from_the_same_center():
     text = LabelText(NAMES, E)
     wide = text.with_labels({"new": "one"}, [[1.0, 0.0, 0.0]])
     assert wide.names.tolist() == [*NAMES, "new"]
@@ -154,7 +154,7 @@ def test_more_labels_are_seen_from_the_same_centre():
     np.testing.assert_array_equal(wide.columns(np.arange(4)).directions(), text.directions())
     with pytest.raises(ValueError, match="'c' occurs more than once"):
         text.with_labels(["c"], [[1.0, 0.0, 0.0]])
-    with pytest.raises(ValueError, match="2 dimensions, but those of others 3"):
+    with pytest.raises(ValueError, match="2 dimensions, but those of existing labels have 3"):
         text.with_labels(["new"], [[1.0, 0.0]])
 
 

@@ -1,4 +1,4 @@
-"""What is masked in an array of NumPy was not observed, or is missing, wherever arrays are given."""
+"""Masked entries of a NumPy array are unobserved, or missing, wherever arrays are accepted."""
 
 import numpy as np
 import pytest

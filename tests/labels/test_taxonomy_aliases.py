@@ -1,4 +1,4 @@
-"""Further names of nodes: other ways to write one, alternative identifiers, and labels that are no nodes."""
+"""Further names of nodes: alternative spellings and identifiers, and labels that are no nodes."""
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,7 @@ def test_labels_by_other_names_are_completed_and_have_covariances():
     assert GO.restricted(["GO:5"])._node_of("GO:19") == "GO:3"
 
 
-def test_aliases_that_are_nodes_or_stand_for_none_are_left_out():
+def test_aliases_that_are_nodes_or_stand_for_none_are_omitted():
     assert dict(Taxonomy([("a", "b")])._with_aliases({"a": "b", "x": "y", "c": "b"}).aliases) == {"c": "b"}
 
 

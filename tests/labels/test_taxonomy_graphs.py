@@ -162,7 +162,7 @@ _TREE = Taxonomy.from_nested({"animal": {"dog": ["poodle", "terrier"], "cat": No
 
 
 def _slow(graph, names, row, incomplete):
-    """Close one row, entry by entry, in dicts."""
+    """Complete one row, entry by entry, in dicts."""
     above = {name: set(graph.ancestors(name)) for name in names}
     has = {name for name in names if row[name] == 1}
     has |= {name for name in names if any(name in above[other] for other in has)}
@@ -236,7 +236,7 @@ _FILE = Path(__file__).parents[2].parent / "shared" / "data" / "imclef07a" / "Im
 
 @st.composite
 def forests(draw):
-    """Give each node an earlier one as parent, or none; then shuffle the names."""
+    """Return each node an earlier one as parent, or none; then shuffle the names."""
     size = draw(st.integers(1, 14))
     names = draw(st.permutations([f"n{k}" for k in range(size)]))
     above = [draw(st.integers(-1, k - 1)) for k in range(size)]

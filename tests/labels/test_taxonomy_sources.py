@@ -35,7 +35,7 @@ def test_nested_dicts_lists_and_sets(source):
         ({"": None}, "name at the top"),
         ({"a": "b"}, "Below 'a' is 'b'; pass a dict, a list"),
         ({"a": {"b": 3}}, "Below 'a > b' is 3"),
-        ({"a": ["b", ["c"]]}, r"below 'a' holds \['c'\]"),
+        ({"a": ["b", ["c"]]}, r"below 'a' contains \['c'\]"),
         ({}, "taxonomy is empty"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Labels as cells of text write them: what is cut, what stays one name, and that halves of a table agree."""
+"""Labels in text cells: what is split, what stays one name, and that halves of a table agree."""
 
 import json
 import random
@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 
 from labelweave import LabelMatrix, MaxMarginClassifier, TableModel, Taxonomy, metrics
-from labelweave.labels.label_names import words_on_alike
+from labelweave.datasets import TableColumns
+from labelweave.labels.label_names import names_of, words_on_alike
+from labelweave.labels.tags import tags_of_texts
 from labelweave.labels.written_labels import (
     PLACES,
     found_layout,
     in_halves,
     names_in,
-    names_of,
     places_of,
     written_list,
 )
@@ -278,27 +279,16 @@ def test_other_numbers_are_no_places(cells):
 SEPARATORS = [";", "|", ",", ", ", "\t", "\n", "\r\n", " // ", "/", " / ", "+", " + ", ":", "::"]
 SEPARATORS += [" & ", " | ", "||", " ", "、", "；", ",\n", ";\n", ";#", "|||", " • ", " - "]
 SEPARATORS += [
-    "^",
-    "~",
-    "#",
-    "@",
-    "%",
+    *"^~#@%·•*=‖｜\\",
     " and ",
     " und ",
-    "·",
     " · ",
-    "•",
     " – ",
     " — ",
-    "*",
-    "=",
     "^^",
     "<br>",
-    "‖",
-    "｜",
     "<br />",
     " -- ",
-    "\\",
     " -> ",
     " » ",
 ]
@@ -331,6 +321,47 @@ def test_rare_tags_are_cut(separator):
     tags = [f"kw{k}" for k in range(80)]
     sets = tag_sets(80, tags=tags, sizes=(2, 4))
     assert read([separator.join(names) for names in sets]) == sets
+
+
+def conjunction(word, comma=""):
+    return lambda tags: f"{comma} {word} ".join([", ".join(tags[:-1]), tags[-1]][len(tags) == 1 :])
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        *((conjunction(word), f"' {word} '") for word in ("and", "&", "or", "und", "et", "y", "ou")),
+        (conjunction("and", ","), "' and '"),
+        (lambda tags: (", " if len(tags[0]) % 2 else "; ").join(tags), "';'"),
+        (lambda tags: ",;|"[len(tags[0]) % 3].join(tags), "';' or '|'"),
+    ],
+)
+@pytest.mark.parametrize("n_tags", [5, 30])
+def test_separators_and_words_before_the_last_label_come_together(write, said, n_tags):
+    tags = ["sql", "python", "git", "c", "r", *(f"{'kw' * (k % 3)}{k}" for k in range(n_tags))]
+    sets = tag_sets(300, tags=tags, sizes=(1, 4))
+    cells = [*map(write, sets)]
+    assert read(cells) == sets
+    assert f"are split at ',' or {said}" in layout(cells).words("cells")
+    assert tags_of_texts(pd.Series(cells[:9]), tags) == sets[:9]
+    assert [names_in(cell, layout(cells[:150] + cells[:9]).separator) for cell in cells[:9]] == sets[:9]
+
+
+@pytest.mark.parametrize("between", ["; ", ", "])
+def test_names_with_commas_or_words_stay_in_lists(between):
+    names = (
+        ["Smith, J.", "Lee, J.", "Smith, A.", "Poe, A."] if between == "; " else ["Arts and Crafts", "Home"]
+    )
+    names += ["Books", "Food and Drink", "Toys and Books"] if between == ", " else ["Rome, Italy", "Italy"]
+    sets = tag_sets(100, tags=names, sizes=(1, 3))
+    assert read([between.join(one) for one in sets]) == sets
+
+
+def test_a_separator_may_be_a_regular_expression():
+    assert names_in("a, b  und c", r"/\s*(,|und)\s*/") == ["a", "b", "c"]
+    assert names_in("[a, b; c]", "[/,|;/]") == names_in('["a; b, c"]', '["/,|;/"]') == ["a", "b", "c"]
+    with pytest.raises(ValueError, match=r"label_separator is '/\(/'; between slashes use a regular"):
+        TableColumns(label_separator="/(/")
 
 
 def test_what_is_not_clear_is_said_and_left():
@@ -381,7 +412,7 @@ ONE_NAME = {
     "grades": ["A", "A+", "B", "B+", "A-"],
     "addresses": ["https://a.b/c", "https://a.b/d", "http://x.y/c", "https://x.y/d"],
     "tones": ["good", "very good", "bad", "very bad", "not bad"],
-    "colours": ["red", "dark red", "light red", "blue", "dark blue", "light blue"],
+    "colors": ["red", "dark red", "light red", "blue", "dark blue", "light blue"],
     "shops": ["Toys, Games & Hobbies", "Clothing, Shoes & Jewelry", "Books", "Food & Drink"],
     "paths": ["animal/pet/bird", "animal/live", "food/dairy", "food/meat", "animal/pet/dog"],
     "sections": ["Books|Crime", "Books|Poems", "Music|Rock", "Music|Jazz"],
@@ -389,6 +420,8 @@ ONE_NAME = {
     "chapters": ["Diseases of blood; immune disorders", "Mental disorders", "Injuries; poisoning"],
     "topics": ["deep learning", "machine learning", "learning theory", "operations research", "graph theory"],
     "questions": ["how do I pay", "how do I log in", "what is the balance", "where is my card", "how to pay"],
+    "industries": ["Water; sewerage, waste", "Arts, sports and recreation", "Education", "Homes; own use"],
+    "states": ["widowed, divorced or separated", "single", "married", "married and separated"],
     "brackets": ["[deprecated]", "stable", "testing", "(draft)"],
     "numbers": ["1,5", "2,5", "3,0", "4,5"],
     "domains": ["a.com", "b.com", "mail.b.com", "a.org"],
@@ -428,7 +461,7 @@ def test_one_class_a_row_stays_one_class(kind, seed):
 
 
 def tables():
-    """Give many kinds of label columns, and what cuts them."""
+    """Return many kinds of label columns, and what splits them."""
     for number, separator in enumerate([*SEPARATORS, "><", ", "]):
         sets = tag_sets(200, number)
         yield [f"<{'><'.join(one)}>" if separator == "><" else separator.join(one) for one in sets]

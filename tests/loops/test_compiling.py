@@ -1,4 +1,4 @@
-"""Loops compile, and are cached where possible, whichever folders can be written."""
+"""Loops compile, and are cached where possible, whichever folders are writable."""
 
 import json
 import os
@@ -23,7 +23,7 @@ print(json.dumps([found, str(stats and stats.cache_path), stats and len(stats.ca
 
 @pytest.fixture
 def locked(tmp_path):
-    """A copy of the package beside which nothing can be cached, by root neither: a file stands in the way."""
+    """A copy of the package next to which nothing can be cached, since a file is in the way."""
     source = Path(labelweave.__file__).parent
     ignored = shutil.ignore_patterns("__pycache__", "*.json", "*.gz", "estimators", "app")
     copy = shutil.copytree(source, tmp_path / "locked" / "labelweave", ignore=ignored)
@@ -95,7 +95,7 @@ except IndexError as error: found = str(error)
 stats =""",
         )
     )
-    # in a cache of its own: Numba's do not tell checked loops from others
+    # in a separate cache: Numba's does not distinguish checked loops from others
     checks = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "checked")}
     assert "out of bounds" in locked(too_many, **checks)[0]
 

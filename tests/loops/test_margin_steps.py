@@ -41,7 +41,7 @@ def test_box_step_is_its_slow_twin(seed, number, squared):
     slow_totals = margin_twins.box_step(*entry, slow_change, slow_free, squared)
     np.testing.assert_allclose(totals, slow_totals, rtol=10 * tolerance, atol=10 * tolerance)
     np.testing.assert_allclose(change, slow_change, rtol=tolerance, atol=tolerance)
-    if number == np.float64:  # whether a variable ends at its bound is a matter of the last bit
+    if number == np.float64:  # whether a variable ends at its bound depends on the last bit
         np.testing.assert_allclose(free, slow_free, rtol=tolerance)
     assert totals[0] >= -1e-6
     assert totals[1] >= -1e-5
@@ -71,7 +71,7 @@ def test_wrong_types_are_refused(place, kind):
 
 
 @given(st.integers(0, 70), st.integers(1, 20), st.randoms(use_true_random=False))
-def test_runs_keep_every_row_once_and_neighbours_together(n, length, random):
+def test_runs_keep_every_row_once_and_neighbors_together(n, length, random):
     rows = np.sort(np.array(random.sample(range(1000), n), dtype=np.int64))
     runs = np.array(random.sample(range(-(-n // length)), -(-n // length)), dtype=np.int64)
     expected = [row for run in runs for row in rows[run * length : (run + 1) * length]]

@@ -1,4 +1,4 @@
-"""Sharing rows out gives what the plain twin gives."""
+"""The distribution of rows equals that of the slow reference."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Updates of tables in place, by one factor, one a row and one a column; the smallest weights dropped."""
+"""Updates of tables in place, by one factor, one per row and one per column; the smallest weights dropped."""
 
 import numpy as np
 import pytest

@@ -63,7 +63,7 @@ def test_two_variables_are_at_the_best_point_of_their_box(kernel, slopes, widths
     assert gain >= -1e-12
     np.testing.assert_allclose(gain, _best_of_nine(Q, slopes, old, lower, upper), atol=1e-8)
     left = twin.projected(slopes - Q @ (new - old), new, lower, upper)
-    # a variable a rounding away from its bound may keep a slope that it has no room to follow
+    # a variable a rounding away from its bound may keep a slope that it cannot follow
     room = np.where(left > 0, upper - new, new - lower)
     assert (np.abs(left) * np.minimum(room, 1) <= 1e-9 * np.linalg.cond(Q)).all()
     slow = twin.solve_two_variables(Q, slopes, old, lower, upper)

@@ -1,4 +1,4 @@
-"""The table of metrics of one class a row: its values are those of the single functions."""
+"""The table of metrics of one class per row: its values are those of the single functions."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_given_predictions_replace_the_most_probable(case):
     assert summary["log_loss"] == standard["log_loss"]
 
 
-def test_inner_nodes_are_left_out_of_what_needs_a_class(case):
+def test_inner_nodes_are_omitted_of_what_needs_a_class(case):
     truths, table, _ = case
     partial = truths.copy()
     partial[[1, 2, 3]] = ["dog", "animal", "plant"]

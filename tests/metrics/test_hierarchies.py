@@ -1,4 +1,4 @@
-"""Metrics of label sets and scores in a hierarchy, against slow ones made of sets of names."""
+"""Metrics of label sets and scores in a hierarchy, against slow references with sets of names."""
 
 import numpy as np
 import pandas as pd
@@ -29,8 +29,8 @@ def test_sets_against_slow_ones(graph, seed, share):
     names, Y, predicted, _ = _drawn(graph, seed, share)
     rows = twin.rows_of_sets(graph, names, Y, predicted)
     classes = twin.all_classes(graph, names)
-    left_out = set(graph.roots) if set(classes) - set(graph.roots) else set()
-    hit, found, positive = twin.counts(rows, left_out)
+    omitted = set(graph.roots) if set(classes) - set(graph.roots) else set()
+    hit, found, positive = twin.counts(rows, omitted)
     truth = pd.DataFrame(Y, columns=names)
     given_ = (truth, predicted, graph)
     if hit + found + positive:  # else nothing may have been observed
@@ -39,7 +39,7 @@ def test_sets_against_slow_ones(graph, seed, share):
             (metrics.hierarchical_recall_score, twin.share(hit, positive)),
             (metrics.hierarchical_f1_score, twin.share(2 * hit, found + positive)),
         ):
-            assert metric(*given_, leave_out=sorted(left_out)) == pytest.approx(expected)
+            assert metric(*given_, leave_out=sorted(omitted)) == pytest.approx(expected)
     assert metrics.h_loss(*given_) == pytest.approx(twin.h_loss(graph, rows, twin.sibling_costs(graph)))
     ones = dict.fromkeys(graph.nodes, 1.0)
     assert metrics.h_loss(*given_, cost="one") == pytest.approx(twin.h_loss(graph, rows, ones))
@@ -57,9 +57,9 @@ def test_fmax_smin_and_information_against_slow_ones(graph, seed, share):
         twin.smin(graph, names, rows, scores, thresholds, bits), nan_ok=True
     )
     roots = set(graph.roots)
-    left_out = roots if set(twin.all_classes(graph, names)) - roots else set()
-    found = metrics.fmax_score(truth, scores, graph, thresholds=thresholds, leave_out=left_out)
-    expected = twin.fmax(graph, names, rows, scores, thresholds, left_out)
+    omitted = roots if set(twin.all_classes(graph, names)) - roots else set()
+    found = metrics.fmax_score(truth, scores, graph, thresholds=thresholds, leave_out=omitted)
+    expected = twin.fmax(graph, names, rows, scores, thresholds, omitted)
     assert found == pytest.approx(expected, nan_ok=True)
 
 

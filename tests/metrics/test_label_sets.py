@@ -1,4 +1,4 @@
-"""Set metrics: scikit-learn's values where all is observed, a plain count where not."""
+"""Set metrics: scikit-learn's values if all is observed, a plain count otherwise."""
 
 import numpy as np
 import pandas as pd

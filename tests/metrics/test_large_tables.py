@@ -1,4 +1,4 @@
-"""Tables of more than 2^31 entries of which few are stored: a small one in the far corner counts as alone."""
+"""Tables of more than 2^31 entries, few of them stored: a small one in a corner counts as if alone."""
 
 import numpy as np
 import pytest

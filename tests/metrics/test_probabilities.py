@@ -1,4 +1,4 @@
-"""The log loss and the calibration error: scikit-learn's values, and loops where something is missing."""
+"""The log loss and the calibration error: scikit-learn's values, and loops for missing entries."""
 
 import math
 
@@ -197,8 +197,8 @@ def test_nonsense_is_refused_in_one_sentence(arguments, message):
         expected_calibration_error([[1], [0]], **{"probabilities": [[0.5], [0.5]], **arguments})
 
 
-def test_safe_negatives_can_be_left_out():
-    """A constant is calibrated over all entries of a sparse table, and says nothing of those that matter."""
+def test_safe_negatives_can_be_omitted():
+    """A constant is calibrated over all entries of a sparse table, but not over those that matter."""
     generator = np.random.default_rng(0)
     truth = (generator.random((500, 40)) < 0.02).astype(int)
     constant = np.full(truth.shape, truth.mean())

@@ -56,7 +56,7 @@ def slow_average_precision(y, scores):
 
 
 def slow_mean(statistic, Y_true, scores, weights):
-    """Each row with only its observed labels; rows where the statistic is undefined left out."""
+    """Each row with only its observed labels; rows with an undefined statistic are omitted."""
     values, kept = [], []
     for y, row, weight in zip(Y_true, scores, weights, strict=True):
         seen = ~np.isnan(y)
@@ -177,7 +177,7 @@ def test_areas_are_those_of_scikit_learn_on_observed_entries(seed, share, are_ti
     assert mean == pytest.approx(np.average(expected, weights=counts))
 
 
-def test_labels_without_positives_are_left_out_of_means():
+def test_labels_without_positives_are_omitted_of_means():
     Y, scores = [[1, 0, np.nan], [0, 0, 0]], [[2.0, 1.0, 3.0], [1.0, 2.0, 0.0]]
     assert metrics.average_precision_score(Y, scores, "macro") == 1.0
     assert np.isnan(metrics.average_precision_score(Y, scores, None)).tolist() == [False, True, True]

@@ -336,6 +336,9 @@ def test_further_labels_count_as_missed(name, form):
         assert model.score(X, TAGS) == plain
     with pytest.raises(ValueError, match="'zz' is unknown to the model"):
         model.score(X, y, unknown_labels="raise")
+    for policy in ("keep", np.empty(0)):
+        with pytest.raises(ValueError, match=r"unknown_labels is .*'ignore' or 'raise'"):
+            model.score(X, TAGS, unknown_labels=policy)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Labels that are probabilities in metrics and thresholds: expected counts, or the likelier ones."""
+"""Labels that are probabilities in metrics and thresholds: expected counts, or the more likely ones."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_thresholds_are_the_best_of_all_cuts(scope, objective, scale):
     if scope == "global":
         assert best >= max(worth(np.full(3, cut)) for cut in cuts) - 1e-9
         return
-    for label in range(3):  # no label's threshold alone does better
+    for label in range(3):  # no change of a single label's threshold improves it
         for cut in cuts:
             others = found.thresholds.copy()
             others[label] = cut

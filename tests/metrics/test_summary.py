@@ -52,7 +52,7 @@ def test_given_predictions_replace_positive_scores(case):
     assert table["hamming_loss"] == metrics.hamming_loss(Y_true, np.ones(scores.shape))
 
 
-def test_k_above_the_number_of_labels_is_left_out():
+def test_k_above_the_number_of_labels_is_omitted():
     table = metrics.score_table([[1, 0], [0, 1]], [[2.0, 1.0], [2.0, 1.0]])
     assert [key for key in table if "@" in key] == ["precision@1", "ndcg@1"]
     assert not any("@" in key for key in metrics.score_table([[1, 0]], [[2.0, 1.0]], k=()))

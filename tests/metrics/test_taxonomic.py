@@ -83,7 +83,7 @@ def test_the_papers_distances():
     assert loss("poodle", "boxer") == 1
     assert loss("poodle", "oak") == 2.5
     assert loss("oak", "stone") == 1.5
-    # a truth that is known down to dog only
+    # a truth known only down to dog
     assert loss("dog", "poodle") == loss("dog", "boxer") == 0.5
     assert loss("dog", "cat") == 1
 
@@ -98,7 +98,7 @@ def test_parents_of_partial_truths():
     # below animal there are several parents: nothing was observed
     assert np.isnan(parent("animal", "poodle"))
     assert metrics.parent_accuracy(["animal", "oak"], ["oak", "elm"], TREE) == 1
-    # a prediction that tells no parent is wrong
+    # a prediction without a unique parent is wrong
     assert parent("poodle", "animal") == 0
     # without a parent a class is its own group
     assert parent("stone", "stone") == 1

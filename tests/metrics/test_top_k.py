@@ -1,4 +1,4 @@
-"""Metrics of the top k: a plain sort as twin, scikit-learn's discounted gain, the Repository's formula."""
+"""Metrics of the top k against a plain sort, scikit-learn's gain, and the Repository's formula."""
 
 import math
 from functools import partial

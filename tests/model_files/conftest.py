@@ -34,7 +34,7 @@ def _same(a, b):
 
 
 def _with_checksum(data):
-    """Put in the checksum that fits, as an attacker would."""
+    """Replace the checksum by a valid one, as an attacker would."""
     data = bytearray(data)
     data[CHECKSUM_PLACE] = b"0" * 64
     data[CHECKSUM_PLACE] = hashlib.sha256(data).hexdigest().encode()
@@ -42,7 +42,7 @@ def _with_checksum(data):
 
 
 def _forged(data, edit, pad=True):
-    """Edit the parsed header of a file and put in the checksum that fits."""
+    """Edit the parsed header of a file and replace the checksum by a valid one."""
     length = int.from_bytes(data[:8], "little")
     entries = json.loads(data[8 : 8 + length])
     edited = edit(entries)

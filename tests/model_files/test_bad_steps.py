@@ -1,4 +1,4 @@
-"""Values of steps that no model file may hold, each refused where it is read."""
+"""Values of steps that no model file may hold, each refused when it is read."""
 
 import importlib.metadata
 

@@ -1,4 +1,4 @@
-"""Files that are signed, read into memory or damaged: what was saved, or a refusal in one sentence."""
+"""Files that are signed, read into memory or damaged: the saved content, or a refusal in one sentence."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""Files made to harm, with a checksum that fits, are refused."""
+"""Malicious files with a valid checksum are refused."""
 
 import json
 import tracemalloc

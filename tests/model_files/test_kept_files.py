@@ -1,13 +1,13 @@
-"""Model files that an earlier commit wrote load, and predict the same bits.
+"""Model files written by an earlier commit load, and predict the same bits.
 
-``kept`` holds files of every storable estimator, with what it predicted for eight rows
+``kept`` holds files of every storable estimator, with their predictions for eight rows
 (``scripts/make_model_fixtures.py``).  Rounding must not be mistaken for a change:
 
 - Scores of the models marked "exact" are sums of integers times numbers of few binary digits.  No addition
-  rounds, so they have the same bits on every processor, and are compared so everywhere.
-- Others take exponentials, or sums that round, and processors and linear algebra libraries differ in the last
-  bits.  They are compared by their bits where processor, libraries and versions are those of the machine that
-  wrote the files, and elsewhere up to rounding.
+rounds, so they have the same bits on every processor, and are compared so everywhere.
+- Others use exponentials, or sums that round, and processors and linear algebra libraries differ in the last
+bits.  They are compared by their bits if processor, libraries and versions are those of the machine that
+wrote the files, and otherwise up to rounding.
 
 Predictions are labels or classes and must be equal everywhere: no score of the rows is near a threshold.
 """

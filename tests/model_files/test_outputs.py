@@ -1,4 +1,4 @@
-"""What is replaced, what is written through, and what a killed process leaves."""
+"""Which files are replaced, which are written through, and what a killed process leaves."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ is_root = os.name == "posix" and os.geteuid() == 0
 
 @pytest.fixture(params=["unnamed", "named"])
 def kind_of_file(request, monkeypatch):
-    """Write with unnamed files, where there are any, and as on systems that have none."""
+    """Write with unnamed files, if supported, and as on systems without them."""
     if request.param == "named":
         monkeypatch.setattr(safe_file, "_unnamed", lambda *_: None)
     return request.param
@@ -150,7 +150,7 @@ def saving(tmp_path, kind_of_file):
 def test_a_killed_process_leaves_nothing_that_outlives_the_next_save(tmp_path, saving, kind_of_file, number):
     fill(tmp_path / "other")
     during = 2 if kind_of_file == "unnamed" else 3
-    assert len(os.listdir(tmp_path)) == during  # what is being written is left alone
+    assert len(os.listdir(tmp_path)) == during  # a file being written is not touched
     saving.send_signal(number)
     saving.wait()
     assert len(os.listdir(tmp_path)) == during

@@ -1,4 +1,4 @@
-"""Pipelines go into model files and come back, when all their steps are of kinds that are known."""
+"""Pipelines are saved and loaded if all their steps are of known kinds."""
 
 import contextlib
 import copy

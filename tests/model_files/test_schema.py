@@ -1,4 +1,4 @@
-"""What a class does not allow is refused before an object is made of it, and files ask for little memory."""
+"""What a class does not allow is refused before an object is created, and files request little memory."""
 
 import json
 import tracemalloc
@@ -98,7 +98,7 @@ def test_what_fields_allow():
 
 
 def test_every_class_that_labelweave_registers_has_a_schema():
-    assert labelweave.load is load_object  # and asking for it imports all of them
+    assert labelweave.load is load_object  # and requesting it imports all of them
     own = [name for name, cls in _registered().items() if cls.__module__.startswith("labelweave.")]
     states = {"MaxMarginClassifier", "KernelLogisticClassifier", "LowRankClassifier"}
     states |= {"LabelGraphClassifier", "BinaryRelevance", "ZeroShotClassifier"}

@@ -1,4 +1,4 @@
-"""Objects are saved and loaded by registered name, and nothing is imported or run by name."""
+"""Objects are saved and loaded by registered name; nothing is imported or run by name."""
 
 import numpy as np
 import pytest

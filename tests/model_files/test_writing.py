@@ -1,4 +1,4 @@
-"""What is written into a file comes back, and what could not be is refused."""
+"""Written content is read back, and what could not be read back is refused."""
 
 import mmap
 import os
@@ -333,7 +333,7 @@ def test_64_bit_indices_stay(tmp_path):
     assert read_model_file(tmp_path / "m").arrays["a"].indices.dtype == np.int64
 
 
-def test_spare_room_of_a_sparse_array_is_left_out(tmp_path):
+def test_spare_room_of_a_sparse_array_is_omitted(tmp_path):
     matrix = sp.csr_array(np.eye(3))
     matrix.data = np.append(matrix.data, 7.0)
     matrix.indices = np.append(matrix.indices, np.int32(9))

@@ -1,4 +1,4 @@
-"""What the papers compare with: PLST and CPLST are their closed forms, and WSABIE's steps are the paper's."""
+"""The papers' opponents: PLST and CPLST equal their closed forms, and WSABIE's steps are the paper's."""
 
 import numpy as np
 import pytest
@@ -58,11 +58,11 @@ def test_cplst_is_the_closed_form_of_claim_1(rank_of_X, rank):
 @pytest.mark.parametrize("penalty", [0.0, 2.0])
 def test_cplst_is_the_best_model_of_its_rank(penalty):
     X, Y = _data(n=15, d=4, n_labels=3)
-    wide, centred = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    wide, centered = X - X.mean(axis=0), Y - Y.mean(axis=0)
 
     def objective(flat):
         Z = flat[:8].reshape(4, 2) @ flat[8:].reshape(2, 3)
-        return np.sum((centred - wide @ Z) ** 2) + penalty * np.sum(Z**2)
+        return np.sum((centered - wide @ Z) ** 2) + penalty * np.sum(Z**2)
 
     model = CPLST(rank=2, alpha=penalty).fit(X, Y)
     found = objective(np.r_[model.feature_factors_.ravel(), model.label_factors_.T.ravel()])
@@ -103,7 +103,7 @@ def test_every_label_must_be_observed(kind):
 
 
 def _toy(n=120, seed=0):
-    """Rows whose three labels of nine are told by the largest of three groups of features."""
+    """Rows whose three labels of nine depend on the largest of three groups of features."""
     random = np.random.default_rng(seed)
     group = random.integers(3, size=n)
     X = np.eye(3)[group] + 0.2 * random.normal(size=(n, 3))

@@ -25,7 +25,7 @@ def make_problem(n_rows, n_labels, seed=0, slope_spread=0.3, base=-1.0, base_spr
     return scores, (rng.random(truth.shape) < truth).astype(int), truth
 
 
-def test_without_pooling_it_is_platts_method():
+def test_without_shrinkage_it_is_platts_method():
     scores, labels, _ = make_problem(400, 3)
     found = calibrate_labels(labels, scores, shrinkage=0).probabilities(scores)
     for label in range(3):
@@ -64,7 +64,7 @@ def test_a_row_without_weight_is_no_row(method):
 
 
 def test_rare_labels_lean_on_the_others():
-    """With four hundred rows a label of base rate 1 % has few positive ones: shrinkage helps."""
+    """With four hundred rows, a label with a base rate of 1 % has few positive ones: shrinkage helps."""
     scores, labels, truth = make_problem(400, 60, base=-6.0, base_spread=0.5)
     loss = {}
     for shrinkage in ("auto", 0):
@@ -124,7 +124,7 @@ def test_unobserved_entries_and_blocks_change_nothing(method, monkeypatch):
     hidden = np.random.default_rng(1).random(labels.shape) < 0.3
     targets = np.where(hidden, np.nan, labels)
     expected = calibrate_labels(targets, scores, method, min_positives=5).probabilities(scores)
-    moved = np.where(hidden, 0.25, scores)  # what an unobserved entry scores does not matter
+    moved = np.where(hidden, 0.25, scores)  # the score of an unobserved entry does not matter
     monkeypatch.setattr("labelweave.postprocessing.labeled_scores.BLOCK_ENTRIES", 450)
     found = calibrate_labels(targets, moved, method, min_positives=5).probabilities(scores)
     np.testing.assert_allclose(found, expected, atol=1e-6)
@@ -169,7 +169,7 @@ def test_nonsense_is_refused_in_one_sentence():
 @pytest.mark.parametrize("shrinkage", ["auto", 0])
 @pytest.mark.parametrize(("bend", "kind"), [(0.0, SigmoidCalibration), (6.0, IsotonicCalibration)])
 def test_the_kind_of_maps_follows_the_rows(bend, kind, shrinkage):
-    """Log-odds that are linear in the scores ask for curves, those that level off for steps."""
+    """Log-odds linear in the scores suit curves, those that level off suit steps."""
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(2000, 5))
     truth = expit(2.0 * scores - 1.0 - bend * np.maximum(scores, 0.0))
@@ -209,7 +209,7 @@ def test_doubts_of_nothing_change_no_curve():
     sure = LabelMatrix.from_any(labels)
     places = sp.csr_array((np.zeros(3), ([0, 5, 9], [0, 1, 2])), shape=labels.shape)
     doubting = LabelMatrix(sure.positives, flip_probabilities=places)
-    doubting.flip_probabilities = places  # made without those of 0 otherwise
+    doubting.flip_probabilities = places  # computed without those of 0 otherwise
     for pooled in ("auto", 0):
         expected = fit_sigmoid(LabeledScores(sure, scores, np.ones(80)), pooled=pooled)
         found = fit_sigmoid(LabeledScores(doubting, scores, np.ones(80)), pooled=pooled)

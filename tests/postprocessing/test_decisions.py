@@ -185,8 +185,8 @@ def test_sparse_probabilities_are_refused():
         (lambda p: least_expected_loss(p, np.eye(3)), r"losses has shape \(3, 3\) but there are 2 classes"),
         (lambda p: least_expected_loss(p, [[0, np.nan], [1, 0]]), "losses at row 0, column 1 is nan"),
         (lambda p: best_parent(p, ["a"]), "parent_of_class has 1 entries but there are 2 classes"),
-        (rejected, "confidence and fraction neither"),
-        (lambda p: rejected(p, confidence=0.5, fraction=0.5), "confidence and fraction both"),
+        (rejected, "Neither confidence nor fraction"),
+        (lambda p: rejected(p, confidence=0.5, fraction=0.5), "Both confidence and fraction"),
         (lambda p: rejected(p, confidence=1.5), "confidence is 1.5; pass a number from 0 to 1"),
         (lambda p: rejected(p, fraction=float("nan")), "fraction is nan"),
     ],
@@ -238,7 +238,7 @@ def test_rows_do_not_depend_on_each_other():
         assert (alone.sizes[0], alone.values[0]) == (together.sizes[row], together.values[row])
 
 
-def test_labels_that_hardly_matter_are_left_out_row_by_row():
+def test_labels_that_hardly_matter_are_omitted_row_by_row():
     table = np.random.default_rng(0).random((6, 40)) ** np.array([[1], [3], [9], [30], [90], [400]])
     ranked, used, rest = _told_apart(table)
     for row, line in enumerate(-np.sort(-table, axis=1)):

@@ -1,4 +1,4 @@
-"""Guarantees for labels that are known by probabilities, and what else thresholds are asked at the edges."""
+"""Guarantees for labels given as probabilities, and edge cases of thresholds."""
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ def test_labels_by_probabilities_count_as_far_as_they_are_expected(control):
     wrong = above & ~drawn if control == "false_discoveries" else drawn & ~above
     of = above if control == "false_discoveries" else drawn
     risk = (wrong.sum(axis=1) / np.maximum(of.sum(axis=1), 1)).mean()
-    # of false negatives the expected numbers are divided, in which rows without any label count too
+    # for false negatives the expected numbers are divided, including rows without any label
     assert found.risk - (0.01 if control == "false_discoveries" else 0.05) < risk < found.risk + 0.01
     assert 0.2 < found.risk <= 0.3
 

@@ -1,4 +1,4 @@
-"""Scores and sets that obey a hierarchy, and sets of least expected h-loss, against slow references."""
+"""Consistent scores and sets, and sets of least expected h-loss, against slow references."""
 
 from itertools import pairwise, product
 
@@ -19,17 +19,17 @@ _TREE = Taxonomy.from_nested({"animal": {"dog": ["poodle"], "cat": None}, "plant
 
 
 def _violations(graph, names, scores):
-    """Count pairs of a label and one above it whose scores are in the wrong order."""
+    """Count pairs of a label and its ancestor whose scores are in the wrong order."""
     place = {name: k for k, name in enumerate(names)}
     pairs = [(place[up], k) for name, k in place.items() for up in graph.ancestors(name) if up in place]
     return sum(int((scores[:, up] < scores[:, k]).sum()) for up, k in pairs)
 
 
 def _is_optimal(graph, names, given_, found, weights):
-    """Check that no upper part of a block of equal values could go up with gain, nor a lower one down.
+    """Check that no upper part of a block of equal values could increase with gain, nor a lower one decrease.
 
-    For every node, by the conditions of Karush, Kuhn and Tucker as a flow: within each block what exceeds its
-    value reaches what falls short of it, upwards.
+    For every node, by the conditions of Karush, Kuhn and Tucker as a flow: within each block the excess above
+    its value flows upward to the deficits.
     """
     import networkx
 
@@ -228,7 +228,7 @@ def test_names_that_are_numbers_are_those_of_columns_without_names():
 
 
 def _closed_sets(graph):
-    """List all sets of nodes that have all that is above their nodes, as rows of 0 and 1."""
+    """List all sets of nodes that include all their ancestors, as rows of 0 and 1."""
     ups = [[graph.nodes.index(up) for up in graph.parents.get(name, ())] for name in graph.nodes]
     rows = product([0, 1], repeat=len(graph))
     return np.array([row for row in rows if all(row[k] <= row[up] for k in range(len(ups)) for up in ups[k])])
@@ -328,7 +328,7 @@ def test_probabilities_of_10_graphs_given_what_is_above_are_at_most_1(incomplete
 
 @pytest.mark.parametrize("part", range(5))
 def test_nothing_disobeys_over_10_000_graphs(part):
-    """Put 100 graphs side by side, so that what a call costs is paid once."""
+    """Combine 100 disjoint graphs, so that the overhead of a call is paid once."""
     for seed in range(part * 20, part * 20 + 20):
         rng = np.random.default_rng(seed)
         parts = [

@@ -21,7 +21,7 @@ _WIDTH, _STATES = 6, 256
 
 
 def searching(graph, nodes=1000, sweeps=50, width=_WIDTH, states=_STATES, dead_ends=1):
-    """Inference that has no fixed order of elimination to lean on."""
+    """Inference without a fixed elimination order."""
     inference = MapInference(graph, exact_width=0)
     inference.plan = inference.plan._replace(limits=Limits(nodes, sweeps, width, states, dead_ends))
     return inference
@@ -34,7 +34,7 @@ def draw_graph(generator, n_labels):
 
 
 def draw_scores(generator, graph, n_rows):
-    """Scores of mixed sizes; every third problem has whole numbers and so many ties."""
+    """Scores of mixed sizes; every third problem has whole numbers and therefore many ties."""
     unary = generator.normal(size=(n_rows, graph.n_labels)) * generator.choice([0.1, 1.0, 30.0], (n_rows, 1))
     tables = generator.normal(size=(n_rows, graph.table_starts[-1]))
     tables *= generator.choice([0.1, 1.0, 30.0], (n_rows, 1))

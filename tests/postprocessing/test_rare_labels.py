@@ -1,16 +1,16 @@
-"""Best labels with rare ones moved up."""
+"""Best labels with rare ones ranked higher."""
 
 import numpy as np
 import pytest
 
-from labelweave.postprocessing import favour_rare_labels
+from labelweave.postprocessing import favor_rare_labels
 
 LABELS, SCORES = np.array([[3, 0, 2], [1, 2, 0]]), np.array([[0.5, 0.4, -0.2], [0.0, 0.0, -900.0]])
 CHANCES = np.array([0.25, 0.5, 1.0, 0.9])
 
 
 def test_scores_are_logarithms_of_quotients():
-    labels, scores = favour_rare_labels(LABELS, SCORES, CHANCES, 3, power=1.0, sharpness=2.0)
+    labels, scores = favor_rare_labels(LABELS, SCORES, CHANCES, 3, power=1.0, sharpness=2.0)
     chances = 1 / (1 + np.exp(-2.0 * np.array([[0.4, 0.5, -0.2], [0.0, 0.0, 0.0]])))
     np.testing.assert_array_equal(labels, [[0, 3, 2], [1, 2, 0]])
     expected = np.log(chances / np.array([[0.25, 0.9, 1.0], [0.5, 1.0, 1.0]]))
@@ -22,14 +22,18 @@ def test_scores_are_logarithms_of_quotients():
 def test_a_rare_label_passes_one_that_is_somewhat_likelier():
     labels, scores = np.array([[0, 1]]), np.array([[0.3, 0.2]])
     for power, best in ((0.0, 0), (1.0, 1)):
-        assert favour_rare_labels(labels, scores, np.array([0.9, 0.5]), 1, power=power)[0] == best
+        assert favor_rare_labels(labels, scores, np.array([0.9, 0.5]), 1, power=power)[0] == best
 
 
 def test_no_power_leaves_the_order():
-    labels, scores = favour_rare_labels(LABELS, SCORES, CHANCES, 2, power=0.0)
+    labels, scores = favor_rare_labels(LABELS, SCORES, CHANCES, 2, power=0.0)
     np.testing.assert_array_equal(labels, LABELS[:, :2])
     assert (np.diff(scores, axis=1) <= 0).all()
-    empty = favour_rare_labels(np.empty((0, 3), int), np.empty((0, 3)), CHANCES, 2)
+    with pytest.raises(
+        ValueError, match="power is 1180591620717411303424; pass a number of at most 18 digits"
+    ):
+        favor_rare_labels(LABELS, SCORES, CHANCES, 2, power=2**70)
+    empty = favor_rare_labels(np.empty((0, 3), int), np.empty((0, 3)), CHANCES, 2)
     assert empty[0].shape == empty[1].shape == (0, 2)
 
 
@@ -48,4 +52,4 @@ def test_no_power_leaves_the_order():
 def test_what_makes_no_sense_is_refused(changed, words):
     given = {"labels": LABELS, "scores": SCORES, "propensity": CHANCES, "k": 2} | changed
     with pytest.raises(ValueError, match=words):
-        favour_rare_labels(**given)
+        favor_rare_labels(**given)

@@ -1,4 +1,4 @@
-"""Chosen thresholds against all thresholds."""
+"""Chosen thresholds compared with all thresholds."""
 
 import numpy as np
 import pytest
@@ -256,7 +256,7 @@ def _far_apart(n_rows):
 
 
 @pytest.mark.parametrize("name", ["micro_f1", "macro_f1", "example_f1", "hamming_loss"])
-def test_the_strength_of_pooling_follows_the_rows(name):
+def test_the_strength_of_shrinkage_follows_the_rows(name):
     labels, alike, apart = _far_apart(400)
     assert choose_thresholds(labels, apart, name, shrinkage="auto").shrinkage == 0
     chosen = choose_thresholds(labels, alike, name, shrinkage="auto")
@@ -268,20 +268,20 @@ def test_the_strength_of_pooling_follows_the_rows(name):
 @pytest.mark.parametrize(
     ("n_rows", "n_labels", "share"), [(1, 3, 0.5), (9, 3, 0.5), (50, 1, 0.5), (50, 3, 0.0)]
 )
-def test_the_strength_of_pooling_is_the_usual_one_where_nothing_tells(n_rows, n_labels, share):
+def test_the_strength_of_shrinkage_is_the_usual_one_where_nothing_tells(n_rows, n_labels, share):
     rng = np.random.default_rng(0)
     labels = (rng.random((n_rows, n_labels)) < share).astype(int)
     assert choose_thresholds(labels, rng.normal(size=labels.shape), shrinkage="auto").shrinkage == 50
 
 
-def test_the_strength_of_pooling_is_for_thresholds_of_labels():
+def test_the_strength_of_shrinkage_is_for_thresholds_of_labels():
     labels, scores, _ = _far_apart(60)
     shared = choose_thresholds(labels, scores, scope="global", shrinkage="auto")
     reached = choose_thresholds(labels, scores, "precision", target=0.5, shrinkage="auto")
     assert shared.shrinkage == reached.shrinkage == 0
 
 
-def test_the_strength_of_pooling_is_found_on_some_of_many_labels(monkeypatch):
+def test_the_strength_of_shrinkage_is_found_on_some_of_many_labels(monkeypatch):
     labels, _, scores = _far_apart(400)
     monkeypatch.setattr("labelweave.postprocessing.thresholds.choice._MOST_ENTRIES", 400 * 4)
     gaps = np.where(np.random.default_rng(1).random(labels.shape) < 0.2, np.nan, labels)
@@ -293,7 +293,7 @@ def test_a_floor_bounds_how_often_a_label_is_predicted(objective):
     generator = np.random.default_rng(0)
     labels = (generator.random((300, 20)) < np.linspace(0.01, 0.4, 20)).astype(float)
     labels[generator.random(labels.shape) < 0.1] = np.nan
-    scores = generator.normal(size=labels.shape)  # that tell nothing
+    scores = generator.normal(size=labels.shape)  # that carry no information
     weights = generator.random(300) + 0.5
     free = choose_thresholds(labels, scores, objective, sample_weight=weights)
     table = read_labeled_scores(labels, scores, weights)

@@ -1,4 +1,4 @@
-"""The prior covariance against the Kronecker products that it stands for."""
+"""The prior covariance against the Kronecker products that it represents."""
 
 import numpy as np
 import pytest

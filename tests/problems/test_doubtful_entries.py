@@ -1,4 +1,4 @@
-"""Forms of the entries give the same numbers for targets that are not certain."""
+"""All forms of the entries compute the same numbers for uncertain targets."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Margin duals with a row of the kernel matrix at a time: blocks of rows, and pairs of entries."""
+"""Margin duals with one row of the kernel matrix at a time: blocks of rows, and pairs of entries."""
 
 import numpy as np
 import pytest

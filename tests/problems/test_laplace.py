@@ -25,7 +25,7 @@ ACTIVE = np.arange(0, 20, 3)
 
 
 def fitted(problem, score_prior, active=None, **options):
-    """Fit a problem of the twin to the last digits; give its factors and the scores."""
+    """Fit a problem of the reference to the last digits; return its factors and the scores."""
     features, workers = FeatureMatrix(problem.X), Workers()
     ties = score_prior.ties_labels or problem.is_softmax
     criterion = problem.criterion(family("shared", RBFKernel(1.0)))

@@ -1,4 +1,4 @@
-"""The pair of factors: turned without a change of the product; its objective and its bound."""
+"""The pair of factors: transformed without a change of the product; its objective and its bound."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def _weights(pair, X, kind):
 
 
 class _Pair:
-    """A problem and where its solution is."""
+    """A problem and its solution."""
 
     def __init__(self, *parts):
         self.problem = LowRankFactors(*parts)
@@ -134,7 +134,7 @@ def test_the_balanced_pair_has_the_least_penalty(kind):
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 def test_features_of_very_different_sizes_lose_nothing(scale, penalty):
-    """A feature that is large needs a small weight; it is a part of the product all the same."""
+    """A large feature needs a small weight; it is a part of the product all the same."""
     X, Y = _data()
     X = X * np.where(np.arange(D) < 2, scale, 1.0)
     pair = _started(_pair(X, Y, penalty=penalty, lam=1e-3, rank=L))
@@ -215,7 +215,7 @@ def test_a_bound_where_there_is_nothing_to_learn():
 def test_full_rank_reaches_the_optimum_of_proximal_gradients(loss, missing, lam):
     X, Y = _data(missing)
     signs = LabelMatrix.from_any(Y).to_signs()
-    Z, best = trace_norm_twin.minimise(X, loss, signs, np.ones(Y.shape), lam)
+    Z, best = trace_norm_twin.minimize(X, loss, signs, np.ones(Y.shape), lam)
     pair = _pair(X, Y, loss=loss, rank=L, lam=lam)
     _run(pair, 300, 1e-12)
     assert pair.objective() == pytest.approx(best, rel=1e-5)
@@ -333,7 +333,7 @@ def test_a_settled_pair_is_near_its_optimum_and_dead_columns_begin_anew_where_th
     wide.now = wide.problem.revived(pair.now, lambda: fresh)
     _run(wide, 2, 1e-6)
     assert wide.objective() <= objective * (1 + 1e-6)
-    less = _pair(X, Y, loss=loss, lam=0.02, rank=rank)  # columns that 2.0 left no room for
+    less = _pair(X, Y, loss=loss, lam=0.02, rank=rank)  # columns for which 2.0 left no room
     less.now = less.problem.revived(pair.now, lambda: fresh)
     _run(less, 300, 1e-9)
     alone = _pair(X, Y, loss=loss, lam=0.02, rank=rank)
@@ -353,7 +353,7 @@ ROOTS = {
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 @pytest.mark.parametrize("missing", [0.0, 0.6])
-def test_a_label_covariance_penalises_the_labels_factor(root, kind, loss, penalty, missing):
+def test_a_label_covariance_penalizes_the_labels_factor(root, kind, loss, penalty, missing):
     X, Y = _data(missing)
     U = ROOTS[root]
     pair = _pair(X, Y, kind=kind, loss=loss, penalty=penalty, root=U, rank=4)
@@ -417,7 +417,7 @@ def test_columns_near_zero_are_begun_anew_and_no_others():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rows", ["all", "few"])
 def test_a_rank_lost_in_the_first_round_comes_back(root, dtype, rows):
-    """Labels with the same positives have one gradient at first; what is observed of them differs."""
+    """Labels with the same positives have one gradient at first; their observed entries differ."""
     X = np.random.default_rng(0).normal(size=(N, D))
     Y = np.where(X[:, :1] + X[:, 1:2] > 1, 1.0, np.where(X[:, 2:4] > 0, 0.0, np.nan))
     if rows == "few":  # of less rank than the factors

@@ -1,4 +1,4 @@
-"""What is held within a memory budget."""
+"""The memory held within a memory budget."""
 
 import re
 

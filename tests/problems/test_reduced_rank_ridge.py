@@ -1,4 +1,4 @@
-"""Reduced-rank ridge regression: its optimality, all its forms alike, and when it is chosen."""
+"""Reduced-rank ridge regression: its optimality, all its forms, and when it is chosen."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def _objective(X, Y, weights, Z):
 
 
 def _fit(kind, X, Y, weights, rank, is_kept=False):
-    """Give Z with the constant feature last, and the objective."""
+    """Return Z with the constant feature last, and the objective."""
     explicit, source = None, None
     if kind == "kernel":
         source = PrecomputedSource(X @ X.T)

@@ -1,4 +1,4 @@
-"""The preconditioner: the formula, what conjugate gradients need of it, and where it is the inverse."""
+"""The preconditioner: the formula, the requirements of conjugate gradients, and where it is the inverse."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ ROWS = {
 
 
 def _softmax_like(seed=1):
-    """Give a matrix like the mean of ``diag(p) - p p^T``, of trace 1."""
+    """Return a matrix like the mean of ``diag(p) - p p^T``, of trace 1."""
     P = np.random.default_rng(seed).dirichlet(np.ones(L), 5)
     total = sum(np.diag(p) - np.outer(p, p) for p in P)
     return total / np.trace(total)
@@ -50,7 +50,7 @@ def _made(K, covariance, rows, curvature, rank, intercept_variance):
 
 
 def _matrices(preconditioner, K_all):
-    """Write out M^-1 and K M^-1 by their columns."""
+    """Compute M^-1 and K M^-1 by their columns."""
     size = N * L
     inverse, image = np.empty((size, size)), np.empty((size, size))
     for column in range(size):

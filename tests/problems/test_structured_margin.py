@@ -25,7 +25,7 @@ def _solve(problem, tol=1e-4, max_iter=3000):
 
 
 def _one_hot_weights(problem):
-    """The paper's two vectors a label, and one a state, from differences of scores."""
+    """The paper's two vectors per label, and one per state, from differences of scores."""
     weights, n_labels = problem.weights(), problem.data.n_labels
     labels = np.stack([-0.5 * weights[:, :n_labels], 0.5 * weights[:, :n_labels]], axis=2)
     return np.hstack([labels.reshape(len(weights), -1), weights[:, n_labels:]])
@@ -276,7 +276,7 @@ def test_the_same_seed_gives_the_same_bits():
 
 
 def algorithm_3(norms, smoothness):
-    """Give what rounds of z are multiplied by, in closed form (Tan et al. 2015, Algorithm 3)."""
+    """Return what rounds of z are multiplied by, in closed form (Tan et al. 2015, Algorithm 3)."""
     ordered = smoothness * np.sort(norms)[::-1]
     levels = smoothness / (1 + np.arange(1, len(norms) + 1) * smoothness) * np.cumsum(ordered)
     above = np.flatnonzero(ordered > levels)

@@ -1,4 +1,4 @@
-"""The max-margin duals of a tree's nodes: their blocks, the losses without weights, what types are kept."""
+"""The max-margin duals of a tree's nodes: their blocks, the losses without weights, preserved types."""
 
 import numpy as np
 import pytest

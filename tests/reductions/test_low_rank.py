@@ -1,4 +1,4 @@
-"""Known special cases of the low-rank model, by other means."""
+"""Known special cases of the low-rank model, by other methods."""
 
 import numpy as np
 import pytest
@@ -69,9 +69,7 @@ def test_at_full_rank_the_ridge_penalty_is_ridge_regression(alpha, rank):
 
 
 @pytest.mark.parametrize("alpha", [0.1, 3.0])
-@pytest.mark.parametrize(
-    "negative_weight", [1.0, 0.999999]
-)  # the second one goes by alternating minimisation
+@pytest.mark.parametrize("negative_weight", [1.0, 0.999999])  # the second one uses alternating minimization
 def test_at_full_rank_with_a_kernel_it_is_kernel_ridge_regression(alpha, negative_weight):
     X, Y = _data()
     model = _fit(
@@ -106,7 +104,7 @@ def test_orthogonal_features_make_the_trace_norm_soft_thresholding(alpha):
 
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss", "squared_hinge"])
 def test_missing_entries_are_entries_that_do_not_count(loss):
-    """Rows with one label missing are equal to rows of weight 0 for that label alone."""
+    """Rows with one label missing are equal to rows of weight 0 for only that label."""
     X, Y = _data(n_labels=1)
     hidden = np.arange(len(X)) % 3 == 0
     unknown = np.where(hidden[:, None], np.nan, Y)
@@ -151,7 +149,7 @@ def test_rows_of_the_kernel_matrix_as_features_are_the_kernel_remark_of_the_pape
     if penalty == "ridge":
         best = objective(np.linalg.solve(K @ K + 0.5 * np.eye(len(K)), K @ Y))
     else:
-        best = trace_norm_twin.minimise(K, "squared_error", 2 * Y.astype(int) - 1, np.ones(Y.shape), 0.5)[1]
+        best = trace_norm_twin.minimize(K, "squared_error", 2 * Y.astype(int) - 1, np.ones(Y.shape), 0.5)[1]
     assert pipeline[-1].objective_ == pytest.approx(objective(found), rel=1e-8)
     assert objective(found) == pytest.approx(best, rel=1e-5)
     in_its_space = _fit(X, Y, kernel="rbf", gamma=0.1, **options)

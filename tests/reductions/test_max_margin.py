@@ -1,4 +1,4 @@
-"""Known special cases of the max-margin model, and its optimality, by other means."""
+"""Known special cases of the max-margin model, and its optimality, by other methods."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def _identical(one, other):
 
 
 def _objectives(model, X, Y, upper, R, margins=None):
-    """The primal, label coupling and all, at the model's weights."""
+    """The primal, including the label covariance, at the model's weights."""
     wide = np.c_[X, np.ones(len(X))]
     Z = np.r_[model.coef_.T, model.intercept_[None]]
     signs = LabelMatrix.from_any(Y).to_signs()

@@ -1,4 +1,4 @@
-"""Known special cases of the max-margin model with a kernel, by other means."""
+"""Known special cases of the max-margin model with a kernel, by other methods."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_the_optimum_is_that_of_the_quadratic_program(intercept, covariance, C):
 
 @pytest.mark.parametrize("C", [0.1, 1.0])
 def test_a_label_without_bias_is_a_support_vector_machine_whose_bias_is_zero(C):
-    """With every row doubled at -x, -y an odd kernel's machine has no use for a bias."""
+    """With every row doubled at -x, -y the machine of an odd kernel needs no bias."""
     X, Y = _data(40)
     mirrored = np.r_[X, -X]
     K = polynomial_kernel(mirrored, degree=3, gamma=0.3, coef0=0.0)

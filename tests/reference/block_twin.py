@@ -1,6 +1,6 @@
-"""A slow, readable twin of the sweeps inside a block of kernel rows.
+"""A slow, readable reference of the sweeps inside a block of kernel rows.
 
-In signed variables: max <T, beta> - tr(beta^T K beta R) / 2 between bounds, rows outside the block held.
+In signed variables: max <T, beta> - tr(beta^T K beta R) / 2 between bounds, rows outside the block fixed.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ def best_value(curvature, slope, old, lower, upper):
 
 
 def sweep(K, R, targets, scores, beta, lower, upper):
-    """Take every variable once, in place, row by row; return the sum of steps times slopes."""
+    """Update every variable once, in place, row by row; return the sum of steps times slopes."""
     gain = 0.0
     for row, label in np.ndindex(beta.shape):
         slope, old = targets[row, label] - scores[row, label], beta[row, label]

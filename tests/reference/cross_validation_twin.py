@@ -1,4 +1,4 @@
-"""Small problems for the cross-validation likelihood, and its value fold by fold, written out."""
+"""Small problems for the cross-validation likelihood, and its value fold by fold, explicitly."""
 
 from dataclasses import dataclass
 
@@ -126,7 +126,7 @@ class Problem:
         return LogisticTwin(self.signs.astype(float), weights)
 
     def slow_value(self, score_prior):
-        """Fit every fold on its own and add up the held-out losses."""
+        """Fit every fold separately and sum the held-out losses."""
         features = FeatureMatrix(self.X)
         grams = [term.kernel.block(features, features) for term in score_prior.terms]
         covariances = [term.covariance.to_dense() for term in score_prior.terms]

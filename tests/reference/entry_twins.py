@@ -1,4 +1,4 @@
-"""Losses of single entries and of whole label matrices, written out densely."""
+"""Losses of single entries and of whole label matrices, computed densely."""
 
 import numpy as np
 

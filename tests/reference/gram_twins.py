@@ -1,11 +1,11 @@
-"""Slow, readable twins of the kernel max-margin dual: everything written out, label by row."""
+"""Slow, readable references of the kernel max-margin dual: everything explicit, label by row."""
 
 import numpy as np
 from scipy.optimize import minimize
 
 
 def box(signs, weights, margins):
-    """Give T, the lower and the upper bounds, entry by entry."""
+    """Return T, the lower and the upper bounds, entry by entry."""
     targets, lower, upper = np.zeros(signs.shape), np.zeros(signs.shape), np.zeros(signs.shape)
     for (i, label), sign in np.ndenumerate(signs):
         if sign > 0:
@@ -26,12 +26,12 @@ def dual(V, K, R, targets):
 
 
 def kronecker(K, R):
-    """Give the operator on B.ravel()."""
+    """Return the operator on B.ravel()."""
     return np.kron(K, R)
 
 
 def optimum(K, R, targets, lower, upper):
-    """Maximise the dual over the box; good to about 1e-9 where K (x) R is not too ill-conditioned."""
+    """Maximize the dual over the box; accurate to about 1e-9 if K (x) R is not too ill-conditioned."""
     A, T, low, high = kronecker(K, R), targets.ravel(), lower.ravel(), upper.ravel()
     found = minimize(
         lambda v: (0.5 * v @ A @ v - T @ v, A @ v - T),

@@ -1,10 +1,10 @@
-"""Slow, readable measures of label sets in a hierarchy: sets of names, one row and class after the other."""
+"""Slow, readable metrics of label sets in a hierarchy: sets of names, one row and class after the other."""
 
 import math
 
 
 def known(graph, names, row):
-    """Say which classes a row of 1, 0 and NaN is known to have and to lack, with all above and below."""
+    """Return the classes that a row of 1, 0 and NaN has and lacks, with ancestors and descendants."""
     has = {name for name, entry in zip(names, row, strict=True) if entry == 1}
     has |= {up for name in has for up in graph.ancestors(name)}
     lacks = {name for name, entry in zip(names, row, strict=True) if entry == 0} - has
@@ -21,7 +21,7 @@ def all_classes(graph, names):
 
 
 def rows_of_sets(graph, names, Y, predicted):
-    """Give for every row what it has, what it is known to lack, and what is predicted for it."""
+    """Return for every row its labels, those it is known to lack, and the predictions."""
     classes = set(all_classes(graph, names))
     below = {name: {name, *graph.descendants(name)} & set(names) for name in classes}
     found = []

@@ -1,4 +1,4 @@
-"""Laplace's approximation with every matrix written out; scores are laid out row by row."""
+"""Laplace's approximation with every matrix explicit; scores are flattened row by row."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from reference.newton_twins import block_diagonal, optimum, prior
 
 
 def inducing_prior(score_prior, X, active, n_training):
-    """Write out the prior between training rows and new ones, exact or through the active rows."""
+    """Compute the prior between training rows and new ones, exact or through the active rows."""
     features, grams = FeatureMatrix(X), []
     for term in score_prior.terms:
         K = term.kernel.block(features, features)
@@ -23,7 +23,7 @@ def inducing_prior(score_prior, X, active, n_training):
 
 
 def covariances(whole, W):
-    """Give the posterior covariance of every row, (rows, L, L), from the prior of all and W of the first."""
+    """Return the posterior covariance of every row, (rows, L, L), from all priors and the first W."""
     m = len(W)
     across = whole[:, :m]
     posterior = whole - across @ np.linalg.solve(np.eye(m) + W @ whole[:m, :m], W @ across.T)
@@ -33,7 +33,7 @@ def covariances(whole, W):
 
 
 def evidence(twin, K, shape):
-    """Give minus the log marginal likelihood."""
+    """Return minus the log marginal likelihood."""
     value, scores = optimum(twin, K, shape)
     W = block_diagonal(twin.curvature(scores))
     return value + np.linalg.slogdet(np.eye(len(K)) + W @ K)[1] / 2

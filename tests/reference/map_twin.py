@@ -1,4 +1,4 @@
-"""Best labelings of clique graphs by looking at all 2^L of them."""
+"""Best labelings of clique graphs by enumeration of all 2^L of them."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Slow, readable twins of the max-margin loops and objectives (M3L, sections 3 to 6)."""
+"""Slow, readable references of the max-margin loops and objectives (M3L, sections 3 to 6)."""
 
 import itertools
 
@@ -49,7 +49,7 @@ def sweep_independent(
     rows, X, signs, beta, upper, margins, weights, intercept, share, threshold, has_intercept,
     keeps_zeros=False, squared=None,
 ):  # fmt: skip
-    """Change beta, weights and intercept in place; return gains, the gap met, and what was free."""
+    """Change beta, weights and intercept in place; return gains, the gap found, and the free variables."""
     gains, met, free = np.zeros(len(X)), 0.0, np.zeros(len(intercept))
     for i in rows:
         norm = max(X[i] @ X[i], 1e-25)
@@ -104,7 +104,7 @@ def hinge_losses(scores, signs, upper, margins):
 
 
 def primal_at(Z, X, signs, upper, margins, R):
-    """Equations 11 to 14, for an invertible R; one row of Z a feature."""
+    """Equations 11 to 14, for an invertible R; one row of Z per feature."""
     return 0.5 * np.trace(Z @ np.linalg.inv(R) @ Z.T) + hinge_losses(X @ Z, signs, upper, margins)
 
 
@@ -115,7 +115,7 @@ def dual_at(beta, X, signs, margins, R):
 
 
 def largest_dual(K, signs, C, R, margins):
-    """Maximise equation 25 within its box by a quasi-Newton method: the optimum, of missing entries too."""
+    """Maximize equation 25 within its box by a quasi-Newton method: the optimum, of missing entries too."""
     targets = np.where(signs > 0, margins[0], np.where(signs < 0, -margins[1], 0.0))
 
     def loss(variables):

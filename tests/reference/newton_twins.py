@@ -1,6 +1,6 @@
-"""Slow, readable twins of penalised likelihoods: every matrix written out, row by row.
+"""Slow, readable references of penalized likelihoods: every matrix explicit, row by row.
 
-An array of scores of shape (n, C) is laid out row by row, ``U.ravel()``.
+An array of scores of shape (n, C) is flattened row by row, ``U.ravel()``.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 
 def prior(grams, covariances, intercept_variance):
-    """Write out the nC x nC prior covariance."""
+    """Compute the nC x nC prior covariance."""
     n, C = len(grams[0]), len(covariances[0])
     total = intercept_variance * np.kron(np.ones((n, n)), np.eye(C))
     for K, R in zip(grams, covariances, strict=True):
@@ -22,7 +22,7 @@ def softmax(scores):
 
 
 class SoftmaxTwin:
-    """One class a row, or one of several where ``allowed`` says so."""
+    """One class per row, or one of several where ``allowed`` says so."""
 
     def __init__(self, allowed, weights):
         self.allowed, self.weights = allowed, weights
@@ -42,7 +42,7 @@ class SoftmaxTwin:
         return slopes
 
     def curvature(self, scores):
-        """Give W of the M step, one C x C block a row."""
+        """Return W of the M step, one C x C block per row."""
         blocks = []
         for u, weight in zip(scores, self.weights, strict=True):
             p = softmax(u)
@@ -51,7 +51,7 @@ class SoftmaxTwin:
 
 
 class LogisticTwin:
-    """Many labels a row, with signs 1, -1 and 0 where unobserved."""
+    """Many labels per row, with signs 1, -1 and 0 where unobserved."""
 
     def __init__(self, signs, weights):
         self.signs, self.weights = signs, weights
@@ -89,7 +89,7 @@ class SquaredHingeTwin:
 
 
 class SquaredTwin:
-    """Half squared distances to 1 and 0 where labels have signs 1 and -1, nothing where they have 0."""
+    """Half squared distances to 1 and 0 for labels with signs 1 and -1, nothing for those with 0."""
 
     def __init__(self, signs, weights, negative_weight=1.0):
         factors = {1: 1.0, -1: negative_weight, 0: 0.0}
@@ -125,7 +125,7 @@ def objective(loss, K, dual):
 
 
 def optimum(loss, K, shape):
-    """Minimise over z with ``u = F z``, ``F F^T = K``: the least objective and its scores."""
+    """Minimize over z with ``u = F z``, ``F F^T = K``: the least objective and its scores."""
     sizes, axes = np.linalg.eigh(K)
     F = axes * np.sqrt(np.maximum(sizes, 0.0))
 

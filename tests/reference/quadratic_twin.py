@@ -35,11 +35,11 @@ class QuadraticTwin:
         return products.sum(keepdims=True)
 
     def vectors(self, factor):
-        """One vector a block."""
+        """One vector per block."""
         return {"rows": factor, "columns": factor.T, "whole": factor.reshape(1, -1)}[self.blocks]
 
     def factor(self, vectors):
-        """Back from one vector a block."""
+        """Back from one vector per block."""
         return {
             "rows": vectors,
             "columns": np.transpose(vectors),

@@ -8,7 +8,7 @@ from labelweave.labels import Taxonomy
 
 @st.composite
 def taxonomies(draw, most=14, most_parents=3):
-    """Give each node up to three earlier ones as parents, or none; names and edges are shuffled."""
+    """Return each node up to three earlier ones as parents, or none; names and edges are shuffled."""
     size = draw(st.integers(1, most))
     names = draw(st.permutations([f"n{k}" for k in range(size)]))
     above = [

@@ -9,7 +9,7 @@ _LAST = 2**64 - 1
 
 
 class Settings(NamedTuple):
-    """How long steps are, by how much a positive is to score above, and the longest vector."""
+    """The length of steps, the margin of a positive, and the longest vector."""
 
     rate: float
     margin: float

@@ -1,10 +1,10 @@
-"""Iterative stratification with exact sizes, written out over a dense table of groups."""
+"""Iterative stratification with exact sizes, explicitly over a dense table of groups."""
 
 import numpy as np
 
 
 def twin_parts(table, sizes, extras, shares, draws):
-    """Share out the rows of a 0/1 table: rows in their order, of equally rare groups the first."""
+    """Distribute the rows of a 0/1 table: rows in their order, of equally rare groups the first."""
     parts = np.full(len(table), -1)
     room = list(sizes)
     while (parts == -1).any():

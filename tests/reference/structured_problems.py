@@ -54,7 +54,7 @@ class AtPoint:
         return value
 
     def solve(self, solver):
-        """Go on where the point is, with its targets; give the result."""
+        """Continue at the point, with its targets; return the result."""
         self.problem.complete = lambda point: False
         result, state = solver.solve(self.problem, solver.start(self.problem, self.point))
         del self.problem.complete
@@ -62,7 +62,7 @@ class AtPoint:
         return result
 
     def regraph(self, problem):
-        """Go on with a graph that has a round more."""
+        """Continue with a graph that has one round more."""
         self.problem, self.point = problem, problem.grown_from(self.problem, self.point)
 
 

@@ -7,10 +7,10 @@ from scipy.optimize import minimize
 
 
 class StructuredTwin:
-    """All labelings of a few labels; two weight vectors a label and one a state of every clique.
+    """All labelings of a few labels; two weight vectors per label and one per state of every clique.
 
     rounds: the round of every clique, or all its rounds; None for a ridge penalty.
-    loss: of two label sets (m,), in the place of costs; unobserved labels are left out.
+    loss: of two label sets (m,), instead of costs; unobserved labels are omitted.
     """
 
     def __init__(self, X, Y, cliques, alpha, costs=None, weights=None, rounds=None, entries=1.0, loss=None):

@@ -1,4 +1,4 @@
-"""Slow, readable answers about a tree, from a dict that gives each child its parent."""
+"""Slow, readable functions of a tree, from a dict that maps each child to its parent."""
 
 
 def path(parent, name):

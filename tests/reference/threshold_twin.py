@@ -1,4 +1,4 @@
-"""Thresholds by trying every combination, and measures by their definition; slow and readable."""
+"""Thresholds by trying every combination, and metrics by their definition; slow and readable."""
 
 import itertools
 

@@ -16,8 +16,8 @@ def soft_thresholded(Z, penalty):
     return (left * np.maximum(sizes - penalty, 0)) @ right
 
 
-def minimise(X, loss, signs, weights, penalty, n_iter=4000):
-    """Give the best Z of any rank and its objective."""
+def minimize(X, loss, signs, weights, penalty, n_iter=4000):
+    """Return the best Z of any rank and its objective."""
     twin = EntriesTwin(loss, signs, weights)
     eye = np.eye(signs.shape[1])
     rate = 1 / (np.linalg.norm(X, 2) ** 2 * twin.weights.max())
@@ -33,7 +33,7 @@ def minimise(X, loss, signs, weights, penalty, n_iter=4000):
 
 
 def projected(Z, bound):
-    """Give the nearest matrix of a trace norm up to the bound (Duchi et al. 2008, on singular values)."""
+    """Return the nearest matrix of a trace norm up to the bound (Duchi et al. 2008, on singular values)."""
     left, sizes, right = np.linalg.svd(Z, full_matrices=False)
     if sizes.sum() <= bound:
         return Z
@@ -42,8 +42,8 @@ def projected(Z, bound):
     return (left * np.maximum(sizes - (sums[kept] - bound) / (kept + 1), 0)) @ right
 
 
-def minimise_within(X, loss, signs, weights, bound, n_iter=4000):
-    """Give the best Z of a trace norm up to the bound, and its loss, by accelerated projected gradients."""
+def minimize_within(X, loss, signs, weights, bound, n_iter=4000):
+    """Return the best Z of a trace norm up to the bound, and its loss, by accelerated projected gradients."""
     twin, eye = EntriesTwin(loss, signs, weights), np.eye(signs.shape[1])
     rate = 1 / (np.linalg.norm(X, 2) ** 2 * twin.weights.max())
     Z = ahead = np.zeros((X.shape[1], signs.shape[1]))

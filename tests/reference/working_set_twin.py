@@ -1,4 +1,4 @@
-"""Slow, readable twin of the kernelised M3L solver (M3L, journal version, algorithms 1 and 2).
+"""Slow, readable reference of the kernelized M3L solver (M3L, journal version, algorithms 1 and 2).
 
 In signed variables beta = 2 y alpha: max <T, beta> - tr(beta^T K beta R) / 2 between bounds.
 """
@@ -25,7 +25,7 @@ def solve_two_variables(Q, slopes, old, lower, upper):
     held = np.clip(free, lower, upper)
     candidates = []
     for k, other in ((0, 1), (1, 0)):
-        if held[k] != free[k]:  # the maximum lies on a side that the free one is beyond
+        if held[k] != free[k]:  # the maximum is on a side beyond the free one
             slope = slopes[other] - Q[0, 1] * (held[k] - old[k])
             candidate = held.copy()
             candidate[other] = solve_one_variable(

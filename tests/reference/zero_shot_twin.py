@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 
 
 def vectors(X, classes, X_new, table, penalty):
-    """Give predicted vectors of new rows less the mean of training rows, and centred vectors of classes."""
+    """Return predicted vectors of new rows minus the training mean, and centered vectors of classes."""
     rows, center = table[classes], table[classes].mean(axis=0)
     constant, new = np.c_[X, np.ones(len(X))], np.c_[X_new, np.ones(len(X_new))]
     gram = constant.T @ constant + penalty * np.eye(constant.shape[1])
@@ -18,7 +18,7 @@ def vectors(X, classes, X_new, table, penalty):
 
 
 def couple(X, classes, X_new, table, penalty):
-    """Give scores of all classes under the prior, less their means over training rows, and their squares."""
+    """Return scores of all classes under the prior, minus their training means, and their squares."""
     constant, new = np.c_[X, np.ones(len(X))], np.c_[X_new, np.ones(len(X_new))]
     moved = table - table[classes].mean(axis=0)
     seen = np.unique(classes)
@@ -35,7 +35,7 @@ def couple(X, classes, X_new, table, penalty):
 
 
 def held_out(predict, X, classes, parts):
-    """Collect products s_c . g and squares of the classes left out, and the truth, part by part."""
+    """Collect products s_c . g and squares of the held-out classes, and the truth, part by part."""
     for part in parts:
         out = np.isin(classes, part)
         products, squares = predict(X[~out], classes[~out], X[out])

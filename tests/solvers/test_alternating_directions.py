@@ -1,4 +1,4 @@
-"""Alternating directions: the optimum of the slow twin, and a certificate wherever a run ends."""
+"""Alternating directions: the optimum of the slow reference, and a certificate wherever a run ends."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -68,7 +68,7 @@ class Problem:
         return gram_twins.optimum(self.K, self.R, box.targets, box.lower, box.upper)
 
     def certificate(self):
-        """The objectives at what the problem keeps, written out."""
+        """The objectives at the stored variables, explicitly."""
         kept, box = self.result.answer, self.box
         assert (kept.boxed >= box.lower).all()
         assert (kept.boxed <= box.upper).all()

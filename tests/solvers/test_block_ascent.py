@@ -197,7 +197,7 @@ def test_scores_that_drift_are_found_out():
 
     problem.measure = too_good
     result, _ = BlockAscent(1e-9, 3000).solve(problem)
-    assert result.status is Status.STALLED  # six certificates did not bear out what was measured
+    assert result.status is Status.STALLED  # six certificates did not confirm the measurements
     assert result.trace[-1].dual < result.trace[-1].primal
 
 

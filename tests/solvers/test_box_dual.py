@@ -141,12 +141,12 @@ class _Nearby:
         return variables
 
 
-def _nearby(n=6, seed=0, left_out=0.5):
+def _nearby(n=6, seed=0, omitted=0.5):
     random = np.random.default_rng(seed)
     G = random.normal(size=(n, 3))
     rest = random.normal(size=(n, n))
     N = G @ G.T
-    A = N + left_out * rest @ rest.T / n
+    A = N + omitted * rest @ rest.T / n
     return N, A, random.normal(size=(n, 1))
 
 

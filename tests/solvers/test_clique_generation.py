@@ -10,9 +10,9 @@ from labelweave.solvers.passes import BlockFrankWolfe
 
 @dataclass
 class _Problem:
-    """Objectives and excesses that are given; its points are the number of the round.
+    """Given objectives and excesses; its points are the number of the round.
 
-    offers: the cliques that are proposed; by default another one every round.
+    offers: the proposed cliques; by default another one every round.
     """
 
     primals: list
@@ -51,7 +51,7 @@ class _Problem:
 
 
 class _Passes(BlockFrankWolfe):
-    """Two passes a solve."""
+    """Two passes per solve."""
 
     def one_pass(self, problem, state, random):
         if state.rounds - state.begun < 2:

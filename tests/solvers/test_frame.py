@@ -1,4 +1,4 @@
-"""The loop that all solvers share, on one that halves a number, and states that are read from files."""
+"""The loop of all solvers, for one that halves a number, and states read from files."""
 
 from dataclasses import dataclass, replace
 from time import perf_counter

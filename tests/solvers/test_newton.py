@@ -80,6 +80,17 @@ def _loss(loss, weights):
     )
 
 
+def test_a_start_that_is_worse_than_zero_is_not_used():
+    """As that of a far smaller K, from which line searches end in rounding."""
+    problem = _simple(scale=1e7)
+    bad = NewtonState.at(np.full(problem.shape, 1.0) * np.array([3.0, -1.0, -1.0, -1.0])[None, None])
+    result, _ = NewtonConjugateGradient(1e-6, 200).solve(problem, bad)
+    twin, _ = NewtonConjugateGradient(1e-6, 200).solve(problem)
+    assert result.converged
+    assert result.trace[-1].primal == pytest.approx(twin.trace[-1].primal, rel=1e-5)
+    assert result.trace[0].primal == pytest.approx(N * np.log(C))
+
+
 @pytest.mark.parametrize("loss", ["softmax", "log_loss"])
 @pytest.mark.parametrize("name", COVARIANCES)
 @pytest.mark.parametrize("directions", DIRECTIONS)
@@ -185,7 +196,7 @@ def test_folds_solved_together_are_folds_solved_alone(directions):
         assert np.isclose(one.values[0], state.values[fold], rtol=1e-10)
         assert np.allclose(one.scores[:, 0], state.scores[:, fold], atol=1e-4)
         assert not state.dual[~kept, fold].any()
-        # the rows left out are predicted: their scores are those of a model that never saw them
+        # the held-out rows are predicted: their scores are those of a model that never saw them
         inner = SoftmaxLoss(CODES[kept], C, np.ones((kept.sum(), 1)))
         small = _problem(inner, _kernel(rows=X[kept]), COVARIANCES["variances"].scaled(5.0))
         _, least = solver.solve(small)
@@ -332,7 +343,7 @@ def test_rows_of_the_same_features_and_unlike_classes_are_fitted():
         SoftmaxLoss(codes, C, np.ones((12, 1))), _kernel(rows=rows), LabelCovariance.identity(C)
     )
     result, _ = NewtonConjugateGradient(1e-12, 50).solve(problem)
-    assert np.isclose(result.trace[-1].primal, 12 * np.log(C))  # nothing tells the classes apart
+    assert np.isclose(result.trace[-1].primal, 12 * np.log(C))  # nothing distinguishes the classes
 
 
 def test_rows_known_in_part_lower_the_objective():
@@ -367,7 +378,7 @@ def test_a_preconditioner_changes_the_way_and_not_the_end():
 @pytest.mark.parametrize("intercept_variance", [0.0, 1e4])
 @pytest.mark.parametrize("kernel", ["smooth", "rough", "linear"])
 def test_preconditioned_fits_converge_at_extremes(scale, intercept_variance, kernel):
-    """Large intercepts beside a kernel matrix of low rank are what a preconditioner can take for solved."""
+    """Large intercepts with a kernel matrix of low rank can mislead a preconditioner."""
     K = {"smooth": _kernel(1e3), "rough": _kernel(1e-2), "linear": X @ X.T}[kernel]
     codes = np.random.default_rng(4).integers(0, 24, N)
     factor = np.random.default_rng(5).normal(size=(24, 6)) * np.sqrt(scale)
@@ -447,7 +458,7 @@ def _searched(scale, intercept_variance=0.1):
 
 
 def _objective(system, point, direction, along, lengths):
-    """Give values and derivatives at some lengths, from the definition."""
+    """Return values and derivatives at some lengths, from the definition."""
     t = np.asarray(lengths)[:, None]
     dual, scores = point.dual + t * direction, point.scores + t * along
     losses, residual, _ = system.problem.evaluate(scores, EVERY)

@@ -1,4 +1,4 @@
-"""Fits of every kind take no more work than is usual: what only slows a solver down is noticed too."""
+"""Fits of every kind take no more work than usual, to detect what only slows a solver down."""
 
 import sys
 
@@ -43,7 +43,7 @@ USUAL = {
     "margins, large cost": (32, 6907),
     "logistic, small tolerance": (6, 3363),
 }
-_MORE = 1.1  # other processors round otherwise
+_MORE = 1.1  # other processors round differently
 _FOLDERS = ("solvers", "problems", "postprocessing", "features", "foundation/arrays")
 _COUNTED = tuple(f"labelweave/{folder}/" for folder in _FOLDERS)
 

@@ -42,7 +42,7 @@ def _step(X, signs, fixed, loss, penalty, *, is_transposed=False):
 
 
 def _solved(step, factor, solver=TIGHT):
-    return solver.minimise(step, factor, step.image(factor))
+    return solver.minimize(step, factor, step.image(factor))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
@@ -91,7 +91,7 @@ def test_every_step_lowers_every_block(loss, is_transposed, start):
     image, solver = step.image(factor), trust_region_newton.TrustRegionNewton(1e-9, 1, 30)
     values = step.values(factor, image)
     for _ in range(12):
-        found = solver.minimise(step, factor, image)
+        found = solver.minimize(step, factor, image)
         factor, image = found.factor, found.image
         after = step.values(factor, image)
         assert (after <= values + 1e-11 * np.abs(values)).all()
@@ -101,7 +101,7 @@ def test_every_step_lowers_every_block(loss, is_transposed, start):
 
 
 def test_a_rejected_step_shrinks_the_region_until_one_is_taken():
-    """From far out the quadratic model of a squared hinge promises too much at first."""
+    """Far from the optimum the quadratic model of a squared hinge promises too much at first."""
     X, y = _problem()
     step, _ = _step(X, y[:, None], np.ones((1, 1)), "squared_hinge", 1e-6)
     factor = np.full((5, 1), -500.0)
@@ -115,7 +115,7 @@ def test_a_factor_at_its_optimum_stays():
     X, y = _problem()
     step, factor = _step(X, y[:, None], np.ones((1, 1)), "log_loss", 1.0)
     once = _solved(step, factor)
-    again = trust_region_newton.TrustRegionNewton(0.9, 5, 10).minimise(step, once.factor, once.image)
+    again = trust_region_newton.TrustRegionNewton(0.9, 5, 10).minimize(step, once.factor, once.image)
     assert again.value <= once.value * (1 + 1e-12)
     # nothing to learn at all
     still = _solved(*_step(X, np.zeros_like(y[:, None]), np.ones((1, 1)), "log_loss", 1.0))
@@ -265,10 +265,10 @@ def test_directions_without_curvature_are_left_alone():
 
 
 @given(problem=quadratics(), max_iter=st.integers(1, 40))
-def test_a_quadratic_is_minimised_in_one_step(problem, max_iter):
+def test_a_quadratic_is_minimized_in_one_step(problem, max_iter):
     factor = np.random.default_rng(0).normal(size=problem.right.shape)
     image = problem.image(factor)
-    found = trust_region_newton.TrustRegionNewton(1e-10, 1, max_iter).minimise(problem, factor, image)
+    found = trust_region_newton.TrustRegionNewton(1e-10, 1, max_iter).minimize(problem, factor, image)
     value = problem.values(found.factor, found.image).sum()
     assert found.value == pytest.approx(value, rel=1e-6, abs=1e-8)
     assert value <= problem.values(factor, image).sum() + 1e-9

@@ -11,7 +11,7 @@ from reference import working_set_twin as twin
 
 
 class _DenseDual:
-    """A kernel max-margin dual with everything in memory; it notes what it was asked for."""
+    """A kernel max-margin dual with everything in memory; it records the requests."""
 
     def __init__(self, K, R, Y, C=1.0):
         self.K, self.R = K, R
@@ -32,7 +32,7 @@ class _DenseDual:
         return self.R[label]
 
     def start(self):
-        """Begin where the last run ended."""
+        """Start where the last run ended."""
         return self.beta, self.scores
 
     def measure(self, beta, scores):
@@ -262,7 +262,7 @@ def test_an_interruption_within_a_visit_ends_with_a_certificate():
     dual.kernel_row = interrupted
     result, _ = WorkingSetAscent(1e-9, 1000).solve(dual)
     assert result.status is Status.INTERRUPTED
-    assert dual.certified == 2  # to make the scores anew, and for the last record
+    assert dual.certified == 2  # to make the scores again, and for the last record
     assert (result.trace[-1].primal, result.trace[-1].dual) == dual.values()
     np.testing.assert_allclose(dual.scores, dual.K @ dual.beta @ dual.R)
 

@@ -1,4 +1,4 @@
-"""Folds part the rows, have one size, and spread labels better than chance and the printed algorithm."""
+"""Folds partition the rows, have one size, and spread labels better than chance and the printed algorithm."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""Training and test rows have scikit-learn's sizes, keep their kinds and share labels out in proportion."""
+"""Training and test rows have scikit-learn's sizes, keep their types and split labels in proportion."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The public checks find what is wrong with a loss, a kernel, a covariance or a solver, and say it."""
+"""The public checks find and name the faults of a loss, a kernel, a covariance or a solver."""
 
 from functools import partial
 
@@ -21,11 +21,11 @@ from labelweave.solvers import AlternatingDirections, Status
 
 @storable("tests.PlainLogistic", {})
 class PlainLogistic(LogisticEntryLoss):
-    """The logistic loss as one of a user's."""
+    """The logistic loss as a custom one."""
 
 
 class PlainSquared(SquaredEntryLoss):
-    """The squared loss as one of a user's, that no model file knows."""
+    """The squared loss as a custom one that is not registered for model files."""
 
 
 @pytest.mark.parametrize("name", ENTRY_LOSSES)
@@ -327,7 +327,7 @@ class TooSure(Fista):
 
 
 class Remembers(Fista):
-    """Keeps in itself what belongs into the state."""
+    """Stores in itself what belongs in the state."""
 
     done = 0
 

@@ -1,5 +1,4 @@
-"""What users write; a type checker reads it as theirs.  ``test_user_code.py`` runs mypy --strict on it,
-and nothing of it is executed."""
+"""Typical user code; ``test_user_code.py`` runs mypy --strict on it, and it is not executed."""
 
 from typing import TYPE_CHECKING, Any, assert_type
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     assert_type(model.duality_gap_, float)
     assert_type(model.converged_, bool)
     score = metrics.f1_score(data.Y_test, model.predict(data.X_test), average="micro")
-    assert_type(score, float | npt.NDArray[np.float64])  # one a label with average=None
+    assert_type(score, float | npt.NDArray[np.float64])  # one per label with average=None
     assert_type(model.predict_top(data.X_untagged, k=5), tuple[Array, Array])
     assert_type(model.decision_function(data.X_test), Array)
     assert_type(model.label_names_, Array)

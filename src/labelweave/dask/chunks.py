@@ -12,12 +12,12 @@ from labelweave.dask.filed import Filed, keeps_files, key_of_task
 from labelweave.dask.rows import Sized, size_in_bytes
 from labelweave.foundation.array_types import Array
 from labelweave.problems.margin_dual import OrderedRows
-from labelweave.problems.travelling_margins import (
+from labelweave.problems.traveling_margins import (
     Piece,
     RowState,
     SharedState,
-    TravellingBlock,
-    TravellingLabels,
+    TravelingBlock,
+    TravelingLabels,
 )
 
 
@@ -29,7 +29,7 @@ class Chunk(Sized):
 
     def __init__(self, rows: OrderedRows, *, is_filed: bool = False) -> None:
         self._kept: OrderedRows | Filed = Filed(rows) if is_filed else rows
-        self._blocks: dict[int, TravellingBlock | TravellingLabels] = {}
+        self._blocks: dict[int, TravelingBlock | TravelingLabels] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_blocks": {}}
@@ -43,13 +43,13 @@ class Chunk(Sized):
         kept = self._kept
         return kept.value if isinstance(kept, Filed) else kept
 
-    def block(self, labels: Array) -> TravellingBlock | TravellingLabels:
+    def block(self, labels: Array) -> TravelingBlock | TravelingLabels:
         """Return a block of labels over these rows."""
         key = int(labels[0])
         found = self._blocks.get(key)
         if found is None:
             rows = self.rows
-            kind = TravellingBlock if rows.data.covariance.is_diagonal else TravellingLabels
+            kind = TravelingBlock if rows.data.covariance.is_diagonal else TravelingLabels
             found = kind(rows, labels)
             if not isinstance(self._kept, Filed):
                 self._blocks[key] = found
@@ -85,33 +85,33 @@ class Partition:
         return chunk.rows
 
     def visit(
-        self, labels: Array, traveller: SharedState | None, seats: Sequence[RowState | None] | None,
+        self, labels: Array, shared: SharedState | None, states: Sequence[RowState | None] | None,
         piece: Piece, *, is_full: bool,
     ) -> tuple[SharedState, tuple[Any, ...]]:  # fmt: skip
-        """Let a block visit a piece of the rows.
+        """Visit a piece of the rows.
 
-        traveller, seats: after the previous visit, with one seat per chunk; None at the start.
+        shared, states: after the previous visit, with one row state per chunk; None at the start.
         Returns both after the visit.
         """
-        after = list(seats or [None] * len(self.chunks))
+        after = list(states or [None] * len(self.chunks))
         own: Array = np.zeros(1, np.intp)
         if len(self.chunks) > 1:
             order = piece.generator.permutation(len(self.chunks))
             own = np.array_split(order, piece.n_pieces)[piece.number]
             piece = Piece(0, 1, piece.generator)
         for number in own:
-            block, seat = self.chunks[number].block(labels), after[number]
-            traveller = block.first_traveller() if traveller is None else traveller
-            seat = block.first_seat() if seat is None else seat
-            traveller, after[number] = block.visit(traveller, seat, piece, is_full=is_full)
-        assert traveller is not None, "there is a chunk for every piece"
-        return traveller, tuple(after)
+            block, state = self.chunks[number].block(labels), after[number]
+            shared = block.first_shared() if shared is None else shared
+            state = block.first_rows() if state is None else state
+            shared, after[number] = block.visit(shared, state, piece, is_full=is_full)
+        assert shared is not None, "there is a chunk for every piece"
+        return shared, tuple(after)
 
-    def summed(self, method: str, labels: Array, seats: Sequence[RowState], *given: Any) -> Array:
-        """Sum a method of a block over the chunks, each with its seat."""
+    def summed(self, method: str, labels: Array, states: Sequence[RowState], *given: Any) -> Array:
+        """Sum a method of a block over the chunks, each with its row state."""
         found: Any = 0
-        for chunk, seat in zip(self.chunks, seats, strict=True):
-            found = found + getattr(chunk.block(labels), method)(seat, *given)
+        for chunk, state in zip(self.chunks, states, strict=True):
+            found = found + getattr(chunk.block(labels), method)(state, *given)
         return np.asarray(found)
 
     def forget(self, labels: Array) -> None:
@@ -120,7 +120,7 @@ class Partition:
             chunk.forget(labels)
 
 
-def neighbours(sizes: Sequence[float], most: float) -> list[list[int]]:
+def neighbors(sizes: Sequence[float], most: float) -> list[list[int]]:
     """Group neighbors as long as their total is at most a size."""
     begins, size = [0], 0.0
     for number, own in enumerate(sizes):

@@ -36,7 +36,7 @@ from labelweave.metrics import class_summary
 from labelweave.metrics._classes import right_rows
 from labelweave.metrics.known_labels import truth_for
 from labelweave.metrics.summary import TableSums
-from labelweave.problems.travelling_margins import in_tree_order
+from labelweave.problems.traveling_margins import in_tree_order
 
 _K = (1, 3, 5)
 _OF_CLASSES = ("accuracy", "mean_reciprocal_rank", "log_loss")  # means over rows

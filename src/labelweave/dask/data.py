@@ -15,7 +15,7 @@ from distributed import Client, Future
 from scipy.sparse.csgraph import connected_components
 
 from labelweave.dask import tasks
-from labelweave.dask.chunks import neighbours
+from labelweave.dask.chunks import neighbors
 from labelweave.dask.graphs import Place
 from labelweave.dask.partitions import NO_ROWS
 from labelweave.dask.parts import joined_rows
@@ -26,7 +26,7 @@ from labelweave.dask.rows import (
     itself,
     labels_of,
     read_rows,
-    relabelled,
+    relabeled,
     some_rows,
     stacked_entries,
     tags_in,
@@ -44,7 +44,7 @@ from labelweave.foundation.loops import WIDTH
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.flip_rates import corrected_targets
 from labelweave.labels.tags import read_tags
-from labelweave.problems.travelling_margins import CONCURRENT_VISITS, in_tree_order
+from labelweave.problems.traveling_margins import CONCURRENT_VISITS, in_tree_order
 from labelweave.solvers.dual_coordinate_ascent import RUN
 
 _BYTES_AN_ENTRY = 24  # of features, in both precisions and while they are joined
@@ -88,7 +88,7 @@ class ReadData:
             return [order]
         coupled = connected_components(covariance.columns(order).to_dense() != 0, directed=False)[1]
         parts = [order[coupled == number] for number in range(coupled.max() + 1)]
-        few = neighbours(list(map(len, parts)), WIDTH)
+        few = neighbors(list(map(len, parts)), WIDTH)
         return [np.concatenate([parts[part] for part in block]) for block in few]
 
     def some_rows(self, client: Client, which: Array) -> ReadData:
@@ -133,9 +133,9 @@ class ReadData:
                 f"is limited to {limit:.0f} MB; pass a `memory_budget` of a quarter of that."
             )
 
-    def relabelled(self, client: Client, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadData:
+    def relabeled(self, client: Client, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadData:
         """Replace the labels by a function of the labels of each partition."""
-        rows = client.map(relabelled, self.rows, of_labels=of_labels, pure=False)
+        rows = client.map(relabeled, self.rows, of_labels=of_labels, pure=False)
         return ReadData(rows, self.facts, self.form, _counted(client, rows, self.form))
 
     def with_features(self, client: Client, rows: list[Future]) -> ReadData:
@@ -165,13 +165,13 @@ class ReadData:
         is_wide: whether each row has a number per label.
         """
         sizes = self._megabytes(is_wide=is_wide).tolist()
-        return neighbours(sizes, budget if sum(sizes) <= budget else _JOINED_SHARE * budget)
+        return neighbors(sizes, budget if sum(sizes) <= budget else _JOINED_SHARE * budget)
 
     def places(self, groups: Sequence[Sequence[int]], budget: float) -> list[list[Sequence[int]]]:
         """Return the neighboring groups that one task visits: fewer messages if data are large."""
         own = list(map(self.megabytes_of, groups))
         most = max(_JOINED_SHARE * budget, min(_VISITED_SHARE * budget, sum(own) / _FEWEST_VISITS))
-        return [[groups[number] for number in place] for place in neighbours(own, most)]
+        return [[groups[number] for number in place] for place in neighbors(own, most)]
 
     def visits(self, places: Sequence[Sequence[Sequence[int]]], *, is_coupled: bool = False) -> list[int]:
         """Return how often a block visits the rows of each place in a round, as a function of the data only.
@@ -269,7 +269,7 @@ def corrected_by(client: Client, data: ReadData, flip_rates: Any) -> ReadData:
         raise ValueError(RATES_OF_CLASSES)
     names = [str(name) for name in data.form.classes]
     missed, false = rates_by(flip_rates, data.counts.n_rows, data.counts.positives, names)
-    return data.relabelled(client, partial(corrected_targets, missed=missed, false=false))
+    return data.relabeled(client, partial(corrected_targets, missed=missed, false=false))
 
 
 def gathered_labels(client: Client, data: ReadData) -> tuple[LabelMatrix, Array]:

@@ -120,7 +120,7 @@ def _to_fit(client: Client, data: ReadData, model: DecisionClassifier) -> ReadDa
     """Return the rows with the labels that the estimator learns."""
     if not isinstance(model, HierarchicalClassifier):
         return data
-    return data.relabelled(client, partial(_completed, model))
+    return data.relabeled(client, partial(_completed, model))
 
 
 def _completed(model: HierarchicalClassifier, labels: LabelMatrix) -> LabelMatrix:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from distributed import Client
 
-from labelweave.dask.chunks import neighbours
+from labelweave.dask.chunks import neighbors
 from labelweave.dask.data import ReadData
 from labelweave.dask.entries import EntriesApart
 from labelweave.dask.filed import in_memory_or_file
@@ -64,7 +64,7 @@ class PartitionedMap(FactorMap):
     @cached_property
     def _parts(self) -> Parts:
         # partitions with few entries are joined: each makes a table of all features in a sum
-        groups = neighbours(self._entries, _WORK_A_SUM * self.shape[1])
+        groups = neighbors(self._entries, _WORK_A_SUM * self.shape[1])
         client = self._rows.client
         joined = [[self._rows.futures[part] for part in group] for group in groups]
         made = partial(client.submit, Mapped, constant=self._constant, dtype=self.dtype, pure=False)
@@ -129,7 +129,7 @@ class PartitionedFeatures(FeatureMatrix):
 
     @property
     def data(self) -> PartitionedMap:
-        """The map in place of the table."""
+        """The map instead of the table."""
         shape = self.shape[0], self._facts[0].n_features
         entries = [facts.entries for facts in self._facts]
         return PartitionedMap(self._parts, entries, shape, self._constant, self._dtype)

@@ -101,7 +101,7 @@ class FitPlan:
         return [place.partition for place in self.places]
 
 
-class TravellingFit:
+class TravelingFit:
     """Fits all blocks, each in a thread of the client that waits for its tasks."""
 
     def __init__(
@@ -191,19 +191,19 @@ class TravellingFit:
         return end  # type: ignore[no-any-return]
 
     def _round(self, block: BlockFit, state: BlockState, *, is_full: bool) -> tuple[BlockState, float]:
-        """Let a block visit all rows; return its new state and the encountered gap."""
+        """Visit all rows with a block; return its new state and the gap found on the way."""
         with self.lock:
             self._tell()
             tasks = self._tasks(block)
             state, gap = tasks.round(block.rounds, self.plan.seed, state, is_full=is_full)
-            waited, traveller, *seats = self._computed([gap, *state.parts])
+            waited, shared, *states = self._computed([gap, *state.parts])
         (met_gap,) = self._fetched([waited], block)
         block.rounds += 1
         if block.rounds > block.furthest:
             block.furthest, block.losses, block.kills = block.rounds, 0, 0
         with self.lock:
             self.rounds += 1
-        return BlockState(traveller, tuple(seats)), met_gap
+        return BlockState(shared, tuple(states)), met_gap
 
     def _result(self, block: BlockFit, name: str, *given: Any) -> Any:
         """Run a task of a block, by its name in :class:`BlockTasks`."""
@@ -228,8 +228,8 @@ class TravellingFit:
         """Send a snapshot to the workers that have the block's partitions."""
         with self.lock:
             homes = self._homes(block)
-        seats = [self._scattered(*one) for one in zip(known.seats, homes, strict=True)]
-        return BlockState(self._scattered(known.traveller, None), tuple(seats))
+        states = [self._scattered(*one) for one in zip(known.states, homes, strict=True)]
+        return BlockState(self._scattered(known.shared, None), tuple(states))
 
     def _scattered(self, value: Any, worker: str | None) -> Future:
         return scattered(self.client, [value], worker)[0]
@@ -314,10 +314,10 @@ class TravellingFit:
         if is_dear or begun - block.saved < _SHORTEST:
             return state
         try:
-            traveller, *seats = self._fetched(state.parts, block)
+            shared, *states = self._fetched(state.parts, block)
         except LOST:
             return state  # the next round will fail
-        snapshot = Snapshot(block.rounds, check_below, traveller, tuple(seats))
+        snapshot = Snapshot(block.rounds, check_below, shared, tuple(states))
         self.store.put(block.number, snapshot)
         block.saved = time.monotonic()
         with self.lock:

@@ -7,7 +7,7 @@ it is the ordinary pass, bit by bit.  Objectives, moments of the distributions, 
 sums over partitions, computed in pairs, or parts of a table.
 
 If inference is slow, all partitions search for the worst labelings of their rows at once, at the weights
-at the start of a pass; the steps towards them, one after the other, remain exact.
+at the start of a pass; the steps toward them, one after the other, remain exact.
 
 The client has the dual point: tasks receive and return the parts of their rows, so that
 a fit loses nothing with a worker, and its states are the ordinary ones.
@@ -39,7 +39,7 @@ from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import CliquePenalty, StructuredMargin, StructuredRows
 from labelweave.problems.structured_margin.margin_model import WorstLabelings
 from labelweave.problems.structured_margin.structured_margin import DualMarginPoint
-from labelweave.problems.travelling_margins import in_tree_order
+from labelweave.problems.traveling_margins import in_tree_order
 from labelweave.solvers.passes import pass_over
 
 _SEEDS = 2**31 - 1
@@ -142,17 +142,17 @@ class HeldMargin(Held):
         return WorkerMargin(self.rows, *given, Workers())
 
 
-def _point(problem: StructuredMargin, seat: RowState, sums: Any, round_shares: Any) -> DualMarginPoint:
+def _point(problem: StructuredMargin, state: RowState, sums: Any, round_shares: Any) -> DualMarginPoint:
     """Make a copy of a point to work on: tasks do not change their arguments."""
-    arrays = {name: np.array(part) for name, part in seat._asdict().items()}
+    arrays = {name: np.array(part) for name, part in state._asdict().items()}
     shares = np.array(round_shares)
     return problem.point_at(np.array(sums), shares, **arrays)
 
 
-def _searched(held: HeldMargin, asked: Question, seat: RowState, begin: SharedState) -> WorstLabelings:
+def _searched(held: HeldMargin, asked: Question, state: RowState, begin: SharedState) -> WorstLabelings:
     with Workers().running():
         problem = held.problem(asked)
-        point = _point(problem, seat, begin.sums, begin.round_shares)
+        point = _point(problem, state, begin.sums, begin.round_shares)
         rows = np.arange(problem.n_rows)
         parts = [
             problem.worst_labelings(point, some, held.rows.multiply(some, point.sums))
@@ -162,28 +162,28 @@ def _searched(held: HeldMargin, asked: Question, seat: RowState, begin: SharedSt
 
 
 def _visited(
-    held: HeldMargin, asked: Question, seat: RowState | tuple[RowState, SharedState], traveller: SharedState,
+    held: HeldMargin, asked: Question, state: RowState | tuple[RowState, SharedState], shared: SharedState,
     found: WorstLabelings | None, visit: Visit, most_sweeps: int,
 ) -> tuple[RowState, SharedState]:  # fmt: skip
-    """Let the weights visit some rows; their seat may come with the traveller of the visit before."""
-    seat = seat if isinstance(seat, RowState) else seat[0]
+    """Visit some rows; their state may come with the shared one after the previous visit."""
+    state = state if isinstance(state, RowState) else state[0]
     with Workers().running():
         problem, random = held.problem(asked).knowing(found), np.random.RandomState(0)
-        random.set_state(traveller.stream)
-        point = _point(problem, seat, traveller.sums, traveller.round_shares)
+        random.set_state(shared.stream)
+        point = _point(problem, state, shared.sums, shared.round_shares)
         met = pass_over(problem, point, random, most_sweeps, visit.rows(problem.n_rows))
         stream = random.get_state(legacy=False)
-        moved = SharedState(point.sums, point.round_shares, stream, traveller.met_gap + met)
+        moved = SharedState(point.sums, point.round_shares, stream, shared.met_gap + met)
         return RowState.of(point, slice(None)), moved
 
 
 def _of_point(
-    held: HeldMargin, asked: Question, seat: RowState, weights: tuple[Any, Any], of_point: Any, *given: Any
+    held: HeldMargin, asked: Question, state: RowState, weights: tuple[Any, Any], of_point: Any, *given: Any
 ) -> Array:
     """Call a function of a partition's problem and its point."""
     with Workers().running():
         problem = held.problem(asked)
-        return np.asarray(of_point(problem, _point(problem, seat, *weights), *given))
+        return np.asarray(of_point(problem, _point(problem, state, *weights), *given))
 
 
 def _recomputed(problem: StructuredMargin, point: DualMarginPoint) -> Array:
@@ -227,7 +227,7 @@ class PartitionedMargin(StructuredMargin):
         self._is_slow = seconds_a_row(self.graph, self.inference)[0] > _SLOW
 
     def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
-        """Let the weights visit all rows; see the module docstring."""
+        """Visit all rows with the weights; see the module docstring."""
         counts = self.data.visits if len(self.data.visits) > 1 else [1]
         order, seeds = [0], [0]
         if len(counts) > 1:
@@ -235,9 +235,9 @@ class PartitionedMargin(StructuredMargin):
             seeds = random.randint(_SEEDS, size=len(counts)).tolist()
         begin = SharedState(point.sums, point.round_shares, random.get_state(legacy=False))
         sent = self._sent(point, begin)
-        *seats, end = self.data.parts.done(lambda: self._travelling(sent, order, seeds, most_sweeps))
-        for seat, rows in zip(seats, self.data.parts.slices, strict=True):
-            seat.put_back(point, rows)
+        *states, end = self.data.parts.done(lambda: self._passing(sent, order, seeds, most_sweeps))
+        for state, rows in zip(states, self.data.parts.slices, strict=True):
+            state.put_back(point, rows)
         point.sums[:], point.round_shares[:] = end.sums, end.round_shares
         self.rescale(point)
         random.set_state(end.stream)
@@ -245,25 +245,25 @@ class PartitionedMargin(StructuredMargin):
 
     def _sent(self, point: DualMarginPoint, weights: Any) -> Kept:
         """Send weights, and each partition's part of a point."""
-        seats = [RowState.of(point, rows) for rows in self.data.parts.slices]
-        return Kept.of(self.data.parts.client, [weights, *seats])
+        states = [RowState.of(point, rows) for rows in self.data.parts.slices]
+        return Kept.of(self.data.parts.client, [weights, *states])
 
-    def _travelling(self, sent: Kept, order: list[int], seeds: list[int], most_sweeps: int) -> list[Future]:
-        """Start the visits of a pass; return the final seats of all partitions, and the traveller."""
+    def _passing(self, sent: Kept, order: list[int], seeds: list[int], most_sweeps: int) -> list[Future]:
+        """Start the visits of a pass; return the final states of the rows, and the shared one."""
         submit = partial(self.data.parts.client.submit, pure=False)
-        held, (asked,), (traveller, *seats) = self._at_hand(sent)
+        held, (asked,), (shared, *states) = self._at_hand(sent)
         counts, done = np.bincount(order).tolist(), [0] * len(seeds)
         found: list[Any] = [None] * len(seeds)
         if self._is_slow and len(seeds) > 1:
-            own = zip(held, seats, strict=True)
-            found = [submit(_searched, part, asked, seat, traveller) for part, seat in own]
+            own = zip(held, states, strict=True)
+            found = [submit(_searched, part, asked, state, shared) for part, state in own]
         for at in order:
             visit = Visit(done[at], counts[at], seeds[at])
-            known = held[at], asked, seats[at]
-            seats[at] = submit(_visited, *known, traveller, found[at], visit, most_sweeps)
-            traveller = submit(operator.itemgetter(1), seats[at])  # travels on without the seat
+            known = held[at], asked, states[at]
+            states[at] = submit(_visited, *known, shared, found[at], visit, most_sweeps)
+            shared = submit(operator.itemgetter(1), states[at])  # without the state of the rows
             done[at] += 1
-        return [*(submit(operator.itemgetter(0), seat) for seat in seats), traveller]
+        return [*(submit(operator.itemgetter(0), state) for state in states), shared]
 
     def _at_hand(self, sent: Kept) -> tuple[list[Future], ...]:
         return self.data.held.futures(), self._asked.futures(), sent.futures()
@@ -272,10 +272,10 @@ class PartitionedMargin(StructuredMargin):
         """Call a function of each partition's problem and point; return the results."""
 
         def send() -> list[Future]:
-            held, (asked,), (weights, *seats) = self._at_hand(sent)
+            held, (asked,), (weights, *states) = self._at_hand(sent)
             submit = partial(self.data.parts.client.submit, _of_point, pure=False)
-            pairs = zip(held, seats, strict=True)
-            return [submit(part, asked, seat, weights, of_point, *given) for part, seat in pairs]
+            pairs = zip(held, states, strict=True)
+            return [submit(part, asked, state, weights, of_point, *given) for part, state in pairs]
 
         return list(self.data.parts.done(send))
 
@@ -331,4 +331,4 @@ class PartitionedGraphData(GraphData):
 
     def posed(self) -> Callable[..., StructuredMargin]:
         """Return a function that builds the problem of a graph over these rows."""
-        return partial(PartitionedMargin, PartitionedMarginData(*self))  # type: ignore[arg-type]
+        return partial(PartitionedMargin, PartitionedMarginData(*self[:5]))  # type: ignore[arg-type]

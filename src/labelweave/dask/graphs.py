@@ -17,7 +17,7 @@ import numpy as np
 import dask
 from labelweave.dask import tasks
 from labelweave.foundation.array_types import Array
-from labelweave.problems.travelling_margins import CONCURRENT_VISITS, brought_together
+from labelweave.problems.traveling_margins import CONCURRENT_VISITS, brought_together
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class Place:
 
 @dataclass(frozen=True)
 class BlockState:
-    """The state of a block, None at its start: its traveller, and its seat at each partition."""
+    """The state of a block, None at its start: the shared one, and that of the rows of each partition."""
 
-    traveller: Any
-    seats: tuple[Any, ...]
+    shared: Any
+    states: tuple[Any, ...]
 
     @property
     def parts(self) -> list[Any]:
         """The parts of a started block."""
-        return [part for part in (self.traveller, *self.seats) if part is not None]
+        return [part for part in (self.shared, *self.states) if part is not None]
 
 
 class BlockTasks:
@@ -70,15 +70,15 @@ class BlockTasks:
             return made(*given, dask_key_name=key, **more)
 
     def round(self, number: int, seed: int, at: BlockState, *, is_full: bool) -> tuple[BlockState, Any]:
-        """Let the block visit all rows; return its new state and the encountered gap."""
-        name, traveller, seats = f"{self.name}-{number}", at.traveller, list(at.seats)
+        """Visit all rows; return the new state and the gap that the visits found."""
+        name, shared, states = f"{self.name}-{number}", at.shared, list(at.states)
         counts = [place.visits for place in self.places]
         done = [0] * len(counts)
         if self.is_coupled:
             turns = turns_of_round(seed, number, counts, CONCURRENT_VISITS)
-            if traveller is None:
+            if shared is None:
                 first = self.places[0].partition
-                traveller = self._task(f"begun-{name}", self.homes[0], tasks.begun, first, self.labels)
+                shared = self._task(f"begun-{name}", self.homes[0], tasks.begun, first, self.labels)
         else:
             turns = [[place] for place in order_of_round(seed, number, self.block, counts)]
         for turn, places in enumerate(turns):
@@ -88,53 +88,53 @@ class BlockTasks:
                 visit = tasks.Visit(number, is_full, done[at_place], counts[at_place])
                 pair = self._task(
                     f"visit-{step}", home, tasks.visit, self.places[at_place].partition, visit, self.block,
-                    self.labels, self.common, traveller, seats[at_place],
+                    self.labels, self.common, shared, states[at_place],
                 )  # fmt: skip
                 came.append(pair)
-                seats[at_place] = self._task(f"seat-{step}", home, operator.itemgetter(1), pair)
+                states[at_place] = self._task(f"state-{step}", home, operator.itemgetter(1), pair)
                 done[at_place] += 1
-            traveller = self._together(f"{name}-{turn}", traveller, places, came)
+            shared = self._together(f"{name}-{turn}", shared, places, came)
         ended = self._task(
-            f"round-{name}", None, tasks.round_ended, traveller, self.labels, self.common, was_full=is_full
+            f"round-{name}", None, tasks.round_ended, shared, self.labels, self.common, was_full=is_full
         )
-        return BlockState(ended, tuple(seats)), self._task(f"gap-{name}", None, tasks.met_gap, ended)
+        return BlockState(ended, tuple(states)), self._task(f"gap-{name}", None, tasks.met_gap, ended)
 
     def _together(self, name: str, before: Any, places: Sequence[int], came: Sequence[Any]) -> Any:
-        """Join the results of simultaneous visits, each a pair of a traveller and its seats."""
+        """Join the results of simultaneous visits, each a pair of a shared state and states of rows."""
         if not self.is_coupled:
             return came[0]  # the pair: a separate task would double the latency of a round
-        first = operator.itemgetter(0)  # seats of many labels are not sent
+        first = operator.itemgetter(0)  # states of many labels are not sent
         moved = [
             self._task(f"moved-{name}-{place}", self.homes[place], first, pair)
             for place, pair in zip(places, came, strict=True)
         ]
         return self._task(f"together-{name}", None, brought_together, before, moved)
 
-    def _at_places(self, prefix: str, of_rows: Callable[..., Any], seats: Sequence[Any], *others: Any) -> Any:
+    def _at_places(self, prefix: str, of_rows: Callable[..., Any], at: Sequence[Any], *others: Any) -> Any:
         return [
-            self._task(f"{prefix}-{number}", home, of_rows, place.partition, self.labels, *others, seat)
-            for number, (place, home, seat) in enumerate(zip(self.places, self.homes, seats, strict=True))
+            self._task(f"{prefix}-{number}", home, of_rows, place.partition, self.labels, *others, state)
+            for number, (place, home, state) in enumerate(zip(self.places, self.homes, at, strict=True))
         ]
 
     def check(self, number: int, at: BlockState) -> Any:
         """Compute the primal and dual value at the current weights."""
         name = f"{self.name}-{number}"
-        sums = self._at_places(f"sums-{name}", tasks.summed, at.seats, "sums_in_use", at.traveller)
+        sums = self._at_places(f"sums-{name}", tasks.summed, at.states, "sums_in_use", at.shared)
         return self._task(
-            f"check-{name}", None, tasks.values_in_use, at.traveller, self.labels, self.common, *sums
+            f"check-{name}", None, tasks.values_in_use, at.shared, self.labels, self.common, *sums
         )
 
     def certificate(self, number: int, at: BlockState) -> Any:
         """Recompute weights from the variables in double precision, and evaluate them."""
         name = f"{self.name}-{number}"
-        products = self._at_places(f"product-{name}", tasks.summed, at.seats, "exact_product")
+        products = self._at_places(f"product-{name}", tasks.summed, at.states, "exact_product")
         product = in_pairs(products, f"sum-{name}")
         of_all = self.labels, self.common
         weights = self._task(f"weights-{name}", None, tasks.exact_weights, product, *of_all)
-        constants = self._task(f"constants-{name}", None, tasks.exact_constants, at.traveller, *of_all)
-        sums = self._at_places(f"exact-{name}", tasks.exact_sums, at.seats, weights, constants)
+        constants = self._task(f"constants-{name}", None, tasks.exact_constants, at.shared, *of_all)
+        sums = self._at_places(f"exact-{name}", tasks.exact_sums, at.states, weights, constants)
         return self._task(
-            f"settled-{name}", None, tasks.settled, weights, constants, at.traveller, self.labels, number,
+            f"settled-{name}", None, tasks.settled, weights, constants, at.shared, self.labels, number,
             self.common, *sums,
         )  # fmt: skip
 

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from labelweave.dask.client import budget_of, budget_words
 from labelweave.dask.data import ReadData, arrange, corrected_by
 from labelweave.dask.features import PartitionedFeatures
-from labelweave.dask.fit import FitPlan, Progress, TravellingFit
+from labelweave.dask.fit import FitPlan, Progress, TravelingFit
 from labelweave.dask.store import Store
 from labelweave.dask.tasks import Common, FittedBlock, never_stops
 from labelweave.estimators import MaxMarginClassifier
@@ -82,7 +82,7 @@ def _travel(
             blocks, places, shared, common.seed, common.tol, common.max_iter,
             is_coupled=common.covariance is not None,
         )  # fmt: skip
-        ends = TravellingFit(client, plan, store, lines).run()
+        ends = TravelingFit(client, plan, store, lines).run()
         is_done = True
     finally:
         store.close(is_done=is_done)

@@ -380,7 +380,7 @@ def entries_of(rows: ReadRows, labels: LabelMatrix) -> RowsByLabels | sp.coo_arr
     return sure_weights(labels, rows.entries)
 
 
-def relabelled(rows: ReadRows, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadRows:
+def relabeled(rows: ReadRows, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadRows:
     """Replace the labels by a function of them."""
     assert isinstance(rows.targets, LabelMatrix), "these are no classes"
     return replace(rows, targets=of_labels(rows.targets))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.dask.tasks import FittedBlock, Seats
+from labelweave.dask.tasks import FittedBlock, RowStates
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.model_files import (
     ModelContent,
@@ -25,9 +25,9 @@ from labelweave.model_files import (
     read_model_file,
     write_model_file,
 )
-from labelweave.problems.travelling_margins import RowState, SharedState
+from labelweave.problems.traveling_margins import RowState, SharedState
 
-_KIND = "TravellingCheckpoint"
+_KIND = "TravelingCheckpoint"
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Snapshot:
 
     rounds: int
     check_below: float
-    traveller: SharedState | None
-    seats: tuple[Seats, ...]
+    shared: SharedState | None
+    states: tuple[RowStates, ...]
     end: FittedBlock | None = None
 
     def to_plain(self) -> dict[str, Any]:
@@ -49,19 +49,19 @@ class Snapshot:
         return {
             "rounds": self.rounds,
             "check_below": None if np.isinf(self.check_below) else self.check_below,
-            "traveller": None if self.traveller is None else self.traveller.to_plain(),
-            "seats": [[seat.to_plain() for seat in place] for place in self.seats],
+            "shared": None if self.shared is None else self.shared.to_plain(),
+            "states": [[state.to_plain() for state in place] for place in self.states],
             "end": None if self.end is None else vars(self.end),
         }
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Snapshot:
-        below, traveller, end = plain["check_below"], plain["traveller"], plain["end"]
+        below, shared, end = plain["check_below"], plain["shared"], plain["end"]
         return cls(
             rounds=plain["rounds"],
             check_below=np.inf if below is None else below,
-            traveller=None if traveller is None else SharedState.from_plain(traveller),
-            seats=tuple(tuple(map(RowState.from_plain, place)) for place in plain["seats"]),
+            shared=None if shared is None else SharedState.from_plain(shared),
+            states=tuple(tuple(map(RowState.from_plain, place)) for place in plain["states"]),
             end=None if end is None else FittedBlock(**end),
         )
 

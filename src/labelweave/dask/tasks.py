@@ -21,7 +21,7 @@ from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMean
 from labelweave.problems import MarginData
 from labelweave.problems.margin_dual import OrderedRows
-from labelweave.problems.travelling_margins import (
+from labelweave.problems.traveling_margins import (
     Piece,
     RowsBlock,
     RowState,
@@ -33,8 +33,8 @@ from labelweave.problems.travelling_margins import (
 )
 from labelweave.solvers import DualCoordinateAscent
 
-Seats = tuple[RowState, ...]
-"""The seats of a block at a partition, one per chunk."""
+RowStates = tuple[RowState, ...]
+"""The states of a block at a partition, one per chunk."""
 
 
 @dataclass(frozen=True)
@@ -186,54 +186,54 @@ class Visit(NamedTuple):
 
 
 def visit(
-    partition: Partition, visit: Visit, block: int, labels: Array, common: Common, traveller: Any, seats: Any
-) -> tuple[SharedState, Seats]:
-    """Let a block of labels visit a partition.
+    partition: Partition, visit: Visit, block: int, labels: Array, common: Common, shared: Any, states: Any
+) -> tuple[SharedState, RowStates]:
+    """Visit a partition with a block of labels.
 
-    traveller, seats: after the previous visits, maybe as their pairs; None for a block that starts.
+    shared, states: after the previous visits, maybe as their pairs; None for a block that starts.
     Returns both after the visit.
     """
-    if isinstance(traveller, tuple):
-        traveller = traveller[0]
+    if isinstance(shared, tuple):
+        shared = shared[0]
     piece = Piece(visit.piece, visit.n_pieces, common.stream(block, 1 + partition.number, visit.round))
-    return partition.visit(labels, traveller, seats, piece, is_full=visit.is_full)
+    return partition.visit(labels, shared, states, piece, is_full=visit.is_full)
 
 
 def begun(partition: Partition, labels: Array) -> SharedState:
-    return partition.chunks[0].block(labels).first_traveller()
+    return partition.chunks[0].block(labels).first_shared()
 
 
 def round_ended(last: Any, labels: Array, common: Common, *, was_full: bool) -> SharedState:
     """Finish a round after a block has visited all rows; its last visit may come as the pair."""
-    traveller = last[0] if isinstance(last, tuple) else last
+    shared = last[0] if isinstance(last, tuple) else last
     with Workers().running():
         return end_of_round(
-            traveller, was_full=was_full, intercept=common.intercept, covariance=common.of_block(labels)
+            shared, was_full=was_full, intercept=common.intercept, covariance=common.of_block(labels)
         )
 
 
-def met_gap(traveller: SharedState) -> float:
+def met_gap(shared: SharedState) -> float:
     """Return the gap that a block encountered in its last full round."""
-    return traveller.met_gap
+    return shared.met_gap
 
 
 def summed(partition: Partition, labels: Array, method: str, *given: Any) -> Array:
-    """Sum a method of a block over a partition, called with arguments and, as the last one, its seats."""
-    *more, seats = given
-    return partition.summed(method, labels, seats, *more)
+    """Sum a method of a block over a partition, with the states of the rows as the last argument."""
+    *more, states = given
+    return partition.summed(method, labels, states, *more)
 
 
-def values_in_use(traveller: SharedState, labels: Array, common: Common, *sums: Array) -> tuple[float, float]:
+def values_in_use(shared: SharedState, labels: Array, common: Common, *sums: Array) -> tuple[float, float]:
     """Combine the primal and dual value of a block."""
-    return _values(traveller, labels, common, in_tree_order(sums), traveller.moves.totals)
+    return _values(shared, labels, common, in_tree_order(sums), shared.moves.totals)
 
 
 def _values(
-    traveller: SharedState, labels: Array, common: Common, sums: Array, totals: Array
+    shared: SharedState, labels: Array, common: Common, sums: Array, totals: Array
 ) -> tuple[float, float]:
     with Workers().running():
         covariance, intercept = common.of_block(labels), common.intercept
-        return block_objectives(traveller, sums, totals, intercept=intercept, covariance=covariance)
+        return block_objectives(shared, sums, totals, intercept=intercept, covariance=covariance)
 
 
 def exact_weights(product: Array, labels: Array, common: Common) -> Array:
@@ -242,25 +242,27 @@ def exact_weights(product: Array, labels: Array, common: Common) -> Array:
         return spread_by(common.of_block(labels), product)
 
 
-def exact_sums(partition: Partition, labels: Array, weights: Array, constants: Array, seats: Seats) -> Array:
+def exact_sums(
+    partition: Partition, labels: Array, weights: Array, constants: Array, states: RowStates
+) -> Array:
     """Sum losses, products and variables over a partition in double precision: (4, slabs, WIDTH)."""
-    found = partition.summed("exact_sums", labels, seats, weights, constants)
+    found = partition.summed("exact_sums", labels, states, weights, constants)
     partition.forget(labels)
     return found
 
 
-def exact_constants(traveller: SharedState, labels: Array, common: Common) -> Array:
+def exact_constants(shared: SharedState, labels: Array, common: Common) -> Array:
     """Return the intercepts in float64: (slabs, WIDTH)."""
-    return spread_by(common.of_block(labels), traveller.pulls)
+    return spread_by(common.of_block(labels), shared.pulls)
 
 
 def settled(
-    weights: Array, constants: Array, traveller: SharedState, labels: Array, rounds: int, common: Common,
+    weights: Array, constants: Array, shared: SharedState, labels: Array, rounds: int, common: Common,
     *sums: Array,
 ) -> FittedBlock:  # fmt: skip
     """Assemble a block with its certificate."""
     whole = in_tree_order(sums)
-    primal, dual = _values(traveller, labels, common, whole[:3], whole[3])
+    primal, dual = _values(shared, labels, common, whole[:3], whole[3])
     own, known = _of_labels(weights, labels), common.mean
     own = own if known is None else own + known.columns(labels).weights()
     return FittedBlock(own, constants.ravel()[: len(labels)], primal, dual, rounds)

@@ -122,7 +122,7 @@ def is_of_data(error: BaseException) -> bool:
 
 
 def try_again(future: Future) -> None:
-    """Let the scheduler run a failed task again, with its inputs."""
+    """Make the scheduler run a failed task again, with its inputs."""
     future.client.sync(_try_again, future)
 
 

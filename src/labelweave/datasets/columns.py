@@ -432,6 +432,13 @@ def number(cell: Any) -> float:
         raise ValueError("a finite number") from None
 
 
+def number_or_none(cell: Any) -> float | None:
+    try:
+        return number(cell)
+    except ValueError:
+        return None
+
+
 def number_or_truth(cell: Any) -> float:
     """Parse a number as :func:`number` does, and true and false, in any case, as 1 and 0."""
     found = _TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None

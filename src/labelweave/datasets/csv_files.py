@@ -1,4 +1,4 @@
-"""Records of CSV files as other programs write them: delimiter lines, unnamed columns."""
+"""Records of CSV files as other programs write them: delimiter lines, unnamed columns, headers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import csv
 import re
 import sys
 import warnings
-from collections.abc import Generator, Iterator, Sequence
-from itertools import chain, count
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from itertools import chain, count, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.datasets.columns import as_list, filled
+from labelweave.datasets.columns import (
+    Columns,
+    as_list,
+    filled,
+    is_text,
+    number_or_none,
+    says_missing,
+    text_of,
+)
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
@@ -21,6 +29,7 @@ from labelweave.datasets.data_file import (
     opened,
     read_blocks,
 )
+from labelweave.foundation.arguments import ParameterMessage
 
 DELIMITERS = ",;\t|"  # the most frequent one in the header is that of the file
 ROW_INDEX = "Unnamed: 0"
@@ -47,6 +56,10 @@ _LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
 _QUOTE, _LINE_END = b'"\n'
 _LONE_QUOTE = re.compile(rb'(?m:^|\t)"(?:[^"\t\r\n]|"")*+(?!"(?:[\t\r\n]|\Z))')
 _LIKE_ROWS = re.compile(rb'(?m:^|\t)"(?=[^"]*\t)(?=[^"]*\n)')  # quoted cells that hold tabs and line ends
+_PART, _DIGIT = re.compile(r"\s*[,;|]\s*"), re.compile(r"\d")  # of a list of labels, and of a number
+_GLANCE, _MOST_LISTED = 1000, 20  # cells, often enough to decide
+_FEWEST_ALIKE, _FEWEST_ROWS = 8, 20  # cells needed to identify one of another kind, and few distinct ones
+_LEAST_TEXT, _LONGEST_NAME = 20, 60  # characters of texts of several words, and of names of columns
 _DELIMITER_LINE = re.compile(r'"?sep=([\t -~])"?', re.IGNORECASE)
 
 
@@ -200,3 +213,73 @@ def usual_batches(path: PathLike, form: CsvForm, width: int) -> Generator[list[A
     except ArrowException:
         return n_given
     return None
+
+
+def warn_of_header(path: PathLike, columns: Columns) -> None:
+    """Warn if the first line may be a row, or the second line too may belong to a header."""
+    some = {name: columns.plain(name)[:_GLANCE] for name in columns}
+    some = {name: as_list(one) if is_text(one) else [*map(text_of, one)] for name, one in some.items()}
+    names = sorted(some, key=lambda name: number_or_none(some[name][0]) is None)  # of numbers, which decide
+    _warn_of_no_header(path, {name: some[name] for name in names})
+    _warn_of_second_header(path, {name: some[name] for name in names})
+
+
+def _warn_of_no_header(path: PathLike, columns: Mapping[str, list[str]]) -> None:
+    """Warn if the first line may be a row: a name is a number, occurs in its column, or is as long a text.
+
+    It is no row if a column of numbers or of few distinct cells has another word as its name; evenly
+    increasing numbers are names.
+    """
+    values, alike = {name: number_or_none(name) for name in columns}, list[str]()
+    numbers = sorted(value for value in values.values() if value is not None)
+    steps = {after - before for before, after in pairwise(numbers)}
+    for name, value in values.items():
+        cells = [*filter(None, columns[name])]
+        some = cells[:_MOST_LISTED]
+        are_numbers = bool(some) and all(number_or_none(cell) is not None for cell in some)
+        if value is None and are_numbers:
+            return
+        texts, parts = {*cells}, {*_PART.split(name)}
+        are_few = len(cells) >= _FEWEST_ROWS and 10 * len(texts) <= len(cells) and name not in texts
+        if value is None and are_few:
+            return
+        is_number = value is not None and some and all(map(_DIGIT.search, some)) and len(steps) != 1
+        is_list = len(parts) > 1 and parts <= {part for cell in texts for part in _PART.split(cell)}
+        if name in texts or is_number or is_list or _is_such_text(name, texts):
+            alike.append(name)
+    for name in alike[:1]:
+        said = f"{path}: the name {name[:40]!r} of a column looks like a cell; if the first line is a row"
+        warnings.warn(ParameterMessage(f"{said}, pass `no_header=True`"), UserWarning, stacklevel=2)
+
+
+def _is_such_text(name: str, texts: Collection[str]) -> bool:
+    """Return whether a name is as long as texts of a column, and has blanks and question marks as they do."""
+    lengths = sorted(map(len, texts)) or [0]
+    is_usual = max(_LEAST_TEXT, lengths[len(lengths) // 50]) <= len(name) <= 2 * lengths[-1]
+    is_usual &= lengths[len(lengths) // 2] >= _LEAST_TEXT and _most_have(texts, " ") == (" " in name)
+    return (is_usual or len(name) > _LONGEST_NAME) and _most_have(texts, "?") == ("?" in name)
+
+
+def _most_have(texts: Collection[str], sign: str) -> bool:
+    return 2 * sum(sign in text for text in texts) > len(texts)
+
+
+def _warn_of_second_header(path: PathLike, columns: Mapping[str, list[str]]) -> None:
+    """Warn if the first row differs from all others wherever these are numbers or repeat.
+
+    Such rows hold units, types, question texts, or the second level of pandas column names.
+    """
+    strange, alike = list[str](), list[str]()
+    for name in columns:
+        first, *others = [*columns[name], ""]
+        cells = [cell for cell in others[1:] if not says_missing(cell)]  # there may be a third header line
+        are_numbers = all(number_or_none(cell) is not None for cell in cells[:_MOST_LISTED])
+        tells = len(cells) >= _FEWEST_ALIKE and not says_missing(first)
+        if tells and are_numbers and number_or_none(first) is not None:
+            return
+        if tells and (are_numbers or 2 * len({*cells}) <= len(cells)):
+            (alike if first in cells else strange).append(f"{first[:40]!r} in column {name!r}")
+    if len(strange) > max(1, len(alike)):
+        said = f"the first row differs from all others, with {' and '.join(strange[:2])}, like units, types "
+        said += "or questions below a header; if it is such a line, delete it from the file"
+        warnings.warn(f"{path}: {said}", UserWarning, stacklevel=2)

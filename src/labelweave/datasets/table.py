@@ -10,15 +10,14 @@ writes lists to CSV files.
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import chain, pairwise, starmap
+from itertools import pairwise, starmap
 from operator import eq, itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +39,7 @@ from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
-from labelweave.datasets.table_cells import class_labels, label_value
+from labelweave.datasets.table_cells import class_labels, label_value, labels_of, read_labels
 from labelweave.datasets.table_columns import KINDS, TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
@@ -49,7 +48,6 @@ from labelweave.foundation.vectors import stacked
 from labelweave.labels import LabelMatrix
 from labelweave.labels import written_labels as written
 from labelweave.labels.label_matrix import words_on_no_negative
-from labelweave.labels.label_names import as_text
 
 _GLANCE = 1000  # cells, enough to find consecutive repetitions where these are common
 _FEWEST_RUNS, _FEWEST_AGAIN = 5, 0.1  # of paired rows, and the share of rows after the first of each run
@@ -316,7 +314,7 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
             return table
     rows, lists = np.argsort(np.argsort(first)), list[list[str] | None]([None] * len(found))
     for row, cell in enumerate(table.columns[columns.labels]):
-        names, group = _labels_of(table, row, columns, cell), rows[codes[row]]
+        names, group = labels_of(table, row, columns, cell), rows[codes[row]]
         lists[group] = lists[group] if names is None else [*(lists[group] or ()), *names]
     first.sort()
     said = f"names in column {columns.id!r} repeat ({len(found)} in {len(table)} rows)"
@@ -385,7 +383,7 @@ def names_in(table: RawTable, columns: TableColumns) -> list[str]:
     """Return the sorted labels that the cells of one column list."""
     if columns.label_separator == written.PLACES:
         return place_names(columns, _placed_labels(table, columns, None).shape[1])
-    return sorted(_read_labels(table, columns).names)
+    return sorted(read_labels(table, columns).names)
 
 
 def _placed_labels(table: RawTable, columns: TableColumns, names: Sequence[str] | None) -> npt.NDArray[Any]:
@@ -409,7 +407,7 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
     if columns.label_separator == written.PLACES:
         values = _placed_labels(table, columns, label_names)
         return LabelMatrix.from_any(values, label_names or place_names(columns, values.shape[1]))
-    read = _read_labels(table, columns)
+    read = read_labels(table, columns)
     names = sorted(read.names) if label_names is None else list(label_names)
     names += sorted(set(read.names) - set(names)) if unknown_labels == "add" else []
     if not names:
@@ -434,63 +432,3 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
         wanted = "0 or 1 for each label in all cells, or a list of distinct labels"
         raise table.error(row, columns.labels, repr(str(cells[row])[:40]), wanted)
     return targets_of_rows(listed.indices, np.diff(listed.indptr), read.is_unknown, names)
-
-
-class _ReadLabels(NamedTuple):
-    """The labels of all cells: distinct names, their indices row by row, and the counts per row."""
-
-    names: list[str]
-    codes: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-    is_unknown: npt.NDArray[np.bool_]
-
-
-def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
-    places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
-    plain = columns.label_separator if written.is_plain(columns.label_separator) else None
-    for row, cell in enumerate(table.columns[columns.labels]):
-        is_text = isinstance(cell, str)  # split each distinct text once
-        if is_text and cell in known:
-            rows.append(known[cell])
-            continue
-        names = None
-        if plain is not None and is_text and cell[:1] not in written.OPENING and cell[-1:] != ")":
-            names = [name for part in cell.split(plain) if (name := part.strip())]
-        if not names or names == ["?"]:
-            names = _labels_of(table, row, columns, cell)
-        rows.append(None if names is None else [places.setdefault(name, len(places)) for name in names])
-        if is_text:
-            known[cell] = rows[-1]
-    codes = np.fromiter(chain.from_iterable(filter(None, rows)), np.int64)
-    counts = np.array([len(row or ()) for row in rows], np.int64)
-    return _ReadLabels([*places], codes, counts, np.array([row is None for row in rows], bool))
-
-
-def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> list[str] | None:
-    text = cell.strip() if isinstance(cell, str) else None
-    if text in ("", "?"):
-        return None if text or columns.empty_labels == "unknown" else []
-    try:
-        if text is not None:
-            names = written.names_in(text, columns.label_separator)
-        elif isinstance(cell, dict) or (
-            isinstance(cell, list) and any(isinstance(one, dict) for one in cell)
-        ):
-            names = written.names_of(cell)
-        elif isinstance(cell, list):
-            names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
-            names = written.names_inside(names, columns.label_separator)
-        else:
-            return None if is_missing(cell) else [as_text(cell)]
-    except ValueError as error:
-        shown = json.dumps(cell, ensure_ascii=False, default=str) if text is None else text
-        raise table.error(row, columns.labels, repr(shown[:40]), str(error)) from None
-    if "" in names:
-        found = f"the label {cell[names.index('')] if isinstance(cell, list) else ''!r}"
-        raise table.error(row, columns.labels, found, "label names that are not empty")
-    return names
-
-
-def _as_name(name: Any) -> str:
-    """Convert a label in a list to text, empty if it is none."""
-    return "" if is_missing(name) or isinstance(name, (list, dict)) else str(name).strip()

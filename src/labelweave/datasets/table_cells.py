@@ -1,17 +1,19 @@
-"""Cells of a column of a frame, read as text, numbers and categories, and label columns as classes."""
+"""Cells of columns, read as text, numbers and categories, as classes, or as labels that one column lists."""
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.columns import Columns, is_missing, number_or_truth
+from labelweave.datasets.columns import Columns, has_any, is_missing, is_text, number_or_truth
 from labelweave.datasets.csr_parts import ones_from_counts
 from labelweave.datasets.table_columns import TableColumns
 from labelweave.datasets.table_files import RawTable
@@ -19,9 +21,12 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.frames import TRUTH
 from labelweave.foundation.vectors import Refusal
 from labelweave.labels import LabelMatrix, read_class_columns
-from labelweave.labels.label_names import as_text
+from labelweave.labels import written_labels as written
+from labelweave.labels.label_names import as_text, names_of
 
 _WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
+_NO_PLAIN_LIST = rf"^[{re.escape(''.join(written.OPENING))}]|\)$"  # cells that may be lists by themselves
+_MOST_AT_ONCE = 2**30  # bytes, less than an array of pyarrow may hold
 _FEWEST_STRANGE = 10  # rows without a known value, too many to be chance
 
 
@@ -109,3 +114,88 @@ def label_value(cell: Any) -> float:
     except ValueError:
         return np.inf
     return value if 0 <= value <= 1 or value == -1 or np.isnan(value) else np.inf
+
+
+class ReadLabels(NamedTuple):
+    """The labels of all cells: distinct names, their indices row by row, and the counts per row."""
+
+    names: list[str]
+    codes: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    is_unknown: npt.NDArray[np.bool_]
+
+
+def read_labels(table: RawTable, columns: TableColumns) -> ReadLabels:
+    """Split the cells of the column that lists labels."""
+    column = table.columns.given(columns.labels)
+    if is_text(column) and written.is_plain(columns.label_separator):
+        found = _split_at_once(column, str(columns.label_separator), columns.empty_labels != "unknown")
+        if found is not None:
+            return found
+    places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
+    plain = columns.label_separator if written.is_plain(columns.label_separator) else None
+    for row, cell in enumerate(table.columns[columns.labels]):
+        is_one_text = isinstance(cell, str)  # split each distinct text once
+        if is_one_text and cell in known:
+            rows.append(known[cell])
+            continue
+        names = None
+        if plain is not None and is_one_text and cell[:1] not in written.OPENING and cell[-1:] != ")":
+            names = [name for part in cell.split(plain) if (name := part.strip())]
+        if not names or names == ["?"]:
+            names = labels_of(table, row, columns, cell)
+        rows.append(None if names is None else [places.setdefault(name, len(places)) for name in names])
+        if is_one_text:
+            known[cell] = rows[-1]
+    codes = np.fromiter(chain.from_iterable(filter(None, rows)), np.int64)
+    counts = np.array([len(row or ()) for row in rows], np.int64)
+    return ReadLabels([*places], codes, counts, np.array([row is None for row in rows], bool))
+
+
+def _split_at_once(column: Any, separator: str, may_be_blank: bool) -> ReadLabels | None:
+    """Split a text column by pyarrow; None if a cell is missing, or may be a list by itself."""
+    from pyarrow import compute
+
+    if column.null_count or column.nbytes > _MOST_AT_ONCE or has_any(column, _NO_PLAIN_LIST):
+        return None
+    lists = compute.split_pattern(column.combine_chunks(), separator)
+    parts = compute.utf8_trim_whitespace(lists.flatten())
+    is_name = compute.not_equal(parts, "")
+    is_kept, starts = is_name.to_numpy(zero_copy_only=False), lists.offsets.to_numpy()[:-1]
+    counts = np.add.reduceat(is_kept, starts, dtype=np.int64)
+    found = compute.dictionary_encode(parts.filter(is_name))
+    names = found.dictionary.to_pylist()
+    if "?" in names or not (may_be_blank or counts.all()):
+        return None
+    codes = found.indices.to_numpy().astype(np.int64)
+    return ReadLabels(names, codes, counts, np.zeros(len(counts), bool))
+
+
+def labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> list[str] | None:
+    text = cell.strip() if isinstance(cell, str) else None
+    if text in ("", "?"):
+        return None if text or columns.empty_labels == "unknown" else []
+    try:
+        if text is not None:
+            names = written.names_in(text, columns.label_separator)
+        elif isinstance(cell, dict) or (
+            isinstance(cell, list) and any(isinstance(one, dict) for one in cell)
+        ):
+            names = names_of(cell)
+        elif isinstance(cell, list):
+            names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
+            names = written.names_inside(names, columns.label_separator)
+        else:
+            return None if is_missing(cell) else [as_text(cell)]
+    except ValueError as error:
+        shown = json.dumps(cell, ensure_ascii=False, default=str) if text is None else text
+        raise table.error(row, columns.labels, repr(shown[:40]), str(error)) from None
+    if "" in names:
+        found = f"the label {cell[names.index('')] if isinstance(cell, list) else ''!r}"
+        raise table.error(row, columns.labels, found, "label names that are not empty")
+    return names
+
+
+def _as_name(name: Any) -> str:
+    """Convert a label in a list to text, empty if it is none."""
+    return "" if is_missing(name) or isinstance(name, (list, dict)) else str(name).strip()

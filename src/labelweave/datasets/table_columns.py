@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import time, timedelta
 from difflib import get_close_matches
-from itertools import pairwise
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -24,31 +23,28 @@ from labelweave.datasets.columns import (
     is_text,
     n_distinct,
     number,
+    number_or_none,
     part_of_date,
-    says_missing,
-    text_of,
 )
-from labelweave.datasets.csv_files import ROW_INDEX
+from labelweave.datasets.csv_files import ROW_INDEX, warn_of_header
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.table_files import RawTable, table_kind
 from labelweave.foundation.arguments import ParameterError, ParameterMessage, checked
 from labelweave.foundation.vectors import are_vectors, vector_cells
+from labelweave.labels.written_labels import signs_of
 
 _MOST_CATEGORIES = 50
 _GLANCE = 1000  # cells, often enough to decide
 _MOSTLY_NUMBERS = 9  # numeric cells for each non-numeric one
-_FEWEST_ALIKE = 8  # cells needed to identify one of another kind
 _FEWEST_ROWS = 20  # with distinct values in all of them, for a column of identifiers
 _NAMES_ROWS = re.compile(
     r"(?:^|[\W_])(?i:id|uuid|guid|key|pk|nr|no|row|idx|index|identifier|row\W?num(ber)?)$|[a-z]I[dD]$"
 )
-_PART = re.compile(r"\s*[,;|]\s*")  # a list of labels
 _ROW_INDEX = re.compile(rf"__index_level_\d+__|{ROW_INDEX}(?:\.\d+)?")  # as pandas writes and reads it
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT, _WORD = re.compile(r"\d"), re.compile(r"\w\w")
 _MOST_LISTED = 20
-_LONGEST_NAME = 60
 _NESTED = (list, dict, bytes)
 KINDS = ("text", "categorical", "numeric", "vectors")
 """The kinds of columns that features are made of."""
@@ -82,8 +78,9 @@ class TableColumns:
         One column that lists the labels of a row, or several columns of 0 and 1, one per label, also as a
         pattern ``"tag_*"`` or a range ``"tag_1..tag_9"``; None if the rows have no labels.
     label_separator : str or None, default=None
-        The separator between the labels if the label column is a string, also with brackets, ``[,]``; by
-        default :func:`read_table` detects it, with a warning, and elsewhere such a string is one label.
+        The separator between the labels if the label column is a string, also with brackets, ``[,]``, or a
+        regular expression between slashes, ``/,| and /``; by default :func:`read_table` detects it, with a
+        warning, and elsewhere such a string is one label.
     text, categorical, numeric, vectors : str, sequence of str or None, default=None
         The feature columns.  Columns without a role are dropped, unless all four are None: then the kind of
         every other column is inferred from its cells, and identifiers, with a distinct value in every row,
@@ -127,6 +124,7 @@ class TableColumns:
         if self.label_separator is not None and not self.label_separator:
             said = "`label_separator` is empty; pass the text between labels, such as ',' or '|'."
             raise ParameterError(said)
+        signs_of(self.label_separator or "")
         if self.empty_labels not in ("none", "unknown", None):
             raise ValueError(f"empty_labels is {self.empty_labels!r}; it must be 'none' or 'unknown'.")
         for name, mark in (self.decimal_marks or {}).items():
@@ -182,8 +180,7 @@ def resolved_in(
     """Resolve columns from blocks of rows; the block with the most cells of a column sets its kind."""
     names = list(dict.fromkeys(name for table in tables() for name in table.columns))
     if not columns.no_header and table_kind(path) in ("csv", "tsv"):
-        _warn_of_no_header(first := next(iter(tables())), names)
-        _warn_of_second_header(first)
+        warn_of_header(path, next(iter(tables())).columns)
     columns = with_label_columns(columns, names)
     refuse_absent(columns, names, path)
     if columns.are_resolved:
@@ -199,50 +196,6 @@ def with_usual_labels(columns: TableColumns, table: RawTable) -> TableColumns:
         return columns
     is_usual = usual == "labels" or all(isinstance(cell, dict) for cell in table.columns[usual][:_GLANCE])
     return replace(columns, labels=usual) if is_usual else columns
-
-
-def _warn_of_no_header(table: RawTable, names: Sequence[str]) -> None:
-    """Warn if the first line may be a row: a name is a number, occurs in its column, or is a long text.
-
-    It is no row if a numeric column is named by a word; evenly increasing numbers are names.
-    """
-    values, why = [*map(_number_or_none, names)], ""
-    steps = {after - before for before, after in pairwise(value for value in values if value is not None)}
-    for name, value in zip(names, values, strict=True):
-        cells = as_list(filled(table.columns.plain(name)[:_GLANCE]))
-        are_numbers = bool(cells) and all(_number_or_none(cell) is not None for cell in cells[:_MOST_LISTED])
-        if value is None and are_numbers:
-            return
-        has_digits = bool(cells) and all(_DIGIT.search(str(cell)) for cell in cells[:_MOST_LISTED])
-        is_like_cells = value is not None and has_digits and len(steps) != 1
-        parts = {*_PART.split(name)}
-        is_list = len(parts) > 1 and parts <= {part for cell in cells for part in _PART.split(str(cell))}
-        if name in cells or is_like_cells or len(name) > _LONGEST_NAME or is_list:
-            why = why or f"the name {name[:40]!r} of a column looks like a cell"
-    if why:
-        said = ParameterMessage(f"{table.path}: {why}; if the first line is a row, pass `no_header=True`")
-        warnings.warn(said, UserWarning, stacklevel=2)
-
-
-def _warn_of_second_header(table: RawTable) -> None:
-    """Warn if the first row differs from all others wherever these are numbers or repeat.
-
-    Such rows hold units, types, question texts, or the second level of pandas column names.
-    """
-    strange, alike = list[str](), list[str]()
-    for name in table.columns:
-        first, *others = [*map(text_of, as_list(table.columns.plain(name)[:_GLANCE])), ""]
-        cells = [cell for cell in others[1:] if not says_missing(cell)]  # there may be a third header line
-        are_numbers = all(_number_or_none(cell) is not None for cell in cells[:_MOST_LISTED])
-        tells = len(cells) >= _FEWEST_ALIKE and not says_missing(first)
-        if tells and are_numbers and _number_or_none(first) is not None:
-            return
-        if tells and (are_numbers or 2 * len({*cells}) <= len(cells)):
-            (alike if first in cells else strange).append(f"{first[:40]!r} in column {name!r}")
-    if len(strange) > max(1, len(alike)):
-        said = f"the first row differs from all others, with {' and '.join(strange[:2])}, like units, types "
-        said += "or questions below a header; if it is such a line, delete it from the file"
-        warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)
 
 
 def _kinds_of_others(columns: TableColumns, tables: Iterable[RawTable]) -> dict[str, str]:
@@ -433,7 +386,7 @@ def _warn_of_name(table: RawTable, name: str, values: npt.NDArray[np.float64]) -
 def _warn_of_numbers(table: RawTable, name: str) -> None:
     """Warn about a column that a few cells keep from being numeric, and name the first of them."""
     for most in (_GLANCE, None):
-        values = [*map(_number_or_none, as_list(table.columns.unformatted(name, most)))]
+        values = [*map(number_or_none, as_list(table.columns.unformatted(name, most)))]
         strange = [row for row, value in enumerate(values) if value is None]
         n_numbers = np.isfinite(np.array(values, np.float64)).sum()
         if n_numbers < _MOSTLY_NUMBERS * len(strange):
@@ -446,13 +399,6 @@ def _warn_of_numbers(table: RawTable, name: str) -> None:
         "or name it in text or categorical"
     )
     warnings.warn(str(table.error(strange[0], name, found, expected)), UserWarning, stacklevel=2)
-
-
-def _number_or_none(cell: Any) -> float | None:
-    try:
-        return number(cell)
-    except ValueError:
-        return None
 
 
 def refuse_nested(table: RawTable, name: str, expected: str, kinds: tuple[type, ...] = _NESTED) -> None:

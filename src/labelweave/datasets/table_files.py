@@ -194,7 +194,11 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None, no_header: bool = 
     tables = path.joined(tables) if isinstance(path, TableWithVectors) else tables
     first = next(tables, None)
     if first is None:
-        raise DataFileError(path, None, "no rows", "at least one row")
+        expected = "at least one row; if the first line is one, pass `no_header=True`"
+        is_said = kind in ("csv", "tsv") and not no_header
+        raise DataFileError(
+            path, None, "no rows", ParameterMessage(expected) if is_said else "at least one row"
+        )
     yield first
     yield from tables
 
@@ -204,12 +208,11 @@ def _object_tables(path: PathLike, read: Reader, chunk_rows: int | None) -> Iter
     while chunk := list(islice(rows, chunk_rows)):
         found = [row for _, row in chunk]
         names = dict.fromkeys(chain.from_iterable(found))
-        if len(names) * len(found) > _MOST_EMPTY * (sum(map(len, found)) + _FEW_CELLS):
-            sparse = (
-                f"{len(names)} names, of which a row has {sum(map(len, found)) / len(found):.1f} on average"
-            )
+        n_cells = sum(map(len, found))
+        if len(names) * len(found) > _MOST_EMPTY * (n_cells + _FEW_CELLS):
+            sparse = f"{len(names)} names, of which a row has {n_cells / len(found):.1f} on average"
             raise DataFileError(path, chunk[-1][0], sparse, "rows with the same names")
-        has_all = len(names) * len(found) == sum(map(len, found))
+        has_all = len(names) * len(found) == n_cells
         cells = {
             name: [*map(itemgetter(name), found)] if has_all else [row.get(name) for row in found]
             for name in names
@@ -232,6 +235,9 @@ def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     begun = [*islice(rows, 2)]
     if len(begun) == 1:
         ((number, row),) = begun
+        holds_rows = any(isinstance(cell, list) and dict in map(type, cell) for cell in row.values())
+        if named_kind(path) == "json" and not holds_rows:  # in .jsonl a line is a row
+            return iter(begun)
         begun = [(number, one) for one in rows_inside(row)]
     return chain(begun, rows)
 

@@ -433,7 +433,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         least = self.min_df if not isinstance(self.min_df, float) else self.min_df * n_rows
         words = sorted(word for word, count in counts.items() if count >= least)
         if not words:
-            why = f"no word is in {self.min_df!r} rows or more (`min_df`)" if counts else _NO_WORDS
+            why = f"no word occurs in {self.min_df!r} rows or more (`min_df`)" if counts else _NO_WORDS
             raise ParameterError(f"The text column {name!r} cannot be used: {why}.")
         made = self._text_vectorizer(words)
         # smoothed as in scikit-learn, in the same order of operations

@@ -41,7 +41,8 @@ def refuse_encoder(encoder: Any, weight: float, *, has_text: bool) -> None:
         raise ValueError(f"encoder_weight is {weight!r}; it must be between 0 and {LARGEST_WEIGHT:g}.")
     if encoder is None:
         return
-    if not (callable(encoder) or (isinstance(encoder, str) and encoder == "static")):
+    is_function = callable(encoder) and not isinstance(encoder, type)
+    if not (is_function or (isinstance(encoder, str) and encoder == "static")):
         said = "it must be 'static', a callable from a list of texts to an array (n, k), or None"
         raise ValueError(f"encoder is {shown(encoder)}; {said}.")
     if not has_text:
@@ -64,7 +65,7 @@ def encoded(encoder: Encoder, texts: list[str], size: int | None = None) -> Floa
     is_table = found.dtype.kind in "fiu" and found.ndim == 2 and 0 < found.shape[1] <= _LARGEST_SIZE
     if not is_table or found.shape != (len(texts), size or found.shape[1]):
         what = f"{found.dtype} of shape {found.shape}"
-        wanted = f"numbers of shape ({len(texts)}, {size or 'k'}), a row for each"
+        wanted = f"numbers of shape ({len(texts)}, {size or 'k'}), one row per text"
         raise ValueError(f"The encoder returned {what} for {len(texts)} text(s); it must return {wanted}.")
     if not np.isfinite(found).all():
         row = int(np.argmin(np.isfinite(found).all(axis=1)))

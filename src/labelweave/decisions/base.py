@@ -131,7 +131,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
             estimator of another library; unobserved labels do not count in the choice.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, for the estimator and for the choice.  A row of weight 2 counts as two rows,
-            so weights much below 1 mean few rows, which shrinks curves and thresholds towards each other.
+            so weights much below 1 mean few rows, which shrinks curves and thresholds toward each other.
 
         Returns
         -------

@@ -14,6 +14,7 @@ from labelweave.decisions.label_scores import TrainingRows, one_split, score_hel
 from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.parameters import RandomState
 from labelweave.estimators.targets import TargetForm, check_lengths
+from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
@@ -153,6 +154,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         return self._fit_rows(self._read(X, y, sample_weight))
 
     @where_rows_are
+    @checked
     def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Return the share of rows whose labels are all right, or whose set of classes has the true one.
 

@@ -52,7 +52,7 @@ class HierarchicalClassifier(DecisionClassifier):
     conditional : bool, default=False
         Whether to learn each label from the rows that have all its parents, the others left unobserved, and
         to multiply probabilities down the hierarchy; several parents contribute their minimum.  For
-        estimators with missing labels and probabilities.  Label sets are those of more than 1/2.
+        estimators with missing labels and probabilities.  Labels with a probability above 1/2 are predicted.
     decision : {"threshold", "h_loss", "stepwise"}, default="threshold"
         How to choose label sets: by the estimator's own decisions; by the least expected loss of first errors
         (:func:`~labelweave.postprocessing.h_loss_sets`), from probabilities; or from the roots down while a

@@ -24,7 +24,7 @@ from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, LabelText
 from labelweave.labels.text.label_text import TextScores
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Number, Optional
-from labelweave.problems.hyperparameters.label_prior import LeftOutRows, base_rates, ranks_better
+from labelweave.problems.hyperparameters.label_prior import OutOfFoldRows, base_rates, ranks_better
 
 _SHARES, _WIDTHS, _TREE_SHARES = (0.4, 0.8), (0.5, 0.7), (0.5, 1.0)
 _MOST_LABELS = 1000  # to choose a prior on
@@ -120,7 +120,7 @@ class PriorTask:
         candidates = self._candidates() if covaries else [TextPrior()]
         covariances = [one.covariance(text, self.taxonomy) for one in candidates]
         data = gram, targets, known
-        found = LeftOutRows(*data).choose(covariances)
+        found = OutOfFoldRows(*data).choose(covariances)
         best, alone = found[0], next(one for one in found if one.number == 0)
         choices = (best, covariances[best.number]), (alone, covariances[0])
         if best.number and not ranks_better(*choices, data, self.seed):

@@ -49,7 +49,7 @@ class TunedThresholdClassifier(DecisionClassifier):
         The precision or recall to reach on the held-out rows, above 0 and at most 1: for every label with one
         threshold per label, else for all entries together.  Only these two objectives need and accept it.
     shrinkage : float or "auto", default="auto"
-        With one threshold per label: how strongly labels with few positive rows are shrunk towards the best
+        With one threshold per label: how strongly labels with few positive rows are shrunk toward the best
         threshold for all labels.  With p positive rows a label's own threshold has the weight p / (p +
         shrinkage). "auto" is 50, or 0, 10 or 200 if that is clearly better in a cross-validation with five
         folds of the held-out rows.  Not for a target.

@@ -23,11 +23,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from labelweave.estimators.parameters import refuse_together
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers, is_collection, numbers_of, refuse_lazy
-from labelweave.foundation.arrays.homes import called_where_x_is, refuse, require_form
-from labelweave.foundation.arrays.linear_algebra import HOME, is_foreign
+from labelweave.foundation.arrays.homes import called_where_x_is, library_at_home, require_form
+from labelweave.foundation.arrays.linear_algebra import is_foreign
 from labelweave.foundation.config import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import _fit_context, callbacks_of, with_callbacks
@@ -64,8 +65,6 @@ class Journal:
     def __init__(
         self, path: str | os.PathLike[str] | None = None, fingerprint: Mapping[str, str] | None = None
     ) -> None:
-        if path is not None:
-            refuse("`checkpoint`", "use None, or X as a NumPy array")
         self.path = None if path is None else Path(path)
         self.fingerprint = dict(fingerprint or {})
         self.states: dict[str, State] = {}
@@ -296,7 +295,7 @@ class _Metadata(dict[str, Any]):
 class FitProgress:
     """Report a fit as subtasks: one per round, or ten per tenfold decrease of the gap.
 
-    rounds: the largest number of subtasks; None if unknown.
+    rounds: the maximum number of subtasks; None if unknown.
     tol: the gap at which the fit ends; subtasks then are steps of the gap, and rounds is ignored.
     searches: the most evaluations of a search that comes before the steps of the gap.
     """
@@ -403,8 +402,9 @@ def fit_method(fit: _Method) -> _Method:
     @wraps(fit)
     def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
         _refuse_lazy_arguments(arguments, options)
-        if HOME.get() is not None:
+        if (library := library_at_home()) is not None:
             require_form(self)
+            refuse_together(self, {"a device": library})
         is_part = hasattr(self, "_parent_callback_ctx")  # of a scikit-learn search
         with (
             as_before_if_refused(self),

@@ -1,4 +1,4 @@
-"""The base of classifiers with a kernel and thresholds, and the search for hyper-parameters."""
+"""The base of classifiers with a kernel and thresholds, and the search for hyperparameters."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from labelweave.features.gram.sources import (
     PrecomputedSource,
     check_positive_semidefinite,
     checked_kernel_matrix,
-    is_known_semidefinite,
     kernel_source,
 )
+from labelweave.features.kernels.kernel import part_of_others
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.costs import warn_caller
@@ -41,7 +41,7 @@ from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Named, Numbers, Optional
-from labelweave.problems.hyperparameters.left_out import oof_loss
+from labelweave.problems.hyperparameters.out_of_fold import oof_loss
 
 if TYPE_CHECKING:
     from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
@@ -94,7 +94,8 @@ def choose_scaling(
     for scaling in found:
         some = features.rows(rows) if scaling is None else scaling(features.rows(rows))
         some = some.astype(np.float64)
-        losses.append(oof_loss(kernel_of(some).block(some, some), targets, folds))
+        placed = some.placed()
+        losses.append(oof_loss(kernel_of(some).block(placed, placed), targets, folds))
     return found[int(np.argmin(losses))]
 
 
@@ -147,13 +148,13 @@ class HyperparameterSearch(ParameterGroup):
         Learn on a random sample of this many rows, then fit all rows with the result; None for all.
     learning_blocks : int, default=1
         Learn on this many disjoint blocks of ``learning_rows`` rows, or on equal parts of all rows, by the
-        mean of their losses.  Many hyper-parameters need more than one block.  For kernel logistic models
+        mean of their losses.  Many hyperparameters need more than one block.  For kernel logistic models
         and those that learn by them.
     max_learning_iter : int, default=100
-        The largest number of evaluations of the cross-validated loss, including those on a first part of
+        Maximum number of evaluations of the cross-validated loss, including those on a first part of
         3,000 rows and more.
     criterion : {"cross_validation", "marginal_likelihood"}, default="cross_validation"
-        What hyper-parameters minimize: the loss of held-out rows, or minus Laplace's approximation to the log
+        What hyperparameters minimize: the loss of held-out rows, or minus Laplace's approximation to the log
         marginal likelihood, which has no folds and weighs all rows.  The latter is for logistic losses and
         takes n^3 multiplications per evaluation and label, and per pair of classes; set ``learning_rows``,
         or ``kernel_rank``.
@@ -234,7 +235,7 @@ class KernelClassifier(LabelClassifier):
 
     @property
     def _search(self) -> HyperparameterSearch | None:
-        """How hyper-parameters are learned; None if they are not."""
+        """How hyperparameters are learned; None if they are not."""
         given = getattr(self, "hyperparameters", "fixed")
         if isinstance(given, HyperparameterSearch):
             return given
@@ -286,7 +287,7 @@ class KernelClassifier(LabelClassifier):
 
     def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
         """Reject a custom kernel that is not positive semi-definite; warn of a degenerate one."""
-        if not is_known_semidefinite(kernel):
+        if part_of_others(kernel) is not None:
             check_positive_semidefinite(KernelSource(kernel, features.to_local()), seed)
         if isinstance(self.kernel, str) and not isinstance(self.gamma, Real):
             _warn_of_degenerate(kernel, features)
@@ -366,7 +367,7 @@ class KernelClassifier(LabelClassifier):
         if self.learning_status_ == "interrupted":
             done = len(self.learning_trace_)
             warn_of_end(
-                f"The search for hyper-parameters was interrupted after {done} evaluations; the model has "
+                f"The search for hyperparameters was interrupted after {done} evaluations; the model has "
                 "the best of these."
             )
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from labelweave.estimators.entry_weights import class_weight_state
 from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.targets import TargetForm
+from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import largest_columns
 from labelweave.foundation.views import html_with_facts
@@ -143,6 +144,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         return False
 
     @where_rows_are
+    @checked
     def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Compute the share of rows whose labels are all correct.
 

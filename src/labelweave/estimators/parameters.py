@@ -113,7 +113,7 @@ class Parameters:
             raise ModelFileError(f"its {where} are not allowed ({error}).") from None
 
 
-_ABSENT = object()
+_ABSENT, _SHOWN = object(), (str, Real, list, tuple, dict)
 
 
 class Rule(NamedTuple):
@@ -170,6 +170,7 @@ _LEARNED = (
 )
 _OF_LOGISTIC = "`{name}={value}` is for kernel logistic models; use {allowed}."
 _OF_MEMORY = "`{name}={value}` is for data in memory; with Dask collections {model} takes {allowed}."
+_OF_NUMPY = "`{name}={value}` has no form for arrays of {fact}; use {first}, or X as a NumPy array."
 _LOW, _MARGIN = "LowRankClassifier", "MaxMarginClassifier"
 _LOGISTIC, _GRAPH = "KernelLogisticClassifier", "LabelGraphClassifier"
 RULES = (
@@ -235,6 +236,12 @@ RULES = (
          "`scaling={value}` is for features, but X is a kernel matrix; use {allowed}."),
     Rule("label_mean", "a kernel matrix", (None,),
          "`label_mean` has weights of features, but X is a kernel matrix; pass features and a kernel."),
+    Rule("solver", "a device", ("auto", "alternating_directions", "cholesky", "eigenvalues",
+         "incomplete_cholesky"), _OF_NUMPY),
+    Rule("prune", "a device", ("off",), _OF_NUMPY),
+    Rule("checkpoint uncertainty", "a device", (None,), _OF_NUMPY),
+    Rule("kernel_rank", "a device", (None,), _OF_NUMPY, _LOGISTIC),
+    Rule("loss", "a device", ("log_loss", "squared_error", "squared_hinge"), _OF_NUMPY),
     Rule("uncertainty", "partitions", (None,), _OF_MEMORY),
     Rule("warm_start", "partitions", (False,), _OF_MEMORY, f"{_LOGISTIC} {_GRAPH} {_LOW} {_MARGIN}"),
     Rule("scaling", "partitions", ("none",), _OF_MEMORY),
@@ -247,6 +254,7 @@ RULES = (
     Rule("n_jobs", "partitions", (None,), _OF_MEMORY, _MARGIN),
     Rule("kernel", "partitions", ("linear",), _OF_MEMORY, _GRAPH),
     Rule("inputs", "partitions", ("features",), _OF_MEMORY),
+    Rule("clique_features", "partitions", (None,), _OF_MEMORY),
     Rule("kernel", "partitions", lambda value: not _has_words(value, "precomputed", ARD),
          "`kernel={value}` is for data in memory; pass the features and a kernel of one width."),
     Rule("kernel", "partitions", lambda value: not isinstance(value, list | tuple),
@@ -275,9 +283,13 @@ def refuse_together(model: Any, facts: Mapping[str, Any] | None = None, **given:
             value = given.get(name, getattr(model, name, getattr(search, name, _ABSENT)))
             if value is _ABSENT or rule.allows(value) or (facts is None and not FACTS[rule.fact](model)):
                 continue
+            allowed = [] if callable(rule.allowed) else list(map(repr, rule.allowed))
             filled = {
-                "allowed": "" if callable(rule.allowed) else " or ".join(map(repr, rule.allowed)),
+                "name": name,
+                "value": repr(value) if isinstance(value, _SHOWN) else type(value).__name__,
+                "allowed": " or ".join(allowed),
+                "first": "".join(allowed[:1]),
                 "fact": "" if facts is None else facts[rule.fact],
                 "model": type(model).__name__,
             }
-            raise ParameterError(rule.says.format(name=name, value=repr(value), of=model, **filled))
+            raise ParameterError(rule.says.format(of=model, **filled))

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import dense_rows
 from labelweave.features.gram import LowRankGram
-from labelweave.features.gram.sources import is_known_semidefinite
+from labelweave.features.kernels.kernel import part_of_others
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
 from labelweave.foundation.arrays.linear_algebra import (
@@ -96,7 +96,7 @@ class Scorer(StoredParameters, ABC):
         """
         scores = empty((len(features), self.n_labels), np.float64)
         parts = panels(len(features), max(_FEWEST_ROWS, size))
-        is_own = all(kernel is None or is_known_semidefinite(kernel) for kernel in kernels)
+        is_own = not any(kernel and part_of_others(kernel) for kernel in kernels)
         with (Workers.of_library() if is_own and len(parts) > 1 else Workers()).running() as workers:
             workers.each(lambda rows: score(features.rows(rows), scores[rows, ...]), parts)
         return scores

@@ -30,7 +30,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import Unknown
 from labelweave.model_files import storable
 from labelweave.model_files.schema import FLAG, TEXT, Items, Made, Maybe, OneOf, Optional, Record
-from labelweave.problems.hyperparameters.left_out import oof_loss
+from labelweave.problems.hyperparameters.out_of_fold import oof_loss
 
 _WEIGHTS = (0.0, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
 _MOST_ROWS, _MOST_LABELS, _FOLDS = 1000, 256, 5
@@ -378,6 +378,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         return found
 
     @where_rows_are
+    @checked
     def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Compute the share of rows whose labels are all correct; see :meth:`MaxMarginClassifier.score`."""
         further = [] if unknown_labels == "missed" else [unknown_labels]  # for classifiers that accept it

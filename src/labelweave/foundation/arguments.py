@@ -102,8 +102,8 @@ def shown(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return False
+    if isinstance(value, Integral) or not isinstance(value, Real):
+        return _is_whole(value)
     try:
         float(value)
     except OverflowError:

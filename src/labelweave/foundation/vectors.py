@@ -101,7 +101,7 @@ def _fault(cells: Sequence[Any], present: list[int], length: int | None) -> tupl
         if length is None:
             length, like = numbers.shape[1], "in the rows before"
         if numbers.shape[1] != length:
-            return row, f"a vector of {numbers.shape[1]} numbers", f"one of {length}, as {like}"
+            return row, f"a vector of length {numbers.shape[1]}", f"one of length {length}, as {like}"
         if np.isinf(numbers).any():
             place = int(np.argmax(np.isinf(numbers)))
             return row, f"a vector with {numbers[0, place]} at place {place}", "one of finite numbers"

@@ -114,6 +114,16 @@ class ClassColumns(StoredParameters):
         return np.column_stack(found if is_one_kind else [np.asarray(own, object) for own in found])
 
 
+def words_on_numbers(columns: ClassColumns) -> str | None:
+    """Describe numbers that are read as classes; None if the type of a column shows that it has classes."""
+    if any(column.dtype == "category" or column.classes.dtype.kind in "OU" for column in columns):
+        return None
+    others = ((column.name, np.setdiff1d(column.classes, _OF_LABELS)) for column in columns)
+    name, numbers = next((name, numbers) for name, numbers in others if len(numbers))
+    said = f"column {name!r} holds numbers such as {numbers[0]}, so columns are read as classes"
+    return f"{said}; read_class_columns(Y) silences this, and Y > 0 makes labels"
+
+
 class CodedColumn(NamedTuple):
     """A column of targets: its classes, and the code of every row's class, -1 where it is unobserved."""
 
@@ -190,7 +200,9 @@ def _columns_of(Y: Any, names: Sequence[str] | None) -> list[tuple[str, Array, s
             raise ValueError(f"Y has shape {table.shape}; columns of classes need two, (rows, columns).")
         names = [*map(str, range(table.shape[1]))] if names is None else names
         if len(names) != table.shape[1]:
-            raise ValueError(f"Y has {table.shape[1]} columns where {len(names)} are named; name each.")
+            raise ValueError(
+                f"Y has {table.shape[1]} columns but {len(names)} names were given; pass one name per column."
+            )
         return [(name, values, "") for name, values in zip(names, table.T, strict=True)]
     names = [*map(str, labels)] if names is None else names
     if not hasattr(Y, "iloc"):

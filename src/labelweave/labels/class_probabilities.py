@@ -55,7 +55,7 @@ class ClassProbabilities:
     >>> y = ClassProbabilities([[0.7, 0.2, 0.1], [0.0, 0.5, 0.5]], ["cat", "dog", "fox"])
     >>> y
     ClassProbabilities(2 rows, 3 classes, all observed)
-    >>> y.likeliest()
+    >>> y.most_likely()
     array(['cat', 'dog'], dtype=object)
     """
 
@@ -118,7 +118,7 @@ class ClassProbabilities:
         return self._of(self.table[rows], self.classes)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self.likeliest(), dtype=dtype)
+        return np.array(self.most_likely(), dtype=dtype)
 
     def __repr__(self) -> str:
         n, seen = len(self), int(self.observed.sum())
@@ -130,7 +130,7 @@ class ClassProbabilities:
         """Whether each row is observed, shape (n,)."""
         return ~np.isnan(self.table[:, 0])
 
-    def likeliest(self) -> Array:
+    def most_likely(self) -> Array:
         """Return the most likely class per row, the first of ties.
 
         Returns

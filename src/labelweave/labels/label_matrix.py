@@ -454,11 +454,11 @@ def is_plain_array(Y: Any) -> bool:
 
 def numbers_in(Y: Any) -> npt.NDArray[Any]:
     """Convert to a table of numbers; see :func:`checked_table`."""
-    if is_plain_array(Y):
+    if is_plain_array(Y) and Y.dtype.kind != "U":
         return np.asarray(unmasked(Y))
     try:
         table = frame_values(Y) if is_frame(Y) else np.asarray(unmasked(Y))
-        return table.astype(float) if table.dtype.kind == "O" else table
+        return table.astype(object).astype(float) if table.dtype.kind in "OU" else table
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(_why_no_table(error)) from None
 

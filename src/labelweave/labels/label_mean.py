@@ -69,8 +69,8 @@ class LabelMean(StoredParameters):
             self.intercepts = numbers_of(intercepts, "intercepts").astype(np.float64)
         if self.intercepts.shape != (n_labels,) or not np.isfinite(self.intercepts).all():
             raise ValueError(
-                f"intercepts has shape {self.intercepts.shape} for {n_labels} labels, or is not finite; pass "
-                "one finite number per label."
+                f"intercepts of shape {self.intercepts.shape} is invalid for {n_labels} labels; pass one "
+                "finite number per label."
             )
         if self.feature_factors is not None and self.feature_factors.shape[1] != self.label_factors.shape[1]:
             raise ValueError(
@@ -185,5 +185,5 @@ def _table(given: Any, name: str) -> Array:
     table = checked_csr(given, name).toarray() if sp.issparse(given) else numbers_of(given, name)
     found = np.array(table, dtype=np.float64)  # a copy, which callers cannot change
     if found.ndim != 2 or not np.isfinite(found).all():
-        raise ValueError(f"{name} has shape {found.shape}, or is not finite; pass a table of finite numbers.")
+        raise ValueError(f"{name} of shape {found.shape} is invalid; pass a table of finite numbers.")
     return found

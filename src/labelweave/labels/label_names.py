@@ -1,10 +1,10 @@
-"""Validation and matching of label names, and the distinct classes of rows."""
+"""Validation and matching of label names, names in objects, and the distinct classes of rows."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 from unicodedata import combining, normalize
@@ -12,17 +12,65 @@ from unicodedata import combining, normalize
 import numpy as np
 
 from labelweave.foundation.array_types import Array, PerLabel
-from labelweave.foundation.frames import column_labels
+from labelweave.foundation.frames import TRUTH, column_labels
 from labelweave.labels.class_probabilities import is_missing
 
 _MOST_ALIKE = 5  # groups of names in the message
 _LEAST_PLURAL = 6  # letters of a word whose plural ending is ignored
+_NAMED_BY = ("name", "label", "title", "tag", "value", "text", "id")  # the first key all objects have
+_PLAIN = (str, int, float)
+_AMOUNTS = ("value", "score", "probability", "confidence", "weight", "present")
 
 
 def as_text(name: Any) -> str:
     """Convert a name to text, 1.0 as 1, because a missing value in a column makes integers floats."""
     is_whole = isinstance(name, (float, np.floating)) and float(name).is_integer()
     return str(int(name)) if is_whole else str(name)
+
+
+def names_of(value: Any) -> list[str]:
+    """Return the label names in a list or an object of JSON or Python.
+
+    For an object they are its values, or its keys if the values are numbers or yes and no.
+    Raises ValueError if the names are ambiguous.
+    """
+    given = [*value.values()] if isinstance(value, Mapping) else [*value]
+    are_shares = all(isinstance(one, (int, float)) and 0 <= one <= 1 for one in given)
+    if are_shares and any(one % 1 for one in given):
+        raise ValueError("names, or 0 and 1 for each; for probabilities use one column per label")
+    if given and all(isinstance(one, (list, tuple)) and [*map(type, one)] == [str, int] for one in given):
+        value = dict(given)  # as the items of an object
+    entries = _entries_of(value) if isinstance(value, Mapping) else given
+    if any(isinstance(entry, Mapping) for entry in entries):
+        fields = [*map(_lower, entries)]
+        texts = [key for key in fields[0] if all(isinstance(one.get(key), str) for one in fields)]
+        named = (key for key in _NAMED_BY if all(type(one.get(key)) in _PLAIN for one in fields))
+        key = next(named, texts[0] if len(texts) == 1 else "")
+        entries = [one.get(key) for one in fields]
+        numbers = ([one.get(amount) for one in fields] for amount in _AMOUNTS if amount != key)
+        found = next((some for some in numbers if all(isinstance(one, (int, float)) for one in some)), None)
+        if found is not None and all(isinstance(entry, str) for entry in entries):
+            return names_of(dict(zip(entries, found, strict=True)))
+    if not all(type(entry) in _PLAIN and not is_missing(entry) for entry in entries):
+        raise ValueError("a list of names, or of objects with a name, label, title or id")
+    return [*map(as_text, entries)]
+
+
+def _lower(entry: Any) -> dict[str, Any]:
+    return {str(key).lower(): value for key, value in entry.items()} if isinstance(entry, Mapping) else {}
+
+
+def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
+    """Return the label entries of an object: itself if it has a name, its values or its keys."""
+    values, lower = [*value.values()], _lower(value)
+    if any(type(lower.get(key)) in _PLAIN[:2] for key in _NAMED_BY[:3]) or [*lower] == ["id"]:
+        return [value]
+    signs: list[Any] = [TRUTH.get(str(one).strip().lower(), one) for one in values]
+    if all(isinstance(one, (int, float)) for one in signs):
+        return [key for key, sign in zip(value, signs, strict=True) if sign > 0]
+    if {*map(type, values)} == {type(None)}:
+        return [*value]
+    return values[0] if len(values) == 1 and isinstance(values[0], list) else values
 
 
 def words_on_alike(names: Iterable[str]) -> str | None:

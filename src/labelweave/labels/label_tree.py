@@ -203,10 +203,10 @@ def _halves(rows: sp.csr_array, members: Array, random: np.random.Generator) -> 
         used, places = np.unique(own.indices, return_inverse=True)
         own = sp.csr_array((own.data, places, own.indptr), shape=(len(members), len(used)))
     first, second = random.choice(len(members), 2, replace=False)
-    centres = own[[first, second]].toarray().astype(np.float64)
+    centers = own[[first, second]].toarray().astype(np.float64)
     before, is_left = -np.inf, np.zeros(len(members), bool)
     for _ in range(_ROUNDS):
-        nearness = own @ centres.T
+        nearness = own @ centers.T
         order = np.argsort(nearness[:, 1] - nearness[:, 0], kind="stable")
         is_left[:] = False
         is_left[order[:size]] = True
@@ -214,9 +214,9 @@ def _halves(rows: sp.csr_array, members: Array, random: np.random.Generator) -> 
         if now - before <= _LEAST_GAIN:
             break
         before = now
-        centres = (own.T @ np.stack([is_left, ~is_left], axis=1).astype(np.float64)).T
-        lengths = np.linalg.norm(centres, axis=1, keepdims=True)
-        centres = centres / np.where(lengths > 0, lengths, 1)
+        centers = (own.T @ np.stack([is_left, ~is_left], axis=1).astype(np.float64)).T
+        lengths = np.linalg.norm(centers, axis=1, keepdims=True)
+        centers = centers / np.where(lengths > 0, lengths, 1)
     return members[is_left], members[~is_left]
 
 

@@ -101,9 +101,13 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
     texts, known = texts_of(Y), {*tags}
     if texts is None:
         return tag_rows(Y)
-    signs = (None, *written.separators_in([*filter(None, texts)]), *_BRACKETED)
-    cells = [_cut_alike(texts, separator) for separator in signs]
-    return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
+    some = [*filter(None, texts)]
+    cells = [_cut_alike(texts, sign) for sign in (None, *written.separators_in(some), *_BRACKETED)]
+    best = max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
+    if not known.issuperset(chain.from_iterable(filter(None, best))):
+        cells = [best, _cut_alike(texts, written.together("\0".join(some)))]
+        best = max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
+    return best
 
 
 def _are_of_numbers(rows: Sequence[Any]) -> bool:

@@ -12,15 +12,16 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.frames import TRUTH
 from labelweave.labels.class_probabilities import is_missing
-from labelweave.labels.label_names import as_text
+from labelweave.labels.label_names import names_of
 
 PLACES = "[0,1]"
 """The separator of cells that hold 0 or 1 for each label, as ``[0, 1, 0]``."""
@@ -31,9 +32,6 @@ WEIGHTS = "a:0.9"
 OPENING = frozenset(" [{(<'\"")
 """What a list begins with, or blanks before it; or it ends with a bracket."""
 
-_NAMED_BY = ("name", "label", "title", "tag", "value", "text", "id")  # the first key all objects have
-_PLAIN = (str, int, float)
-_AMOUNTS = ("value", "score", "probability", "confidence", "weight", "present")
 _CLOSED_BY = dict(zip("[{(<'\"`“„”‘‚’«»‹›「", "]})>'\"`”“”’‘’»«›‹」", strict=True))
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NAME = rf"(?:{_QUOTED}|-?(?:0|[1-9]\d*)(?:\.\d*)?)"
@@ -83,9 +81,13 @@ SEPARATORS = (*dict.fromkeys((*_FIRST, *_WEAK)),)
 _RUN = re.compile(r"\\[nrt]|[^\w\s'’]+|_+|[\u2028\u2029]")  # other signs that may be separators
 _OF_NUMBERS = frozenset(("/", ":", "+", "*", "=", "//", " - ", " – ", " — "))  # also in numbers, as in dates
 _OF_PATHS = frozenset((*DIVIDERS, ":"))
+_OF_LISTS = frozenset(SEPARATORS) - (_OF_PATHS - {*_STRONG})  # others divide paths in them
+_MIXED = (",", ";", "|", "、", "，", "；")  # that cells may have together, with words before the last label
+_TOGETHER = (*_MIXED, " & ", " and ", " or ", " und ", " oder ", " et ", " ou ", " y ", " o ", " e ")
 _NOTHING = frozenset({"", "?", "na", "nan", "none", "null", "[]", "{}", "()", "set()"})
 _MOST_CELLS, _MOST_RUNS = 20_000, 6
 _FEW, _MANY = 3, 10  # cells with a separator
+_SHARE_FREE = 0.35  # of lists, those of labels that are elsewhere alone, or first and last
 
 
 def written_list(text: str) -> list[str] | None:
@@ -147,55 +149,10 @@ def _read(text: str) -> Any:
         raise ValueError("quoted names without broken escapes") from None
 
 
-def names_of(value: Any) -> list[str]:
-    """Return the label names in a list or an object of JSON or Python.
-
-    For an object they are its values, or its keys if the values are numbers or yes and no.
-    Raises ValueError if the names are ambiguous.
-    """
-    given = [*value.values()] if isinstance(value, Mapping) else [*value]
-    are_shares = all(isinstance(one, (int, float)) and 0 <= one <= 1 for one in given)
-    if are_shares and any(one % 1 for one in given):
-        raise ValueError("names, or 0 and 1 for each; for probabilities use one column per label")
-    if given and all(isinstance(one, (list, tuple)) and [*map(type, one)] == [str, int] for one in given):
-        value = dict(given)  # as the items of an object
-    entries = _entries_of(value) if isinstance(value, Mapping) else given
-    if any(isinstance(entry, Mapping) for entry in entries):
-        fields = [*map(_lower, entries)]
-        texts = [key for key in fields[0] if all(isinstance(one.get(key), str) for one in fields)]
-        named = (key for key in _NAMED_BY if all(type(one.get(key)) in _PLAIN for one in fields))
-        key = next(named, texts[0] if len(texts) == 1 else "")
-        entries = [one.get(key) for one in fields]
-        numbers = ([one.get(amount) for one in fields] for amount in _AMOUNTS if amount != key)
-        found = next((some for some in numbers if all(isinstance(one, (int, float)) for one in some)), None)
-        if found is not None and all(isinstance(entry, str) for entry in entries):
-            return names_of(dict(zip(entries, found, strict=True)))
-    if not all(type(entry) in _PLAIN and not is_missing(entry) for entry in entries):
-        raise ValueError("a list of names, or of objects with a name, label, title or id")
-    return [*map(as_text, entries)]
-
-
-def _lower(entry: Any) -> dict[str, Any]:
-    return {str(key).lower(): value for key, value in entry.items()} if isinstance(entry, Mapping) else {}
-
-
-def _entries_of(value: Mapping[Any, Any]) -> list[Any]:
-    """Return the label entries of an object: itself if it has a name, its values or its keys."""
-    values, lower = [*value.values()], _lower(value)
-    if any(type(lower.get(key)) in _PLAIN[:2] for key in _NAMED_BY[:3]) or [*lower] == ["id"]:
-        return [value]
-    signs: list[Any] = [TRUTH.get(str(one).strip().lower(), one) for one in values]
-    if all(isinstance(one, (int, float)) for one in signs):
-        return [key for key, sign in zip(value, signs, strict=True) if sign > 0]
-    if {*map(type, values)} == {type(None)}:
-        return [*value]
-    return values[0] if len(values) == 1 and isinstance(values[0], list) else values
-
-
 @cache
 def _pattern(separator: str) -> tuple[str, str, str]:
     """Split a separator into what opens a cell, or each name (``><``), stands between names, and closes."""
-    if separator in SEPARATORS:
+    if separator in SEPARATORS or signs_of(separator) is not None:
         return "", separator, ""
     if separator[:2] + separator[-2:] == '[""]':
         return '["', separator[2:-2], '"]'
@@ -212,9 +169,22 @@ def _closing(opened: str) -> str:
     return f"</{opened[1:]}" if opened[-1] == ">" else "".join(map(_CLOSED_BY.__getitem__, opened[::-1]))
 
 
+@cache
+def signs_of(separator: str) -> re.Pattern[str] | None:
+    """Compile a separator that is a regular expression between slashes, as ``/,| and /``; else None."""
+    if len(separator) < 3 or not separator[0] == separator[-1] == "/":
+        return None
+    try:
+        return re.compile(separator[1:-1])
+    except re.error:
+        said = f"`label_separator` is {separator!r}; between slashes use a regular expression, as '/,|;/'."
+        raise ParameterError(said) from None
+
+
 def is_plain(separator: str | None) -> bool:
     """Return whether cells are only split at a plain text."""
-    return separator not in (None, PLACES, *_ITEMS, *_BEFORE) and not _pattern(str(separator))[0]
+    is_text = separator is not None and separator not in (PLACES, *_ITEMS, *_BEFORE)
+    return is_text and not _pattern(str(separator))[0] and signs_of(str(separator)) is None
 
 
 def names_in(text: str, separator: str | None) -> list[str]:
@@ -243,6 +213,8 @@ def names_inside(listed: list[str], separator: str | None) -> list[str]:
 
 def _cut(text: str, separator: str) -> list[str]:
     opened, between, closed = _pattern(separator)
+    if not opened and (signs := signs_of(between)) is not None:
+        return [name for part in signs.split(text)[:: 1 + signs.groups] if (name := (part or "").strip())]
     if between in _ITEMS:
         marks = ["".join(filter(str.isdigit, mark)) for mark in _ITEMS[between].findall(text)]
         count_up = not any(marks) or marks == [str(place) for place in range(1, len(marks) + 1)]
@@ -257,7 +229,7 @@ def _cut(text: str, separator: str) -> list[str]:
         parts = [part.strip().removeprefix(opened).removesuffix(closed) for part in parts]
         return [name for part in parts if (name := part.strip())]
     text = text.removeprefix(opened).removesuffix(closed).strip()
-    if _pattern(between)[0]:
+    if _pattern(between)[0] or signs_of(between) is not None:
         return _cut(text, between)
     parts = text.split(between)
     if len(between) == 1 and re.search("['\"]", text):
@@ -314,7 +286,9 @@ class Layout(NamedTuple):
             return f"{where} hold 0 or 1 for each label, {such}, and are read as columns"
         opened, between, closed = _pattern(self.separator)
         around = f" inside {opened!r} and {closed!r}" if opened and between != self.separator else ""
-        return f"{where} list labels, {such}, and are split at {between!r}{around}"
+        signs = signs_of(between)
+        shown = [between] if signs is None else filter(signs.fullmatch, _TOGETHER)
+        return f"{where} list labels, {such}, and are split at {' or '.join(map(repr, shown))}{around}"
 
 
 def in_halves(n_rows: int) -> list[slice]:
@@ -342,7 +316,7 @@ def layout_inside(parts: Sequence[Iterable[Any]]) -> Layout:
     """
     names = [*map(_inside, parts)]
     sign, example, doubt, _ = found_layout(names)
-    if sign in SEPARATORS and (sign in _STRONG or sign not in _OF_PATHS):  # such names are more likely paths
+    if sign is not None and (sign in _OF_LISTS or signs_of(sign) is not None):
         return Layout(f'["{sign}"]', example)
     is_said = doubt in (*_STRONG, ",") and sum(str(doubt) in name for name in chain(*names)) >= _FEW
     return Layout(None, example, f'["{doubt}"]') if is_said or doubt == WEIGHTS else Layout(None)
@@ -415,22 +389,45 @@ def _in_brackets(names: Sequence[str]) -> Layout | None:
 def _separated(names: Sequence[str]) -> Layout:
     doubt = Layout(None)
     for separator in separators_in(names):
-        said = _evidence(names, separator)
+        found = _mixture(names, separator)
+        said = _evidence(names, found)
         is_known = separator in SEPARATORS and doubt.doubt is None
         if said == "for" or (is_known and said.endswith(("unclear", "path"))):
             example = min(name for name in names if separator in name)
             if said == "for":
-                return Layout(_widened(names, separator), example)
+                return Layout(_widened(names, separator) if found == separator else found, example)
             doubt = Layout(None, example, separator, said == "path")
     return doubt
 
 
 def separators_in(names: Sequence[str]) -> list[str]:
-    """Return what may separate labels, the likeliest first: known signs, and the most common others."""
+    """Return what may separate labels, the most likely first: known signs, and the most common others."""
     some = names[:: 1 + len(names) // 1000]
     runs = Counter(chain.from_iterable({*_RUN.findall(name)} for name in some))
     others = [run for run, _ in runs.most_common(_MOST_RUNS) if run not in SEPARATORS]
     return [*filter("\0".join(names).__contains__, dict.fromkeys((*_FIRST, *others, *_WEAK)))]
+
+
+def _mixture(names: Sequence[str], separator: str) -> str:
+    """Add signs and words between labels that are elsewhere alone, or first and last: ``a, b and c``."""
+    cells = names[:: 1 + len(names) // 1000] if separator in _MIXED else ()
+    found, every = [separator], "\0".join(cells)
+    for sign in filter(every.__contains__, {*_TOGETHER} - {separator}):
+        some = [_cut(cell, separator) for cell in cells]
+        sides = {part: _cut(f" {part}", sign) for part in chain.from_iterable(some)}
+        lists = {part: sides.pop(part) for part, parts in [*sides.items()] if parts != [part]}
+        ends = [{parts[place] for parts in lists.values() if parts[1:]} for place in (0, -1)]
+        inner = {part for parts in some for part in parts[:-1] if sign not in _MIXED}
+        free = {*sides} | (ends[0] & ends[1])
+        n_free = sum(free.issuperset(parts) for part, parts in lists.items() if part not in inner)
+        if n_free >= max(2, _SHARE_FREE * len(lists)):
+            found.append(sign)
+    return together(found) if found[1:] else separator
+
+
+def together(signs: Iterable[str] | str) -> str:
+    """Return the separator at any of several signs and words, or of those that a text has."""
+    return f"/{'|'.join(sign.replace('|', '[|]') for sign in _TOGETHER if sign in signs)}/"
 
 
 def _widened(names: Sequence[str], separator: str) -> str:
@@ -450,6 +447,9 @@ def _evidence(names: Sequence[str], separator: str) -> str:
     Parts of lists repeat in other lists, and at other positions: first, later, alone.  First words of
     two-word names, such as "New", do not appear later, and parts of paths stay below their parents.
     """
+    if (signs := signs_of(separator)) is not None:
+        separator = next(filter(signs.fullmatch, _TOGETHER))
+        names = [signs.sub(separator, name) for name in names]
     lists, is_strong = [name for name in names if separator in name], separator in _STRONG
     least = 0.1 if separator == "," else 0.15 if is_strong else 0.25
     if not lists or len(lists) < least * len(names) or _is_of_names(lists, separator):

@@ -128,8 +128,8 @@ def _negative_above(labels: LabelMatrix, graph: Taxonomy, given: Array) -> Label
 
 
 def _kept(graph: Taxonomy, leave_out: Sequence[str]) -> Array:
-    left_out = {str(name) for name in ([leave_out] if isinstance(leave_out, str) else leave_out)}
-    kept = np.flatnonzero([name not in left_out for name in graph.nodes])
+    omitted = {str(name) for name in ([leave_out] if isinstance(leave_out, str) else leave_out)}
+    kept = np.flatnonzero([name not in omitted for name in graph.nodes])
     if not len(kept):
         raise ValueError("leave_out has all classes of the data and their ancestors; pass fewer.")
     return kept

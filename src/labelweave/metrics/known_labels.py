@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -131,12 +131,18 @@ def fitted_inside(classifier: Any) -> Any:
     return classifier
 
 
+def _check_policy(unknown: Unknown) -> None:
+    if unknown not in get_args(Unknown):
+        raise ParameterError(f"`unknown_labels` is {unknown!r}; it must be 'missed', 'ignore' or 'raise'.")
+
+
 def truth_for(y: Any, classifier: Any, unknown: Unknown = "missed") -> Any:
     """Read labels as those of a fitted classifier, without those that have no observed value in training.
 
     unknown: how to treat further labels; "missed" appends them; see :func:`known_labels`.
     Raises ValueError if they are named in another order than those of the classifier.
     """
+    _check_policy(unknown)
     y, classifier = tags_of_model(y, classifier, others="add"), fitted_inside(classifier)
     tree: Taxonomy | None = getattr(classifier, "_hierarchy", None)
     names = classifier.classes_ if hasattr(classifier, "label_names_") else None
@@ -197,6 +203,7 @@ def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: 
 
 def known_targets(y: Any, classes: Array, unknown: Unknown) -> Any:
     """Return the class of every row, with unknown classes treated as requested."""
+    _check_policy(unknown)
     values = read_values(one_column(y), "y")
     strange = np.flatnonzero(class_codes(values, classes) == NOT_A_CLASS)
     if len(strange) and unknown == "raise":
@@ -226,7 +233,7 @@ def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy 
     labels (n, C): at most one label per row, or those on one path of the taxonomy; the deepest counts.
     """
     if labels.flip_probabilities is not None:
-        return ClassProbabilities.of_labels(labels, words).likeliest()
+        return ClassProbabilities.of_labels(labels, words).most_likely()
     counts = np.diff(labels.positives.indptr)
     several = np.flatnonzero(counts > 1)
     if len(several) and taxonomy is not None and set(words) <= set(taxonomy.nodes):

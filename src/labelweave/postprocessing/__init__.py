@@ -24,7 +24,7 @@ from labelweave.postprocessing.thresholds.choice import (
 from labelweave.postprocessing.thresholds.top_k import (
     ExpectedF1Sizes,
     expected_f1_sizes,
-    favour_rare_labels,
+    favor_rare_labels,
     scores_above_top_k,
 )
 
@@ -49,7 +49,7 @@ __all__ = [
     "control_mistakes",
     "enforce_hierarchy",
     "expected_f1_sizes",
-    "favour_rare_labels",
+    "favor_rare_labels",
     "h_loss_sets",
     "least_expected_loss",
     "most_probable",

@@ -165,8 +165,12 @@ def rejected(
     [False, True, False]
     """
     if (confidence is None) == (fraction is None):
-        given = "neither is" if confidence is None else "both are"
-        raise ValueError(f"Of confidence and fraction {given} given; pass exactly one of them.")
+        given = (
+            "Neither confidence nor fraction was"
+            if confidence is None
+            else "Both confidence and fraction were"
+        )
+        raise ValueError(f"{given} given; pass exactly one of them.")
     name, value = ("confidence", confidence) if fraction is None else ("fraction", fraction)
     if value is None or not 0.0 <= value <= 1.0:
         raise ValueError(f"{name} is {value!r}; pass a number from 0 to 1.")

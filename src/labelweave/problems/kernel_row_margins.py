@@ -49,7 +49,7 @@ class CachedRows:
     One cache serves all labels (M3L 2012, section 5.1.3).  If the whole matrix fits, it fills up completely.
 
     budget_bytes: memory for rows, including the block returned last.
-    block_rows: the largest number of rows per request.
+    block_rows: the maximum number of rows per request.
     Raises ValueError if the budget is too small for a block, with the smallest sufficient one.
     """
 

@@ -25,7 +25,7 @@ import scipy.linalg as sl
 
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import LowRankGram, incomplete_cholesky
-from labelweave.features.gram.sources import is_known_semidefinite
+from labelweave.features.kernels.kernel import part_of_others
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers, panels
@@ -124,7 +124,7 @@ class Posterior(StoredParameters):
         """Compute the covariances of the scores of n rows: shape (n, groups, labels, labels)."""
         size = self.n_labels * max(map(len, self.factors))
         parts = panels(len(features), max(1, _VALUES_AT_ONCE // size))
-        is_own = all(map(is_known_semidefinite, self.kernels))  # threads may not share a custom kernel
+        is_own = not any(map(part_of_others, self.kernels))  # threads may not share a custom kernel
         with (Workers.of_library() if is_own else Workers()).running() as workers:
             return np.concatenate(workers.map(lambda rows: self._of_rows(features.rows(rows)), parts))
 

@@ -49,7 +49,6 @@ import scipy.sparse as sp
 from labelweave.features.factor_maps import USUAL, FactorMap, is_usual, largest_root
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace
-from labelweave.foundation.arrays.homes import refuse
 from labelweave.foundation.arrays.linear_algebra import HOME, as_type, is_double, like, to_numpy
 from labelweave.foundation.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
 from labelweave.labels import LabelMatrix
@@ -155,10 +154,10 @@ class LowRankFactors:
         pair = self._suited_labels(pair)
         blocks: Blocks = "columns" if self.entries.has_uniform_curvature else "whole"
         step = FactorStep(self.entries, self.map, pair.labels, self.alpha, blocks, self.workers)
-        found = solver.minimise(step, pair.features, pair.image)
+        found = solver.minimize(step, pair.features, pair.image)
         improved = pair._replace(features=found.factor, image=found.image)
         if self.penalty == "ridge" and not namespace(pair.features).any(pair.features):
-            return self._with_lost_rank(improved, found, lambda: solver.minimise(step, *improved[:2]))
+            return self._with_lost_rank(improved, found, lambda: solver.minimize(step, *improved[:2]))
         return improved, found
 
     def _with_lost_rank(
@@ -182,7 +181,7 @@ class LowRankFactors:
         pair = self._suited_features(pair)
         entries, blocks = self.entries.transposed, self.label_blocks
         step = FactorStep(entries, self.label_map, pair.image, self.alpha, blocks, self.workers)
-        found = solver.minimise(step, self.label_factor(pair), pair.labels)
+        found = solver.minimize(step, self.label_factor(pair), pair.labels)
         return self._with_labels(pair.features, pair.image, found.factor), found
 
     def refreshed(self, pair: FactorPair) -> FactorPair:
@@ -209,10 +208,10 @@ class LowRankFactors:
         gradients = self.entries.gradient_operator(pair.image, pair.labels)
         length = self.gradient_length(pair)
         share = 1.0 if length <= self.alpha else self.alpha / length
-        penalised = -gradients.conjugate(share)
+        penalized = -gradients.conjugate(share)
         if most == np.inf:
-            return penalised
-        return max(penalised - self.alpha * most, -gradients.conjugate(1.0) - length * most)
+            return penalized
+        return max(penalized - self.alpha * most, -gradients.conjugate(1.0) - length * most)
 
     def within(self, pair: FactorPair, most: float) -> FactorPair:
         """Scale a pair to a trace norm, unless it has a smaller one and no larger loss.
@@ -441,8 +440,6 @@ class RowsLoss:
         Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
             where few entries are observed, else :class:`DenseEntries`; shifted by prior scores, if any.
         """
-        if self.known is not None or isinstance(self.loss, EntryLoss):
-            refuse("`label_mean`, or a custom loss,", "leave it out, or pass X as a NumPy array")
         entries = self._unshifted(workers, budget)
         if self.known is None:
             return entries

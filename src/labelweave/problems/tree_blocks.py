@@ -320,7 +320,7 @@ class ForestBlocks:
         return [part.solution(some) for part, some in self._by_tree(blocks)]
 
     def possible_weights(self) -> float:
-        """Estimate the largest number of weights, see :meth:`TreeBlocks.possible_weights`."""
+        """Estimate the maximum number of weights, see :meth:`TreeBlocks.possible_weights`."""
         return len(self.parts) * self.parts[0].possible_weights()
 
     def _by_tree(self, blocks: Sequence[KeptBlock]) -> list[tuple[TreeOutline, Sequence[KeptBlock]]]:

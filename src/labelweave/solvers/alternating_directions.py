@@ -69,7 +69,7 @@ class _Point(NamedTuple):
 
     variables: Array
     rest_part: Array
-    left_out: Array
+    omitted: Array
 
     def beyond(self, other: _Point, share: float) -> _Point:
         """Return ``self + share (self - other)``."""
@@ -113,17 +113,17 @@ class Corrections:
         self, solves: ShiftedSolves, variables: Array, scores: Array, dual: float
     ) -> tuple[Corrections, Array]:
         """Record a step to V with its scores and dual value, and return the correction for the next step."""
-        left_out = scores - solves.near_product(variables)
-        point = _Point(variables, solves.rest_product(variables), left_out)
+        omitted = scores - solves.near_product(variables)
+        point = _Point(variables, solves.rest_product(variables), omitted)
         step = point.variables - self.around.variables
         size = inner_product(step, point.rest_part - self.around.rest_part)
-        met = inner_product(step, point.left_out - self.around.left_out)
+        met = inner_product(step, point.omitted - self.around.omitted)
         rest = _MARGIN * met / size if met > self.rest * size and size > 0 else self.rest
         fallen = dual < self.dual
         before = 1.0 if fallen else self.momentum
         momentum = float((1 + np.sqrt(1 + 4 * before * before)) / 2)
         around = point.beyond(self.last, 0.0 if fallen else float((before - 1) / momentum))
-        correction: Array = rest * around.rest_part - around.left_out
+        correction: Array = rest * around.rest_part - around.omitted
         return Corrections(point, around, rest, dual, momentum), correction
 
 

@@ -165,7 +165,7 @@ class BestPoints:
     """The best primal and dual points of a run, and the gap between them.
 
     A run starts with the point 0, which is both, so the relative gap is never above 1.  A dual
-    point V may be shrunk towards 0, which stays within the box: for labels not coupled to others the best
+    point V may be shrunk toward 0, which stays within the box: for labels not coupled to others the best
     multiple of V is min(1, <T, V> / <V, A V>) over their entries.
 
     weights: those of the primal point, if a local method returned them.

@@ -18,7 +18,7 @@ satisfies, with multipliers s and z of the two bounds,
 
 Newton steps on the products made equal to a falling mu (Mehrotra's predictor and corrector, SIAM Journal on
 Optimization 2, 1992) cost one factorization of ``I + G^T D^-1 G`` each (Ferris and Munson 2002), with D = ``s
-/ a + z / (u - a)``.  Further solves with it move outlying products towards mu, which makes steps longer
+/ a + z / (u - a)``.  Further solves with it move outlying products toward mu, which makes steps longer
 (Gondzio, Computational Optimization and Applications 6, 1996): 3 of them halve the number of steps on
 unscaled pixels.  The method is hardly affected by ill-conditioning, where first-order steps are slow:
 unscaled features, or a large C.
@@ -346,6 +346,6 @@ class _Interior:
 
 
 def _towards(aim: float, products: Array) -> Array:
-    """Return the correction of outlying products towards the target, bounded below by the farthest."""
+    """Return the correction of outlying products toward the target, bounded below by the farthest."""
     change = np.clip(products, _NEAREST * aim, _FARTHEST * aim) - products
     return np.asarray(np.maximum(change, -_FARTHEST * aim))

@@ -207,7 +207,7 @@ class Solver(ABC, Generic[Problem, AnyState]):
     """An algorithm in rounds.
 
     tol: the tolerance, usually of the relative duality gap.
-    max_iter: the largest number of rounds.
+    max_iter: the maximum number of rounds.
     """
 
     tol: float

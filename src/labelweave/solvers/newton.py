@@ -99,7 +99,7 @@ class NewtonState(State):
 class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
     """Newton's method; ``tol`` is the relative duality gap to reach, over all groups.
 
-    max_inner: the largest number of conjugate gradient iterations per step.
+    max_inner: the maximum number of conjugate gradient iterations per step.
     directions: the solver of linear systems; by default :class:`FunctionGradients`.
     """
 
@@ -123,6 +123,8 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
                 if was_fresh:
                     return Round(state, None, Status.STALLED)
         state = _measured(problem, state)
+        if state.rounds == 0:
+            state = _no_worse_than_zero(problem, state)
         record = _record(state)
         if not self._is_done(state):
             return Round(state, record)
@@ -217,6 +219,17 @@ def _measured(problem: NewtonProblem, state: NewtonState) -> NewtonState:
         image=image,
         curvature=curvature,
     )
+
+
+def _no_worse_than_zero(problem: NewtonProblem, state: NewtonState) -> NewtonState:
+    """Restart groups at zero whose start, from another K, is worse: line searches end there in rounding."""
+    nothing = namespace(state.dual).zeros_like(state.dual)
+    worse = ~(state.values <= problem.evaluate(nothing, state.active)[0])
+    if not worse.any():
+        return state
+    dual = copied(state.dual)
+    put_columns(dual, np.flatnonzero(worse), columns_of(nothing, worse))
+    return _measured(problem, _unmeasured(replace(state, dual=dual)))
 
 
 def _record(state: NewtonState) -> TraceRecord:

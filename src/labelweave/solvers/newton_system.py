@@ -144,7 +144,7 @@ class NewtonSystem:
 class LinearSolver(Protocol):
     """A solver of Newton's systems.
 
-    reduction (groups,): the factor by which to reduce the residual. limit: the largest number of iterations.
+    reduction (groups,): the factor by which to reduce the residual. limit: the maximum number of iterations.
     """
 
     def direction(
@@ -326,11 +326,11 @@ class _Inverse:
         self.factors: list[Any] = [None] * len(self.columns)
         lanes = range(min(_LANES, len(self.columns)))
         parts = [self.columns[lane::_LANES] for lane in lanes]
-        middles = problem.workers.map(self._factorise, parts)
+        middles = problem.workers.map(self._factorize, parts)
         if shares is not None:
             self.middle = _cholesky(np.asfortranarray(np.sum(middles, axis=0)))
 
-    def _factorise(self, columns: list[int]) -> Array | None:
+    def _factorize(self, columns: list[int]) -> Array | None:
         """Factorize A for some columns, and sum their parts of ``U^T A^-1 U``, the upper triangle."""
         total = None if self.shares is None else np.zeros((len(self.scale),) * 2, order="F")
         for column in columns:

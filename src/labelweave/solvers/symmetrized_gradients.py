@@ -56,7 +56,7 @@ class CurvatureRoot:
         shares = self.shares[rows]
         return np.asarray(vectors - shares * (shares * vectors).sum(axis=2, keepdims=True))
 
-    def centred(self, vectors: Array, rows: slice) -> Array:
+    def centered(self, vectors: Array, rows: slice) -> Array:
         """Compute ``A v``, so that ``V v = A S v``, for some rows."""
         if self.shares is None:
             return vectors
@@ -145,7 +145,7 @@ def _start(
     fixed = squares < share * np.abs(pull)
     guarded = squares <= share * squares.max(axis=(0, 2), initial=0.0)[:, None]
     spread = np.where(fixed, pull, np.where(guarded, 0.0, point.dual))
-    change = root.centred(spread, slice(None)) - point.dual
+    change = root.centered(spread, slice(None)) - point.dual
     if np.abs(change).max(initial=0.0) > _SAME * np.abs(point.dual).max(initial=0.0):
         image = system.problem.product(change, system.groups)
     else:

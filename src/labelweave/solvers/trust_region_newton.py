@@ -101,7 +101,7 @@ class TrustRegionNewton:
     def __init__(self, tol: float, max_steps: int, max_iter: int, forcing: float = 0.1) -> None:
         self.tol, self.max_steps, self.max_iter, self.forcing = tol, max_steps, max_iter, forcing
 
-    def minimise(self, problem: FactorProblem, factor: Array, image: Array) -> FactorSolution:
+    def minimize(self, problem: FactorProblem, factor: Array, image: Array) -> FactorSolution:
         """Minimize from a factor (m, k), unchanged, with image (n, k); the objective never increases."""
         point = problem.evaluate(factor, image)
         down = descent(problem, point)

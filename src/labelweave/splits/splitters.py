@@ -153,7 +153,7 @@ def train_and_test_rows(
     sizes: dict[str, Any] = {"train_size": train_size, "test_size": test_size}
     for name, size in sizes.items():
         if isinstance(size, (list, tuple, set, dict, range, bytes)) or np.ndim(size):
-            raise ValueError(f"{name} is a {type(size).__name__}; pass one number.")
+            raise ValueError(f"{name} is of type {type(size).__name__}; pass one number.")
     try:
         train, test = _validate_shuffle_split(n_rows, test_size, train_size, default)
     except (ValueError, TypeError) as error:

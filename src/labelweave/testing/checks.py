@@ -49,7 +49,7 @@ def require_close(
     """Raise if an array differs from another, at the place of the largest difference.
 
     what, than: the names of both in the message.
-    absolute: in units of the largest number of ``due``, or of ``unit`` if that is larger.
+    absolute: in units of the maximum number of ``due``, or of ``unit`` if that is larger.
     """
     due = np.asarray(due, np.float64)
     require_array(found, due.shape, what)

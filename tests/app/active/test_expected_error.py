@@ -16,7 +16,7 @@ def problem(seed, n=12, n_labels=3, rank=4):
 
 
 def covariance_of(factor, p, known):
-    """Write the covariance of all rows' scores out: the prior's, less what the known entries tell."""
+    """Compute the covariance of all rows' scores: the prior's, conditioned on the known entries."""
     prior = factor @ factor.T
     h = p[known] * (1 - p[known])
     across = prior[:, known]
@@ -42,7 +42,7 @@ def test_gains_are_those_of_the_covariance_written_out(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_chosen_entry_counts_as_known(seed):
-    """Gains after some choices are those with these entries' answers, of the noise they have, known."""
+    """Gains after some choices equal those with these entries known, with the noise of their answers."""
     factor, p, known = problem(seed)
     state = ExpectedError(factor, p, known, CUT)
     chosen = state.choose(5, np.ones(p.shape))

@@ -18,7 +18,7 @@ N_LABELS = 3
 
 @pytest.fixture(scope="module")
 def data():
-    """Rows with a few known entries, the first six whole."""
+    """Rows with a few known entries, the first six completely."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4))
     Y = (X[:, :N_LABELS] + 0.3 * rng.normal(size=(30, N_LABELS)) > 0).astype(float)
@@ -106,7 +106,7 @@ def test_names_are_matched_with_those_of_the_model(data):
     found = lw.suggest_queries(model, X, 10, frame)
     turned = lw.suggest_queries(model, X, 10, frame[list("cab")])
     assert list(found) == list(turned)
-    some = lw.suggest_queries(model, X, 100, frame[["b"]])  # nothing is known of the others
+    some = lw.suggest_queries(model, X, 100, frame[["b"]])  # the others are unknown
     assert {name for _, name in some} == set("abc")
 
 
@@ -141,14 +141,14 @@ def test_one_row_one_label(data):
 
 
 def test_a_batch_does_not_ask_twice_for_the_same_thing():
-    """Of rows that are copies of each other one is asked about before any other copy."""
+    """Among copies of a row, one is queried before any other copy."""
     X = np.repeat(np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.5], [0.5, -1.0]]), 5, axis=0)
     found = lw.suggest_queries(None, X, 4, np.full((20, 1), np.nan))
     assert sorted(row // 5 for row, _ in found) == [0, 1, 2, 3]
 
 
 def test_labels_that_are_coupled_are_asked_about_in_turn():
-    """Of two labels with the same scores an answer informs both; of independent ones it does not."""
+    """For two labels with the same scores an answer informs both; for independent ones it does not."""
     X = np.eye(6)
     known = np.full((6, 2), np.nan)
     known[:2] = [[0, 0], [1, 1]]

@@ -58,4 +58,4 @@ def test_tables_and_forgotten_labels(run):
     records = run(*words).records
     assert not any(one["recorded"] for one in records)
     assert all(one["id"].startswith("p") for one in records)
-    assert "p5" not in {one["id"] for one in records}  # whose tags nobody knows
+    assert "p5" not in {one["id"] for one in records}  # whose tags are unknown

@@ -231,4 +231,4 @@ def test_an_interrupt_of_any_fit_leaves_no_file(run, files, tmp_path, monkeypatc
     done = _fit(run, "--calibrate", "sigmoid", "--tune-threshold", "micro_f1", *quiet, code=130)
     assert done.err.splitlines()[-1] == "labelweave: interrupted; nothing was written."
     assert not (tmp_path / "m.lw").exists()
-    assert len(calls) == 2  # the fits to come are not begun
+    assert len(calls) == 2  # later fits are not started

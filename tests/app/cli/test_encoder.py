@@ -1,4 +1,4 @@
-"""``labelweave fit --encoder static``: said in what is understood, and not needed to predict."""
+"""``labelweave fit --encoder static``: printed by --dry-run, and not needed to predict."""
 
 import json
 

@@ -186,7 +186,7 @@ def test_bad_places_and_unknown_labels(run, table_model, tmp_path):
 
 def test_progress_is_told_after_two_seconds(capsys, monkeypatch):
     clock = iter([0.0, 1.0, 2.5, 3.0])
-    # In place of the module: threads of other tests, such as the loop of a Dask cluster, read its clock too.
+    # instead of the module: threads of other tests, such as the loop of a Dask cluster, read its clock too
     monkeypatch.setattr(messages, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     tell = messages.Waiting()
     for words in ("one", "two", "three"):

@@ -1,4 +1,4 @@
-"""``labelweave fit``: tables and other files, labels in their cells, taxonomies, thresholds, its end."""
+"""``labelweave fit``: tables and other files, labels in their cells, taxonomies, thresholds, interrupts."""
 
 import json
 import re
@@ -184,7 +184,7 @@ def test_blank_cells_of_labels_are_counted(run, matrix_files, tmp_path):
     ]
     (tmp_path / "l.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ["fit", "l.jsonl", "--model", "max-margin", "--labels", "tags", "--out", "m.lw", "-q"]
-    assert run(*words).err == ""  # an empty list says it all
+    assert run(*words).err == ""  # an empty list is complete
     assert (
         "is only for tables" in run("fit d.svm --model max-margin --empty-labels none --out n.lw", code=2).err
     )

@@ -1,4 +1,4 @@
-"""``labelweave fit`` without ``--model``: several models combined, unless flags or data need max-margin."""
+"""``labelweave fit`` without ``--model``: an ensemble, unless flags or data need max-margin."""
 
 import numpy as np
 import pandas as pd
@@ -107,7 +107,7 @@ def test_progress_names_the_member_and_the_time_left(run, matrix_files, monkeypa
 
 @pytest.fixture
 def sources(run, tmp_path):
-    """Texts of 30 sources, whose tags are those of the source; flags that read them."""
+    """Texts of 30 sources, whose tags depend on the source; flags that read them."""
     random = np.random.default_rng(0)
     lines = ["source,text,tags"]
     for source in range(30):

@@ -1,4 +1,4 @@
-"""One class a row: by the data and by flags, taxonomies, what kernel logistic models learn."""
+"""One class per row: from the data and from flags, taxonomies, what kernel logistic models learn."""
 
 import json
 import re
@@ -136,7 +136,7 @@ def test_single_labels_are_hinted_at(fit_things):
     ("cells", "words", "has_classes"),
     [
         ("ab", [], True),
-        ("01", [], False),  # one label, there or not
+        ("01", [], False),  # one label, present or absent
         ("ab", ["--many-labels"], False),
         ("ab", ["--label-separator", ","], False),
         ("ab", ["--empty-labels", "unknown"], False),
@@ -201,7 +201,7 @@ def test_an_interrupt_while_learning_saves_the_best_model(fit_things, monkeypatc
     monkeypatch.setattr(progress.GapLines, "show", show)
     done = fit_things("--one-class", code=130)
     said = (
-        r"labelweave: The search for hyper-parameters was interrupted after \d+ evaluations;.* saved in m.lw"
+        r"labelweave: The search for hyperparameters was interrupted after \d+ evaluations;.* saved in m.lw"
     )
     assert re.search(said, done.err.splitlines()[-1])
     assert loaded().converged_
@@ -236,7 +236,7 @@ def test_inspect_shows_the_prior_covariance(fit_things, run):
     assert covariance[place["fruit/apple"], place["fruit/apple"]] == pytest.approx(20)
     fit_things("--one-class", *FIXED)
     assert "no taxonomy" not in run("inspect m.lw").out
-    assert "learning    none, hyper-parameters are as given" in run("inspect m.lw").out
+    assert "learning    none, hyperparameters are as given" in run("inspect m.lw").out
     assert run("inspect m.lw --covariance").out.startswith("Label covariance over 7 labels")
 
 

@@ -1,4 +1,4 @@
-"""What ``labelweave fit`` makes of files as people have them, and what it says of them before a fit."""
+"""How ``labelweave fit`` reads typical files, and what it prints about them before a fit."""
 
 import json
 

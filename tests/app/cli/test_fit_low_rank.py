@@ -1,4 +1,4 @@
-"""Low-rank learning on the command line; rank and regularization chosen by cross-validation."""
+"""Low-rank learning on the command line; rank and penalty chosen by cross-validation."""
 
 import signal
 

@@ -48,6 +48,26 @@ def test_a_table_gives_the_covariance_by_label_name(fit_table, tmp_path):
     assert list(_covariance().label_names) == ["daemon", "game", "net", "x11"]
 
 
+def test_several_relations_are_a_sum_with_learned_weights(fit_table, tmp_path):
+    (tmp_path / "b.csv").write_text(OTHER)
+    (tmp_path / "s.csv").write_text(SIGNATURES)
+    np.save(tmp_path / "c.npy", np.eye(4) + 1)
+    fit_table("--covariance c.npy --signatures s.csv --covariance-from b.csv -q")
+    found = _covariance()
+    assert found.part_names == ["covariance", "signatures", "covariance-from"]
+    assert found.weights.sum() == pytest.approx(1)
+    alone = []
+    for words in ("--covariance c.npy", "--signatures s.csv", "--covariance-from b.csv"):
+        fit_table(words, "-q")
+        alone.append(_covariance().to_dense())
+    scaled = [part / np.diagonal(part).mean() for part in alone]
+    np.testing.assert_allclose(found.to_dense(), np.tensordot(found.weights, scaled, 1), atol=1e-12)
+    fit_table("--covariance c.npy --signatures s.csv --model kernel-logistic -q")
+    assert {"scale[covariance]", "scale[signatures]"} < set(
+        getattr(labelweave.load("m.lw"), "classifier", labelweave.load("m.lw")).hyperparameters_
+    )
+
+
 def test_the_same_from_one_column_a_label_with_missing_entries(run, tmp_path):
     (tmp_path / "t.csv").write_text("t,a,b\nred,1,0\nsea,0,1\n")
     (tmp_path / "u.csv").write_text("b,a\n1,1\n,0\n0,1\n1,?\n")

@@ -1,4 +1,4 @@
-"""Labels that come with a hierarchy: obeyed, found by other names, completed; and what ``--enforce`` does."""
+"""Labels with a hierarchy: enforced, matched by other names, completed; and the effect of ``--enforce``."""
 
 import json
 
@@ -233,7 +233,7 @@ def test_predictions_obey_the_hierarchy_of_the_data(run, genes, words, how):
 
 
 def tuned(run):
-    """Fit a model whose thresholds stand around the hierarchy; give the hierarchy."""
+    """Fit a model with thresholds around the hierarchy; return the hierarchy."""
     words = ("--model", "max-margin", "--enforce", "max", "--tune-threshold", "macro_f1")
     run("fit go.arff", *words, "--out", "m.lw")
     return read_any("go.arff").taxonomy

@@ -1,4 +1,4 @@
-"""The page to label on as a program of its own: its address, what it refuses, and what SIGKILL leaves."""
+"""The labeling page as a separate program: its address, what it refuses, and what SIGKILL leaves."""
 
 import os
 import re
@@ -23,7 +23,7 @@ FLAGS = ("t.csv", "--text", "text", "--label-column", "fruit", "--new-label", "s
 
 @pytest.fixture
 def serve(tmp_path):
-    """Start the program in a folder with a table; give the process and a client of its page."""
+    """Start the program in a folder with a table; return the process and a client of its page."""
     (tmp_path / "t.csv").write_text(TABLE)
     started, clients = [], []
 
@@ -49,7 +49,7 @@ def serve(tmp_path):
 
 
 def answer_next(client, said):
-    """Answer the first question; give the entry once the server has taken it."""
+    """Answer the first question; return the entry once the server has taken it."""
     row = client.get("state").json()["row"]
     entry = row["id"], row["entries"][0]["label"]
     client.post("answer", json={"row": entry[0], "label": entry[1], "said": said}).raise_for_status()
@@ -89,7 +89,7 @@ def test_a_killed_server_loses_no_answer(serve, tmp_path):
         assert len(found) <= len(kept) + 1
         kept = found
         entries = {one[:2] for one in kept}
-        assert len(entries) == len(kept)  # none was asked about twice
+        assert len(entries) == len(kept)  # none was asked twice
         wait *= 2
 
 
@@ -124,7 +124,7 @@ def test_reads_rows_of_numbers_and_of_tables(matrix_files, tmp_path, monkeypatch
     assert text_of(0) == "a game of chess"
     assert rows.Y.observed_counts().tolist() == [5, 5, 5, 5]
     (tmp_path / "b.csv").write_text("text,tags\n" + "a sea,alpha;beta\na sky,beta\na lake,alpha\n" * 2)
-    rows, _ = _read("b.csv", DataFlags(text=("text",), labels="tags"), [])  # cut as by labelweave fit
+    rows, _ = _read("b.csv", DataFlags(text=("text",), labels="tags"), [])  # split as by labelweave fit
     assert rows.Y.names.tolist() == ["alpha", "beta"]
     rows, text_of = _read("a.csv", DataFlags(text=("description",), categorical=("section",)), ["x"])
     assert rows.Y.shape == (6, 1)

@@ -1,4 +1,4 @@
-"""What the command line says of cells of labels, and how the model reads later files."""
+"""What the command line prints about cells of labels, and how the model reads later files."""
 
 import json
 import random

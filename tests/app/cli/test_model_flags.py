@@ -1,4 +1,4 @@
-"""Flags that come from the constructors: which there are, what they take, say and reach."""
+"""Flags generated from the constructors: names, values, help, and the parameters that they set."""
 
 import ast
 import inspect
@@ -92,7 +92,7 @@ class Toy:
 
 
 def test_what_the_constructors_say_is_in_the_file():
-    """python scripts/write_model_flags.py writes it anew."""
+    """python scripts/write_model_flags.py writes it again."""
     said = write_model_flags.written(write_model_flags.described())
     assert write_model_flags.PLACE.read_text(encoding="utf-8") == said
 
@@ -195,7 +195,7 @@ def test_help_is_short_and_all_of_it_has_a_section_a_model(run):
     )
     assert all(flag_of(flag) in whole for flag in model_flags.model_table().flags)
     assert "\n--model low-rank:\n" in run("cross-validate --help-all").out
-    assert "or as they are [auto]" in " ".join(whole.split())  # as commands scale, not constructors
+    assert "or as they are [auto]" in " ".join(whole.split())  # the default of the command
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -213,7 +213,7 @@ def test_help_shows_one_model_alone(run, model):
 
 
 def _marked(call):
-    """Give the parameters that a message marks, in the text of a call."""
+    """Return the parameters that a message marks, in the text of a call."""
     parts = [part.value for part in ast.walk(call) if isinstance(part, ast.Constant)]
     return re.findall(r"`(\w+)(?:=|`)", "".join(part for part in parts if isinstance(part, str)))
 

@@ -1,4 +1,4 @@
-"""Commands take the files of pipelines that ``labelweave.save`` wrote: matrices, frames of columns, texts."""
+"""Commands read pipelines saved by ``labelweave.save``: matrices, frames of columns, texts."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""``labelweave predict``: labels, classes, probabilities and rejections, and the files that they go into."""
+"""``labelweave predict``: labels, classes, probabilities and rejections, and its output files."""
 
 import csv
 import io
@@ -172,7 +172,7 @@ def test_files_by_their_suffix(run, table_model, tmp_path, monkeypatch):
     run("predict", table_model, "a.csv", "--out", "p.jsonl", "--top", "1")
     assert json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])["id"] == "p0"
     run("predict", table_model, "a.csv", "--out", "p.csv", "--top", "1", "--output-format", "jsonl")
-    assert (tmp_path / "p.csv").read_text() == (tmp_path / "p.jsonl").read_text()  # what is asked for
+    assert (tmp_path / "p.csv").read_text() == (tmp_path / "p.jsonl").read_text()  # the requested output
     assert run("predict", table_model, "a.csv", "--out", "-").out == run("predict", table_model, "a.csv").out
     done = run("predict", table_model, "a.csv", "--out", "p.xlsx", code=2)
     assert "p.xlsx has the unknown suffix .xlsx; use .csv" in done.err

@@ -1,4 +1,4 @@
-"""The program as a whole: help, exit codes, pipes, signals and Ctrl-C, some of it in real processes."""
+"""The program as a whole: help, exit status, pipes, signals and Ctrl-C, partly in separate processes."""
 
 import io
 import os
@@ -114,7 +114,7 @@ def test_real_process_and_closed_pipe(run, table_model, tmp_path):
 
 @pytest.mark.slow
 def test_a_signal_during_the_fit_saves_and_ends_with_130(run, matrix_files):
-    run("fit d.txt --model max-margin --tol 0.1 --out m.lw")  # compiles, which is not to be interrupted
+    run("fit d.txt --model max-margin --tol 0.1 --out m.lw")  # compiles, which must not be interrupted
     words = ["fit", "d.txt", "--tol", "1e-9", "--out", "m.lw"]
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, *words], capture_output=True, text=True, check=False
@@ -231,7 +231,7 @@ budgets = []
 
 
 class OneCall(MaxMarginClassifier):
-    """Says of itself what the automatic classifier says."""
+    """Reports the facts of the automatic classifier."""
 
     def __init__(self, time_budget=1.0, n_jobs=1):
         super().__init__(n_jobs=n_jobs)
@@ -263,7 +263,7 @@ def test_models_are_compared_and_tags_proposed(monkeypatch, capsys):
     monkeypatch.setattr(demo, "AutoLabelClassifier", OneCall)
     budgets.clear()
     demo.run(DataFlags(jobs=1, quiet=True))
-    assert max(budgets) <= 10  # what takes longest of the demonstration
+    assert max(budgets) <= 10  # the slowest part of the demo
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Debian packages: 40 for training, 10 for testing."
     assert lines[1] == "8 features; 6 tags in 3 facets."

@@ -49,7 +49,7 @@ def test_asks_about_what_is_unknown_and_takes_the_answers(run, model, tmp_path):
         writer.writerows(filled)
     run(f"fit t.csv {FLAGS} --answers ask.csv --model kernel-logistic --out n.lw -q")
     shares = [labelweave.load(tmp_path / name).classifier_ for name in ("m.lw", "n.lw")]
-    assert shares[1].intercept_[1] > shares[0].intercept_[1]  # more of them are of the sea now
+    assert shares[1].intercept_[1] > shares[0].intercept_[1]  # more of them have the label sea now
     done = run("queries n.lw t.csv --answers ask.csv --out more.csv")
     assert "nothing is left to ask" in done.err
     assert lines(tmp_path / "more.csv") == []

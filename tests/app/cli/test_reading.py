@@ -1,4 +1,4 @@
-"""What people bring to the command line: columns to guess, gaps, pipes, odd names, and standard input."""
+"""Typical input of the command line: guessed columns, missing cells, pipes, odd names, standard input."""
 
 import gc
 import gzip
@@ -115,7 +115,7 @@ def test_weights_of_rows_count_for_classes_too(model):
 
 
 @pytest.mark.parametrize("labels", ["tag_*", "tag_a..tag_c", "tag_[ab]"])
-def test_roles_are_told_identifiers_left_out_and_patterns_of_labels_read(run, table, labels):
+def test_roles_are_told_identifiers_omitted_and_patterns_of_labels_read(run, table, labels):
     told = run("fit", table, "--model", "max-margin", "--label-column", labels, "--out", "m.lw").err
     assert "categorical   text" in told
     assert "numeric       price" in told
@@ -171,7 +171,7 @@ def test_a_model_forgets_the_means_when_it_is_fitted_anew(run, tmp_path):
         model.predict([[np.nan, 1.0]])
 
 
-def test_identifiers_of_arff_files_are_left_out_of_later_files_too(run, tmp_path):
+def test_identifiers_of_arff_files_are_omitted_of_later_files_too(run, tmp_path):
     names = [f"P{row}" for row in range(12)]
     head = ARFF.replace("f numeric", f"id {{{','.join(names)}}}\n@attribute f numeric").partition("@data\n")[
         0
@@ -198,7 +198,7 @@ def test_arff_files_are_read_by_name_and_need_no_labels(run, tmp_path):
 
 
 def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
-    """An identifier and hundreds of YES and NO: with the identifier's columns nothing was learned."""
+    """An identifier and hundreds of YES and NO: with the identifier as features nothing was learned."""
     random, n_motifs, n_labels = np.random.default_rng(0), 300, 12
     motifs = random.random((240, n_motifs)) < 0.02
     motifs[:, :n_labels] |= random.random((240, n_labels)) < 0.1

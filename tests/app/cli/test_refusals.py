@@ -1,7 +1,7 @@
-"""What makes no sense is refused in one sentence, with exit code 2, and nothing is written.
+"""Invalid calls are refused in one sentence, with exit status 2, and nothing is written.
 
-``refusals.txt`` has them: after "$" the beginning of commands, then in each line how one goes on and what is
-said.  All run in one folder of small files.
+``refusals.txt`` lists them: after "$" the beginning of commands, then in each line the rest of a command and
+its message.  All run in one folder of small files.
 """
 
 import shlex

@@ -1,4 +1,4 @@
-"""``--key`` signs what is written and refuses what is not signed."""
+"""``--key`` signs written models and refuses unsigned ones."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Vectors on the command line: columns of tables, and files beside them that are given again to predict."""
+"""Vectors on the command line: columns of tables, and files next to tables, which predict needs too."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What predictions and pictures a model cannot give is said in a sentence, for models of every kind."""
+"""Predictions and plots that a model cannot provide are refused in a sentence, for models of every kind."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Every test closes the figures that it opened; without matplotlib there is nothing to draw with."""
+"""Close the figures after every test; skip without matplotlib."""
 
 import pytest
 

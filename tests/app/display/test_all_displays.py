@@ -1,4 +1,4 @@
-"""What every display promises: axes of any size, names as text, legends beside curves, plain refusals."""
+"""Requirements of all displays: axes of any size, names as text, free legends, plain errors."""
 
 import inspect
 import sys
@@ -70,7 +70,7 @@ def test_it_draws_into_axes_of_any_size_and_can_draw_again(name, size):
     shown.figure_.canvas.draw()
     assert shown.plot(second, **AGAIN.get(name, {})) is shown
     assert shown.ax_ is second
-    assert first.get_window_extent().width > 0.5 * width  # words keep to the room that there is
+    assert first.get_window_extent().width > 0.5 * width  # texts fit into the available space
 
 
 @each_display

@@ -1,4 +1,4 @@
-"""CombinationDisplay: a bar a member, with loss and weight, and one of the combination."""
+"""CombinationDisplay: one bar per member, with loss and weight, and one for the combination."""
 
 import matplotlib.pyplot as plt
 import numpy as np

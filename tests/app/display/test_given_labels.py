@@ -1,4 +1,4 @@
-"""What displays are given: classes as columns, predictions beside the truth, scores beside thresholds."""
+"""Input of displays: classes as columns, predictions with true labels, scores with thresholds."""
 
 import numpy as np
 import pytest

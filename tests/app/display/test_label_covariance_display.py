@@ -15,7 +15,7 @@ from pictures import Fitted
 
 
 def grouped(n_labels, n_groups=3, names=True):
-    """Labels of the same remainder are correlated, by 1/2."""
+    """Labels with the same remainder have a correlation of 1/2."""
     factor = np.eye(n_groups)[np.arange(n_labels) % n_groups]
     labels = [f"group {k % n_groups}, label {k}" for k in range(n_labels)]
     return LabelCovariance.low_rank(factor, 1.0, labels if names else None)
@@ -49,7 +49,7 @@ def test_related_labels_stand_together():
     assert list(kept.label_names) == list(grouped(30).label_names)
 
 
-def test_colors_are_centred_at_zero():
+def test_colors_are_centered_at_zero():
     strong = LabelCovarianceDisplay.from_covariance(grouped(4))
     assert strong.image_.get_clim() == (-1, 1)
     weak = LabelCovarianceDisplay.from_covariance(grouped(6).shrink(0.9))
@@ -92,7 +92,7 @@ def nearly_alike(n_labels=40):
 
 
 @pytest.mark.slow
-def test_what_all_labels_share_is_left_out_where_it_is_nearly_all():
+def test_what_all_labels_share_is_omitted_where_it_is_nearly_all():
     display = LabelCovarianceDisplay.from_covariance(nearly_alike())
     between = display.matrix[np.triu_indices(40, 1)]
     assert np.median(np.abs(between)) < 0.05
@@ -175,7 +175,7 @@ def test_fitted_models_show_the_covariance_they_used():
 
 
 def rare_labels(n_labels=60, n_rows=4000, seed=0):
-    """Labels of a hundredth of the rows, every second one mostly with its neighbour."""
+    """Labels with a frequency of one in a hundred, every second one mostly together with its neighbor."""
     rng = np.random.default_rng(seed)
     Y = rng.random((n_rows, n_labels)) < rng.uniform(0.005, 0.05, n_labels)
     together = rng.random((n_rows, n_labels // 2)) < 0.7

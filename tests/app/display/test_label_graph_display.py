@@ -1,4 +1,4 @@
-"""Pictures of label graphs and of how they were learned, drawn without a screen."""
+"""Plots of label graphs and of how they were learned, drawn without a screen."""
 
 import builtins
 from itertools import combinations
@@ -92,7 +92,7 @@ def test_lines_tell_weights_and_signs_in_grey_too():
          "the first 1 of 2 cliques; 1 of 3 labels with weaker edges, or none, omitted"),
     ],
 )  # fmt: skip
-def test_what_is_left_out_is_said(graph, options, note):
+def test_omitted_note_is_said(graph, options, note):
     display = LabelGraphDisplay.from_graph(graph, **options)
     assert display.note == note
     assert display.ax_.get_xlabel().replace("\n", " ") == note

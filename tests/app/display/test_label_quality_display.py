@@ -1,4 +1,4 @@
-"""Measures of labels against their frequency, drawn without a screen."""
+"""Metrics of labels against their frequency, drawn without a screen."""
 
 from itertools import combinations
 
@@ -24,7 +24,7 @@ def labels_and_predictions(n_labels, n_rows=400, seed=0):
 
 
 def written(ax):
-    """The names beside points, with their boxes."""
+    """The names next to points, with their boxes."""
     ax.figure.canvas.draw()
     return [(text.get_text(), Text.get_window_extent(text)) for text in ax.texts]
 

@@ -34,7 +34,7 @@ def test_classes_add_up_to_the_nodes_above_them():
 
 
 def test_labels_of_a_graph_with_two_parents():
-    """Every edge is a line; a node without a label has the probability of the likeliest below it."""
+    """Every edge is a line; a node without a label has the probability of the most likely below it."""
     display = PredictionPathDisplay.from_predictions(GRAPH, [1, 0], [0.7, 0.2], ["d", "e"])
     assert display.probabilities == {"a": 0.7, "b": 0.7, "c": 0.7, "d": 0.7, "e": 0.2}
     assert display.predicted == {"a", "b", "c", "d"}

@@ -56,7 +56,7 @@ def test_labels_by_probabilities_count_as_far_as_they_are_expected():
     assert drawn.curves[0].error == pytest.approx(0, abs=1e-12)
 
 
-def test_bins_of_few_entries_are_hollow_and_empty_ones_left_out():
+def test_bins_of_few_entries_are_hollow_and_empty_ones_omitted():
     Y, table = np.array([[1.0], [0.0], [1.0]] * 10), np.array([[0.05], [0.05], [0.95]] * 10)
     display = CalibrationCurveDisplay.from_predictions(Y, table, least=0)
     assert len(display.lines_[0].get_xdata()) == 2
@@ -116,7 +116,7 @@ def test_what_cannot_be_drawn_is_refused(case):
         CalibrationCurveDisplay.from_predictions(Y, table, labels=[2])
 
 
-def test_entries_that_are_safely_negative_are_left_out():
+def test_entries_that_are_safely_negative_are_omitted():
     generator = np.random.default_rng(0)
     table = generator.random((500, 40)) ** 8
     Y = (generator.random(table.shape) < table).astype(float)

@@ -31,7 +31,7 @@ def random_case(n_nodes, n_rows=800, deep=False):
 
 
 def slow_errors(tree, truths, predicted):
-    """Count node by node, straight from the definition."""
+    """Count node by node, directly from the definition."""
     found = {}
     for node in tree.nodes:
         below = [k for k, name in enumerate(truths) if name is not None and node in tree.path(name)]
@@ -157,7 +157,7 @@ def test_deep_trees_are_drawn():
     assert len(inside_texts(display)) >= 10
 
 
-def test_lower_levels_are_left_out_where_there_is_no_room():
+def test_lower_levels_are_omitted_where_there_is_no_room():
     case = random_case(60, deep=True)
     _, ax = plt.subplots(figsize=(4.0, 3.4), layout="constrained")
     display = TaxonomyDisplay.from_predictions(*case, ax=ax)

@@ -1,4 +1,4 @@
-"""What notebooks show of an estimator: scikit-learn's own, and the facts once it is fitted."""
+"""The HTML of an estimator in notebooks: scikit-learn's own, and the facts once it is fitted."""
 
 import re
 import subprocess
@@ -31,7 +31,7 @@ def data():
 
 
 def table(model):
-    """Take the table of facts out of what a notebook shows."""
+    """Extract the table of facts from the HTML of a notebook."""
     shown = model._repr_mimebundle_()["text/html"]
     before, *after = shown.split('<table class="labelweave-facts">')
     assert "sk-top-container" in before

@@ -1,7 +1,7 @@
-"""The page to label on in a headless Chromium: keys, buttons, hostile texts, narrow and wide, light and dark.
+"""The labeling page in a headless Chromium: keys, buttons, hostile texts, narrow and wide, light and dark.
 
-The browser is told what to do through the pipe of its debugging protocol, since the page's policy lets no
-script of a test in.  With LABELWEAVE_SCREENSHOTS=FOLDER pictures are kept there to be looked at.
+The browser is controlled by the pipe of its debugging protocol, since the page's policy allows no script of a
+test.  With LABELWEAVE_SCREENSHOTS=FOLDER screenshots are stored there.
 """
 
 import base64
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.browser
 
 
 class Browser:
-    """A Chromium that is told what to do by messages, and answers in their order."""
+    """A Chromium controlled by messages, with responses in their order."""
 
     def __init__(self, program, home):
         to_read, self.into = os.pipe()
@@ -122,13 +122,13 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def page(make_session):
-    """Serve a session on a port of this machine; give it and the address."""
+    """Serve a session on a port of this machine; return it and the address."""
     import uvicorn
 
     session = make_session(text_of=lambda row: f"<img src=x onerror=\"document.title='owned'\"> {row} {LONG}")
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        listening.listen()  # the browser may come before the server has started
+        listening.listen()  # the browser may connect before the server has started
         port = listening.getsockname()[1]
         app = label_app(session, "token", port, "Labels of <b>a table</b>")
         config = uvicorn.Config(app, lifespan="off", ws="none", log_level="warning")
@@ -181,7 +181,7 @@ def test_a_hostile_text_is_a_text(browser, page):
     assert browser.value("document.querySelectorAll('img, main b, main script').length") == 0
     browser.value("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\">')")
     time.sleep(0.2)
-    assert browser.value("document.title") == "Labels of <b>a table</b>"  # the policy would hold too
+    assert browser.value("document.title") == "Labels of <b>a table</b>"  # the policy would block it too
 
 
 def test_a_server_that_is_gone_is_said(browser, page):
@@ -222,4 +222,4 @@ def test_screenshots(browser, page, tmp_path, device, scheme):
     places = [
         browser.value(f"document.getElementById('{one}').getBoundingClientRect().bottom") for one in buttons
     ]
-    assert max(places) <= SIZES[device][1]  # all is seen without scrolling
+    assert max(places) <= SIZES[device][1]  # everything is visible without scrolling

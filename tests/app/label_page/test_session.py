@@ -13,7 +13,7 @@ EVIL = "<script>document.title='owned'</script>"
 
 
 def settled(session):
-    """Wait until the model is fitted to all answers; give the state."""
+    """Wait until the model is fitted to all answers; return the state."""
     limit = time.monotonic() + 60
     while (state := session.state())["is_fitting"]:
         assert time.monotonic() < limit

@@ -1,4 +1,4 @@
-"""Answers of several annotators: a slow twin, a posterior that rises, and simulated annotators."""
+"""Answers of several annotators: a slow reference, a posterior that rises, and simulated annotators."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ RIGHT = np.array([[0.95, 0.7, 0.55, 0.8], [0.98, 0.95, 0.6, 0.9]])
 
 
 def simulated(n=400, n_labels=5, share=0.7, seed=0):
-    """Draw true labels and what four annotators say of a share of the entries."""
+    """Draw true labels and the answers of four annotators for a share of the entries."""
     rng = np.random.default_rng(seed)
     true = (rng.random((n, n_labels)) < np.linspace(0.1, 0.5, n_labels)).astype(float)
     answers = []
@@ -43,7 +43,7 @@ def test_annotators_are_known_by_their_agreement():
 def test_a_round_is_that_of_a_slow_twin():
     _, answers = simulated(12, 3, 0.6, seed=2)
     model = _Model([LabelMatrix.from_any(one).to_signs() for one in answers], 5.0)
-    right, prevalence = model.maximised(model.start)
+    right, prevalence = model.maximized(model.start)
     found = model.expected(right, prevalence)
     for place, one in enumerate(answers):
         hits = there = correct = absent = 0.0
@@ -72,7 +72,7 @@ def test_the_posterior_density_rises():
     model = _Model([LabelMatrix.from_any(one).to_signs() for one in answers], 2.0)
     probabilities, values = model.start, []
     for _ in range(12):
-        right, prevalence = model.maximised(probabilities)
+        right, prevalence = model.maximized(probabilities)
         yes, no = np.tile(prevalence, (60, 1)), np.tile(1 - prevalence, (60, 1))
         for one, sensitivity, specificity in zip(model.answers, *right, strict=True):
             yes = yes * np.where(one > 0, sensitivity, np.where(one < 0, 1 - sensitivity, 1))

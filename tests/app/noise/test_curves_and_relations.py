@@ -1,4 +1,6 @@
-"""Curves between a floor and a ceiling, and ridge regressions of labels on the others, against slow twins."""
+"""Curves between a lower and an upper limit, and ridge regressions of labels on the others, against
+references.
+"""
 
 import numpy as np
 import pytest

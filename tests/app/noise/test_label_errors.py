@@ -1,4 +1,4 @@
-"""Entries that are wrong are found; what is given in place of labels, scores and rates is refused."""
+"""Wrong entries are found; invalid labels, scores and rates are refused."""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ N, L = 400, 10
 
 @pytest.fixture(scope="module")
 def world():
-    """Labels that come in fives, scores that know little of each, and entries flipped."""
+    """Labels in groups of five, weak scores of each, and flipped entries."""
     rng = np.random.default_rng(0)
     themes = rng.random((N, 2)) < 0.3
     true = (rng.random((N, L)) < np.where(np.repeat(themes, 5, axis=1), 0.9, 0.02)).astype(float)
@@ -147,7 +147,7 @@ def test_classifiers_are_fitted_to_folds(world):
     assert not hasattr(model, "estimators_")
 
 
-def test_the_automatic_model_gives_its_own_left_out_probabilities(world, monkeypatch):
+def test_the_automatic_model_gives_its_own_out_of_fold_probabilities(world, monkeypatch):
     scores, recorded, flips = world
     fits = []
     usual = AutoLabelClassifier.fit
@@ -164,7 +164,7 @@ def test_the_seed_is_that_of_the_automatic_model_too(world, monkeypatch):
         AutoLabelClassifier, "fit", lambda self, X, y: seeds.append(self.random_state) or self
     )
     monkeypatch.setattr(
-        AutoLabelClassifier, "_left_out_probabilities", lambda self: np.full(recorded[:60].shape, 0.5)
+        AutoLabelClassifier, "_out_of_fold_probabilities", lambda self: np.full(recorded[:60].shape, 0.5)
     )
     find_label_errors(scores[:60], recorded[:60], related=False, random_state=7)
     assert seeds == [7]

@@ -1,4 +1,4 @@
-"""Fitted models, rows to report on, and pages taken apart."""
+"""Fitted models, rows to report on, and parsed pages."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def report(tmp_path):
-    """Write a report and take it apart."""
+    """Write a report and parse it."""
 
     def call(model, X, y, row_names=None, **options):
         path = tmp_path / "report.html"

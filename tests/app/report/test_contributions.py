@@ -1,4 +1,4 @@
-"""What features add to a score adds up to it, in every model of weights."""
+"""The contributions of features sum to the score, in every model of weights."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Counts, confusions, reasons and structure of reports, and those of models that search for labels."""
+"""Counts, confusions, reasons and structure of reports, also for models that search for labels."""
 
 from collections import Counter
 from dataclasses import replace

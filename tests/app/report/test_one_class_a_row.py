@@ -1,4 +1,4 @@
-"""Reports of models that pick one class a row."""
+"""Reports of models that pick one class per row."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_metrics_confusions_and_the_tree(report, tree_model, tree_rows):
 def test_nodes_are_counted_by_rows(tree_model, tree_rows):
     X, classes, taxonomy = tree_rows
     y = classes[108:].copy()
-    y[0], y[1] = taxonomy.parent[y[0]], None  # known in part, and not at all
+    y[0], y[1] = taxonomy.parent[y[0]], None  # partially observed, and not at all
     measured = measure(read_rows(tree_model, X[108:], None), y, "error", lambda words: None)
     found = {node.name: node for node in node_numbers(taxonomy, measured, label_numbers(measured.outcomes))}
     predicted = tree_model.predict(X[108:])

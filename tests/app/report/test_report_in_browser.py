@@ -1,7 +1,7 @@
 """The page in a headless Chromium: read, measured and photographed, with scripts and without.
 
-``make browser`` installs one where apt-get can; the tests are skipped where there is none.  With
-LABELWEAVE_SCREENSHOTS=FOLDER more pictures are taken, and kept there to be looked at.
+``make browser`` installs one where apt-get can; the tests are skipped without one.  With
+LABELWEAVE_SCREENSHOTS=FOLDER more screenshots are stored there.
 """
 
 import html
@@ -71,7 +71,7 @@ def labeled(n_labels, names=None):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Reports of 6, 100 and 983 labels, and of names that are hard to show, in a graph and a tree as well."""
+    """Reports of 6, 100 and 983 labels, and of names that are hard to display, in a graph and a tree too."""
     folder = tmp_path_factory.mktemp("pages")
     made = {name: folder / f"{name}.html" for name in ["6", "100", "983", "hard", "graph", "tree"]}
     for name, path in made.items():
@@ -114,7 +114,7 @@ def with_script(page, script):
 
 
 def without_scripts(page):
-    """Copy a page with a policy under which no script runs, not its own either."""
+    """Copy a page with a policy under which no script runs, not even its own."""
     text = page.read_text(encoding="utf-8")
     copy = page.with_name(f"silent-{page.name}")
     copy.write_text(re.sub("script-src '[^']*'", "script-src 'none'", text), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The page as a whole: complete, escaped, self-contained, readable by programs that read aloud."""
+"""The page as a whole: complete, escaped, self-contained, readable by screen readers."""
 
 import re
 from importlib import resources
@@ -190,7 +190,7 @@ def test_progress_is_told(model, rows, tmp_path):
 def test_labels_that_may_be_wrong_are_shown(model, rows, report):
     X, Y = rows
     scores = model.decision_function(X)
-    given = (scores > 0).astype(float)  # right everywhere but where the model is surest
+    given = (scores > 0).astype(float)  # correct everywhere except where the model is most certain
     row = int(np.argmax(scores[:, 2]))
     given[row, 2] = 0
     page = report(
@@ -219,7 +219,7 @@ def test_text_stands_out_from_its_ground_in_light_and_dark():
     for palette in palettes[:2]:
         for ink, ground in pairs:
             high, low = sorted((_luminance(palette[ink]), _luminance(palette[ground])), reverse=True)
-            assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground)  # the contrast that WCAG 2 asks for
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground)  # the contrast that WCAG 2 requires
 
 
 def test_says_what_an_automatic_model_tried(report, model, rows):

@@ -1,4 +1,4 @@
-"""The label graph, the taxonomy and the correlations as pictures on the page."""
+"""The label graph, the taxonomy and the correlations as plots on the page."""
 
 import re
 import sys
@@ -93,7 +93,7 @@ def test_a_graph_is_drawn_too_and_the_nodes_of_a_large_one_that_can_be_seen():
     assert place.keys() == set("abcd")
     assert place["b"].x > place["c"].x == place["a"].x
     assert place["c"].y <= place["b"].y < place["c"].y + place["c"].height  # under the rarer of its two
-    assert (picture.several, picture.left_out) == (1, 0)
+    assert (picture.several, picture.omitted) == (1, 0)
     random = np.random.default_rng(0)
     large = lw.Taxonomy([(f"n{random.integers(k)}", f"n{k}") for k in range(1, 6000)])
     counts = random.pareto(1.0, len(large)).astype(int)
@@ -107,7 +107,7 @@ def test_a_graph_is_drawn_too_and_the_nodes_of_a_large_one_that_can_be_seen():
     picture = tree_picture(large, nodes)
     assert 300 < len(picture.cells) <= 3000
     assert picture.n_shown == 8 < picture.n_levels
-    assert 1000 < picture.left_out + len(picture.cells) < len(large)  # upper levels
+    assert 1000 < picture.omitted + len(picture.cells) < len(large)  # upper levels
     assert min(cell.height for cell in picture.cells) >= 0.4
 
 

@@ -1,4 +1,4 @@
-"""What comes first: a verdict, measures beside a baseline, intervals; and models that come as pipelines."""
+"""The top of the page: a verdict, metrics with a baseline, intervals; and models inside pipelines."""
 
 from types import SimpleNamespace
 
@@ -49,7 +49,7 @@ def test_intervals_are_those_of_the_mean_over_rows():
     model = lw.MaxMarginClassifier().fit(X[:200], Y[:200])
     measured = measured_of(model, X[200:], Y[200:])
     found = intervals(measured)
-    right = (model.predict(X[200:]) == Y[200:]).all(axis=1)  # of a mean the error is known
+    right = (model.predict(X[200:]) == Y[200:]).all(axis=1)  # the error of a mean is known
     half = 1.96 * right.std() / np.sqrt(400)
     low, high = found["subset_accuracy"]
     assert (high - low) / 2 == pytest.approx(half, rel=0.35)
@@ -136,7 +136,7 @@ def test_contributions_of_linear_models(model, data):
     outcomes = measured_of(model, X[200:], Y[np.arange(200, 300)]).outcomes
     for label in range(3):
         found = linear.explain(X[[210]], label, outcomes.scores[10, label], outcomes.thresholds[label])
-        assert found.others == 0.0  # the parts add up without a rest
+        assert found.others == 0.0  # the parts sum to the whole
         assert len(found.contributions) == X[[210]].nnz
 
 

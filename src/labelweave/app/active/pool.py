@@ -107,7 +107,8 @@ def _responses(model: Any, X: Any) -> Any:
     respond = getattr(model, "predict_proba", getattr(model, "decision_function", None))
     if respond is None:
         raise ValueError(
-            f"{type(model).__name__} has neither predict_proba nor decision_function; pass a model with one."
+            f"{type(model).__name__} has neither predict_proba nor decision_function; pass a model that "
+            "has one."
         )
     return respond(X)
 

@@ -50,7 +50,7 @@ _model_and_data = with_options(
     option("--vectors FILE...", "Table: the vectors of its rows (.npy, .npz, .safetensors), if the model "
            "takes vectors that are not a column."),
 )  # fmt: skip
-_labelled = with_options(label_column_options, file_options, signed_option)
+_labeled = with_options(label_column_options, file_options, signed_option)
 _quiet_option = switch("--quiet -q", "Show no progress.")
 
 
@@ -94,10 +94,10 @@ def predict(**flags: Any) -> None:
 @switch("--json as_json", "Print JSON, including the metrics of every label.")
 @switch("--csv as_csv", "Print the metrics of every label as CSV.")
 @option("--dask local:N|ADDRESS", "Let the workers of a Dask cluster read the files of DATA, a folder or a "
-        "pattern, one worker per file; without areas under curves of labels, log loss and "
+        "pattern, one worker per file; without AUC per label, log loss and "
         "calibration.")  # fmt: skip
 @unknown_label_option
-@_labelled
+@_labeled
 def evaluate(**flags: Any) -> None:
     """Compare a model's predictions with the labels of a data file.
 
@@ -120,7 +120,7 @@ def evaluate(**flags: Any) -> None:
 @decision_options
 @unknown_label_option
 @switch("--quiet -q", "Write nothing but warnings and errors.")
-@_labelled
+@_labeled
 def decide(**flags: Any) -> None:
     """Tune or calibrate a fitted model on held-out rows.
 
@@ -142,11 +142,11 @@ def decide(**flags: Any) -> None:
 @_model_and_data
 @option("--out -o FILE", "Path of the page (.html).", required=True)
 @option("--title TEXT", "The heading of the page.")
-@option("--weakest", "The largest number of weak labels to analyze.", type=click.IntRange(0), usual=20)
-@option("--examples", "The largest number of rows to show in full.", type=click.IntRange(0), usual=6)
+@option("--weakest", "Maximum number of weak labels to analyze.", type=click.IntRange(0), usual=20)
+@option("--examples", "Maximum number of rows to show in full.", type=click.IntRange(0), usual=6)
 @unknown_label_option
 @_quiet_option
-@_labelled
+@_labeled
 def report(**flags: Any) -> None:
     """Write an HTML page about a model and its quality on a data file.
 
@@ -172,7 +172,7 @@ def report(**flags: Any) -> None:
 @option("--seed", "Seed of random choices.", type=SEED, usual=0)
 @answers_option
 @unknown_label_option
-@_labelled
+@_labeled
 def queries(**flags: Any) -> None:
     """Choose which labels of which rows to annotate next.
 
@@ -192,7 +192,7 @@ def queries(**flags: Any) -> None:
 @data_argument
 @option("--answers FILE", "File to append answers to, with earlier answers [DATA's name with "
         ".answers.csv].")  # fmt: skip
-@option("--new-label NAME...", "Ask about this label, which is not in DATA; repeat.")
+@option("--new-label NAME...", "Ask about this label, which is not in DATA; repeatable.")
 @option("--port", "The port [any free port].", type=click.IntRange(0, 65535), default=0)
 @label_column_options
 @column_options

@@ -140,14 +140,14 @@ _structure_options = with_options(
     option("--label-descriptions FILE", "Names and descriptions of labels: lines name,description "
            "(.csv, .tsv), or only names. Their texts are a prior, whose strength is learned, and labels "
            "that DATA lacks are predicted too: LabelTextClassifier, which needs labelweave[text]."),
-    option("--shrink AMOUNT", "Shrink the covariance towards independent labels, from 0 (none) to 1.",
+    option("--shrink AMOUNT", "Shrink the covariance toward independent labels, from 0 (none) to 1.",
            type=click.FloatRange(0, 1), callback=no_nan),
 )  # fmt: skip
 _model_options = with_options(
-    option("--model NAME", "auto combines several models, max-margin predicts label sets, kernel-logistic "
-           "probabilities, low-rank learns few factors of many labels, label-graph a graph of labels, "
-           "label-tree is for ten thousand labels, binary-relevance fits one model per label [auto; "
-           "max-margin with flags that auto lacks].", type=click.Choice(list(MODELS)), is_eager=True),
+    option("--model NAME", "auto: an ensemble; max-margin: label sets; kernel-logistic: probabilities; "
+           "low-rank: a few factors shared by many labels; label-graph: a graph of labels; label-tree: ten "
+           "thousand labels or more; binary-relevance: one model per label [auto; max-margin with flags "
+           "that auto lacks].", type=click.Choice(list(MODELS)), is_eager=True),
     *model_flag_options(),
     _structure_options,
     decision_options,
@@ -169,10 +169,10 @@ _model_options = with_options(
     file_options,
 )  # fmt: skip
 _dask_option = option(
-    "--dask local:N|ADDRESS", "Fit on a Dask cluster, of N processes on this machine or that of a scheduler "
-    "such as tcp://host:8786: max-margin if no model is named, low-rank, kernel-logistic, label-graph and "
-    "label-tree, for data that do not fit one machine, and auto for data that fit each worker. DATA may be "
-    "several files, a folder or a pattern; Parquet files are read in parts.",
+    "--dask local:N|ADDRESS", "Fit on a Dask cluster: N processes on this machine, or the scheduler at an "
+    "address such as tcp://host:8786: max-margin if no model is named, low-rank, kernel-logistic, "
+    "label-graph and label-tree, for data that do not fit one machine, and auto for data that fit each "
+    "worker. DATA may be several files, a folder or a pattern; Parquet files are read in parts.",
 )  # fmt: skip
 
 
@@ -212,9 +212,9 @@ _quiet_option = switch("--quiet -q", "Write nothing but warnings and errors.")
 @option("--out -o FILE", "Path of the model file.")
 @switch("--dry-run", "Fit nothing; print how DATA is read.")
 @_model_options
-@option("--compare MODEL,...", "Before the fit, compare the model with these others, without "
-        "flags, on the same folds of DATA: all metrics, seconds, size, "
-        "intervals of differences.")  # fmt: skip
+@option("--compare MODEL,...", "Before the fit, compare the model with others at their defaults, "
+        "on the same folds of DATA: metrics, seconds, size, and intervals "
+        "of the differences.")  # fmt: skip
 @option("--compare-folds", "Folds of --compare, stratified by labels.", type=click.IntRange(2), usual=5)
 @_dask_option
 @_device_option

@@ -43,7 +43,7 @@ _EXCLUSIONS: tuple[Exclusion, ...] = (
     (("class_paths",), ("many_labels",), "{} has one class per row, which {} excludes."),
     (("one_class", "class_paths"), ("label_separator",),
      "{1} lists several labels per row, but {0} needs one class."),
-    (_STRUCTURES, _STRUCTURES, _BOTH_DESCRIBE),
+    (_TREES, _TREES, _BOTH_DESCRIBE),
     (("groups",), (*DECISIONS, *_STRUCTURES, _TEXTS),
      "{} is only for a single model, and cannot be combined with {}."),
     ((_TEXTS,), (*_COVARIANCES, "class_paths", "shrink", "tie", "label_covariance"), _BOTH_DESCRIBE),
@@ -159,7 +159,9 @@ class FitRequest:
         if tree is not None and self.has("taxonomy") and not is_of_texts:
             found["taxonomy"] = Taxonomy([("a", "b"), ("a", "c")])
         elif covariance is not None and self.has("label_covariance") and not is_of_texts:
-            found["label_covariance"] = LabelCovariance.identity(2)
+            several = sum(is_given(getattr(self.flags, name)) for name in _SOURCES)
+            given = [LabelCovariance.identity(2)] * several
+            found["label_covariance"] = given[0] if several == 1 else LabelCovariance.weighted(given)
         model = self.classifier(found)
         try:
             model._validate_params()
@@ -213,6 +215,8 @@ class FitRequest:
 def _why_not_together(request: FitRequest) -> Iterator[str]:
     """Yield reasons that involve more than a pair of flags; the classifier validates its parameters."""
     covariances = _COVARIANCES if request.has("taxonomy") else _SOURCES
+    if request.has("taxonomy") and (tree := request.first(_TREES)) and (other := request.first(_COVARIANCES)):
+        yield _BOTH_DESCRIBE.format(flag_of(tree), flag_of(other))
     if request.flags.device is not None and not class_of(request.model)._takes_devices:
         yield f"--device is for --model max-margin, kernel-logistic or low-rank, not {request.model}."
     if request.flags.dask is None and request.flags.more:

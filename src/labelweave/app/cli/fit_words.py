@@ -158,7 +158,7 @@ def save_fit(
         note(f"warning: {why}")
     if facts.learning and facts.learning.status == "iteration_limit":
         note(
-            f"warning: hyper-parameters may still improve after --max-learning-iter "
+            f"warning: hyperparameters may still improve after --max-learning-iter "
             f"{innermost(model)._search.max_learning_iter} evaluations; raise it."
         )
     return 0

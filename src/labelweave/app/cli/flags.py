@@ -33,11 +33,11 @@ _FORMATS = (*WRITTEN, "table")
 _READERS = {"xml": "xml", "n_labels": "n_labels", "labels_at": "labels", "n_features": "n_features",
             "zero_based": "zero_based"}  # fmt: skip
 _KINDS = {
-    "text": "text, weighted as tf-idf; repeat",
-    "categorical": "categories; repeat",
-    "numeric": "numbers, standardized; repeat",
-    "vectors": "vectors, in a column or a .npy file; repeat",
-    "drop": "ignored when no kind is given; repeat",
+    "text": "text, weighted as tf-idf; repeatable",
+    "categorical": "categories; repeatable",
+    "numeric": "numbers, standardized; repeatable",
+    "vectors": "vectors, a column or .npy file; repeatable",
+    "drop": "to ignore when kinds are guessed; repeatable",
 }
 _SHORTEST_KEY, _LONGEST_KEY = 16, 4096  # bytes
 _TABLE_FLAGS = ("labels", "label_column", "label_separator", "label_names", "empty_labels", "id", "no_header",
@@ -251,7 +251,7 @@ def switch(written: str, said: str) -> Callable[[Command], Command]:
 
 
 file_options = with_options(
-    option("--format", "Format of DATA, which may be - for standard input; found by name and first lines.",
+    option("--format", "Format of DATA, which may be - for standard input; detected from the content.",
            type=click.Choice(["auto", *_FORMATS]), default="auto"),
     option("--xml FILE", "Mulan: label names [name.xml next to name.arff]."),
     option("--n-labels", "Mulan, svmlight: number of labels.", type=COUNT),
@@ -269,7 +269,7 @@ label_column_options = with_options(
            "[in the column of --labels none, in those of --label-column unknown, or as the model was "
            "trained].", type=click.Choice(["none", "unknown"])),
     option("--label-column COLUMN...", "Table: a column of 0 and 1 for one label, several as 'tag_*' or "
-           "first..last; repeat."),
+           "first..last; repeatable."),
     option("--id COLUMN", "Table: the column that names the rows."),
     switch("--no-header", "Table: the first line is a row, and columns are named 1, 2, 3 and so on."),
 )  # fmt: skip
@@ -279,7 +279,7 @@ column_options = with_options(
     option("--min-df NUMBER", "Table: least number or share of rows with a word [1].",
            callback=reading(_word_count)),
     option("--ngrams", "Table: the longest n-grams of words [1].", type=COUNT),
-    option("--missing-numeric", "Table: how to impute a missing number [mean].",
+    option("--missing-numeric", "Table: raise an error for missing numbers, or impute the mean [mean].",
            type=click.Choice(["error", "mean"])),
 )  # fmt: skip
 
@@ -296,7 +296,7 @@ def _key(path: str) -> bytes:
 
 
 signing_option = option(
-    "--key FILE", "Sign the model with the bytes of this file, 32 random ones for example, which stays "
+    "--key FILE", "Sign the model with the contents of this file, such as 32 random bytes; keep it "
     "secret.",
     callback=reading(_key),
 )  # fmt: skip
@@ -305,8 +305,8 @@ signed_option = option(
     callback=reading(_key),
 )  # fmt: skip
 answers_option = option(
-    "--answers FILE", "Add these answers about single labels: lines id,label,answer (.csv), as of "
-    "labelweave queries and labelweave label.",
+    "--answers FILE", "Add these answers about single labels: lines id,label,answer (.csv), as "
+    "labelweave queries and labelweave label write them.",
 )  # fmt: skip
 unknown_label_option = with_options(
     option("--unknown-labels unknown", "What to do with labels of DATA that the model lacks: count "

@@ -62,8 +62,8 @@ def in_taxonomy(request: FitRequest, rows: Any) -> tuple[FitRequest, Any]:
         return request, rows
     given = read_taxonomy(path, request.flags.relations or ("is_a",))
     outside = request.flags.outside
-    is_apart = rows is None or rows.label_names is None or request.flags.label_descriptions
-    if is_apart or (are_classes and outside is None and not all(name in given for name in rows.Y.words)):
+    is_separate = rows is None or rows.label_names is None or request.flags.label_descriptions
+    if is_separate or (are_classes and outside is None and not all(name in given for name in rows.Y.words)):
         return replace(request, tree=given), rows  # the reader of classes raises for them
     found = given.matched(rows.Y, outside or "raise")
     if found.renamed:
@@ -215,19 +215,26 @@ def is_graph_file(request: FitRequest) -> bool:
 def _covariance(
     names: Sequence[str], request: FitRequest, columns: Columns, given: Taxonomy | None, parents: Pairs
 ) -> LabelCovariance:
-    """Return the requested covariance, in an order of labels.
+    """Return the requested covariance, or the sum of several with learned weights, in an order of labels.
 
     given: the taxonomy of a file; parents: of the data.
     """
-    relations = request.flags
+    relations, found = request.flags, dict[str, LabelCovariance]()
     if relations.covariance:
-        return read_covariance(relations.covariance, names)
+        found["covariance"] = read_covariance(relations.covariance, names)
     if given is not None:
-        return LabelCovariance.from_taxonomy(given, names)
+        found["taxonomy"] = LabelCovariance.from_taxonomy(given, names)
     if relations.signatures:
-        return read_signatures(relations.signatures, names)
+        found["signatures"] = read_signatures(relations.signatures, names)
     if relations.covariance_from:
-        return LabelCovariance.from_labels(_other_labels(request, relations.covariance_from, columns, names))
+        labels = _other_labels(request, relations.covariance_from, columns, names)
+        found["covariance-from"] = LabelCovariance.from_labels(labels)
+    if relations.data_taxonomy:
+        found["data-taxonomy"] = _of_pairs(names, parents)
+    return LabelCovariance.weighted(found) if len(found) > 1 else next(iter(found.values()))
+
+
+def _of_pairs(names: Sequence[str], parents: Pairs) -> LabelCovariance:
     tree = Taxonomy(parents)
     inside = np.isin(names, tree.nodes)  # a label in no pair is a separate tree
     membership = tree.membership([name for name, known in zip(names, inside, strict=True) if known])

@@ -151,7 +151,7 @@ class ModelFlag(click.Option):
         owners = self.owners if model is None else {model: self.owners[model]}
         own, counts = {one.says for one in owners.values()}, Counter(one.says for one in self.owners.values())
         text = max(counts, key=lambda said: (not _SEE_OTHER.search(said), said in own, counts[said]))
-        text = f"Turn off: {text[0].lower()}{text[1:]}" if self.name and self.name.startswith("no_") else text
+        text = _of_switch(text, is_off=self.name is not None and self.name.startswith("no_"))
         if model is None and len(owners) <= _MOST_PREFIXED:
             text = f"{', '.join(owners)}: {text[0].lower()}{text[1:]}"
         return f"{text}{_defaults(owners)}."
@@ -186,6 +186,13 @@ def _option(flag: str, owners: dict[str, Parameter]) -> Callable[[Any], Any]:
         return decorated
 
     return decorate
+
+
+def _of_switch(text: str, *, is_off: bool) -> str:
+    what = text.removeprefix("Whether to ")
+    if what == text:
+        return f"Turn off: {text[0].lower()}{text[1:]}" if is_off else text
+    return f"Do not {what}" if is_off else f"{what[0].upper()}{what[1:]}"
 
 
 def _defaults(owners: dict[str, Parameter]) -> str:

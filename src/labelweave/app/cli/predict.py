@@ -150,7 +150,7 @@ def _label_lists(
 ) -> Iterator[Record]:
     """List the best labels of every row, best first; ties are broken by the lower number.
 
-    top: the largest number of labels per row; without it and a threshold, the predicted labels.
+    top: the maximum number of labels per row; without it and a threshold, the predicted labels.
     threshold: a lower bound of scores or probabilities.
     terms: the most specific of these labels, or these with their ancestors.
     """

@@ -91,7 +91,7 @@ def column_words(
     lengths = {name: vectors_of(table, name).shape[1] for name in kinds["vectors"]}
     used = {*labels, *(name for names in kinds.values() for name in names), columns.id, groups}
     used |= {date[0] for name in kinds["numeric"] if (date := part_of_date(name, [*table.columns]))}
-    left_out = [f"{name} ({_reason(table, given, name)})" for name in table.columns if name not in used]
+    omitted = [f"{name} ({_reason(table, given, name)})" for name in table.columns if name not in used]
     gaps = [name for name in kinds["numeric"] if np.isnan(numbers_of(table, name)).any()]
     gaps += [name for name in lengths if np.isnan(vectors_of(table, name)).any()]
     is_arff = str(table.path).lower().endswith(".arff")
@@ -103,7 +103,7 @@ def column_words(
         "missing": f"{_listed(gaps)} (imputed with the mean)" if gaps else "",
         "names of rows": columns.id or "",
         "groups": f"{groups}, kept in one fold each" if groups else "",
-        "ignored": _listed(left_out),
+        "ignored": _listed(omitted),
     }
     guesses = not isinstance(columns.labels, str) and not given.are_resolved
     features = (*kinds["categorical"], *kinds["numeric"]) if guesses else ()

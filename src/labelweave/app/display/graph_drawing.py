@@ -48,7 +48,7 @@ def strongest(graph: CliqueGraph, count: int) -> CliqueGraph:
     return CliqueGraph(graph.n_labels, cliques, graph.label_names, weights, signs)
 
 
-def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: PerLabel) -> str:
+def omitted_note(graph: CliqueGraph, shown: CliqueGraph, names: PerLabel) -> str:
     """Describe the cliques and labels that a plot omits, if any."""
     notes, is_whole = [], shown.n_cliques == graph.n_cliques
     if not is_whole:

@@ -166,7 +166,7 @@ class LabelCovarianceDisplay(Display):
         order : {"cluster", "given"}, default="cluster"
             Whether to cluster related labels, or to keep their order.
         max_labels : int, default=1000
-            The largest number of labels to show; of more, those with the strongest correlations.
+            Maximum number of labels to show; of more, those with the strongest correlations.
         **options : dict
             Further options: see :meth:`plot`.
 

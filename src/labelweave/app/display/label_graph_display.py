@@ -24,8 +24,8 @@ from labelweave.app.display.graph_drawing import (
     graph_drawing,
     line_widths,
     names_of,
+    omitted_note,
     strongest,
-    what_is_left_out,
 )
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
@@ -96,7 +96,7 @@ class LabelGraphDisplay(Display):
         label_names : sequence of str or None, default=None
             One name per label; by default those of the graph, else the labels' numbers.
         max_cliques : int, default=50
-            The largest number of cliques to show: the strongest, or the first if strengths are unknown.
+            Maximum number of cliques to show: the strongest, or the first if strengths are unknown.
         **options : dict
             Further options: see :meth:`plot`.
 
@@ -111,7 +111,7 @@ class LabelGraphDisplay(Display):
             raise ValueError("The graph has no cliques to plot.")
         names = names_of(graph, label_names)
         shown = strongest(graph, max_cliques)
-        display = cls(shown, names, what_is_left_out(graph, shown, names))
+        display = cls(shown, names, omitted_note(graph, shown, names))
         display._whole = graph
         return display.plot(**options)
 
@@ -158,7 +158,7 @@ class LabelGraphDisplay(Display):
             self._explain(drawing.graph, max(1, int(size[0] / _LEGEND_ENTRY)))
         note = self.note
         if drawing.graph.n_cliques < self.graph.n_cliques:
-            note = what_is_left_out(self._whole, drawing.graph, np.asarray(self.label_names))
+            note = omitted_note(self._whole, drawing.graph, np.asarray(self.label_names))
         if note:
             self.ax_.set_xlabel(wrapped_text(note, size[0]), fontsize="small")
         return self

@@ -168,7 +168,7 @@ class LabelQualityDisplay(Display):
         measures : sequence of {"precision", "recall", "f1"}, default=("precision", "recall", "f1")
             The metrics to plot.
         n_named : int, default=10
-            The largest number of labels to name in a panel, if there are more than 12.
+            Maximum number of labels to name in a panel, if there are more than 12.
         **point_options : dict
             Such as ``color``: see :meth:`matplotlib.axes.Axes.scatter`.
 
@@ -209,10 +209,10 @@ class LabelQualityDisplay(Display):
             ax.plot(places, middle, color="#b04a2f", linewidth=1.8)
         ax.set(ylim=(-0.03, 1.03), xlabel=self.quantity, ylabel=_METRICS[measure][0])
         ax.grid(alpha=0.3)
-        left_out = len(values) - len(shown)
-        if left_out:
+        omitted = len(values) - len(shown)
+        if omitted:
             reason = "no positive rows" if measure != "precision" else "not predicted, or no positive rows"
-            ax.set_title(f"{left_out} of {len(values)} labels omitted: {reason}", fontsize="small")
+            ax.set_title(f"{omitted} of {len(values)} labels omitted: {reason}", fontsize="small")
 
     def _name(self, ax: Any, measure: str, n_named: int) -> list[str]:
         shown, values = self._shown(measure), getattr(self, measure)

@@ -160,7 +160,7 @@ class TaxonomyDisplay(Display):
             Whether all leaves are equally tall, or proportional to their rows, which keeps frequent ones
             readable in a large tree; "auto" is "equal" up to 150 leaves.
         max_levels : int or None, default=None
-            The largest number of levels to show, by default as many as fit with text.
+            Maximum number of levels to show, by default as many as fit with text.
         cmap : str or Colormap, default="YlOrRd"
             Colors from no error to the largest.
         limit : float or None, default=None

@@ -141,7 +141,7 @@ def certificate_words(facts: ModelFacts) -> str:
 
 
 def _learning_lines(learning: Section, has_prior: bool) -> Lines:
-    """Describe learned hyper-parameters; empty for a model without a prior that learned nothing."""
+    """Describe learned hyperparameters; empty for a model without a prior that learned nothing."""
     if not learning.evaluations:
         return {"prior": learning.values, "learning": learning.summary} if has_prior else {}
     words = f"{learning.summary} from {learning.first_loss:.4f} in {learning.seconds:.1f} s"

@@ -66,7 +66,7 @@ class ModelFacts(Section):
     decisions: the meta-classifiers, the outermost first.
     graph: the cliques of a graph of labels, strongest first, and the rounds in which it grew.
     choice: of rank and regularization, by cross-validation.
-    learning: of hyper-parameters; its values are the current ones, in words.
+    learning: of hyperparameters; its values are the current ones, in words.
     imputed: the imputation of missing features, in words.
     advice: what to do if the default threshold finds few of the labels; None for a loaded model.
     unobserved: the labels without observed values in training.
@@ -353,7 +353,7 @@ def _learning(model: Any) -> Plain:
     name = "cross-validation loss" if is_cross_validated else "minus log marginal likelihood per row"
     summary = f"{count} evaluations, {name} {loss:.4f} ({status})"
     if not trace:
-        summary = "none, hyper-parameters are as given" if status == "fixed" else f"none, {status}"
+        summary = "none, hyperparameters are as given" if status == "fixed" else f"none, {status}"
     learning = Section(
         status=model.learning_status_,
         evaluations=count,

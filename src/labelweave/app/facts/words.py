@@ -56,7 +56,7 @@ def _number(value: Any) -> str:
 
 
 def number_words(values: dict[str, float]) -> str:
-    """Return hyper-parameters with names; if there are many, the range of each kind."""
+    """Return hyperparameters with names; if there are many, the range of each kind."""
     if len(values) <= _MOST_VALUES:
         return ", ".join(f"{name} {value:.4g}" for name, value in values.items())
     kinds: dict[str, list[float]] = {}

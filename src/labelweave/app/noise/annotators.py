@@ -74,7 +74,7 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
         Pseudo-counts: how many answers of each kind the prior adds per annotator, four of five of them
         right, and how many rows per label, with the mean frequency of all labels.
     max_iter : int, default=500
-        The largest number of rounds.
+        Maximum number of rounds.
 
     Returns
     -------
@@ -125,12 +125,12 @@ class _Model:
         """Return probabilities, sensitivities, specificities, prevalences and the number of rounds."""
         probabilities, rounds, change = self.start, 0, np.inf
         while rounds < max_iter and change > _CONVERGED:
-            right, prevalence = self.maximised(probabilities)
+            right, prevalence = self.maximized(probabilities)
             before, probabilities = probabilities, self.expected(right, prevalence)
             rounds, change = rounds + 1, float(np.abs(probabilities - before).max())
         return probabilities, right[0], right[1], prevalence, rounds
 
-    def maximised(self, probabilities: RowsByLabels) -> tuple[Floats, PerLabel]:
+    def maximized(self, probabilities: RowsByLabels) -> tuple[Floats, PerLabel]:
         """Return shares of right answers, (2, A), and prevalences, (L,)."""
         right, extra = np.empty((2, len(self.answers))), self.smoothing
         for place, one in enumerate(self.answers):

@@ -28,7 +28,7 @@ from labelweave.splits.splitters import folds_of
 _LEAST_PROBABILITY = 1e-4
 
 
-def left_out_scores(
+def out_of_fold_scores(
     estimator: Any, X: Any, labels: LabelMatrix, folds: PerRow, tell: Callable[[str], object]
 ) -> RowsByLabels:
     """Fit an estimator to all folds but one, in turn, and score that one; an automatic model has its own.
@@ -40,7 +40,7 @@ def left_out_scores(
     check_lengths(rows_of(X), len(labels))
     if isinstance(estimator, AutoLabelClassifier):
         tell("fitting AutoLabelClassifier")
-        scores = clone(estimator).fit(X, labels)._left_out_probabilities()
+        scores = clone(estimator).fit(X, labels)._out_of_fold_probabilities()
     else:
         scores, n_folds = np.empty(labels.shape), int(folds.max()) + 1
         for fold in range(n_folds):
@@ -135,7 +135,7 @@ class LabelErrors:
         Parameters
         ----------
         top : int
-            The largest number of entries to rank, 0 or more.
+            Maximum number of entries to rank, 0 or more.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class LabelErrors:
         place : int
             The position of the entry in the ranking, from 0.
         most : int, default=3
-            The largest number of labels to return.
+            Maximum number of labels to return.
 
         Returns
         -------
@@ -204,7 +204,7 @@ class LabelErrors:
         Parameters
         ----------
         most_reasons : int, default=3
-            The largest number of other labels to list with each.
+            Maximum number of other labels to list with each.
 
         Returns
         -------
@@ -403,7 +403,7 @@ def _scores(
                 "X is None, but scores are not an array; pass rows, or out-of-fold scores of rows."
             )
         model = AutoLabelClassifier(random_state=random_state) if scores is None else scores
-        found = left_out_scores(model, X, labels, folds, tell)
+        found = out_of_fold_scores(model, X, labels, folds, tell)
     else:
         table = numbers_of(columns_by_name(scores, labels.words, "scores"), "scores").astype(np.float64)
         if table.shape != labels.shape:

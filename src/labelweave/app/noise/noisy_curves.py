@@ -74,14 +74,14 @@ def fit_noisy_curves(
     evidence (n, L): evidence from other labels; None without.
     start: the curves without evidence.
     """
-    problem = _Problem(targets, _standardised(scores), _standardised(evidence), known)
+    problem = _Problem(targets, _standardized(scores), _standardized(evidence), known)
     numbers = problem.solve(problem.start() if start is None else start.numbers + problem.pull())
     curves = problem.curves(numbers)
     heights = curves[0] * problem.scores.T + curves[1] * problem.evidence.T + curves[2]
     return NoisyCurves(FlipRates(curves[3], curves[4]), expit(heights), numbers)
 
 
-def _standardised(table: RowsByLabels | None) -> Array:
+def _standardized(table: RowsByLabels | None) -> Array:
     """Standardize all entries together to mean 0 and deviation 1, one line per label."""
     if table is None:
         return np.zeros((0, 0))

@@ -69,8 +69,8 @@ def frequency_picture(numbers: LabelNumbers, names: list[str]) -> Drawn | None:
     y_ticks = list(zip(_down(np.array([0.0, 0.5, 1.0])), ("0", "0.5", "1"), strict=True))
     edges = {"left": _LEFT, "right": _WIDTH - _RIGHT, "top": _TOP, "bottom": _HEIGHT - _BOTTOM}
     parts = {"x_ticks": x_ticks, "y_ticks": y_ticks, "median": _running_median(x, y), "is_ranked": False}
-    left_out = len(shown) - len(kept)
-    return Drawn(width=_WIDTH, height=_HEIGHT, points=points, left_out=left_out, **edges, **parts)
+    omitted = len(shown) - len(kept)
+    return Drawn(width=_WIDTH, height=_HEIGHT, points=points, omitted=omitted, **edges, **parts)
 
 
 def reliability_picture(truth: LabelMatrix, probabilities: RowsByLabels | None) -> Drawn | None:
@@ -121,7 +121,7 @@ def _ranked_picture(shown: Array, numbers: LabelNumbers, names: list[str]) -> Dr
         f1, rows = float(numbers.f1[label]), count_words(numbers.positive[label])
         text, whole = shortened(names[label], _LONGEST_NAME), f"{names[label]}: {rows} rows, F1 {f1:.2f}"
         bars.append((text, f"{f1:.2f}", "for", f1, whole))
-    more = {"left_out": len(shown) - len(kept), "between": (float(counts.min()), float(counts.max()))}
+    more = {"omitted": len(shown) - len(kept), "between": (float(counts.min()), float(counts.max()))}
     return _bars(left, _WIDTH - left - _RIGHT - 5 * _PHONE_LETTER, bars, **more)
 
 
@@ -248,7 +248,7 @@ def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> Drawn | None:
     shown = shown[tall[shown] >= min(_HAIR, tall.max())]
     cells = [_cell(ordered[places.nodes[k]], names[places.nodes[k]], boxes[k]) for k in shown]
     several = sum(len(above) > 1 for above in taxonomy.parents.values())
-    counts = {"left_out": len(places.nodes) - len(cells), "several": several, "by_rows": by_rows}
+    counts = {"omitted": len(places.nodes) - len(cells), "several": several, "by_rows": by_rows}
     levels = {"n_levels": whole.n_columns, "n_shown": places.n_columns}
     return Drawn(cells=cells, width=_TREE_WIDTH, height=height, **counts, **levels)
 

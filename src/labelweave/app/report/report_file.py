@@ -66,9 +66,9 @@ class ReportOptions:
     facts : mapping of str to str, default={}
         Further facts about model and data, such as the names of their files.
     weakest : int, default=20
-        The largest number of weak labels to analyze.
+        Maximum number of weak labels to analyze.
     examples : int, default=6
-        The largest number of rows to show with all their labels.
+        Maximum number of rows to show with all their labels.
     unknown_labels : {"missed", "ignore", "raise"}, default="missed"
         How to treat labels or classes that the model lacks; missed ones are listed.
     sample_weight : array-like of shape (n,) or None, default=None

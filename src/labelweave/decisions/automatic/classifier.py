@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.decisions.automatic.combination import (
     Combination,
-    LeftOut,
+    OutOfFold,
     cross_fitted,
     distributions,
     weighted_sum,
@@ -91,7 +91,7 @@ class AutoLabelClassifier(LabelClassifier):
         for dense data that are too large for it.
     7.  Penalties minimize the out-of-fold squared error.
     8.  A member's out-of-fold scores become log-odds by one logistic curve per label; curves of rare labels
-        are shrunk towards the others.  The model's score is a weighted sum of log-odds.  The weights are
+        are shrunk toward the others.  The model's score is a weighted sum of log-odds.  The weights are
         non-negative and minimize the out-of-fold log loss; labels positive in fewer than one row in a hundred
         have weights of their own where that lowers their log loss by a tenth.
     9.  The probabilities of other labels may add to the log-odds of a label, by a logistic ridge regression
@@ -111,18 +111,18 @@ class AutoLabelClassifier(LabelClassifier):
         probability above 1/2; for the Jaccard index of rows either these or the sets that are best for their
         F1, whichever is better out-of-fold.
     time_budget : float or None, default=None
-        Seconds that a fit may take, by a cost model of the data's shape; None for 300.  A smaller plan is
-        made where the whole one takes longer.  The clock is not read, so the same data always produce the
+        Seconds that a fit may take, estimated from the shape of the data; None for 300.  If the complete plan
+        would take longer, a smaller one is made.  The clock is not read, so the same data always produce the
         same model; a slower machine takes longer.
     time_limit : float or None, default=None
         Seconds by the clock after which nothing more is started; None for no limit.  The plan fits this limit
-        too, the cheapest member comes first and is always fitted, and a member that would not be complete in
+        too; the cheapest member comes first and is always fitted, and a member that would not be complete in
         time is omitted, with a warning, since another fit may then have other members.
     members : "auto" or list of {"linear", "max-margin", "rbf", "forest", "rbf+forest"} or estimators, \
             default="auto"
-        What is combined; "auto" goes by the size of the data.  The list may also have multi-label estimators
-        of scikit-learn or labelweave with ``predict_proba`` or ``decision_function``.  Clones are fitted to
-        the scaled features, for each fold and for all rows; the time budget does not count them.
+        The models to combine; "auto" chooses by the size of the data.  The list may also have multi-label
+        estimators of scikit-learn or labelweave with ``predict_proba`` or ``decision_function``.  Clones are
+        fitted to the scaled features, for each fold and for all rows; the time budget does not count them.
         Those of scikit-learn accept no missing labels and cannot be saved in a model file.
     cv : int, splitter or iterable of (train, test), default=5
         The folds that members are scored on: their number, stratified by labels or, where ``fit`` gets
@@ -145,8 +145,8 @@ class AutoLabelClassifier(LabelClassifier):
     ----------
     members_ : list of dict
         The fitted members: ``name``, ``weight`` in the combination (mean over labels), ``oof_loss`` (the
-        out-of-fold squared error, relative to predicting each label's mean), ``seconds``, and ``words``
-        on what was chosen.
+        out-of-fold squared error, relative to predicting each label's mean), ``seconds``, and ``words``, a
+        text on the choices made.
     plan_ : dict
         The plan made from the time budget: members, trees, columns of a kernel matrix (``pivots``), folds
         and the predicted seconds.
@@ -191,8 +191,9 @@ class AutoLabelClassifier(LabelClassifier):
     thresholds_: PerLabel
     known_sets_: KnownSets
     members_: list[dict[str, Any]]
-    _left_out: LeftOut | None = None
+    _out_of_fold: OutOfFold | None = None
     plan_: dict[str, Any]
+    _takes_devices = True
 
     _stored: ClassVar[dict[str, Field]] = {
         "scorer_": Made(CombinedScorer, {"L": "n_labels"}),
@@ -255,8 +256,7 @@ class AutoLabelClassifier(LabelClassifier):
         KeyboardInterrupt
             After Ctrl-C, with the complete members combined; see :func:`labelweave.set_config`.
         """
-        given = named_members(self.members)
-        begin, seed = time.perf_counter(), self._drawn_seed()
+        given, begin, seed = named_members(self.members), time.perf_counter(), self._drawn_seed()
         rows = self._read(X, y, sample_weight, groups, seed)
         labels, plan = rows.labels, self._plan(rows, tuple(given))
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
@@ -321,8 +321,8 @@ class AutoLabelClassifier(LabelClassifier):
     def _table(self, rows: ReadRows, plan: Plan, seed: int) -> tuple[TrainingTable, Plan]:
         """Scale features; drop forests from the plan where they do not pay on a sample."""
         features, labels, weights, folds, leaves_folds_out, groups = rows
-        targets, left_out = labels.to_dense(), folds if leaves_folds_out else None
-        self.scaling_ = choose_scaling(features, targets, RBFKernel("scale").resolved, left_out)
+        targets, out_of_fold = labels.to_dense(), folds if leaves_folds_out else None
+        self.scaling_ = choose_scaling(features, targets, RBFKernel("scale").resolved, out_of_fold)
         sizes = plan.trees, plan.pivots, seed, self.n_jobs
         table = TrainingTable(
             self._scaled(features), targets, weights, folds, *sizes, leaves_folds_out, groups
@@ -375,7 +375,7 @@ class AutoLabelClassifier(LabelClassifier):
         self.calibration_ = found.calibration
         held = HeldOutScores(labels, found.calibration.probabilities(odds), table.weights)
         self.oof_loss_ = table.loss(held.scores)
-        self._left_out = LeftOut(
+        self._out_of_fold = OutOfFold(
             held, held if honest is None else replace(held, scores=honest), table.folds, table.groups
         )
         self._choose_thresholds()
@@ -401,7 +401,7 @@ class AutoLabelClassifier(LabelClassifier):
         check_is_fitted(self)
         if not isinstance(metric, str) or metric not in _METRICS:
             raise ValueError(f"metric is {metric!r}; it must be one of {sorted(_METRICS)}.")
-        if self._left_out is None:
+        if self._out_of_fold is None:
             raise ValueError(
                 "A loaded model has no out-of-fold scores to choose thresholds on; set metric before saving, "
                 "or use TunedThresholdClassifier(model, cv='prefit')."
@@ -411,28 +411,28 @@ class AutoLabelClassifier(LabelClassifier):
         other._choose_thresholds()
         return other
 
-    def _left_out_probabilities(self) -> Array:
+    def _out_of_fold_probabilities(self) -> Array:
         """Compute probabilities of training rows with curves and weights of the other folds: shape (n, L)."""
-        assert self._left_out is not None, "there are after a fit"
-        return self._left_out.honest.scores
+        assert self._out_of_fold is not None, "there are after a fit"
+        return self._out_of_fold.honest.scores
 
     def _choose_thresholds(self) -> None:
-        left_out = self._left_out
-        assert left_out is not None, "there are after a fit"
+        out_of_fold = self._out_of_fold
+        assert out_of_fold is not None, "there are after a fit"
         for name in ("thresholds_", "known_sets_"):
             self.__dict__.pop(name, None)
         decision: KnownSets | Floats
         columns, metric = self._form.columns, str(self.metric)
         if self._form.kind == "labels" and columns is None:
-            rows = left_out.held
-            decision, sets = left_out.decide(metric)
+            rows = out_of_fold.held
+            decision, sets = out_of_fold.decide(metric)
         else:
-            rows, metric = left_out.honest, "accuracy" if columns is None else metric
+            rows, metric = out_of_fold.honest, "accuracy" if columns is None else metric
             choose = most_probable if columns is None else columns.sets
             decision, sets = np.full(rows.labels.n_labels, 0.5), choose(rows.scores)
         setattr(self, "known_sets_" if isinstance(decision, KnownSets) else "thresholds_", decision)
         self.oof_score_, self.oof_standard_error_ = value_of_sets(
-            rows.labels, sets, metric, rows.weights, left_out.groups
+            rows.labels, sets, metric, rows.weights, out_of_fold.groups
         )
 
     @property

@@ -148,7 +148,7 @@ def weighted_sum(weights: Floats, scores: Sequence[RowsByLabels]) -> RowsByLabel
     return summed
 
 
-class LeftOut(NamedTuple):
+class OutOfFold(NamedTuple):
     """Out-of-fold rows: probabilities to choose a decision by, and others to evaluate the choice.
 
     honest: by curves and weights learned from other folds.

@@ -43,8 +43,9 @@ from labelweave.features.gram import incomplete_cholesky
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.array_types import Array, Floats, RowsByLabels
 from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.linear_algebra import placed
 from labelweave.foundation.config import PartInterrupted, note_interrupt
-from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge
+from labelweave.problems.hyperparameters.out_of_fold import OutOfFoldFactorRidge, OutOfFoldRidge, product
 
 _WIDTHS = 2.0 ** np.arange(-8, 9)  # times the gamma of "scale"
 _PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are at most 1
@@ -191,11 +192,11 @@ def choose_width(table: TrainingTable) -> Kernel:
     usual = RBFKernel("scale").resolved(table.features)
     assert isinstance(usual, RBFKernel), "a number took the place of a name"
     filled = filled_targets(some)  # whose error is not used
-    kernels = [RBFKernel(float(usual.gamma * width)) for width in _WIDTHS]
+    kernels, features = [RBFKernel(float(usual.gamma * width)) for width in _WIDTHS], some.features.placed()
 
     @cache
     def loss(place: int) -> float:
-        ridge = LeftOutRidge(kernels[place].block(some.features, some.features), some.weights)
+        ridge = OutOfFoldRidge(kernels[place].block(features, features), some.weights)
         return min(some.loss(ridge.scores(filled, penalty, folds)) for penalty in _PENALTIES)
 
     return kernels[lowest(loss, len(kernels))]
@@ -318,14 +319,14 @@ class KernelRidge:
 
     def __init__(self, kernel: Kernel, table: TrainingTable) -> None:
         self.kernel, self.table = kernel, table
-        features, n = table.features, len(table.targets)
+        features, n = table.features.placed(), len(table.targets)
         if n <= table.pivots:
             self.support, self.triangle = np.arange(n), None
-            self.ridge: LeftOutRidge = LeftOutRidge(kernel.block(features, features), table.weights)
+            self.ridge: OutOfFoldRidge = OutOfFoldRidge(kernel.block(features, features), table.weights)
             return
         found = incomplete_cholesky(KernelSource(kernel, features), table.pivots, Workers(), table.seed)
         self.support, self.triangle = found.active_rows, found.factor[found.active_rows]
-        self.ridge = LeftOutFactorRidge(found.factor, table.weights)
+        self.ridge = OutOfFoldFactorRidge(placed(found.factor), table.weights)
 
     def _coefficients(self, penalty: float) -> tuple[Array, Array]:
         found, intercepts = self.ridge.coefficients(self.table.targets, penalty)
@@ -335,9 +336,10 @@ class KernelRidge:
 
     def scores(self, features: FeatureMatrix, penalties: Floats) -> Array:
         """Score rows with each penalty: shape (penalties, n, L)."""
-        block = self.kernel.block(features, self.table.features.rows(self.support))
+        support = self.table.features.rows(self.support)
+        block = self.kernel.block(features.placed(), support.placed())
         fits = (self._coefficients(float(penalty)) for penalty in penalties)
-        return np.stack([block @ coefficients + intercepts for coefficients, intercepts in fits])
+        return np.stack([product(block, coefficients) + intercepts for coefficients, intercepts in fits])
 
     def scorer(self, penalty: float) -> Scorer:
         coefficients, intercepts = self._coefficients(penalty)

@@ -44,6 +44,7 @@ class ForestScorer(Scorer):
 
     forest: Forest
     values: Any
+    _takes_devices = False
 
     @classmethod
     def of_rows(cls, forest: Forest, data: Any, targets: RowsByLabels, weights: Array) -> ForestScorer:
@@ -95,6 +96,7 @@ class CombinedScorer(Scorer):
     slopes: Array
     coupling: Array | None = None
     shift: Array | None = None
+    _takes_devices = False  # its members may
 
     def takes(self, n_features: int) -> bool:
         return all(member.takes(n_features) for member in self.members)
@@ -102,7 +104,7 @@ class CombinedScorer(Scorer):
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         odds = np.tile(self.intercept_, (len(features), 1))
         for member, slopes in zip(self.members, self.slopes, strict=True):
-            odds += slopes * member.scores(features)
+            odds += slopes * member.scores_at_home(features)
         if self.coupling is not None:
             odds += expit(odds) @ self.coupling + self.shift
         return odds

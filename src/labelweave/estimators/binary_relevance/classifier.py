@@ -32,7 +32,7 @@ class BinaryRelevance(LabelClassifier):
 
     It minimizes, over the weights Z, one column per label,
 
-    ``sum over observed (i, l) of w_i loss(y_il, z_l . x_i) + regularization/2 ||Z||^2``.
+    ``sum over observed (i, l) of w_i loss(y_il, z_l . x_i) + alpha/2 ||Z||^2``.
 
     An entry with a probability has its expected loss; with the squared hinge ``|2 p - 1|`` times
     the loss of the more likely value.  Labels do not influence each other.  A label observed with only one
@@ -56,9 +56,10 @@ class BinaryRelevance(LabelClassifier):
         LIBLINEAR's tolerance of the gradient, for the logistic loss and the squared hinge.  The squared
         loss is solved by factorization, and by LSMR for more than 8,000 rows and features.
     max_iter : int, default=1000
-        The largest number of LIBLINEAR's Newton steps.
+        Maximum number of LIBLINEAR's Newton steps.
     n_jobs : int or None, default=None
-        Threads over which the labels are spread with these two losses; the result does not depend on it.
+        Number of threads for the labels, with the logistic loss and the squared hinge; the result does not
+        depend on it.
     verbose : bool or int, default=0
         Whether to write progress to stderr, one line every two seconds; 2 for one line per step.
 
@@ -67,14 +68,14 @@ class BinaryRelevance(LabelClassifier):
     coef_, intercept_ : ndarray of shape (L, d), ndarray of shape (L,)
         The weights, one row per label, and the intercepts.
     threshold_ : float
-        Labels of a higher score are predicted, 0.5 for the squared loss and 0 for the others;
+        Labels with a higher score are predicted, 0.5 for the squared loss and 0 for the others;
         ``decision_function`` returns scores minus this.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
         Number and names of the features seen in fit; names only for a DataFrame.
     n_iter_ : int
-        The most Newton steps that a label took; 1 for the squared loss.
+        Maximum number of Newton steps over the labels; 1 for the squared loss.
     converged_ : bool
         Whether the objectives of all labels are certified: solved in closed form or, with the other losses,
         with a gradient within ``tol``, whose square over 2 ``alpha`` bounds the suboptimality.

@@ -1,4 +1,4 @@
-"""Kernel logistic classification, with given or learned hyper-parameters."""
+"""Kernel logistic classification, with given or learned hyperparameters."""
 
 from labelweave.estimators.kernel_logistic.classifier import KernelLogisticClassifier
 

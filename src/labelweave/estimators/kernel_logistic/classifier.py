@@ -1,8 +1,8 @@
-"""Kernel logistic classification with structured labels and learned hyper-parameters.
+"""Kernel logistic classification with structured labels and learned hyperparameters.
 
 Seeger, "Cross-validation optimization for large scale structured classification kernel
 methods", Journal of Machine Learning Research 9 (2008).  The optimization problem is stated
-in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameters in
+in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyperparameters in
 :mod:`labelweave.problems.hyperparameters.cross_validation`.
 """
 
@@ -30,6 +30,7 @@ from labelweave.estimators.journal import FitArguments, FitProgress, Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch
 from labelweave.estimators.kernel_logistic.fit import (
     FitSettings,
+    FittedLikelihood,
     LikelihoodData,
     LikelihoodFit,
     read_likelihood_data,
@@ -63,14 +64,15 @@ from labelweave.labels import Taxonomy
 from labelweave.model_files import storable
 from labelweave.problems.hyperparameters.search import LearnedParameters
 from labelweave.problems.losses import EntryLoss
-from labelweave.solvers import SolverResult
+from labelweave.solvers import SolverResult, Status
 
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}
 _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
-# the result of a search, hyper-parameters, and dual variables to start from
+# the result of a search, hyperparameters, and dual variables to start from
 Found = tuple[LearnedParameters | None, Array, Array | None]
 _EXACT_STEPS, _WIDTH_WORK = 10, 3.0  # of a typical fit; products per pair of rows for one feature's gradient
-_NOTHING: tuple[Array | None, Array | None] = (None, None)  # hyper-parameters and dual variables
+_FAILED = 0.01  # relative duality gap of a fit that is not kept if there is a better one
+_NOTHING: tuple[Array | None, Array | None] = (None, None)  # hyperparameters and dual variables
 
 
 @storable("KernelLogisticClassifier")
@@ -83,7 +85,7 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     over score functions u, one per class, in the reproducing kernel space of the prior ``sum_g K_g ⊗ R_g``.
     P is the softmax for one class per row and a product of logistic functions for many labels; unobserved
-    labels add nothing.  The hyper-parameters of the prior minimize the cross-validated loss (section 4).
+    labels add nothing.  The hyperparameters of the prior minimize the cross-validated loss (section 4).
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         The kernel between rows; its continuous parameters are learned, starting from the given ones.  "ard"
         is the RBF kernel with one width per feature, learned with a log-normal prior around a common width.
         With "precomputed", X is the kernel of all training rows in fit, of new and training rows elsewhere.
-        A list of kernels is a sum of priors, each with its own hyper-parameters and label covariance, which
+        A list of kernels is a sum of priors, each with its own hyperparameters and label covariance, which
         begin with equal parts of the variance ``scale``.
     gamma : None, {"scale", "auto"} or float, default=None
         Initial width of the RBF, polynomial and Laplacian kernels.  None is 1 / (2 sum of the features'
@@ -108,9 +110,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         "learn" starts at 1, and stays there with ``hyperparameters="fixed"``.
     taxonomy : Taxonomy, nested dict, list of pairs or paths, graph or None, default=None
         A tree whose leaves are the classes: every node has a function, and a class sums the functions on its
-        path (section 3).  y may name inner nodes, for rows of which the leaf is unknown.  With many labels
-        per row (several leaves, or whole paths), each label named by any node has a logistic loss and this
-        prior, and nodes may have several parents.
+        path (section 3). y may contain inner nodes, for rows whose leaf is unknown.  With many labels per row
+        (several leaves, or whole paths), each label named by any node has a logistic loss and this prior, and
+        nodes may have several parents.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L), "learn", int, "identity", \
             list of them or None, default=None
         The prior covariance R between labels.  A given one is scaled, but otherwise kept; if it names the
@@ -136,12 +138,12 @@ class KernelLogisticClassifier(KernelProbabilities):
         loss, or the most probable under the parent of the greatest mass (section 6.1).  The last two need a
         taxonomy.
     threshold : "auto" or float, default="auto"
-        Labels of a higher probability are predicted: 1/2 ("auto"), or a given one;
+        Labels with a higher probability are predicted: 1/2 ("auto"), or a given one;
         :class:`TunedThresholdClassifier` optimizes thresholds for a metric.  Only "auto" is valid with one of
         three or more classes per row.
     kernel_rank : int or None, default=None
         Replace kernel matrices by incomplete Cholesky factors of this many columns, with the true diagonal
-        (section 7.4.3), also while hyper-parameters are learned; the model then keeps this many rows.
+        (section 7.4.3), also while hyperparameters are learned; the model then keeps this many rows.
     uncertainty : {"laplace"} or None, default=None
         With "laplace", probabilities are averaged over the posterior of the scores by Laplace's
         approximation, so that they are less certain far from the training rows; ``decision_function``
@@ -149,7 +151,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         ``n q^2 / 2 + q^3 / 3`` multiplications more and keeps q^2 numbers, q being n or ``kernel_rank``;
         classes, and labels that are tied, have one q for all, times their number, others one each.
     warm_start : bool, default=False
-        Whether the next ``fit`` starts from the hyper-parameters and dual variables of the last one, where
+        Whether the next ``fit`` starts from the hyperparameters and dual variables of the last one, where
         their shapes are the same; the optimum does not depend on it.
     checkpoint : path-like or None, default=None
         A file, written at most every 30 s and removed at the end.  If the process is killed, rerun the same
@@ -157,7 +159,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     tol : float, default=1e-4
         The relative duality gap, (primal - dual) / abs(primal), to reach.
     max_iter : int, default=100
-        The largest number of Newton steps.
+        Maximum number of Newton steps.
     solver : {"auto", "function_gradients", "symmetrized_gradients", "exact"}, default="auto"
         Solver of Newton's systems: conjugate gradients in the kernel's function space ("auto" too), the
         paper's symmetrized ones (equation 5, appendix B), or one Cholesky factor per class (appendix C), for
@@ -174,17 +176,17 @@ class KernelLogisticClassifier(KernelProbabilities):
     hyperparameters_ : dict of str to float
         Scales and kernel parameters by name.
     prior_ : ScorePrior
-        The prior with these hyper-parameters: kernels and label covariances.
+        The prior with these hyperparameters: kernels and label covariances.
     cross_validation_loss_ : float
         The mean cross-validated loss per row, or minus the log marginal likelihood, plus the terms of priors
-        over hyper-parameters; NaN where nothing was learned.
+        over hyperparameters; NaN where nothing was learned.
     log_marginal_likelihood_value_ : float
         Laplace's approximation to the log marginal likelihood; only with ``uncertainty="laplace"``.
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
-        Why the search for hyper-parameters ended.
+        Why the search for hyperparameters ended.
     learning_trace_ : list of SearchRecord
         Every evaluation of the cross-validation loss, by stage: with many rows first on a part of them, and
-        with many hyper-parameters first with these tied.  Only values of one ``stage`` are comparable.
+        with many hyperparameters first with these tied.  Only values of one ``stage`` are comparable.
     dual_coef_ : ndarray of shape (m, L)
         The dual variables of the support rows, ``w (y - P)`` at the optimum.
     expansion_ : list of KernelExpansion
@@ -196,7 +198,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     intercept_ : ndarray of shape (L,)
         The intercepts.
     thresholds_ : ndarray of shape (L,)
-        Labels of a higher probability are predicted: ``predict_proba(X) > thresholds_``, of two classes the
+        Labels with a higher probability are predicted: ``predict_proba(X) > thresholds_``, of two classes the
         second.  Not set with one of three or more classes per row.
     taxonomy_ : Taxonomy or None
         The tree.
@@ -296,7 +298,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         draw = check_random_state(self.random_state).randint
         seed = journal.recall("seed", lambda: int(draw(2**31 - 1)))
         kernels = self._starting_kernels(features, seed)
-        family = prior_family(self, features, kernels, data.n_labels, seed)
+        family = prior_family(self, features, kernels, data.n_labels, seed, np.flatnonzero(data.weights))
         self._forget_expansion("posterior_", "log_marginal_likelihood_value_")
         if n_partial := len(data.partial):
             refuse_together(self, {"inner nodes": n_partial})
@@ -307,8 +309,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._warn_of_costs(data, searches, sum(len(block.rows) ** 2 for block in blocks), workers.n_threads)
         with workers.running(), journal.going_on():
             task = LikelihoodFit(family, data, self._settings(progress, workers, seed, searches, journal))
-            found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
-            result = self._fit_with(task, features, found, progress)
+            found: Found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
+            result, found = self._fit_with(task, features, found, progress)
         self.hyperparameters_ = family.values(found[1])
         self._keep(result, found[0], is_convex=len(data.partial) == 0)
         is_done = "interrupted" not in (self.status_, self.learning_status_)
@@ -317,12 +319,10 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _refuse_at_home(self, data: LikelihoodData) -> None:
         """Reject what has no form for arrays of other libraries than NumPy."""
-        if self.kernel_rank is not None or self.solver != "auto":
-            refuse("A `kernel_rank` or a `solver`", "leave both out, or pass X as a NumPy array")
-        if len(data.partial) or not isinstance(self.loss, str):
-            refuse("A partially observed class or a custom loss", "pass X as a NumPy array")
-        if self.uncertainty is not None or self._is_marginal or data.parts is not None:
-            refuse("An `uncertainty`, its criterion or columns of classes", "pass X as a NumPy array")
+        if len(data.partial) or data.parts is not None:
+            refuse("A partially observed class, or columns of classes,", "pass X as a NumPy array")
+        if self._is_marginal:
+            refuse("`criterion='marginal_likelihood'`", "use 'log_loss', or X as a NumPy array")
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
         """Warn if learning the widths of many features, or exact solves of many rows, take long."""
@@ -381,19 +381,32 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _fit_with(
         self, task: LikelihoodFit, features: FeatureMatrix, found: Found, progress: FitProgress
-    ) -> SolverResult:
+    ) -> tuple[SolverResult, Found]:
+        """Fit at the learned hyperparameters, or where that fails at the best others that work."""
         learned, theta, start = found
         if learned is not None and learned.status == "interrupted":
-            # a resumed search reaches other hyper-parameters and has no use for this result
+            # a resumed search reaches other hyperparameters and has no use for this result
             task = replace(task, settings=replace(task.settings, journal=Journal()))
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
         fitted = task.fit("all", theta, start)
+        others = enumerate(learned.others if learned is not None and _has_failed(fitted) else ())
+        for number, (value, other) in others:
+            assert learned is not None, "others are of a search"
+            again = task.fit(f"all, {number}", other, None)
+            if not _has_failed(again):
+                fitted, theta, learned = again, other, replace(learned, value=value)
+                break
         self._keep_scores(fitted, features, rows)
         if self.uncertainty is not None:
             self._keep_posterior(fitted, features)
         self._end = (theta, fitted.dual[:, None, :]) if self.warm_start else None
-        return fitted.result
+        return fitted.result, (learned, theta, start)
+
+
+def _has_failed(fitted: FittedLikelihood) -> bool:
+    """Whether rounding ended a fit far from its optimum, as at extreme hyperparameters."""
+    return fitted.result.status is Status.STALLED and not fitted.result.gap <= _FAILED
 
 
 def _learning_blocks(

@@ -1,4 +1,4 @@
-"""Data of the kernel logistic model, and its fits with learned or given hyper-parameters."""
+"""Data of the kernel logistic model, and its fits with learned or given hyperparameters."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def read_likelihood_data(
 class FitSettings:
     """Settings of a fit.
 
-    learning_iterations: evaluations in the search for hyper-parameters; 0 to keep the given ones.
+    learning_iterations: evaluations in the search for hyperparameters; 0 to keep the given ones.
     kernel_rank: columns of the incomplete Cholesky factors that replace kernel matrices.
     on_check, on_search: receive every record of the final fit and of the search; a true result ends it.
     """
@@ -280,7 +280,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class FittedLikelihood:
-    """A fitted model: its prior, with learned hyper-parameters if asked, and its dual variables."""
+    """A fitted model: its prior, with learned hyperparameters if asked, and its dual variables."""
 
     prior: ScorePrior
     gram: CoupledGram
@@ -351,9 +351,9 @@ class LikelihoodFit:
     def learn(
         self, blocks: list[LearningBlock], last: tuple[Array | None, Array | None] = (None, None)
     ) -> tuple[LearnedParameters, Array, Array | None]:
-        """Search for hyper-parameters, as a stage of the journal.
+        """Search for hyperparameters, as a stage of the journal.
 
-        last: hyper-parameters and dual variables of an earlier fit.
+        last: hyperparameters and dual variables of an earlier fit.
         Returns the result, theta, and dual variables to start a fit of all rows from, if any.
         """
         settings = self.settings

@@ -34,19 +34,22 @@ _GROUPINGS = ("shared", "class", "level", "subtree")
 _GROUPS = (list, tuple, Mapping)
 _FIRST_INTERCEPT_VARIANCE = 1.0
 _ROWS_OF_MEAN = 1000
+_MOST_VARIANCE = 1e3
 _ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may have
 
 
 def prior_family(
-    model: Any, features: FeatureMatrix, kernels: Sequence[Kernel | None], n_labels: int, seed: int
-) -> PriorFamily:
+    model: Any, features: FeatureMatrix, kernels: Sequence[Kernel | None], n_labels: int, seed: int,
+    known: Array,
+) -> PriorFamily:  # fmt: skip
     """Return the family of priors that a classifier's parameters select.
 
     kernels: those to start from, whose terms are added; None for a precomputed kernel matrix.
+    known: the rows that have a weight and a known label.
     Raises ValueError if two label structures are given, or one that does not match the labels.
     """
     classes = [node_name(name) for name in model.classes_[-n_labels:]]
-    shares = _shares(kernels, features)
+    shares = _shares(kernels, features, known, model._search is not None)
     families = [
         _family_of_kernel(model, kernel, given, classes, share * float(model.scale), seed + place)
         for place, (kernel, given, share) in enumerate(zip(kernels, _structures(model), shares, strict=True))
@@ -58,13 +61,19 @@ def prior_family(
     return LearnedIntercepts(family) if model.intercept_variance == "learn" else family
 
 
-def _shares(kernels: Sequence[Kernel | None], features: FeatureMatrix) -> list[float]:
-    """Return factors by which several kernels have equal parts of a mean variance of 1."""
-    if len(kernels) == 1:
-        return [1.0]
-    some = features.to_local(np.arange(min(len(features), _ROWS_OF_MEAN)))
-    means = [float(np.mean(kernel.diagonal(some))) for kernel in kernels if kernel is not None]
-    return [1.0 / (len(means) * mean) if mean > 0 else 1.0 for mean in means]
+def _shares(
+    kernels: Sequence[Kernel | None], features: FeatureMatrix, known: Array, is_learned: bool
+) -> list[float]:
+    """Return factors of the first scales.
+
+    With several kernels each has an equal part of a mean variance of 1.  That of one kernel is moved to
+    within a thousandfold of 1 where a search follows: it finds no way from the scores of other units.
+    """
+    some = features.to_local(known[:_ROWS_OF_MEAN])
+    means = [1.0 if kernel is None else float(np.mean(kernel.diagonal(some))) for kernel in kernels]
+    most = 1.0 if len(kernels) > 1 else _MOST_VARIANCE if is_learned else np.inf
+    wanted = np.clip(means, 1.0 / most, most) / len(kernels)
+    return [float(part / mean) if mean > 0 else 1.0 for part, mean in zip(wanted, means, strict=True)]
 
 
 def _structures(model: Any) -> list[Any]:
@@ -175,11 +184,11 @@ def _given_groups(given: Any, names: Sequence[str]) -> NodeGroups:
         by_name = {str(name): group for name, group in given.items()}
         lacking = next((name for name in names if name not in by_name), None)
         if lacking is not None:
-            raise ParameterError(f"`tie` has no group of {lacking!r}; give one for every function.")
+            raise ParameterError(f"`tie` has no group for {lacking!r}; pass one for every function.")
         given = [by_name[name] for name in names]
     if len(given) != len(names):
         raise ParameterError(
-            f"`tie` has {len(given)} groups, but there are {len(names)} functions; give one for each."
+            f"`tie` has {len(given)} groups, but there are {len(names)} functions; pass one per function."
         )
     groups, of_node = np.unique([str(group) for group in given], return_inverse=True)
     return NodeGroups(of_node, groups.tolist() if len(groups) > 1 else [""])

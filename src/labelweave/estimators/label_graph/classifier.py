@@ -33,6 +33,7 @@ from labelweave.estimators.label_graph.fit import (
     GraphData,
     GraphFit,
     GraphGrowth,
+    every_candidate,
 )
 from labelweave.estimators.label_graph.inputs import KernelInputs
 from labelweave.estimators.label_graph.model import CliqueScorer, LabelGraphModel
@@ -58,8 +59,14 @@ from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import costs_by_label
 from labelweave.model_files import storable
-from labelweave.problems.structured_margin import SET_LOSSES
+from labelweave.problems.structured_margin import (
+    SET_LOSSES,
+    CliqueFeatures,
+    features_of_cliques,
+    joined_features,
+)
 from labelweave.solvers import Status
+from labelweave.solvers.clique_generation import Cliques
 
 _LIMIT = (
     "The limit of passes was reached before the relative duality gap met the tolerance; raise `max_iter` "
@@ -112,12 +119,15 @@ class LabelGraphClassifier(LabelGraphModel):
     inputs : {"features", "scores"}, default="features"
         What the weights multiply: features, or out-of-fold scores of kernel ridge regressions of all labels,
         so that the graph learns how labels' scores inform each other.
+    clique_features : CliqueFeatures or None, default=None
+        Features of rows for each clique, which the weights of its states multiply; None for those of labels.
+        Single rows are then visited one at a time, which is slower.
     loss : {"hamming", "subset", "f1"}, default="hamming"
         The loss of a labeling: the number of wrong labels, weighted by costs (below); 1 for any wrong label;
         or 1 minus the F1 score of the row's label set.  The worst labeling is found exactly; for the last two
         in graphs of up to 14 labels, or of more where they are sparse.
     false_positive_cost, false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
-        The costs of errors in the loss, for all labels or per label; ones make the Hamming loss.
+        The costs of errors in the loss, for all labels or per label; costs of 1 give the Hamming loss.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, with many labels of their losses, as in :class:`MaxMarginClassifier`.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
@@ -150,7 +160,7 @@ class LabelGraphClassifier(LabelGraphModel):
     tol : float, default=1e-3
         The relative duality gap to reach.
     max_iter : int, default=1000
-        The largest number of passes over the rows in one solve.
+        Maximum number of passes over the rows in one solve.
     n_jobs : int or None, default=None
         Threads of inference; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
@@ -176,7 +186,8 @@ class LabelGraphClassifier(LabelGraphModel):
     coef_, intercept_ : ndarray of shape (L, d) and (L,)
         The weights of labels, for 1 against 0; of the inputs, if these are not the features.
     clique_coef_, clique_intercept_ : ndarray of shape (states, d) and (states,)
-        The weights of the states of all cliques; bit b of a state is the value of the b-th label.
+        The weights of the states of all cliques, of ``clique_features`` where given; bit b of a state is the
+        value of the b-th label.
     kernel_ : Kernel
         The kernel with numbers as parameters, where there is one.
     inputs_ : KernelInputs or None
@@ -247,6 +258,7 @@ class LabelGraphClassifier(LabelGraphModel):
         "gamma": [StrOptions({"scale", "auto", "learn"}), POSITIVE],
         "kernel_rank": [COUNT, None],
         "inputs": [StrOptions({"features", "scores"})],
+        "clique_features": [CliqueFeatures, None],
         "loss": [StrOptions(set(SET_LOSSES))],
         "inference": [StrOptions({"auto", "exact", "message_passing"}), COUNT],
         "exact_width": [Interval(Integral, 0, 20, closed="both")],
@@ -257,7 +269,7 @@ class LabelGraphClassifier(LabelGraphModel):
         self, graph: Any = "learn", alpha: Literal["auto"] | float = "auto", *,
         kernel: KernelLike = "linear", gamma: str | float = "scale",
         scaling: str = "none", kernel_rank: int | None = None, inputs: str = "features",
-        loss: str = "hamming",
+        clique_features: CliqueFeatures | None = None, loss: str = "hamming",
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
         threshold: str | float = "auto", fit_intercept: bool | float = True,
@@ -310,22 +322,31 @@ class LabelGraphClassifier(LabelGraphModel):
         self, features: FeatureMatrix, data: GraphData, kept: Array, marks: Mapping[str, Any],
         workers: Workers, progress: FitProgress,
     ) -> None:  # fmt: skip
-        graph = None
+        n_labels, graph, candidates = data.labels.n_labels, None, None
         if self._growth is None:
-            self.label_graph_ = graph = choose_graph(
-                self.graph, data, self._graph_names(data.labels.n_labels)
-            )
+            self.label_graph_ = graph = choose_graph(self.graph, data, self._graph_names(n_labels))
+        else:
+            candidates = choose_candidates(self._growth.candidates, n_labels, self._graph_names(n_labels))
+        own: list[FeatureMatrix] = []
+        if self.clique_features is not None:
+            if graph is None and candidates is None:
+                candidates = every_candidate(self._growth or USUAL_GROWTH, n_labels)
+            cliques = candidates if graph is None else graph.cliques
+            own = features_of_cliques(self.clique_features, features.rows(kept), cliques or ())
+            marks = {**marks, "clique_features": [part.data for part in own]}
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         journal = self._open_journal(X=features.marks, **marks)
         seed = journal.recall("seed", lambda: seed)
         values, inputs = self._make_inputs(features, (data.labels, data.weights), kept, seed, workers)
-        how = self._how(data._replace(features=self._with_constant(values)), seed, workers, journal)
+        rows = data._replace(features=self._with_constant(values))
+        how = self._how(rows, seed, workers, journal, candidates)
         if graph is not None:
             warn_of_wide_graph(
                 graph, data._replace(features=values), self._inference_options(), workers.n_threads
             )
-
-        rows = data._replace(features=self._with_constant(values))
+        if self.clique_features is not None:
+            joined, blocks = joined_features(rows.features, own, cliques or ())
+            rows = rows._replace(features=joined, blocks=blocks)
         progress.keep = lambda model, fitted: model._keep_weights(fitted, rows, inputs)
         with journal.going_on():
             fitted = how.learned(rows, progress) if graph is None else how.given(rows, graph, progress)
@@ -344,12 +365,13 @@ class LabelGraphClassifier(LabelGraphModel):
         wide = features.astype(np.float64)
         return wide.with_constant(float(self.fit_intercept)) if self.fit_intercept else wide
 
-    def _how(self, data: GraphData, seed: int, workers: Workers, journal: Journal) -> GraphFit:
+    def _how(
+        self, data: GraphData, seed: int, workers: Workers, journal: Journal, candidates: Cliques | None
+    ) -> GraphFit:
         self.alpha_ = usual_alpha(data) if self.alpha == "auto" else float(self.alpha)
         earlier = self._states if self.warm_start else {}
         inference, share = self._inference_options(), self._measured_share
-        growth, n_labels = self._growth or USUAL_GROWTH, data.labels.n_labels
-        candidates = choose_candidates(growth.candidates, n_labels, self._graph_names(n_labels))
+        growth = self._growth or USUAL_GROWTH
         return GraphFit(
             self, growth, self.alpha_, inference, share, seed, workers, candidates, journal, earlier
         )
@@ -373,18 +395,25 @@ class LabelGraphClassifier(LabelGraphModel):
         return growth.validation_fraction or (_MEASURED_SHARE if growth.early_stopping else None)
 
     def _keep_weights(self, fitted: FittedGraph, data: GraphData, inputs: KernelInputs | None = None) -> None:
-        weights, n_labels = fitted.weights.T, data.labels.n_labels
+        n_labels, blocks, graph = data.labels.n_labels, data.blocks, fitted.graph
+        weights = fitted.weights.T if blocks is None else fitted.weights[blocks[()]].T
         constant = (
             weights[:, -1] * float(self.fit_intercept) if self.fit_intercept else np.zeros(len(weights))
         )
         linear = weights[:, :-1] if self.fit_intercept else weights
+        of_cliques = linear[n_labels:]
+        if blocks is not None and graph.n_cliques:
+            starts = n_labels + graph.table_starts
+            parts = zip(graph.cliques, map(slice, starts[:-1], starts[1:]), strict=True)
+            of_cliques = np.hstack([fitted.weights[blocks[clique], states] for clique, states in parts]).T
         names = self._graph_names(n_labels)
         self.label_graph_ = graph_with_strengths(fitted.graph, fitted.weights[:, n_labels:], data, names)
         self.scorer_ = CliqueScorer(
             intercept_=constant[:n_labels].copy(),
             coef_=linear[:n_labels].copy(order="F"),
-            clique_coef_=linear[n_labels:].copy(order="F"),
+            clique_coef_=of_cliques.copy(order="F"),
             clique_intercept_=constant[n_labels:].copy(),
             label_graph=self.label_graph_,
             inputs_=inputs,
+            clique_features=self.clique_features,
         )

@@ -26,12 +26,16 @@ from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.model_files import storable
 from labelweave.problems.structured_margin import (
     LARGEST_WIDTH,
+    MOST_CANDIDATES,
+    Blocks,
     CliquePenalty,
     GrowingMargin,
     RidgePenalty,
     RoundPenalty,
     StructuredMargin,
     StructuredRows,
+    all_cliques,
+    n_cliques,
     round_graph,
     set_losses,
     set_steps,
@@ -64,22 +68,22 @@ class GraphGrowth(ParameterGroup):
     cliques_per_round : int, default=1
         Number of cliques that a round activates, r in the paper.
     max_rounds : int, default=50
-        The largest number of rounds, 1 or more.
+        Maximum number of rounds, 1 or more.
     graph_tol : float, default=0.01
         The graph is complete when two rounds change the objective by less than this share (supplement, A.3,
         with 0.05), or when no candidate violates the dual; 0 leaves only the second criterion.
     clique_size : int, default=2
-        The most labels in a clique, 2 to 8.  All cliques up to that size are candidates where they are at
-        most 25,000 (triples of 53 labels).  Where they are more, larger ones are grown from chosen pairs,
-        the others are not scored, ``relaxation_gap_`` is NaN and ``graph_reason_`` states this.
+        The most labels in a clique, 2 to 8.  All cliques up to that size are candidates if there are at most
+        25,000 (the triples of 53 labels).  If there are more, larger ones are grown from chosen pairs and the
+        others are not scored; ``relaxation_gap_`` is NaN and ``graph_reason_`` states this.
     candidates : list of tuple or None, default=None
         The only cliques to choose from, tuples of 2 to 8 label names or numbers; None for all cliques up to
         ``clique_size``.
     validation_fraction : float or None, default=None
-        Share of the rows on which the loss (of all entries the Hamming loss) is measured after every round of
-        a graph that grows on the others; its weights are then fitted to all rows.
+        Share of the rows that are held out to measure the loss after every round while the graph grows on the
+        others; the weights are then fitted to all rows.
     early_stopping : bool, default=False
-        Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
+        Whether to keep only the rounds up to the lowest held-out loss; without ``validation_fraction`` a
         tenth of the rows is held out.
     refit : bool, default=False
         Whether to refit the weights of a learned graph with the squared penalty of given graphs,
@@ -125,18 +129,32 @@ class GraphGrowth(ParameterGroup):
 USUAL_GROWTH = GraphGrowth()
 
 
+def every_candidate(growth: GraphGrowth, n_labels: int) -> Cliques:
+    """List all cliques that a growth may choose, where each has features of its own."""
+    if (count := n_cliques(n_labels, growth.clique_size)) > MOST_CANDIDATES:
+        raise ParameterError(
+            f"`clique_features` are needed of every candidate, and {n_labels} labels have {count} of them, "
+            f"above {MOST_CANDIDATES}; pass `candidates`, or a graph."
+        )
+    return all_cliques(n_labels, growth.clique_size)
+
+
 class GraphData(NamedTuple):
-    """The rows to fit: features (n, d), with the constant one; costs of errors (n, L), or another loss."""
+    """The rows to fit: features (n, d), with the constant one; costs of errors (n, L), or another loss.
+
+    blocks: the features of labels and of each clique, where these have features of their own.
+    """
 
     features: FeatureMatrix
     labels: LabelMatrix
     weights: PerRow
     costs: RowsByLabels
     loss: str = "hamming"
+    blocks: Blocks | None = None
 
     def rows(self, which: Array) -> GraphData:
         features, labels = self.features.rows(which), self.labels[which]
-        return type(self)(features, labels, self.weights[which], self.costs[which], self.loss)
+        return type(self)(features, labels, self.weights[which], self.costs[which], *self[4:])
 
     def posed(self) -> Callable[..., StructuredMargin]:
         """Return a function that states the problem of a graph over these rows, from all that is not data."""

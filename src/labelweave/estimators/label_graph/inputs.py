@@ -3,7 +3,7 @@
 A pivoted Cholesky factor F of the kernel matrix, ``K ~ F F^T`` with the features of row x
 ``K(x, pivots) T^-T`` (the Nyström approximation; exact with as many pivots as the matrix has rank), turns a
 linear model into one of the kernel.  Scores are those of kernel ridge regressions of the labels on F, each
-training row's from a fit without it, in closed form (``problems/hyperparameters/left_out.py``).
+training row's from a fit without it, in closed form (``problems/hyperparameters/out_of_fold.py``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from labelweave.foundation.arrays import Workers, panels
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Numbers, places
-from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge
+from labelweave.problems.hyperparameters.out_of_fold import OutOfFoldFactorRidge
 
 _MOST_PIVOTS = 4000
 _RIDGES = np.logspace(-6, 2, 33)  # shares of the factor's mean squared row
@@ -94,7 +94,7 @@ class LabelRidge(NamedTuple):
     loss: float
 
 
-def left_out_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> LabelRidge:
+def out_of_fold_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> LabelRidge:
     """Fit ridge regressions, with the penalty of least leave-one-out loss.
 
     An unobserved label counts as the mean of those observed, and is excluded from the loss.
@@ -104,7 +104,7 @@ def left_out_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> Labe
     seen = weights[:, None] * (signs != 0)
     means = (seen * signs).sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-300)
     targets = np.where(signs == 0, means, signs)
-    ridge = LeftOutFactorRidge(factor, weights)
+    ridge = OutOfFoldFactorRidge(factor, weights)
     penalties = (ridge.eigenvalues.sum() / len(factor) or 1.0) * _RIDGES
     losses = [
         float((seen * (targets - ridge.scores(targets, penalty)) ** 2).sum() / seen.sum())
@@ -131,7 +131,7 @@ def learned_width(
     rows, labels, weights = features.rows(some), targets[0][some], targets[1][some]
 
     def loss(one: Kernel) -> float:
-        return left_out_ridge(
+        return out_of_fold_ridge(
             _factor(KernelSource(one, rows), None, seed, workers).factor, labels, weights
         ).loss
 
@@ -161,6 +161,6 @@ def kernel_inputs(
     if targets is None:
         table = sl.solve_triangular(triangle, np.eye(len(pivots)), lower=True, trans="T")
         return found.factor, pivots, np.ascontiguousarray(table), np.zeros(len(pivots)), float("nan")
-    fitted = left_out_ridge(found.factor, *targets)
+    fitted = out_of_fold_ridge(found.factor, *targets)
     table = sl.solve_triangular(triangle, fitted.coefficients, lower=True, trans="T")
     return fitted.scores, pivots, np.ascontiguousarray(table), fitted.intercepts, fitted.ridge

@@ -27,11 +27,17 @@ from labelweave.labels.label_names import labels_of_columns
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Numbers, Optional, count
 from labelweave.postprocessing.map import MapInference, MapResult
+from labelweave.problems.structured_margin import CliqueFeatures, features_of_cliques
 from labelweave.solvers.clique_generation import GraphRecord
 
 _NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states in memory at a time, 128 MB
 _NODES = 1000  # of branch and bound per part of a row, by default
 _LEAST = np.finfo(np.float64).tiny  # the score of a label that is predicted in a tie
+
+
+def _fits_inputs(state: dict[str, Any]) -> bool:
+    widths = (state[name].shape[1] for name in ("coef_", "clique_coef_"))
+    return state["clique_features"] is not None or len(set(widths)) == 1
 
 
 def _has_all_states(state: dict[str, Any]) -> bool:
@@ -43,12 +49,16 @@ def _has_all_states(state: dict[str, Any]) -> bool:
     {
         "intercept_": Numbers("L"),
         "coef_": Numbers("L d"),
-        "clique_coef_": Numbers("s d"),
+        "clique_coef_": Numbers("s p"),
         "clique_intercept_": Numbers("s"),
         "label_graph": Made(CliqueGraph, {"L": "n_labels"}),
         "inputs_": Maybe(Made(KernelInputs)),
+        "clique_features": Maybe(Made(CliqueFeatures)),
     },
-    {"there is a weight for every state of every clique": _has_all_states},
+    {
+        "there is a weight for every state of every clique": _has_all_states,
+        "cliques have weights of their features": _fits_inputs,
+    },
 )
 @dataclass(frozen=True)
 class CliqueScorer(Scorer):
@@ -57,6 +67,7 @@ class CliqueScorer(Scorer):
     coef_ (L, d), clique_coef_ (states, d): weights of the inputs.
     clique_intercept_ (states,)
     inputs_: computes the inputs, where they are not the features.
+    clique_features: of a user, which the weights of states multiply in the place of the inputs.
     """
 
     coef_: Floats
@@ -64,6 +75,7 @@ class CliqueScorer(Scorer):
     clique_intercept_: Floats
     label_graph: CliqueGraph
     inputs_: KernelInputs | None = None
+    clique_features: CliqueFeatures | None = None
 
     def __post_init__(self) -> None:
         for name in ("coef_", "clique_coef_"):  # in the order that products read: contiguous per input
@@ -79,7 +91,14 @@ class CliqueScorer(Scorer):
         """Score the labels on their own (n, L), and the states of all cliques (n, states)."""
         inputs = features if self.inputs_ is None else self.inputs_.of(features)
         unary = inputs.matmul(self.coef_.T) + self.intercept_
-        return unary, inputs.matmul(self.clique_coef_.T) + self.clique_intercept_
+        if self.clique_features is None:
+            return unary, inputs.matmul(self.clique_coef_.T) + self.clique_intercept_
+        weights, graph = self.clique_coef_, self.label_graph
+        tables, starts = np.empty((len(features), len(weights))), graph.table_starts
+        own = features_of_cliques(self.clique_features, features, graph.cliques, weights.shape[1])
+        for part, states in zip(own, map(slice, starts[:-1], starts[1:]), strict=True):
+            tables[:, states] = part.matmul(weights[states].T)
+        return unary, tables
 
     def parts(self, n_rows: int) -> list[slice]:
         at_once = max(1, _NUMBERS_AT_ONCE // (len(self.intercept_) + len(self.clique_intercept_)))

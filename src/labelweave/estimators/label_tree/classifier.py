@@ -92,10 +92,10 @@ class LabelTreeClassifier(LabelClassifier):
         array has one vector per label, of which only the direction counts.  A taxonomy, a tree with one node
         per label, is used as it is.
     branching : int, default=128
-        The largest number of branches of a node, rounded down to a power of two.  Larger values make a
+        Maximum number of branches of a node, rounded down to a power of two.  Larger values make a
         shallow tree, which is more accurate and slower to fit (Bonsai).
     leaf_size : int, default=100
-        The largest number of labels of a leaf node.
+        Maximum number of labels of a leaf node.
     n_trees : int or None, default=None
         Number of trees from different starts, whose probabilities are averaged; one where a tree is a
         single node.  None: 3, and 1 for a taxonomy, with ``negatives="all"``, or with more than 200,000
@@ -123,7 +123,7 @@ class LabelTreeClassifier(LabelClassifier):
         The relative duality gap, (primal - dual) / abs(primal), of each block of 16 columns of a node, before
         weights are removed except with ``prune="certified"``.
     max_iter : int, default=1000
-        The largest number of rounds per block.
+        Maximum number of rounds per block.
     n_jobs : int or None, default=None
         Threads; the result is the same to the last bit for any number.
     random_state : int, RandomState instance or None, default=0
@@ -313,7 +313,7 @@ class LabelTreeClassifier(LabelClassifier):
             Whether to search until no other label can score higher, whatever ``beam`` is, and to return which
             rows are proven.  Nodes are visited in the order of bounds on their labels' scores.
         budget : int or None, default=None
-            With ``exact=True``, the largest number of nodes per row, over all trees; None for no limit.
+            With ``exact=True``, the maximum number of nodes per row, over all trees; None for no limit.
 
         Returns
         -------

@@ -195,7 +195,7 @@ class WeightedTree(StoredParameters):
 
     @cached_property
     def _walked(self) -> tuple[tuple[Array, ...], int]:
-        """The arrays as the loops take them, and the largest number of columns of a node.
+        """The arrays as the loops take them, and the maximum number of columns of a node.
 
         They are read-only and of the types that a fit makes, whatever the types in a file, so that loops are
         compiled for few types.
@@ -239,15 +239,15 @@ class WeightedTree(StoredParameters):
         if known is not None and len(known[0]) == n_features + 1:
             found: tuple[Array, ...] = known
             return found
-        above, below, centres = (np.empty(len(self.features)) for _ in range(3))
+        above, below, centers = (np.empty(len(self.features)) for _ in range(3))
         largest, radii = np.empty(self.tree.n_nodes), np.empty(self.tree.n_nodes)
-        bound_nodes(self._walked[0], above, below, centres, largest, radii)
+        bound_nodes(self._walked[0], above, below, centers, largest, radii)
         order = np.argsort(self.features, kind="stable")
         nodes = np.repeat(np.arange(self.tree.n_nodes), np.diff(self.pair_ends))
-        has_some = ((above != 0) | (below != 0) | (centres != 0))[order]
+        has_some = ((above != 0) | (below != 0) | (centers != 0))[order]
         order = order[has_some]
         starts = np.searchsorted(self.features[order], np.arange(n_features + 1))
-        made = starts, nodes[order], above[order], below[order], centres[order], largest, radii
+        made = starts, nodes[order], above[order], below[order], centers[order], largest, radii
         self.__dict__["_bounds"] = made
         return made
 

@@ -139,9 +139,9 @@ class LowRankClassifier(KernelClassifier):
         The initial label factor: leading singular vectors of the label matrix (unobserved entries as
         0), or normal random numbers.  A problem that is solved exactly needs none.
     threshold : "auto" or float, default="auto"
-        Labels of a higher score are predicted: 1/2 for the squared loss and 0 for others ("auto"), or a given
-        one; :class:`TunedThresholdClassifier` optimizes thresholds for a metric.  Only "auto" is valid with
-        one of three or more classes per row.
+        Labels with a higher score are predicted: 1/2 for the squared loss and 0 for others ("auto"), or a
+        given one; :class:`TunedThresholdClassifier` optimizes thresholds for a metric.  Only "auto" is valid
+        with one of three or more classes per row.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the factors of the last one, as far as they match its data.
     checkpoint : path-like or None, default=None
@@ -150,9 +150,9 @@ class LowRankClassifier(KernelClassifier):
     tol : float, default=1e-4
         The fit ends after a round that decreases the objective by less than this share.
     max_iter : int, default=100
-        The largest number of rounds.
+        Maximum number of rounds.
     dtype : {"float64", "float32"}, default="float64"
-        Arithmetic of the factors.  Sums over rows and features are in double precision in both.
+        Floating-point type of the factors.  Sums over rows and features are in double precision in both.
     kernel_rank : int or None, default=None
         Columns of an incomplete Cholesky factor that approximates the kernel matrix; None for the exact one.
     n_jobs : int or None, default=None
@@ -189,7 +189,7 @@ class LowRankClassifier(KernelClassifier):
     cross_validation_loss_ : float
         The mean held-out loss per row that learning reached; NaN where nothing was learned.
     learning_status_ : {"converged", "iteration_limit", "stalled", "interrupted", "fixed"}
-        Why the search for hyper-parameters ended.
+        Why the search for hyperparameters ended.
     learning_trace_ : list of SearchRecord
         Every evaluation of the cross-validated loss; only values of one ``stage`` are comparable.
     support_ : ndarray of shape (m,)

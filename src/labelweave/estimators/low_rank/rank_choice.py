@@ -46,7 +46,7 @@ _BLOCK_ENTRIES = 8_000_000  # kernel values in memory where a block does not fit
 
 @storable("RankSearch")
 class RankSearch(ParameterGroup):
-    """Rank and regularization of a low-rank model by cross-validation.
+    """Settings for choosing the rank and the penalty of a low-rank model by cross-validation.
 
     Pass it as ``rank`` of :class:`LowRankClassifier`.  In every fold the fits go from the strongest
     penalty and the largest rank on, each warm-started from a neighbor; then all rows are fitted with the best
@@ -155,7 +155,7 @@ class RankChoice:
     search: RankSearch
 
     def most_fits(self) -> int | None:
-        """Return the largest number of fits to folds; None where a splitter defines the folds."""
+        """Return the maximum number of fits to folds; None where a splitter defines the folds."""
         cv = self.search.cv
         if not (cv is None or isinstance(cv, Integral)):
             return None

@@ -107,14 +107,14 @@ def _leading_svd(positives: sp.csr_array, rank: int, rng: np.random.Generator) -
     """
     block = positives.T @ (positives @ rng.standard_normal((positives.shape[1], rank + _SPARE)))
     for _ in range(_POWERS):
-        block = positives.T @ (positives @ _orthonormalised(block))
-    block = _orthonormalised(block)
+        block = positives.T @ (positives @ _orthonormalized(block))
+    block = _orthonormalized(block)
     through = positives @ block
     sizes, turned = _from_gram(through.T @ through)
     return sizes, (block @ turned).T
 
 
-def _orthonormalised(block: Array) -> Array:
+def _orthonormalized(block: Array) -> Array:
     """Orthonormalize columns by their Gram matrix; those that depend on others become 0."""
     values, vectors = np.linalg.eigh(block.T @ block)
     kept = values > 1e-12 * values.max(initial=0.0)

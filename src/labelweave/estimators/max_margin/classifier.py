@@ -133,47 +133,47 @@ class MaxMarginClassifier(KernelClassifier):
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
         average (:mod:`labelweave.labels.flip_rates`).  For multi-label data only.
     threshold : "auto" or float, default="auto"
-        Labels of a higher score are predicted: 0 ("auto"), or a given one;
+        Labels with a higher score are predicted: 0 ("auto"), or a given one;
         :class:`TunedThresholdClassifier` optimizes thresholds for a metric.  Only "auto" is valid with one of
         three or more classes per row.
     warm_start : bool, default=False
-        Whether the next ``fit`` starts from the last one's dual variables, for as many rows and labels.
+        Whether the next ``fit`` starts from the dual variables of the last one, if the numbers of rows and
+        labels are equal.
     checkpoint : path-like or None, default=None
         A file, written at most every 30 s and removed at the end.  If the process is killed, rerun the same
         call to resume with the same bits; other data or parameters raise an error.
     tol : float, default=1e-3
         The relative duality gap, (primal - dual) / abs(primal), to reach.
     max_iter : int, default=1000
-        The largest number of rounds: sweeps over all rows and a few over those that still improve,
+        Maximum number of rounds: sweeps over all rows and a few over those that still improve,
         or steps of all variables together.
     solver : {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set", \
             "cholesky", "eigenvalues", "incomplete_cholesky"} or Solver, default="auto"
         "coordinate_ascent" iterates over sparse rows of explicit features; "alternating_directions" (ADMM)
-        takes global steps with one factorization for all labels, which the last three names choose:
-        "cholesky" and "eigenvalues" need the kernel matrix in memory, "incomplete_cholesky" is corrected in
-        rounds; "block_ascent" iterates over blocks of kernel rows; "working_set" is the paper's
-        Algorithm 1.  All reach the same optimum.  "auto" is the first for sparse rows, ADMM for dense ones,
-        and blocks, then ADMM if that is faster, for kernels.  A custom solver
-        (:mod:`labelweave.testing`) gets ``tol`` and ``max_iter`` from here, and its result is measured.
+        takes global steps with one factorization for all labels; "cholesky", "eigenvalues" (both need the
+        kernel matrix in memory) and "incomplete_cholesky" (corrected in rounds) select the factorization;
+        "block_ascent" iterates over blocks of kernel rows; "working_set" is the paper's Algorithm 1.  All
+        reach the same optimum.  "auto" is the first for sparse rows, ADMM for dense ones, and blocks, then
+        ADMM if that is faster, for kernels.  A custom solver (:mod:`labelweave.testing`) gets ``tol`` and
+        ``max_iter`` from here, and its result is measured.
     kernel_rank : int or None, default=None
-        Columns of an incomplete Cholesky factor G, drawn among all rows, that approximates the kernel matrix:
-        the fit is the linear one to the rows of G, and the model keeps this many rows.  The gap is that of
-        this problem, and does not cover ``K - G G^T``.  None for the matrix itself.
+        Rank of an incomplete Cholesky factor G that approximates the kernel matrix, with pivots among all
+        rows: the model is linear in the rows of G and keeps this many training rows.  The gap is that of this
+        problem, and does not cover ``K - G G^T``.  None for the matrix itself.
     dtype : {"auto", "float32", "float64"}, default="auto"
-        Arithmetic while solving.  "auto" is float32 where rounding does no harm: in coordinate ascent for
-        ``tol >= 1e-5`` and ``2 C max(w) <= 1e5 tol``; in ADMM and block ascent for more than 1,000 rows and
-        ``tol >= 5e-5 max(1, C max(w))``, and they switch to float64 where that fails.  Working sets use
-        float64.  The gap reported at the end is always computed in float64.
+        Floating-point type of the solver.  "auto" is float32 where rounding does no harm: in coordinate
+        ascent for ``tol >= 1e-5`` and ``2 C max(w) <= 1e5 tol``; in ADMM and block ascent for more than 1,000
+        rows and ``tol >= 5e-5 max(1, C max(w))``, and they switch to float64 where that fails.  Working sets
+        use float64.  The gap reported at the end is always computed in float64.
     prune : {"off", "certified", "small"} or float, default="off"
-        Which feature weights to remove, with independent labels and a linear kernel.  "certified"
-        removes the smallest of each label, while the others compensate for it and the relative gap of each
-        block of 16 labels, computed for the remaining weights, stays within ``tol``; a number removes those
-        below it in size (DiSMEC, Babbar and Schölkopf 2017), and "small" those below a fiftieth of the
-        largest of their label, whatever the gap is then.  Labels are fitted block by block, and the weights
-        are stored sparse: in memory are the data, one block per thread and the remaining weights.
-        "off" does this too where dense weights would exceed the ``memory_budget`` of
-        :func:`labelweave.set_config`, and above 500 MB it is recommended.  Such fits start from scratch
-        also with ``warm_start`` and ``partial_fit``.
+        Which feature weights to remove, with independent labels and a linear kernel.  "certified" removes the
+        smallest of each label, while the others compensate for it and the relative gap of each block of 16
+        labels, computed for the remaining weights, stays within ``tol``; a number removes those below it in
+        size (DiSMEC, Babbar and Schölkopf 2017), and "small" those below a fiftieth of the largest of their
+        label, whatever the gap is then.  Labels are fitted block by block, and the weights are stored sparse:
+        memory holds the data, one block per thread and the remaining weights.  "off" does this too where
+        dense weights would exceed the ``memory_budget`` of :func:`labelweave.set_config`, and above 500 MB it
+        is recommended.  Such fits start from scratch also with ``warm_start`` and ``partial_fit``.
     n_jobs : int or None, default=None
         Threads; labels (when R is the identity) or panels of the kernel matrix are spread over
         them.  The result is the same to the last bit for any number.
@@ -334,7 +334,7 @@ class MaxMarginClassifier(KernelClassifier):
             self.kernel_ = learned.kernel
         dual = None if before is None else before.carried(labels.shape, self._form, C)
         progress = FitProgress(self, arguments, tol=self.tol)
-        # a resumed search finds other hyper-parameters, and needs no such fit
+        # a resumed search finds other hyperparameters, and needs no such fit
         ended = learned is not None and was_interrupted()
         with journal.going_on():
             result = self._solve(data, progress, Journal() if ended else journal, dual)

@@ -36,7 +36,6 @@ from labelweave.features.gram.sources import GramSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.arrays.homes import refuse
 from labelweave.foundation.arrays.linear_algebra import HOME, placed, to_numpy
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.labels import LabelCovariance
@@ -197,7 +196,8 @@ class MarginTask:
 
         Raises ValueError if the solver needs explicit features, or the memory budget is too small.
         """
-        solver, settings = self._solver() if HOME.get() is None else self._solver_of_home(), self.settings
+        solver = self._solver() if HOME.get() is None else "alternating_directions"
+        settings = self.settings
         by_rows = solver == "coordinate_ascent"
         if settings.is_part and (by_rows or self.explicit is None):
             settings = replace(settings, tol=tolerance_of_part(settings.tol, by_rows=by_rows))
@@ -277,13 +277,6 @@ class MarginTask:
         # for dense rows of coupled labels coordinate ascent was slower than global steps in all tests
         walks = self.data.covariance.is_diagonal or is_mostly_zero(self.explicit)
         return "auto" if walks else "alternating_directions"
-
-    def _solver_of_home(self) -> str:
-        if self.settings.solver not in ("auto", "alternating_directions"):
-            refuse(f"`solver={self.settings.solver!r}`", "use 'auto', or X as a NumPy array")
-        if self.settings.prune != "off":
-            refuse(f"`prune={self.settings.prune!r}`", "use 'off', or X as a NumPy array")
-        return "alternating_directions"
 
     def _has_few_dimensions(self, features: FeatureMatrix) -> bool:
         """Whether one factorization suffices: few features or rows, and features dense or labels coupled.

@@ -192,7 +192,7 @@ _TOL = 1e-3
 
 @dataclass(frozen=True)
 class LearnedMargins:
-    """The learned hyper-parameters.
+    """The learned hyperparameters.
 
     kernel: with its learned parameters; None for a precomputed matrix.
     covariance: R, of mean variance 1.

@@ -123,7 +123,10 @@ def read_groups(groups: Any, n_rows: int) -> PerRow | None:
     """Read one class per row, all text or all numbers, (n,), or None; raise ValueError for anything else."""
     if groups is None:
         return None
-    classes = np.asarray(groups)
+    try:
+        classes = np.asarray(groups)
+    except ValueError:
+        raise ValueError("groups has rows of different lengths; pass one class per row.") from None
     if classes.shape != (n_rows,):
         raise ValueError(f"groups has shape {classes.shape} but y has {n_rows} rows; pass one class per row.")
     unknown = np.flatnonzero(unknown_entries(classes))

@@ -24,7 +24,7 @@ from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.stored import Gram, StreamedGram
 from labelweave.foundation.array_types import Array, RowsByClasses
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.foundation.arrays.linear_algebra import to_numpy
+from labelweave.foundation.arrays.linear_algebra import copied, empty, is_numpy, like, rows_of, to_numpy
 
 _JITTER = 1e-8  # of the largest diagonal entry
 _CANDIDATES = 128  # pivots proposed at once
@@ -94,7 +94,7 @@ def incomplete_cholesky(
 
     source: the matrix, whose precision the factor has, or its entries; for rows on a cluster
         :class:`GrowingRows`.
-    rank: the largest number of pivots, drawn with odds proportional to the residual diagonal.
+    rank: the maximum number of pivots, drawn with odds proportional to the residual diagonal.
     Returns the factor; with fewer columns if the residual is only rounding.
     Raises ValueError if no pivot is allowed.
     """
@@ -160,7 +160,7 @@ class _RowsInMemory(GrowingRows):
         self.gram, self.workers = gram, workers
         self.n_rows, self.dtype = gram.n_rows, gram.dtype
         self.left = gram.diagonal().astype(np.float64)
-        self.factor = np.empty((gram.n_rows, min(rank, gram.n_rows)), gram.dtype)
+        self.factor = empty((gram.n_rows, min(rank, gram.n_rows)), gram.dtype)  # at home until finished
         self.active = np.empty(0, np.int64)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
@@ -170,28 +170,30 @@ class _RowsInMemory(GrowingRows):
         return self.gram.block(which)
 
     def known(self, which: Array) -> Array:
-        return self.factor[which, : len(self.active)]
+        return to_numpy(rows_of(self.factor, which)[:, : len(self.active)])
 
     def append(self, pivots: Array, triangle: Array, slack: float) -> npt.NDArray[np.float64]:
         rank = len(self.active)
         new = slice(rank, rank + len(pivots))
-        columns, known = to_numpy(self.gram.columns(pivots)), self.factor[pivots, :rank].copy()
+        columns, known = self.gram.columns(pivots), rows_of(self.factor, pivots)[:, :rank]
+        entries = np.empty((self.n_rows, len(pivots)), self.dtype)
 
         def one(rows: slice) -> None:
-            residual = columns[rows] - self.factor[rows, :rank] @ known.T
-            self.factor[rows, new] = new_entries(residual, triangle, self.left[rows], slack)
+            residual = to_numpy(columns[rows, ...] - self.factor[rows, :rank] @ known.T)
+            entries[rows] = new_entries(residual, triangle, self.left[rows], slack)
 
-        self.workers.each(one, panels(len(columns)))
+        self.workers.each(one, panels(self.n_rows) if is_numpy(columns) else [slice(0, self.n_rows)])
         # at pivots the values are exact
-        self.factor[self.active, new] = 0
-        self.factor[pivots, new] = triangle
+        entries[self.active] = 0
+        entries[pivots] = triangle
+        self.factor[:, new] = like(entries, self.factor)
         self.active = np.concatenate([self.active, pivots])
         return self.left
 
     def finished(self) -> FeatureMatrix:
         rank = len(self.active)
-        table = self.factor if rank == self.factor.shape[1] else self.factor[:, :rank].copy()
-        return FeatureMatrix._unchecked(table)
+        table = self.factor if rank == self.factor.shape[1] else copied(self.factor[:, :rank])
+        return FeatureMatrix._unchecked(to_numpy(table))
 
 
 def new_entries(residual: Array, triangle: Array, left: Array, slack: float) -> Array:

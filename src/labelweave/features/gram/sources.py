@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels import CallableKernel, Kernel
+from labelweave.features.kernels import Kernel
 from labelweave.foundation.array_types import Array, RowsByRows
 from labelweave.foundation.arrays import Workers, panels
 from labelweave.foundation.arrays.linear_algebra import (
@@ -115,13 +115,6 @@ class RowsOfSource:
 
     def diagonal(self) -> npt.NDArray[np.float64]:
         return self.source.diagonal()[self.kept]
-
-
-def is_known_semidefinite(kernel: Kernel) -> bool:
-    """Return whether a kernel consists of the library's own, which are positive semi-definite."""
-    parts = [kernel, *(part for part in kernel.get_params().values() if isinstance(part, Kernel))]
-    own = (type(part).__module__.startswith("labelweave.") for part in parts)
-    return all(own) and not any(isinstance(part, CallableKernel) for part in parts)
 
 
 def checked_kernel_matrix(matrix: RowsByRows) -> RowsByRows:

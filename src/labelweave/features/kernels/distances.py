@@ -208,15 +208,13 @@ class RBFKernel(_ExponentialKernel):
     many digits, dense features are centered first, or float32 features multiplied in float64.
     """
 
-    _takes_devices = True
-
     def _of_exponents(
         self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
     ) -> Array:
         gamma, kind = self._gamma(), value_type(rows, columns)
         pair = _Pair.of(rows, columns)
         if gamma * pair.largest > _FARTHEST_IN_SINGLE:
-            pair = pair.centred(kind)
+            pair = pair.centered(kind)
         far = gamma * pair.largest > _FARTHEST_IN_SINGLE or max(gamma, pair.largest) > _LARGEST_IN_SINGLE
         through_double = far and kind is np.float32
         if pair.is_sparse or (through_double and is_numpy(rows.data)):
@@ -252,7 +250,7 @@ class _Pair:
     def is_sparse(self) -> bool:
         return self.rows.is_sparse or self.columns.is_sparse
 
-    def centred(self, kind: npt.DTypeLike) -> _Pair:
+    def centered(self, kind: npt.DTypeLike) -> _Pair:
         """Center dense features by the rows' mean, if that makes them clearly shorter."""
         if self.is_sparse or len(self.rows) == 0:
             return self
@@ -325,6 +323,11 @@ class LaplacianKernel(_ExponentialKernel):
         self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
     ) -> Array:
         gamma = self._gamma()
+        if is_foreign(rows.data):
+            distances = _summed_differences(rows.data, columns.data, _LARGEST_IN_SINGLE / max(gamma, 1.0))
+            distances *= -gamma
+            function(distances)
+            return distances
         values = np.empty((len(rows), len(columns)), dtype=value_type(rows, columns))
         one_is_sparse = rows.is_sparse or columns.is_sparse
         left, right = (narrow_csr(each.data) if one_is_sparse else each.data for each in (rows, columns))
@@ -335,6 +338,15 @@ class LaplacianKernel(_ExponentialKernel):
             function(exponents)
             values[some] = exponents
         return values
+
+
+def _summed_differences(rows: Array, columns: Array, most: float) -> Array:
+    xp = namespace(rows)
+    distances: Array = xp.zeros((rows.shape[0], columns.shape[0]), dtype=rows.dtype, device=rows.device)
+    for feature in range(rows.shape[1]):
+        distances += xp.abs(rows[:, feature, None] - columns[None, :, feature])
+    distances[...] = xp.clip(distances, max=most)
+    return distances
 
 
 def _manhattan(rows: Any, columns: Any) -> Array:
@@ -362,7 +374,6 @@ class ARDKernel(Kernel):
     """
 
     _may_overflow = False
-    _takes_devices = True
 
     def __init__(self, gamma: Any = 1.0, weights: Any = None) -> None:
         self.gamma = gamma
@@ -419,7 +430,7 @@ class ARDKernel(Kernel):
         found = {"gamma": rbf._derivatives(left, right)["gamma"]}
         for feature, name in enumerate(self._parameter_names()[1:]):
             first, second = (_column(part, feature) for part in (left, right))
-            found[name] = -float(self.gamma) * values * np.subtract.outer(first, second) ** 2
+            found[name] = -float(self.gamma) * values * (first[:, None] - second[None, :]) ** 2
         return found
 
     def gradient(self, rows: FeatureMatrix, columns: FeatureMatrix, weights: Array) -> Array:
@@ -452,5 +463,6 @@ def _times(features: FeatureMatrix, factors: Array) -> FeatureMatrix:
 
 
 def _column(features: FeatureMatrix, feature: int) -> Array:
-    column = features.data[:, [feature]]
-    return np.asarray(column.toarray() if features.is_sparse else column).ravel()
+    table = features.data[:, [feature]].toarray() if features.is_sparse else features.data
+    column: Array = table[:, 0 if features.is_sparse else feature]
+    return column

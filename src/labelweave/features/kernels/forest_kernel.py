@@ -14,6 +14,7 @@ from labelweave.features.forest import Forest, single
 from labelweave.features.kernels.distances import narrow_csr
 from labelweave.features.kernels.kernel import Kernel, value_type
 from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays.linear_algebra import HOME, as_type, empty, is_foreign, placed, to_numpy
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Made, Maybe, count
 
@@ -120,12 +121,31 @@ class ForestKernel(Kernel):
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         forest = self._grown()
+        if is_foreign(rows.data):
+            return self._block_there(rows, columns)
         # counts, which are exact
         left = rows.once(("rows", forest), lambda: forest.indicators(rows.data, dtype=np.float32))
         right = left.T if rows is columns else columns.once(forest, lambda: self._turned(columns))
         values = (left @ right).toarray(order="C").astype(value_type(rows, columns), copy=False)
         values /= forest.n_trees
         return np.asarray(values)
+
+    def _block_there(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        """Compare the leaves of one tree after the other, which are looked up here."""
+        forest = self._grown()
+
+        def leaves(part: FeatureMatrix) -> Array:
+            made: Array = part.once(("leaves", forest), lambda: placed(forest.leaves(to_numpy(part.data))))
+            return made
+
+        left, right = leaves(rows), leaves(columns)
+        kind = value_type(rows, columns)
+        values = empty((len(rows), len(columns)), kind)
+        values[...] = 0.0
+        for tree in range(forest.n_trees):
+            values += as_type(left[:, tree, None] == right[None, :, tree], kind)
+        values /= forest.n_trees
+        return values
 
     def _turned(self, columns: FeatureMatrix) -> sp.csr_array:
         return self._grown().indicators(columns.data, dtype=np.float32).T.tocsr()
@@ -134,8 +154,10 @@ class ForestKernel(Kernel):
         self._grown()
         return np.ones(len(rows))
 
-    def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix:
+    def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
         forest = self._grown()
+        if HOME.get() is not None:  # where they would be dense, one column per leaf
+            return None
         value = 1.0 / np.sqrt(forest.n_trees)
         return FeatureMatrix(forest.indicators(features.data, value, features.data.dtype))
 

@@ -38,7 +38,7 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
     # whether values may grow with the features and overflow
     _may_overflow: ClassVar[bool] = True
-    _takes_devices: bool = False  # whether blocks may be of rows of any array library
+    _is_code_of_users: ClassVar[bool] = False
 
     def block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         """Compute the kernel between rows and columns; this needs memory for about two such arrays.
@@ -155,8 +155,8 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
 
     def _check_at_home(self) -> None:
         self._check_parameters()
-        if HOME.get() is not None and not self._takes_devices:
-            refuse(type(self).__name__, "use an RBF, linear or polynomial kernel, or X as a NumPy array")
+        if HOME.get() is not None and (other := part_of_others(self)) is not None:
+            refuse(type(other).__name__, "use a kernel of labelweave.features, or X as a NumPy array")
 
     def explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
         """Return features whose dot products are the kernel, if they are cheap.
@@ -231,6 +231,15 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         return values
 
 
+def part_of_others(kernel: Kernel) -> Kernel | None:
+    """Return a part that is not of this library, whose own kernels are positive semi-definite."""
+    parts = (part for part in (kernel, *kernel.get_params().values()) if isinstance(part, Kernel))
+    return next(
+        (part for part in parts
+         if part._is_code_of_users or not type(part).__module__.startswith("labelweave.")), None
+    )  # fmt: skip
+
+
 def value_type(rows: FeatureMatrix, columns: FeatureMatrix) -> type[np.floating[Any]]:
     """Return the type of the kernel's values: float32 if both features are float32."""
     single = all(numpy_type(part.data) == np.float32 for part in (rows, columns))
@@ -286,10 +295,6 @@ class _Composed(Kernel):
     """A kernel composed of others, its parts by name."""
 
     _parts: ClassVar[tuple[str, ...]]
-
-    @property
-    def _takes_devices(self) -> bool:  # type: ignore[override]  # of the parts
-        return all(getattr(self, name)._takes_devices for name in self._parts)
 
     def _check_parameters(self) -> None:
         for name in self._parts:
@@ -434,8 +439,6 @@ class ConstantKernel(Kernel):
     value : float, default=1.0
         The value, >= 0.
     """
-
-    _takes_devices = True
 
     def __init__(self, value: float = 1.0) -> None:
         self.value = value

@@ -21,8 +21,8 @@ from labelweave.features.kernels.distances import (
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import checked_csr, panels
-from labelweave.foundation.arrays.linear_algebra import copied
+from labelweave.foundation.arrays import checked_csr, namespace, panels
+from labelweave.foundation.arrays.linear_algebra import add_to_diagonal, copied, is_foreign, like, to_numpy
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH, Number, count
 
@@ -32,8 +32,6 @@ _DEGREE = count(least=1, most=100)
 @storable("LinearKernel", {})
 class LinearKernel(Kernel):
     """The dot product ``<x, x'>``."""
-
-    _takes_devices = True
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         return dot_products(rows, columns, value_type(rows, columns))
@@ -59,7 +57,11 @@ class CosineKernel(Kernel):
         if not are_same(rows, columns):
             return dot_products(left, _of_length_one(columns), value_type(rows, columns))
         values = dot_products(left, left, value_type(rows, rows))
-        np.fill_diagonal(values, self._diagonal(rows))
+        if is_foreign(values):
+            own = namespace(values).linalg.diagonal(values)
+            add_to_diagonal(values, like(self._diagonal(rows), values) - own)
+        else:
+            np.fill_diagonal(values, self._diagonal(rows))
         return values
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
@@ -71,7 +73,10 @@ class CosineKernel(Kernel):
 
 def _largest_sizes(features: FeatureMatrix) -> Array:
     table, sizes = features.data, np.zeros(len(features))
-    if features.is_sparse:
+    if is_foreign(table):
+        xp = namespace(table)
+        sizes = to_numpy(xp.max(xp.abs(table), axis=1)).astype(np.float64)
+    elif features.is_sparse:
         has_entries = np.diff(table.indptr) > 0
         begins = table.indptr[:-1][has_entries]
         sizes[has_entries] = np.maximum.reduceat(np.abs(table.data), begins)
@@ -81,12 +86,16 @@ def _largest_sizes(features: FeatureMatrix) -> Array:
 
 
 def _of_length_one(features: FeatureMatrix) -> FeatureMatrix:
-    made = FeatureMatrix(features.data.copy(), None if features.names is None else list(features.names))
+    table = features.data
+    made = FeatureMatrix._unchecked(copied(table) if is_foreign(table) else table.copy(), features.names)
     entries = made.data.data if made.is_sparse else made.data
 
     def divide(by: Array) -> None:
         of_entries = np.repeat(by, np.diff(made.data.indptr)) if made.is_sparse else by[:, None]
-        np.divide(entries, of_entries, out=entries)
+        if is_foreign(entries):
+            entries[...] = entries / like(of_entries, entries)
+        else:
+            np.divide(entries, of_entries, out=entries)
 
     # first by powers of two, which is exact, so that no square underflows or overflows
     divide(np.ldexp(1.0, np.frexp(_largest_sizes(made))[1] - 1))
@@ -102,14 +111,12 @@ class PolynomialKernel(GammaKernel):
     Parameters
     ----------
     degree : int, default=3
-        From 1 to 100.
+        The degree, from 1 to 100.
     gamma : float, "scale" or "auto", default="scale"
         The factor of the dot product, > 0; see :class:`RBFKernel` for "scale" and "auto".
     coef0 : float, default=1.0
-        The constant, >= 0; with a negative one the kernel is not positive semi-definite.
+        The added constant, >= 0; with a negative one the kernel is not positive semi-definite.
     """
-
-    _takes_devices = True
 
     def __init__(self, degree: int = 3, gamma: float | str = "scale", coef0: float = 1.0) -> None:
         self.degree = degree
@@ -227,6 +234,7 @@ class CallableKernel(Kernel):
     """
 
     _may_overflow = False  # the function's values are checked first
+    _is_code_of_users = True
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self.function = function

@@ -21,16 +21,18 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays.linear_algebra import HOME, Home, is_foreign, namespace, placed, to_numpy
 
 _SHARE = 0.8  # of a device's free memory: the default budget
+_MODELS = "AutoLabelClassifier, MaxMarginClassifier, KernelLogisticClassifier or LowRankClassifier"
 
 
 def called_where_x_is(method: Callable[..., Any], self: Any, X: Any, *given: Any, **named: Any) -> Any:
     """Call a method of an estimator at the home of X, with NumPy arguments; results return there."""
     if not sklearn.get_config()["array_api_dispatch"]:
-        if is_foreign(X) and "cpu" not in str(X.device).lower():
-            raise ValueError(
-                f"X is on the device {X.device}, which NumPy cannot read; fit and predict within "
-                "sklearn.config_context(array_api_dispatch=True), or pass X as a NumPy array."
-            )
+        for value in filter(is_foreign, (X, *given, *named.values())):
+            if "cpu" not in str(value.device).lower():
+                raise ValueError(
+                    f"An array is on the device {value.device}, which NumPy cannot read; fit and predict "
+                    "within sklearn.config_context(array_api_dispatch=True), or pass NumPy arrays."
+                )
         return method(self, X, *given, **named)
     arguments = [_here(value) for value in (X, *given)]
     options = {name: _here(value) for name, value in named.items()}
@@ -63,10 +65,14 @@ def made_at(home: Home) -> Iterator[None]:
 
 def refuse(what: str, otherwise: str) -> None:
     """Raise ValueError at a home, where something has only compiled loops over NumPy arrays."""
-    home = HOME.get()
-    if home is not None:
-        library = str(home.xp.__name__).rpartition(".")[2]
+    if (library := library_at_home()) is not None:
         raise ParameterError(f"{what} has no form for arrays of {library}; {otherwise}.")
+
+
+def library_at_home() -> str | None:
+    """Return the name of the library whose arrays X is of; None for NumPy."""
+    home = HOME.get()
+    return None if home is None else str(home.xp.__name__).rpartition(".")[2]
 
 
 def require_form(estimator: Any) -> None:
@@ -75,8 +81,7 @@ def require_form(estimator: Any) -> None:
     while (inner := getattr(model, "estimator", None)) is not None:
         model = inner
     if not getattr(model, "_takes_devices", False):
-        models = "MaxMarginClassifier, KernelLogisticClassifier or LowRankClassifier"
-        refuse(type(model).__name__, f"pass X as a NumPy array, or use {models}")
+        refuse(type(model).__name__, f"pass X as a NumPy array, or use {_MODELS}")
 
 
 def _free_megabytes(device: Any) -> float | None:
@@ -87,7 +92,14 @@ def _free_megabytes(device: Any) -> float | None:
 
 
 def _here(value: Any) -> Any:
-    return to_numpy(value) if is_foreign(value) else value
+    try:
+        return to_numpy(value) if is_foreign(value) else value
+    except (BufferError, RuntimeError, TypeError) as error:
+        said = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(
+            f"NumPy cannot read an array of {value.dtype} on {value.device} ({said}); pass one of float32 or "
+            "float64."
+        ) from None
 
 
 def _returned(result: Any) -> Any:

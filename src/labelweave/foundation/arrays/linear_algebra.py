@@ -95,6 +95,8 @@ def contiguous(table: Array) -> Array:
 
 
 def to_numpy(table: Array) -> Array:
+    if hasattr(table, "detach"):  # PyTorch's, of any GPU and with a gradient
+        return np.asarray(table.detach().cpu().numpy())
     return table if is_numpy(table) else np.from_dlpack(table, device="cpu")
 
 
@@ -106,8 +108,10 @@ def like(values: Array, table: Array) -> Array:
 
 
 def _moved(values: Array, home: Home, dtype: Any = None) -> Array:
-    writable = np.require(values, requirements=["C", "W"])  # PyTorch warns of others
-    made: Array = home.xp.asarray(writable, dtype=dtype, device=home.device)
+    is_plain = values.flags.carray and min(values.strides, default=0) >= 0  # PyTorch takes no others
+    made: Array = home.xp.asarray(
+        values if is_plain else np.array(values, order="C"), dtype=dtype, device=home.device
+    )
     return made
 
 
@@ -436,7 +440,7 @@ class CholeskyFactor:
         self.workers.each(one, self._cut(*others, 4 * _TILE))
 
     def _cut(self, start: int, stop: int, size: int) -> list[slice]:
-        size = size if self.is_cut else max(1, stop - start)
+        size = size if self.is_cut else 4 * _DEVICE_TILE  # whose product is small compared with the table
         return [slice(part.start + start, part.stop + start) for part in panels(stop - start, size)]
 
 

@@ -355,10 +355,10 @@ def search_by_bound(
 
 
 @njit(**LOOP)
-def bound_nodes(tree, above, below, centres, largest, radii):
+def bound_nodes(tree, above, below, centers, largest, radii):
     """Bound the weights of the labels of every node; arrays with one number per pair of node and feature.
 
-    ``above`` and ``below`` get the largest and smallest weight of a label, ``centres`` their mean over
+    ``above`` and ``below`` get the largest and smallest weight of a label, ``centers`` their mean over
     labels, ``largest`` (nodes,) the largest intercept, ``radii`` (nodes,) the largest distance of weights
     from the center.
     """
@@ -382,14 +382,14 @@ def bound_nodes(tree, above, below, centres, largest, radii):
                 high, low = max(high, 0.0), min(low, 0.0)
             if n_labels == 0:
                 high, low = 0.0, 0.0
-            centre = total / max(n_labels, 1)
-            above[pair], below[pair], centres[pair] = high, low, centre
+            center = total / max(n_labels, 1)
+            above[pair], below[pair], centers[pair] = high, low, center
             # first as if all were 0 there, then the non-zero ones
             for column in range(n_columns):
-                distances[column] += centre * centre
+                distances[column] += center * center
             for place in range(starts[pair], starts[pair + 1]):
                 weight = weights[place] * scales[first + columns[place]]
-                distances[columns[place]] += weight * (weight - 2 * centre)
+                distances[columns[place]] += weight * (weight - 2 * center)
         radii[node] = 0.0
         for column in range(n_columns):
             if targets[first + column] >= 0:
@@ -403,11 +403,11 @@ def search_by_envelopes(
 ):
     """Find the labels of the largest margins (rows, k), by bounds of the margins below each node.
 
-    ``envelopes``: ``starts`` of features in ``nodes``, with ``above``, ``below`` and ``centres`` of each, and
+    ``envelopes``: ``starts`` of features in ``nodes``, with ``above``, ``below`` and ``centers`` of each, and
     ``largest`` and ``radii`` per node.  The bound of a node is the smaller of two: each weight at its worst
     for the row, and the center plus the radius times the row's norm.
     """
-    starts, of_node, above, below, centres, largest, radii = envelopes
+    starts, of_node, above, below, centers, largest, radii = envelopes
     found, n_nodes = np.empty(widest), len(largest)
     boxes, balls, sizes = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
     nodes, bounds = np.empty(n_nodes, np.int64), np.empty(n_nodes)
@@ -423,7 +423,7 @@ def search_by_envelopes(
                 worst = value * (above[place] if value > 0 else below[place])
                 boxes[node] += worst
                 sizes[node] += abs(value) * max(above[place], -below[place])
-                balls[node] += value * centres[place]
+                balls[node] += value * centers[place]
         length, count = np.sqrt(length), 0
         for node in range(n_nodes):
             if largest[node] > -np.inf:

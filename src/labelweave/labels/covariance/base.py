@@ -152,7 +152,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return self.matmul(product(vectors), workers)
 
     def shrink(self, amount: float) -> LabelCovariance:
-        """Shrink towards independent labels: ``(1 - a) R + a mean(diag R) I``.
+        """Shrink toward independent labels: ``(1 - a) R + a mean(diag R) I``.
 
         Every label then has a variance, and every eigenvalue is positive
         (the form of Ledoit and Wolf, as in ``sklearn.covariance.shrunk_covariance``).

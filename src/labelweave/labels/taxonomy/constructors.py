@@ -252,7 +252,7 @@ def _branches_of_item(item: Any, path: tuple[str, ...]) -> list[tuple[Any, Any]]
         return list(item.items())
     if isinstance(item, Iterable) and not isinstance(item, str):
         held = " ".join(repr(item).split())
-        raise ValueError(f"The list below {_shown(path)} holds {held}; it may have names and dicts.")
+        raise ValueError(f"The list below {_shown(path)} contains {held}; it may contain names and dicts.")
     return [(item, None)]
 
 

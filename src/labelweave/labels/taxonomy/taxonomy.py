@@ -281,12 +281,9 @@ def drawn(graph: NodeGraph, most: int = _LINES) -> str:
         steps[k] = steps[up] + 1 if up >= 0 else 0
     shown = np.zeros(len(above), bool)
     shown[np.argsort(steps, kind="stable")[:most]] = True
-    left_out = _left_out_below(above, shown)
+    omitted = _omitted_below(above, shown)
     text = [
-        "  " * steps[k]
-        + graph.nodes[k]
-        + _also_under(graph, k)
-        + (f" (+{left_out[k]})" if left_out[k] else "")
+        "  " * steps[k] + graph.nodes[k] + _also_under(graph, k) + (f" (+{omitted[k]})" if omitted[k] else "")
         for k in np.flatnonzero(shown).tolist()
     ]
     rest = int((~shown).sum())
@@ -299,7 +296,7 @@ def _also_under(graph: NodeGraph, number: int) -> str:
     return f" (also under {', '.join(graph.nodes[k] for k in others)})" if len(others) else ""
 
 
-def _left_out_below(above: list[int], shown: np.ndarray) -> list[int]:
+def _omitted_below(above: list[int], shown: np.ndarray) -> list[int]:
     """Count the omitted nodes below each shown node, at their lowest shown ancestor."""
     carrier, counts = [*range(len(above))], [0] * len(above)
     for k, up in enumerate(above):

@@ -169,7 +169,9 @@ class LabelText:
             )
         rows = checked_csr(X, "X") if sp.issparse(X) else numbers_of(X, "X")
         if rows.ndim != 2 or not np.isfinite(rows.data if sp.issparse(rows) else rows).all():
-            raise ValueError(f"X has shape {rows.shape}, or is not finite; pass finite (rows, features).")
+            raise ValueError(
+                f"X of shape {rows.shape} is invalid; pass finite numbers, of shape (rows, features)."
+            )
         return TextScores.of(self, features, rows, embedding).mean(self, strength, level)
 
     def columns(self, labels: Array) -> Self:
@@ -200,8 +202,8 @@ class LabelText:
         new = type(self)(descriptions, embedding)
         if new.embeddings.shape[1] != len(self.center):
             raise ValueError(
-                f"Embeddings of new labels have {new.embeddings.shape[1]} dimensions, but those of others "
-                f"{len(self.center)}; use the same embedding."
+                f"Embeddings of new labels have {new.embeddings.shape[1]} dimensions, but those of existing "
+                f"labels have {len(self.center)}; use the same embedding."
             )
         names = _checked([*self.names, *new.names])
         return self._made(
@@ -311,7 +313,7 @@ def _embedded(texts: list[str], embedding: Any) -> Array:
     found = np.array(found, dtype=np.float64)
     if found.ndim != 2 or len(found) != len(texts) or not found.shape[1] or not np.isfinite(found).all():
         raise ValueError(
-            f"embedding returned shape {found.shape} for {len(texts)} texts, or is not finite; it must "
+            f"embedding returned an invalid array of shape {found.shape} for {len(texts)} texts; it must "
             "return one finite row per text."
         )
     return found

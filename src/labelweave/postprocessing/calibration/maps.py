@@ -111,7 +111,7 @@ def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
         if not pooled:
             targets = _smoothed_targets(*(counted @ table.weights for counted in _of_both_signs(lines)))
         start = np.tile(prior.mean, (len(targets), 1))
-        scaled = _standardised(lines, scale)
+        scaled = _standardized(lines, scale)
         curves[lines.which] = fit_curves(scaled, table.weights, targets, prior, start)[0]
     slopes = curves[:, 0] / size
     return SigmoidCalibration(slopes, curves[:, 1] - slopes * center)
@@ -242,7 +242,7 @@ def _learn_prior(table: LabeledScores, scale: tuple[float, float], targets: Arra
     part = table.drawn_labels(min(_MOST_ENTRIES, _MOST_LABELS * table.shape[0]), _FEWEST_LABELS)
     blocks = list(part.label_blocks())
     scores, signs = np.concatenate([b.scores for b in blocks]), np.concatenate([b.signs for b in blocks])
-    lines = _standardised(ScoreLines(slice(0, len(scores)), scores, signs), scale)
+    lines = _standardized(ScoreLines(slice(0, len(scores)), scores, signs), scale)
     mean, covariance = _common_curve(lines, table.weights, targets), np.eye(2)
     curves, targets = (np.tile(one, (len(lines.scores), 1)) for one in (mean, targets))
     for _ in range(_MOST_ROUNDS):
@@ -257,7 +257,7 @@ def _learn_prior(table: LabeledScores, scale: tuple[float, float], targets: Arra
     return CurvePrior(mean, np.linalg.inv(covariance))
 
 
-def _standardised(lines: ScoreLines, scale: tuple[float, float]) -> ScoreLines:
+def _standardized(lines: ScoreLines, scale: tuple[float, float]) -> ScoreLines:
     """Subtract the center of scores and divide by their size; unobserved ones become 0."""
     center, size = scale
     scores = np.where(lines.signs == 0, 0.0, (lines.scores - center) / size)

@@ -27,7 +27,7 @@ _LARGEST_SUM = 1e300
 
 
 class MapResult(NamedTuple):
-    """The best labelings found, and how far from the best they can be.
+    """The best labelings found, with upper bounds on the optimal scores.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class MapResult(NamedTuple):
 
     @property
     def gaps(self) -> Floats:
-        """How much better the best labelings could be at most; shape (n,)."""
+        """Upper bounds on the possible improvement in score, shape (n,)."""
         return np.maximum(0.0, self.bounds - self.values)
 
     @property
@@ -55,7 +55,7 @@ class MapResult(NamedTuple):
 
 
 class MapInference:
-    """Finds the labels that maximise the scores of a clique graph.
+    """Find the labels that maximize the score of a clique graph.
 
     The score of labels y is ``sum_k unary[k] y_k`` plus, for each clique, the entry of its table that belongs
     to the values of its labels.
@@ -65,17 +65,17 @@ class MapInference:
     graph : CliqueGraph
         The graph.
     method : {"auto", "exact", "message_passing"}, default="auto"
-        With "auto" components of width up to ``exact_width`` are solved exactly by elimination; in others
-        labels that are decided in any case are fixed, parts that fall apart are eliminated, and branch and
-        bound with message passing settles the rest, within a budget.  "exact" refuses wider components.
+        "auto" solves components of width up to ``exact_width`` exactly, by elimination.  In wider ones it
+        first fixes labels whose value is determined and eliminates parts that become separate; branch and
+        bound with message passing solves the rest, within a budget.  "exact" refuses wider components.
         "message_passing" is max-product linear programming alone (Globerson and Jaakkola 2007).
     exact_width : int, default=12
         The largest width of an elimination order that is used throughout; the largest tables have
         2 to the power of one more entries.
     max_nodes : int, default=1000
-        The largest number of nodes of branch and bound for a part of an example.
+        Maximum number of nodes of branch and bound for a part of an example.
     max_iter : int, default=100
-        The largest number of sweeps of message passing at a node.
+        Maximum number of sweeps of message passing at a node.
 
     Raises
     ------
@@ -132,19 +132,19 @@ class MapInference:
         Parameters
         ----------
         unary : array-like of shape (n, L)
-            The score of 1 less the score of 0 of every label.
+            The score of 1 minus the score of 0, for every label.
         tables : array-like of shape (T,) or (n, T)
-            The scores of the states of all cliques, behind each other as ``graph.table_starts`` tells; one
-            for all rows, or a row each.
+            The scores of the states of all cliques, concatenated as in ``graph.table_starts``; one vector for
+            all rows, or one per row.
         clamp : array-like of shape (L,) or (n, L), or None, default=None
             0 or 1 for labels that are held at that value, -1 for those that are free.
         workers : Workers or None, default=None
-            Running threads to split the rows over; the result does not depend on their number.
+            Running threads that share the rows; the result does not depend on their number.
 
         Returns
         -------
         MapResult
-            Labels, values and bounds.  Of equally good labelings any may be found.
+            Labels, values and bounds.  Any of several equally good labelings may be returned.
         """
         from labelweave.foundation.loops.map.solve import eliminate_rows, solve_rows
 
@@ -163,10 +163,10 @@ class MapInference:
     def max_marginals(
         self, unary: Any, tables: Any, clamp: Any | None = None, workers: Workers | None = None
     ) -> Floats:
-        """Score every label (n, L) by the best score with it less the best without it; see :meth:`solve`.
+        """Return the max-marginals (n, L): the best score with a label minus that without; see :meth:`solve`.
 
-        Positive where the best labels have a 1, unless others are as good; infinite for a label that is held.
-        Where the budget of a search is spent these are differences of the best scores found.
+        Positive where the best labeling has a 1, unless another is as good; infinite for a fixed label.
+        If the budget of a search is exhausted, they are differences of the best scores found.
         """
         from labelweave.foundation.loops.map.solve import margins_of_rows
 
@@ -302,7 +302,7 @@ def _refuse_large(scores: Floats, name: str, largest: float, graph: CliqueGraph 
 
 
 def _checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.NDArray[np.int8]:
-    """Check which labels are held; give (1, L) or (n, L), -1 where one is free."""
+    """Check the fixed labels; return (1, L) or (n, L), with -1 where a label is free."""
     if clamp is None:
         return np.full((1, graph.n_labels), -1, np.int8)
     held = np.atleast_2d(np.asarray(clamp))
@@ -322,7 +322,7 @@ def _checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.ND
 
 
 def _checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Check the costs of a 1 in place of a 0, and of the reverse; give both as (n, L)."""
+    """Check the costs of a 1 instead of a 0, and of the reverse; return both as (n, L)."""
     if not isinstance(costs, (tuple, list)) or len(costs) != 2:
         raise ValueError(
             f"costs is {costs!r}; pass a pair: the costs of a 1 in place of a 0, and of a 0 in place of a 1."

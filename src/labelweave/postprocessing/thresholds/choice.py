@@ -147,7 +147,7 @@ def choose_thresholds(
     strength = _read_shrinkage(shrinkage) if scope == "label" and not wanted.target else 0.0
     table = read_labeled_scores(labels, scores, sample_weight)
     if strength is None:
-        strength = _choose_pooling(table, wanted)
+        strength = _choose_shrinkage(table, wanted)
     if scope == "global":
         thresholds = np.full(table.shape[1], shared_threshold(table, wanted))
     else:
@@ -195,7 +195,7 @@ def _with_floor(table: LabeledScores, objective: Objective, thresholds: Array) -
     return above_floor(table, thresholds, _MOST_PREDICTED) if objective.name.endswith("f1") else thresholds
 
 
-def _choose_pooling(table: LabeledScores, objective: Objective) -> float:
+def _choose_shrinkage(table: LabeledScores, objective: Objective) -> float:
     """Choose how strongly rare labels are shrunk to the shared threshold, from a sample of the labels.
 
     Thresholds are chosen in five-fold cross-validation for a few strengths.  Differences between strengths

@@ -210,7 +210,7 @@ def _told_apart(block: Array) -> tuple[Array, Array, Array]:
 
 
 @checked
-def favour_rare_labels(
+def favor_rare_labels(
     labels: Array, scores: Array, propensity: Array, k: int = 5, *, power: float = 0.5, sharpness: float = 3.0
 ) -> tuple[Array, Floats]:
     """Choose the best k labels of each row's candidates by probability / propensity ** power.
@@ -247,9 +247,9 @@ def favour_rare_labels(
     Examples
     --------
     >>> import numpy as np
-    >>> from labelweave.postprocessing import favour_rare_labels
+    >>> from labelweave.postprocessing import favor_rare_labels
     >>> labels, scores = np.array([[0, 1, 2]]), np.array([[0.2, 0.1, -0.9]])
-    >>> favour_rare_labels(labels, scores, np.array([0.9, 0.5, 0.1]), 2)[0]
+    >>> favor_rare_labels(labels, scores, np.array([0.9, 0.5, 0.1]), 2)[0]
     array([[1, 0]])
     """
     table, numbers = read_score_table(scores).astype(np.float64), np.asarray(numbers_of(labels, "labels"))

@@ -10,7 +10,7 @@ with the kernel matrix, and the rows I of ``K a`` are the held-out scores.  With
 
     d psi = tr a^T (dK) f,    f = e - (I + W K)^-1 W K e:
 
-one more solve with the matrix of Newton's system, whatever the number of hyper-parameters.  The same
+one more solve with the matrix of Newton's system, whatever the number of hyperparameters.  The same
 f corrects the value for inexact fits: with their residual ``r = -loss'_J(u) - a`` the
 criterion at the exact fits is ``psi + <f, K r>`` to second order.
 """
@@ -94,7 +94,7 @@ class InnerSettings:
 
 
 class CriterionValue(NamedTuple):
-    """The criterion at some hyper-parameters.
+    """The criterion at some hyperparameters.
 
     gap: the relative duality gap of the fits.
     converged: whether all fits reached the tolerance; if not, value and gradient are invalid.
@@ -242,7 +242,7 @@ class MeanCriterion:
     """The mean held-out loss per row over several cross-validations of one family.
 
     Learning on many rows is expensive, as a kernel matrix costs n^2, and few rows can be overfitted with many
-    hyper-parameters.  Blocks of few rows cost in proportion to their number, and average out overfitting.
+    hyperparameters.  Blocks of few rows cost in proportion to their number, and average out overfitting.
     """
 
     def __init__(self, parts: Sequence[Criterion]) -> None:
@@ -324,7 +324,7 @@ _COLUMNS_AT_ONCE = 512  # of H
 class MarginalLikelihood(CrossValidationLikelihood):
     """Minus the log marginal likelihood per row as a function of theta; of data that hold out no rows.
 
-    It is the evidence of the hyper-parameters in all rows (Rasmussen and Williams 2006, section 5.5.1):
+    It is the evidence of the hyperparameters in all rows (Rasmussen and Williams 2006, section 5.5.1):
 
         psi = sum_i loss_i(u_i) + 1/2 <a, K a> + 1/2 log |I + W K|,    u = K a,
 

@@ -8,10 +8,10 @@ t_il = (y_il - p_l) / sigma_l and sigma_l^2 = p_l (1 - p_l):
 
 The eigenvectors V of D R D decouple the labels: column j of t V has the penalty 1 / (v r_j), and as rows are
 held out with all of their labels, each has its leave-one-out residuals from one eigendecomposition of K
-(:mod:`labelweave.problems.hyperparameters.left_out`).  Residuals are linear in the targets, so the strength
-of least squares follows: ``c = <r(sigma s), r(t)> / <r(sigma s), r(sigma s)>``, no less than 0.  Choices are
-compared by the log loss of the leave-one-out log-odds ``logit p + (t - r) / sigma``, with shares of that
-strength: least squares on rare labels' residuals would choose scales with log-odds far too large.  An
+(:mod:`labelweave.problems.hyperparameters.out_of_fold`).  Residuals are linear in the targets, so the
+strength of least squares follows: ``c = <r(sigma s), r(t)> / <r(sigma s), r(sigma s)>``, no less than 0.
+Choices are compared by the log loss of the leave-one-out log-odds ``logit p + (t - r) / sigma``, with shares
+of that strength: least squares on rare labels' residuals would choose scales with log-odds far too large.  An
 unobserved entry counts as its label's base rate and adds no loss.
 
 A covariance that is positive throughout lowers the log loss by what all labels of a row have in common,
@@ -63,7 +63,7 @@ def base_rates(targets: RowsByLabels) -> PerLabel:
     return np.asarray((positives + overall) / (counts + 1.0))
 
 
-class LeftOutRows:
+class OutOfFoldRows:
     """Rows that are held out one by one, with all of their labels.
 
     targets (n, L): 0 and 1, NaN where unobserved.
@@ -87,7 +87,7 @@ class LeftOutRows:
         for number, covariance in enumerate(covariances):
             of_labels, turned = self._turned(covariance)
             for scale in _SCALES / self.unit:
-                residuals = _left_out(self.spectrum, of_labels, turned, scale)
+                residuals = _out_of_fold(self.spectrum, of_labels, turned, scale)
                 loss, strength = _best_strength(residuals, self.tables[0], self.rates, self.targets)
                 found.append(LabelPrior(number, float(scale), strength, loss))
         return sorted(found, key=lambda prior: prior.loss)
@@ -117,14 +117,14 @@ def ranks_better(
 ) -> bool:
     """Whether a choice ranks held-out rows better than another one; also true with too few rows to decide.
 
-    data: the arguments of :class:`LeftOutRows`.
+    data: the arguments of :class:`OutOfFoldRows`.
     """
     gram, targets, known = data
     folds = np.random.default_rng(seed).permutation(len(gram)) % _FOLDS
     gains = []
     for fold in range(_FOLDS if len(gram) >= 2 * _FOLDS else 0):
         kept, held = folds != fold, folds == fold
-        rows = LeftOutRows(gram[np.ix_(kept, kept)], targets[kept], None if known is None else known[kept])
+        rows = OutOfFoldRows(gram[np.ix_(kept, kept)], targets[kept], None if known is None else known[kept])
         aucs = []
         for prior, covariance in (one, other):
             scores = rows.scores(prior, covariance, gram[np.ix_(held, kept)])
@@ -161,7 +161,7 @@ def _label_spectrum(covariance: LabelCovariance, deviations: PerLabel) -> tuple[
     return np.maximum(values, 0.0), vectors
 
 
-def _left_out(
+def _out_of_fold(
     spectrum: tuple[Array, Array, Array],
     of_labels: tuple[PerLabel, Array | None],
     turned: list[Array],

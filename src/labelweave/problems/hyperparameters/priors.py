@@ -1,4 +1,4 @@
-"""Families of priors: their hyper-parameters, and the prior at given values.
+"""Families of priors: their hyperparameters, and the prior at given values.
 
 A family maps a vector theta to a :class:`~labelweave.problems.coupled_gram.ScorePrior`, and the gradient
 of any function of the prior back to theta (the chain rule's last link).
@@ -61,7 +61,7 @@ class PriorGradient(NamedTuple):
 
 
 class PriorFamily(ABC):
-    """Priors with hyper-parameters theta, most of which are logarithms.
+    """Priors with hyperparameters theta, most of which are logarithms.
 
     names, start, bounds: names of the entries of theta, initial values, and the box, of shape (p, 2).
     log_scales: which entries are logarithms of prior variances.
@@ -99,7 +99,7 @@ class PriorFamily(ABC):
         return 0.0, np.zeros(len(theta))
 
     def coarser(self) -> PriorFamily | None:
-        """Tie separate hyper-parameters, for a first search; None if there are none."""
+        """Tie separate hyperparameters, for a first search; None if there are none."""
         return None
 
     def from_coarser(self, theta: Array) -> Floats:
@@ -303,7 +303,7 @@ def _named(parameter: str, group: str) -> str:
 
 
 class SummedPriors(PriorFamily):
-    """The sum of the priors of several families, ``sum_g K_g ⊗ R_g``, each with hyper-parameters of its own.
+    """The sum of the priors of several families, ``sum_g K_g ⊗ R_g``, each with hyperparameters of its own.
 
     Their names end with the number of the family; the intercepts are those of the first.
     """
@@ -342,7 +342,7 @@ class SummedPriors(PriorFamily):
 
 
 class _Extended(PriorFamily):
-    """The priors of a family with more hyper-parameters, logarithms appended to its own."""
+    """The priors of a family with more hyperparameters, logarithms appended to its own."""
 
     def __init__(self, family: PriorFamily, names: list[str], start: Array) -> None:
         self.family, self.n_own, self.more = family, len(family.start), names
@@ -368,7 +368,7 @@ class _Extended(PriorFamily):
 
 
 class LearnedIntercepts(_Extended):
-    """The priors of a family, with the variance of the intercepts as one more hyper-parameter.
+    """The priors of a family, with the variance of the intercepts as one more hyperparameter.
 
     Rare labels have intercepts far below 0, which the kernel replaces where the variance is too small.
     """

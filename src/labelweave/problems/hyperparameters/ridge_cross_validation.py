@@ -50,7 +50,7 @@ class RidgePriors(PriorFamily):
     """One kernel for all labels, and one lambda.
 
     The ridge penalty ``lambda / 2 |u|^2`` in the space of ``K + c^2`` is the prior ``(K + c^2) / lambda`` for
-    every label: the hyper-parameters are lambda and those of K, while c, the constant feature, is given.
+    every label: the hyperparameters are lambda and those of K, while c, the constant feature, is given.
     """
 
     kernel: Kernel | None

@@ -1,4 +1,4 @@
-"""Learning hyper-parameters: a quasi-Newton search for the least cross-validated loss.
+"""Learning hyperparameters: a quasi-Newton search for the least cross-validated loss.
 
 SciPy's L-BFGS-B does the search.  Where the inner fits fail, as they can at extreme values, the
 value is unknown (Seeger 2008, section 4).  The search then gets a criterion that increases
@@ -102,19 +102,23 @@ class EvaluationLog:
 
 @dataclass(frozen=True)
 class LearnedParameters:
-    """The result of a search; its trace has every evaluation, those of earlier searches first."""
+    """The result of a search; its trace has every evaluation, those of earlier searches first.
+
+    others: values and hyperparameters of the other fits that converged in the last stage, best first.
+    """
 
     theta: Array
     value: float
     status: str
     trace: list[SearchRecord]
+    others: Sequence[tuple[float, Array]] = ()
 
 
 @dataclass(frozen=True)
 class SearchSettings:
     """Settings of a search.
 
-    max_iter: the largest number of evaluations, including those of earlier searches.
+    max_iter: the maximum number of evaluations, including those of earlier searches.
     tol: a step that lowers the mean held-out loss by a smaller share ends the search.
     first_step: the length of the first step, in logarithms of parameters.
     on_record: receives every record; returning true ends the search.
@@ -142,7 +146,7 @@ def learn(
     """Minimize the criterion.
 
     bounds (p, 2): the box.
-    retreat: returns safer hyper-parameters to start from where the fits fail; the box moves along.
+    retreat: returns safer hyperparameters to start from where the fits fail; the box moves along.
     Raises ValueError if the fits fail at every start.
     """
     search = _Search(criterion, settings or SearchSettings())
@@ -199,7 +203,7 @@ class _Search:
             theta = retreat(theta)
         if self.best is None:
             raise ParameterError(
-                "The fits to folds did not converge at the initial hyper-parameters; scale the features, use "
+                "The fits to folds did not converge at the initial hyperparameters; scale the features, use "
                 "a smaller `scale`, or pass `hyperparameters='fixed'`."
             )
 
@@ -248,13 +252,13 @@ class _Search:
 class StagedSearch:
     """Searches in stages, from cheap ones to that of the whole family on all rows.
 
-    Separate hyper-parameters are first learned as if they were tied, and with many rows on a part of
-    them.  This is cheap, and from there a search with many hyper-parameters finds a good optimum.
+    Separate hyperparameters are first learned as if they were tied, and with many rows on a part of
+    them.  This is cheap, and from there a search with many hyperparameters finds a good optimum.
 
     family: the priors, or coarser ones in earlier stages.
     make: creates the criterion of a family and of rows.
     part, whole: the rows of a first stage, None for no such stage, and all.
-    start: initial hyper-parameters, where an earlier search ended; earlier stages are then skipped.
+    start: initial hyperparameters, where an earlier search ended; earlier stages are then skipped.
     """
 
     family: PriorFamily
@@ -287,7 +291,19 @@ class StagedSearch:
                 break
         assert criterion is not None, "there is at least one stage"
         assert learned is not None, "and it has an end"
+        learned = replace(learned, others=self._others(learned))
         return replace(learned, theta=_carried(self.family, learned.theta)), criterion, met
+
+    def _others(self, learned: LearnedParameters) -> list[tuple[float, Array]]:
+        assert self.settings.log is not None, "a search in stages has a log"
+        state, last = self.settings.log.state, learned.trace[-1].stage
+        met = zip(state.thetas, state.evaluations, learned.trace, strict=False)
+        found = [
+            (one.value, _carried(self.family, theta))
+            for theta, one, record in met
+            if record.stage == last and one.converged and not np.array_equal(theta, learned.theta)
+        ]
+        return sorted(found, key=lambda item: item[0])
 
     def _stage(
         self, criterion: MeanCriterion, last: LearnedParameters | None, stage: int, *, is_whole: bool
@@ -322,7 +338,7 @@ class StagedSearch:
 
 
 def _carried(family: PriorFamily, theta: Array) -> Array:
-    """Return a family's hyper-parameters from its own or those of a coarser form."""
+    """Return a family's hyperparameters from its own or those of a coarser form."""
     coarse = None if len(theta) == len(family.start) else family.coarser()
     return theta if coarse is None else family.from_coarser(_carried(coarse, theta))
 

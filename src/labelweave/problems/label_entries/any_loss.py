@@ -29,7 +29,15 @@ import scipy.sparse as sp
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace, panels
-from labelweave.foundation.arrays.linear_algebra import HOME, as_type, contiguous, is_numpy, like, to_numpy
+from labelweave.foundation.arrays.linear_algebra import (
+    HOME,
+    as_type,
+    contiguous,
+    dot,
+    is_numpy,
+    like,
+    to_numpy,
+)
 from labelweave.foundation.arrays.tables import WeighedColumns
 from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator, LabelEntries
 from labelweave.problems.losses.entry_losses import EntryLoss
@@ -292,16 +300,19 @@ class ShiftedEntries(WeighedColumns):
         return ShiftedEntries(self.entries.transposed, self.of_columns, self.of_rows)
 
     def _wide(self, image: Array, fixed: Array) -> tuple[Array, Array]:
-        return np.hstack([image, self.of_rows]), np.hstack([fixed, self.of_columns])
+        pairs = (image, self.of_rows), (fixed, self.of_columns)
+        wide = [namespace(own).concat([own, like(added, own)], axis=1) for own, added in pairs]
+        return wide[0], wide[1]
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         found, width = self.entries.at(*self._wide(image, fixed)), image.shape[1]
         still = np.zeros_like(self.of_rows)
 
         def curve(direction: Array) -> Array:
-            return np.ascontiguousarray(found.curve(np.hstack([direction, still]))[:, :width])
+            wide = namespace(direction).concat([direction, like(still, direction)], axis=1)
+            return contiguous(found.curve(wide)[:, :width])
 
-        gradients = np.ascontiguousarray(found.gradients[:, :width])
+        gradients = contiguous(found.gradients[:, :width])
         return EntryPoint(found.values, gradients, curve, found.weights)
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
@@ -310,7 +321,8 @@ class ShiftedEntries(WeighedColumns):
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         """Return it; the conjugate of a shifted loss at g is the loss's, minus ``g`` times the shift."""
         found = self.entries.gradient_operator(*self._wide(image, fixed))
-        along = float(np.vdot(found.matmul(self.of_columns), self.of_rows))
+        product = found.matmul(like(self.of_columns, fixed))
+        along = dot(product, like(self.of_rows, product))
         return GradientOperator(
             found.matmul, found.adjoint, lambda share: found.conjugate(share) - share * along
         )

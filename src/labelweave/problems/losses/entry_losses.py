@@ -160,8 +160,9 @@ class SquaredHingeEntryLoss(EntryLoss):
 
     @staticmethod
     def _short(signs: Array, scores: Array) -> Array:
-        short: Array = namespace(scores).maximum(0.0, 1.0 - signs * scores)
-        return short
+        xp, short = namespace(scores), 1.0 - signs * scores
+        positive: Array = xp.maximum(short, xp.zeros_like(short))
+        return positive
 
     def curvature(self, signs: Array, scores: Array) -> Array:
         return as_type(signs * scores < 1.0, scores.dtype)

@@ -1,8 +1,17 @@
 """Structured margins: cliques of labels with their own weights, learned by the structured hinge loss."""
 
+from labelweave.problems.structured_margin.clique_features import (
+    Blocks,
+    CliqueFeatures,
+    features_of_cliques,
+    joined_features,
+)
 from labelweave.problems.structured_margin.growth import (
+    MOST_CANDIDATES,
     GrowingMargin,
+    all_cliques,
     grown_cliques,
+    n_cliques,
     pair_scores,
     round_graph,
     violations,
@@ -17,7 +26,8 @@ from labelweave.problems.structured_margin.margin_model import (
 from labelweave.problems.structured_margin.structured_margin import StructuredMargin
 
 __all__ = [
-    "LARGEST_WIDTH", "SET_LOSSES", "CliquePenalty", "GrowingMargin", "RidgePenalty", "RoundPenalty",
-    "StructuredMargin", "StructuredRows", "grown_cliques", "pair_scores", "round_graph", "set_losses",
-    "set_steps", "violations",
+    "LARGEST_WIDTH", "MOST_CANDIDATES", "SET_LOSSES", "Blocks", "CliqueFeatures", "CliquePenalty",
+    "GrowingMargin", "RidgePenalty", "RoundPenalty", "StructuredMargin", "StructuredRows", "all_cliques",
+    "features_of_cliques", "grown_cliques", "joined_features", "n_cliques", "pair_scores", "round_graph",
+    "set_losses", "set_steps", "violations",
 ]  # fmt: skip

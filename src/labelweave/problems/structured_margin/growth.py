@@ -29,7 +29,7 @@ from labelweave.problems.structured_margin.margin_model import LABEL_SCALE, Dual
 from labelweave.solvers.clique_generation import Cliques, Proposal
 
 _NUMBERS_AT_ONCE = 16_000_000  # moments held in memory, 128 MB
-_MOST_CANDIDATES = 25_000  # pairs and triples of 53 labels
+MOST_CANDIDATES = 25_000  # pairs and triples of 53 labels
 Problem = TypeVar("Problem", bound=Any)
 
 
@@ -38,7 +38,7 @@ class GrowingMargin(Generic[Problem]):
     """The interface for clique generation: the problem of every graph, and the next cliques.
 
     per_round: cliques to activate in a round (r in the paper).
-    clique_size: the largest number of labels in a clique.
+    clique_size: the maximum number of labels in a clique.
     candidates: the cliques to choose from; None for all up to that size.  Where these are more than 25,000,
         those above pairs are grown from chosen ones, and the relaxation over all has no bound.
     measure: computes the loss of a model on held-out rows.
@@ -53,11 +53,10 @@ class GrowingMargin(Generic[Problem]):
     _last: tuple[tuple[Cliques, ...], Problem] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        sizes, listed = range(2, self.clique_size + 1), self.candidates
-        count = sum(math.comb(self.n_labels, size) for size in sizes)
-        self.scores_all = listed is not None or self.clique_size == 2 or count <= _MOST_CANDIDATES
+        listed, count = self.candidates, n_cliques(self.n_labels, self.clique_size)
+        self.scores_all = listed is not None or self.clique_size == 2 or count <= MOST_CANDIDATES
         if listed is None and self.clique_size > 2 and self.scores_all:
-            listed = tuple(chain.from_iterable(combinations(range(self.n_labels), size) for size in sizes))
+            listed = all_cliques(self.n_labels, self.clique_size)
         self._count = count if listed is None else len(listed)
         self._listed = None if listed is None else ListedCliques(listed)
 
@@ -113,6 +112,15 @@ class GrowingMargin(Generic[Problem]):
         return self.at((*rounds, cliques)).grown_from(earlier, point)
 
 
+def n_cliques(n_labels: int, size: int) -> int:
+    return sum(math.comb(n_labels, own) for own in range(2, size + 1))
+
+
+def all_cliques(n_labels: int, size: int) -> Cliques:
+    """List all cliques of two labels or more, up to a size."""
+    return tuple(chain.from_iterable(combinations(range(n_labels), own) for own in range(2, size + 1)))
+
+
 def round_graph(n_labels: int, rounds: tuple[Cliques, ...]) -> tuple[CliqueGraph, RoundPenalty]:
     """Combine the cliques of all rounds, with the corresponding penalty; the first round has none."""
     entries = [(number, clique) for number, cliques in enumerate(rounds[1:]) for clique in cliques]
@@ -153,6 +161,8 @@ class ListedCliques:
         self._shares = sp.csr_array((shares, columns, starts), (len(cliques), len(self._parts)))
 
     def scores(self, moments: DualMoments) -> Array:
+        if moments.data.blocks is not None:  # products of signs are of equal features
+            return violations(moments, self.cliques)
         sizes = groupby(self._parts, key=len)
         squares = [sign_squares(moments, np.array(list(parts))) for _, parts in sizes]
         return np.asarray(self._shares @ np.concatenate(squares)) if squares else np.zeros(0)

@@ -34,6 +34,12 @@ from labelweave.foundation.loops.structured import CLIQUE, COMPONENT, DualPoint,
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.postprocessing.map import MapInference
+from labelweave.problems.structured_margin.clique_features import (
+    Blocks,
+    column_masks,
+    column_parts,
+    column_squares,
+)
 from labelweave.problems.structured_margin.label_sets import SET_LOSSES, set_steps, worst_label_sets
 from labelweave.solvers.frame import TraceRecord
 
@@ -50,9 +56,12 @@ class StructuredRows:
     loss: a name in ``SET_LOSSES``, whose position is its code; costs apply to "hamming" only.
     arrays: input of the passes, with targets of 0 where unobserved.
     products (n, d): the features in a form for products; not created for rows of other processes.
+    blocks: the features of labels and of each clique, where they are not the same.
     Shapes: features (n, d), labels (n, L).
     Raises ValueError if the squared norm of a row is too large for a float.
     """
+
+    blocks: Blocks | None = None
 
     def __init__(
         self,
@@ -61,6 +70,7 @@ class StructuredRows:
         weights: Array,
         costs: Array,
         loss: str = "hamming",
+        blocks: Blocks | None = None,
     ) -> None:
         signs = labels.to_signs()
         squares = features.squared_norms()
@@ -73,6 +83,7 @@ class StructuredRows:
             weights=np.asarray(weights, np.float64) / np.sum(weights, dtype=np.float64),
             squares=squares,
         )
+        self.blocks = blocks
         self._set(features, arrays, loss)
 
     @classmethod
@@ -179,7 +190,7 @@ class DualMoments(NamedTuple):
         for bits in self._parts(labels):
             moments *= self._marginal(labels, bits)[:, states & bits]
         moments[np.arange(len(moments)), true] += 1.0
-        return self._sums(moments)
+        return self._sums(moments, clique)
 
     def _parts(self, labels: Array) -> list[int]:
         """Group the bits of a clique's state by components, which are independent."""
@@ -211,8 +222,11 @@ class DualMoments(NamedTuple):
         sign_moments(sets, self.homes, self.targets, self.dual, moments)
         return self._sums(moments)
 
-    def _sums(self, moments: Array) -> Array:
-        return self.data.transposed_product(moments) / self.alpha
+    def _sums(self, moments: Array, part: tuple[int, ...] = ()) -> Array:
+        sums = self.data.transposed_product(moments) / self.alpha
+        if self.data.blocks is not None:
+            sums *= column_masks(len(sums), self.data.blocks, [part])
+        return np.asarray(sums)
 
 
 @dataclass
@@ -232,6 +246,10 @@ class MarginModel:
         if self.layout.loss:
             self.steps = set_steps(self.graph)
         self.n_rows = self.data.n_rows
+        if (blocks := self.data.blocks) is not None:
+            parts = column_parts(self.data.n_labels, self.graph.cliques)
+            self.masks = column_masks(self.data.n_features, blocks, parts)
+            self.shares = column_squares(self.data.products, blocks, parts)
 
     def _first_arrays(self) -> dict[str, Any]:
         """Return the arrays of weights of zero."""

@@ -183,6 +183,7 @@ class StructuredMargin(MarginModel):
         """
         # the worst labelings of this many rows are found together, before any of them takes its step
         block = max(1, min(_ROWS_AT_ONCE, self.n_rows // _LEAST_BLOCKS))
+        block = block if self.data.blocks is None else 1  # a matrix of products of rows is of equal features
         for part in panels(len(order), block):
             self._sweep_block(point, order[part], search)
         return float(self.data.arrays.weights[among] @ point.gaps[among])
@@ -195,11 +196,18 @@ class StructuredMargin(MarginModel):
         if search and (self.graph.n_cliques or self.layout.loss):
             worst = self.worst_labelings(point, rows, products)
             labelings, missed = worst.labels, worst.missed
+        scales = point.scales
+        if data.blocks is not None:  # so that products times scales stay, with a curvature for each column
+            (share,) = self.shares[rows]
+            scales = scales * share
+            products = np.divide(products, share, out=np.zeros_like(products), where=share > 0.0)
         block = RowBlock(rows, labelings, products, data.gram(rows), np.zeros_like(products))
         arrays = data.arrays_with(point.targets)
-        ascend_rows(block, arrays, self.layout, point.dual, point.scales, self.alpha, point.gaps)
+        ascend_rows(block, arrays, self.layout, point.dual, scales, self.alpha, point.gaps)
         point.gaps[rows] += missed
         data.add(rows, block.changes, point.sums)
+        if data.blocks is not None:
+            np.multiply(point.sums, self.masks, out=point.sums)
 
     def evaluate(self, point: DualMarginPoint) -> TraceRecord:
         """Compute both objectives; inexact inference enters the primal with its bound."""

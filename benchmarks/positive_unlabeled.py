@@ -1,12 +1,12 @@
-"""Tags that are only forgotten: losses corrected by propensities beside plain ones, on delicious.
+"""Tags that are only forgotten: losses corrected by propensities compared with plain ones, on delicious.
 
-A tag of a training row is kept with its propensity, by the formula of Jain et al. (2016) with A = 0.55 and
-B = 1.5 from the counts of all training rows, so that rare tags are forgotten more often.  Models are fitted
-to 4,000 training rows: plain, with the known propensities (``flip_rates=(1 - p, 0)``) and with those that the
-same formula estimates from the tags that are left (``flip_rates="propensity"``); low-rank models also with
-the weight of absent labels.  ``psp`` is propensity-scored precision on test rows whose tags are forgotten
-too, ``p`` the precision on their complete tags.  Every model has the penalty, of three or four, that has the
-best propensity-scored precision at 3 on 1,500 other training rows with forgotten tags, of a draw that is not
+A tag of a training row is kept with its propensity, by the formula of Jain et al.  (2016) with A = 0.55 and B
+= 1.5 from the counts of all training rows, so that rare tags are forgotten more often.  Models are fitted to
+4,000 training rows: plain, with the known propensities (``flip_rates=(1 - p, 0)``) and with those that the
+same formula estimates from the remaining tags (``flip_rates="propensity"``); low-rank models also with the
+weight of absent labels.  ``psp`` is propensity-scored precision on test rows whose tags are forgotten too,
+``p`` the precision on their complete tags.  Every model has the penalty, of three or four, with the best
+propensity-scored precision at 3 on 1,500 other training rows with forgotten tags, of a draw that is not
 measured.
 """
 
@@ -32,7 +32,7 @@ _COLUMNS = tuple(f"{name}@{k}" for name in ("psp", "p") for k in _PLACES)
 
 
 class _Method(NamedTuple):
-    """A model of a penalty and flip rates, which of these it gets, and penalties to choose from."""
+    """A model by penalty and flip rates, the rates that it gets, and penalties to choose from."""
 
     make: Callable[[float, Any], Any]
     rates: str
@@ -141,7 +141,7 @@ def _table(runs: list[dict[str, Any]]) -> str:
     methods=flag(_METHODS, choices=tuple(_METHODS)),
     draws=_DRAWS,
     data=DEFAULT_DATA,
-    records=RESULTS / "positive_unlabelled.json",
+    records=RESULTS / "positive_unlabeled.json",
 )
 def main(arguments: Any) -> None:
     recorded = RecordedRuns(arguments)

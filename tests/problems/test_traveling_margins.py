@@ -5,12 +5,12 @@ import pytest
 
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.problems import MarginData, travelling_margins
+from labelweave.problems import MarginData, traveling_margins
 from labelweave.problems.margin_dual import OrderedRows
-from labelweave.problems.travelling_margins import (
+from labelweave.problems.traveling_margins import (
     Piece,
-    TravellingBlock,
-    TravellingLabels,
+    TravelingBlock,
+    TravelingLabels,
     block_objectives,
     brought_together,
     end_of_round,
@@ -30,7 +30,7 @@ def test_every_part_is_added_once(count):
 
 
 def problem(C, *, is_coupled, scale=1.0, n=400, d=20):
-    """Give dense rows of one length, with noisy labels whose intercepts are far from 0."""
+    """Return dense rows of one length, with noisy labels whose intercepts are far from 0."""
     random = np.random.default_rng(0)
     X = random.normal(size=(n, d))
     scores = X @ random.normal(size=(d, N_LABELS)) + 5 * random.normal(size=(n, N_LABELS))
@@ -43,13 +43,13 @@ def problem(C, *, is_coupled, scale=1.0, n=400, d=20):
 
 
 def travel(data, tol, most):
-    """Let all labels travel between four partitions; give the gap, the rounds, and what came last."""
+    """Move all labels between four partitions; return the gap, the rounds, and the last states."""
     is_coupled, labels = not data.covariance.is_diagonal, np.arange(N_LABELS)
     covariance = data.covariance.to_dense() if is_coupled else None
-    kind = TravellingLabels if is_coupled else TravellingBlock
+    kind = TravelingLabels if is_coupled else TravelingBlock
     rows = np.array_split(np.random.default_rng(1).permutation(len(data.features)), 4)
     parts = [kind(OrderedRows(data.rows(np.sort(own)), np.float32), labels) for own in rows]
-    on, seats = parts[0].first_traveller(), [part.first_seat() for part in parts]
+    on, states = parts[0].first_shared(), [part.first_rows() for part in parts]
     gap = np.inf
     for number in range(most):
         is_full = number < 2 or number % 3 == 0
@@ -60,17 +60,17 @@ def travel(data, tol, most):
             for place in turn:
                 piece = Piece(done[place], PIECES, np.random.default_rng([number, place]))
                 done[place] += 1
-                moved, seats[place] = parts[place].visit(on, seats[place], piece, is_full=is_full)
+                moved, states[place] = parts[place].visit(on, states[place], piece, is_full=is_full)
                 came.append(moved)
             on = brought_together(on, came) if is_coupled else came[0]
         held = on
         on = end_of_round(on, was_full=is_full, intercept=True, covariance=covariance)
-        sums = in_tree_order([part.sums_in_use(seat, on) for part, seat in zip(parts, seats, strict=True)])
+        sums = in_tree_order([part.sums_in_use(state, on) for part, state in zip(parts, states, strict=True)])
         values = block_objectives(on, sums, on.moves.totals, intercept=True, covariance=covariance)
         gap = relative_gap(*values)
         if gap <= tol:
             break
-    return gap, number + 1, held, (parts, seats, covariance)
+    return gap, number + 1, held, (parts, states, covariance)
 
 
 @pytest.mark.parametrize("is_coupled", [False, True])
@@ -83,18 +83,18 @@ def test_dense_rows_with_intercepts_come_to_the_tolerance(C, scale, is_coupled):
 @pytest.mark.parametrize("is_coupled", [False, True])
 def test_what_travels_agrees_with_the_variables(is_coupled):
     data = problem(0.1, is_coupled=is_coupled)
-    _, _, held, (parts, seats, covariance) = travel(data, 0.0, 5)
-    totals = sum(seat.beta.sum(axis=1, dtype=np.float64) for seat in seats)
-    products = sum(part.exact_product(seat) for part, seat in zip(parts, seats, strict=True))
+    _, _, held, (parts, states, covariance) = travel(data, 0.0, 5)
+    totals = sum(state.beta.sum(axis=1, dtype=np.float64) for state in states)
+    products = sum(part.exact_product(state) for part, state in zip(parts, states, strict=True))
     assert np.allclose(held.moves.totals, totals, atol=1e-4)
     assert np.allclose(held.weights, spread_by(covariance, products), atol=1e-3)
     assert np.allclose(held.intercepts, spread_by(covariance, held.pulls), atol=1e-4)  # within a round too
-    assert 0 < held.damping <= travelling_margins._MOST_DAMPING
+    assert 0 < held.damping <= traveling_margins._MOST_DAMPING
 
 
 def test_held_intercepts_alone_swing(monkeypatch):
     for name in ("_DAMPING", "_LEAST_RISEN", "_MOST_DAMPING"):
-        monkeypatch.setattr(travelling_margins, name, 0.0)
+        monkeypatch.setattr(traveling_margins, name, 0.0)
     gap, _, held, _ = travel(problem(1.0, is_coupled=False), 1e-2, 60)
     assert held.damping == 0
     assert gap > 0.1

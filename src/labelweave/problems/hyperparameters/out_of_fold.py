@@ -18,6 +18,9 @@ A missing target is one more held-out row.  The leave-one-out residuals of the o
 those of the Schur complement S = A_OO - A_OM A_MM^-1 A_MO, where O are the rows observed and M those missing:
 r_i / S_ii with r = (A t)_O - A_OM A_MM^-1 (A t)_M, whatever value t_M has.  Targets that are missing in the
 same rows share S.
+
+A matrix of another library than NumPy's is decomposed and multiplied where it is; targets, scores and
+coefficients are NumPy's.
 """
 
 from __future__ import annotations
@@ -29,6 +32,18 @@ import numpy as np
 import scipy.linalg as sl
 
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels, RowsByRows
+from labelweave.foundation.arrays.linear_algebra import (
+    CholeskyFactor,
+    Workers,
+    add_to_diagonal,
+    as_type,
+    columns_of,
+    copied,
+    eigh,
+    is_numpy,
+    like,
+    to_numpy,
+)
 
 _PENALTIES = np.logspace(-5, 1, 13)  # times the largest eigenvalue
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue
@@ -37,26 +52,29 @@ _ENOUGH = 1e-18  # of the squared length of targets: tolerance of the residuals 
 _LEAST = 1e-6  # diagonal entry of I - H, by which residuals are divided
 
 
-class LeftOutRidge:
+class OutOfFoldRidge:
     """Kernel ridge regressions of many targets on the same rows, for every penalty.
 
     weights (n,): of the rows' squared errors, above 0; None for 1.
     """
 
     def __init__(self, gram: RowsByRows, weights: PerRow | None = None) -> None:
-        self._weigh(len(gram), weights)
-        self._scaled = self.roots[:, None] * gram * self.roots
+        self._weigh(gram.shape[0], weights)
+        gram = as_type(gram, np.float64)
+        roots = like(self.roots, gram)
+        self._scaled = roots[:, None] * gram * roots[None, :]
 
     @cached_property
     def _square(self) -> Array:
         """P G P, or a matrix with the same positive eigenvalues."""
-        projected = self._scaled - np.outer(self.unit, self.unit @ self._scaled)
-        projected -= np.outer(projected @ self.unit, self.unit)
+        unit = like(self.unit, self._scaled)
+        projected: Array = self._scaled - unit[:, None] * (unit @ self._scaled)[None, :]
+        projected -= (projected @ unit)[:, None] * unit[None, :]
         return projected
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Array]:
-        eigenvalues, vectors = sl.eigh(self._square, check_finite=False)
+        eigenvalues, vectors = _eigh(self._square)
         return np.maximum(eigenvalues, 0.0), vectors
 
     @property
@@ -98,10 +116,10 @@ class LeftOutRidge:
         """Fit all rows: scores are ``K(x, rows) @ coefficients + intercepts``, (n, L) and (L,)."""
         filled = self._completed(targets, penalty)
         weighted = self.roots[:, None] * filled
-        centred = weighted - np.outer(self.unit, self.unit @ weighted)
-        dual = self._solved(centred, penalty)
+        centered = weighted - np.outer(self.unit, self.unit @ weighted)
+        dual = self._solved(centered, penalty)
         dual[np.isnan(targets)] = 0.0  # they are 0 up to rounding
-        intercepts = self.unit @ (weighted - self._scaled @ dual) / np.linalg.norm(self.roots)
+        intercepts = self.unit @ (weighted - product(self._scaled, dual)) / np.linalg.norm(self.roots)
         return self.roots[:, None] * dual, intercepts
 
     def _solved(self, right: Array, penalty: float) -> Array:
@@ -109,8 +127,7 @@ class LeftOutRidge:
         if "_spectrum" not in self.__dict__:
             return _solved(self._square, right, penalty)
         eigenvalues, vectors = self._spectrum
-        found: Array = vectors @ ((vectors.T @ right) / (eigenvalues + penalty)[:, None])
-        return found
+        return product(vectors, product(vectors.T, right) / (eigenvalues + penalty)[:, None])
 
     def _completed(self, targets: RowsByLabels, penalty: float) -> RowsByLabels:
         """Impute missing targets by the scores of the fit, which does not change the fit."""
@@ -135,13 +152,13 @@ class LeftOutRidge:
         weighted = self.roots[:, None] * filled
         residuals = self._residuals(weighted, penalty)
         if maker is None:
-            own = 1.0 - np.square(self.unit) - np.square(self.vectors) @ self._shares(penalty)
-            left_out = residuals / np.maximum(own, _LEAST)[:, None]
+            own = 1.0 - np.square(self.unit) - product(self.vectors**2, self._shares(penalty))
+            out_of_fold = residuals / np.maximum(own, _LEAST)[:, None]
         elif folds is None:
-            left_out = _one_by_one(maker, residuals, missing)
+            out_of_fold = _one_by_one(maker, residuals, missing)
         else:
-            left_out = _together(maker, weighted, residuals, missing, folds)
-        scores: RowsByLabels = (weighted - left_out) / self.roots[:, None]
+            out_of_fold = _together(maker, weighted, residuals, missing, folds)
+        scores: RowsByLabels = (weighted - out_of_fold) / self.roots[:, None]
         return scores
 
     def _shares(self, penalty: float) -> Floats:
@@ -150,41 +167,46 @@ class LeftOutRidge:
 
     def _residuals(self, weighted: Array, penalty: float) -> Array:
         residuals: Array = weighted - np.outer(self.unit, self.unit @ weighted)
-        residuals -= self.vectors @ (self._shares(penalty)[:, None] * (self.vectors.T @ weighted))
+        residuals -= product(self.vectors, self._shares(penalty)[:, None] * product(self.vectors.T, weighted))
         return residuals
 
     def _residual_maker(self, penalty: float) -> RowsByRows:
-        shrunk = self.vectors * np.sqrt(self._shares(penalty))
-        maker: RowsByRows = -(shrunk @ shrunk.T)
+        shrunk = self.vectors * like(np.sqrt(self._shares(penalty)), self.vectors)[None, :]
+        maker: RowsByRows = to_numpy(-(shrunk @ shrunk.T))
         maker -= np.outer(self.unit, self.unit)
         maker[np.diag_indices_from(maker)] += 1.0
         return maker
 
 
-class LeftOutFactorRidge(LeftOutRidge):
+class OutOfFoldFactorRidge(OutOfFoldRidge):
     """The same with a kernel matrix ``F F^T`` of low rank: F (n, r), or features of a linear fit."""
 
     _last: tuple[Array, Array, Array] | None = None
 
     def __init__(self, factor: Array, weights: PerRow | None = None) -> None:
-        self._weigh(len(factor), weights)
-        self.factor, self.center = factor, self.unit @ (self.roots[:, None] * factor)
-        self._projected = self.roots[:, None] * factor - np.outer(self.unit, self.center)
+        self._weigh(factor.shape[0], weights)
+        factor = as_type(factor, np.float64)
+        scaled, unit = like(self.roots, factor)[:, None] * factor, like(self.unit, factor)
+        center = unit @ scaled
+        self.factor, self.center = factor, to_numpy(center)
+        self._projected = scaled - unit[:, None] * center[None, :]
 
     @cached_property
     def _square(self) -> Array:
-        return np.asarray(self._projected.T @ self._projected)
+        square: Array = self._projected.T @ self._projected
+        return square
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Array]:
-        squares, right = sl.eigh(self._square, check_finite=False)
+        squares, right = _eigh(self._square)
         kept = squares > _NEGLIGIBLE * max(squares.max(initial=0.0), 1e-300)
-        return squares[kept], right[:, kept]
+        return squares[kept], columns_of(right, kept)
 
     @cached_property
     def vectors(self) -> Array:
         eigenvalues, right = self._spectrum
-        return np.asarray(self._projected @ (right / np.sqrt(eigenvalues)))
+        vectors: Array = self._projected @ (right / like(np.sqrt(eigenvalues), right)[None, :])
+        return vectors
 
     def coefficients(self, targets: RowsByLabels, penalty: float) -> tuple[Floats, Floats]:
         """Fit all rows: scores are ``f @ coefficients + intercepts`` for the row f of F, (r, L) and (L,)."""
@@ -219,7 +241,7 @@ class LeftOutFactorRidge(LeftOutRidge):
         """Multiply targets by the factor, and by the unit vector; results of the last targets are cached."""
         if self._last is None or self._last[0] is not targets:
             weighted = self.roots[:, None] * targets
-            moments = self._projected.T @ weighted
+            moments = product(self._projected.T, weighted)
             self._last = targets, moments, self.unit @ weighted
         return self._last[1:]
 
@@ -227,16 +249,16 @@ class LeftOutFactorRidge(LeftOutRidge):
 def _one_by_one(maker: RowsByRows, residuals: Array, missing: Array) -> Array:
     """Return leave-one-out residuals, and those of missing rows without all missing rows."""
     observed = np.setdiff1d(np.arange(len(maker)), missing)
-    left_out = np.empty_like(residuals)
+    out_of_fold = np.empty_like(residuals)
     own = maker.diagonal()[observed]
     rest = residuals[observed]
     if len(missing):
-        left_out[missing] = _solved(maker[np.ix_(missing, missing)], residuals[missing])
+        out_of_fold[missing] = _solved(maker[np.ix_(missing, missing)], residuals[missing])
         across = maker[np.ix_(missing, observed)]
         own = own - np.einsum("ij,ij->j", across, _solved(maker[np.ix_(missing, missing)], across))
-        rest = rest - across.T @ left_out[missing]
-    left_out[observed] = rest / np.maximum(own, _LEAST)[:, None]
-    return left_out
+        rest = rest - across.T @ out_of_fold[missing]
+    out_of_fold[observed] = rest / np.maximum(own, _LEAST)[:, None]
+    return out_of_fold
 
 
 def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Array, folds: PerRow) -> Array:
@@ -244,20 +266,31 @@ def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Arr
 
     The fit to no row is 0, and its residuals are the targets themselves.
     """
-    left_out, is_missing = np.empty_like(residuals), np.zeros(len(maker), bool)
+    out_of_fold, is_missing = np.empty_like(residuals), np.zeros(len(maker), bool)
     is_missing[missing] = True
     for fold in np.unique(folds):
         rows = np.flatnonzero((folds == fold) | is_missing)
         is_whole = len(rows) == len(maker)
         solved = weighted if is_whole else _solved(maker[np.ix_(rows, rows)], residuals[rows])
         own = folds[rows] == fold
-        left_out[rows[own]] = solved[own]
-    return left_out
+        out_of_fold[rows[own]] = solved[own]
+    return out_of_fold
+
+
+def product(left: Array, right: Array) -> Array:
+    """Multiply, where the left factor is, by a NumPy array; return a NumPy array."""
+    return to_numpy(left @ like(right, left))
+
+
+def _eigh(matrix: Array) -> tuple[Floats, Array]:
+    return sl.eigh(matrix, check_finite=False) if is_numpy(matrix) else eigh(matrix)
 
 
 def _solved(matrix: Array, right: Array, added: float = _LEAST**2) -> Array:
-    matrix = matrix.copy()
-    matrix[np.diag_indices_from(matrix)] += added
+    matrix = copied(matrix)
+    add_to_diagonal(matrix, added)
+    if not is_numpy(matrix):
+        return to_numpy(CholeskyFactor(matrix, Workers()).solve(like(right, matrix)))
     return np.asarray(sl.solve(matrix, right, assume_a="pos", overwrite_a=True, check_finite=False))
 
 
@@ -282,12 +315,12 @@ def oof_loss(gram: Array, targets: Array, folds: PerRow | None = None) -> float:
     folds (n,): numbers of parts that are held out together; None for leave-one-out.
     """
     known = ~np.isnan(targets)
-    centred = np.where(known, targets - _means(targets, known), 0.0)
-    variance, ridge = np.square(centred).sum(), LeftOutRidge(gram)
+    centered = np.where(known, targets - _means(targets, known), 0.0)
+    variance, ridge = np.square(centered).sum(), OutOfFoldRidge(gram)
     if not variance > 0:
         return 1.0
     losses = [
-        np.square(np.where(known, centred - ridge.scores(centred, p, folds), 0.0)).sum()
+        np.square(np.where(known, centered - ridge.scores(centered, p, folds), 0.0)).sum()
         for p in ridge.penalties
     ]
     return float(min(losses) / variance)

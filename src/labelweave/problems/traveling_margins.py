@@ -16,9 +16,8 @@ curvatures and its own changes of scores (the local problems of CoCoA+, Ma et al
 distributed primal-dual optimization", ICML 2015, but of small pieces); the sum is without this factor.  It
 never lowers the dual at a caution of ``CONCURRENT_VISITS``.  Less is faster and usually does not either, so
 the caution starts low and rises after a full round with a larger gap than the last; it never falls.
-A visit is a function of the rows, of the *traveller* (weights, intercepts and their update state) and of the
-*seat* (the variables of these rows in this block); it returns a traveller and a seat and changes nothing in
-place.
+A visit is a function of the rows, of the *shared state* (weights, intercepts and their update state) and of
+the *row state* (the variables of these rows in this block); it returns both and changes nothing in place.
 
 Intercepts are updated as in :mod:`labelweave.problems.swept_margins`, but at the end of a round, when
 all rows have responded to the last update: updates after every visit would be ahead of the rows still to
@@ -137,7 +136,7 @@ class Visited(MarginDual):
     def _shape(self) -> tuple[int, int]:
         return len(self.label_blocks), WIDTH
 
-    def first_traveller(self) -> SharedState:
+    def first_shared(self) -> SharedState:
         begin = self._at_zero()
         return SharedState(
             weights=begin.weights,
@@ -154,45 +153,45 @@ class Visited(MarginDual):
     def _usual_norm(self) -> float:
         return float(np.median(self.squared_norms))
 
-    def _following(self, traveller: SharedState) -> float:
+    def _following(self, shared: SharedState) -> float:
         """Return the share by which the intercepts follow the variables in a visit."""
-        return min(1.0, traveller.damping * self._usual_norm)
+        return min(1.0, shared.damping * self._usual_norm)
 
-    def first_seat(self) -> RowState:
+    def first_rows(self) -> RowState:
         beta = np.zeros((self._shape[0], self.n_rows, WIDTH), self.dtype)
         return RowState(beta=beta, gains=np.zeros(self.n_rows, self.dtype), mean_gain=0.0)
 
     def visit(
-        self, traveller: SharedState, seat: RowState, piece: Piece, *, is_full: bool
+        self, shared: SharedState, state: RowState, piece: Piece, *, is_full: bool
     ) -> tuple[SharedState, RowState]:
         """Sweep over a piece of these rows; over all of it, or only rows that gained in their last visit."""
         point = MarginPoint(
-            beta=seat.beta.copy(),
-            weights=traveller.weights.copy(),
-            gains=seat.gains[None].copy(),
-            intercepts=traveller.intercepts.copy(),
-            moves=traveller.moves.copy(),
+            beta=state.beta.copy(),
+            weights=shared.weights.copy(),
+            gains=state.gains[None].copy(),
+            intercepts=shared.intercepts.copy(),
+            moves=shared.moves.copy(),
         )
-        following = self._following(traveller)
+        following = self._following(shared)
         point.moves.share[:] = following
-        mean_gain = float(seat.gains.mean()) if piece.number == 0 else seat.mean_gain
+        mean_gain = float(state.gains.mean()) if piece.number == 0 else state.mean_gain
         rows = piece.rows(self.n_rows)
         if not is_full:
-            rows = rows[seat.gains[rows] > IDLE_GAIN * mean_gain]
+            rows = rows[state.gains[rows] > IDLE_GAIN * mean_gain]
         met_gap = self.sweep(point, 0, rows, IDLE_GAIN * mean_gain)
         on = replace(
-            traveller,
+            shared,
             weights=point.weights,
             intercepts=point.intercepts,
-            pulls=traveller.pulls + following * (point.moves.totals - traveller.moves.totals),
+            pulls=shared.pulls + following * (point.moves.totals - shared.moves.totals),
             moves=point.moves,
-            meeting=traveller.meeting + met_gap,
+            meeting=shared.meeting + met_gap,
         )
         return on, RowState(beta=point.beta, gains=point.gains[0], mean_gain=mean_gain)
 
-    def sums_in_use(self, seat: RowState, traveller: SharedState) -> Array:
+    def sums_in_use(self, state: RowState, shared: SharedState) -> Array:
         """Sum hinge losses, beta * target and beta * score at the current weights: (3, slabs, WIDTH)."""
-        return self._own_sums(self.label_blocks, seat.beta, traveller.weights, traveller.intercepts)
+        return self._own_sums(self.label_blocks, state.beta, shared.weights, shared.intercepts)
 
     def _own_sums(self, blocks: Sequence[LabelBlock], beta: Array, weights: Array, constants: Array) -> Array:
         """Compute the sums; prior scores are subtracted where variables are multiplied."""
@@ -201,31 +200,31 @@ class Visited(MarginDual):
         sums[1:] -= np.stack([self.known_sums(number, slab) for number, slab in enumerate(beta)])
         return sums
 
-    def exact_product(self, seat: RowState) -> Array:
+    def exact_product(self, state: RowState) -> Array:
         """Compute X^T B over these rows in double precision: (slabs, d, WIDTH)."""
-        return np.stack([self.product(beta) for beta in self._exact(seat)])
+        return np.stack([self.product(beta) for beta in self._exact(state)])
 
-    def exact_sums(self, seat: RowState, weights: Array, intercepts: Array) -> Array:
+    def exact_sums(self, state: RowState, weights: Array, intercepts: Array) -> Array:
         """Compute :meth:`sums_in_use` at other weights, in double precision, and B: (4, slabs, WIDTH)."""
-        beta = self._exact(seat)
+        beta = self._exact(state)
         around = weights if self.known is None else weights + self.known
         sums = self._own_sums(self.exact_blocks, beta, around, intercepts)
         return np.concatenate([sums, beta.sum(axis=1)[None]])
 
-    def _exact(self, seat: RowState) -> Array:
+    def _exact(self, state: RowState) -> Array:
         none = np.empty(0)
-        point = MarginPoint(seat.beta, none, none, none)
+        point = MarginPoint(state.beta, none, none, none)
         return np.stack([self.exact_beta(point, number) for number in range(self._shape[0])])
 
 
-class TravellingBlock(Visited, RowsBlock):
+class TravelingBlock(Visited, RowsBlock):
     """One block of independent labels."""
 
     def _move_intercepts(self, point: MarginPoint, block: int, was_full: bool, met_gap: float) -> None:
         """Do nothing: :func:`end_of_round` updates the intercepts."""
 
 
-class TravellingLabels(Visited, CoupledMargins):
+class TravelingLabels(Visited, CoupledMargins):
     """All labels, which a covariance couples, in slab order."""
 
     def __init__(self, data: OrderedRows, labels: Array) -> None:
@@ -235,16 +234,16 @@ class TravellingLabels(Visited, CoupledMargins):
     def _ordered_labels(self) -> Array:
         return np.arange(self.data.labels.n_labels)
 
-    def first_traveller(self) -> SharedState:
-        return replace(super().first_traveller(), caution=_CAUTION)
+    def first_shared(self) -> SharedState:
+        return replace(super().first_shared(), caution=_CAUTION)
 
     def visit(
-        self, traveller: SharedState, seat: RowState, piece: Piece, *, is_full: bool
+        self, shared: SharedState, state: RowState, piece: Piece, *, is_full: bool
     ) -> tuple[SharedState, RowState]:
         cautious = copy(self)
-        cautious.bias = np.float64(self._following(traveller)).astype(self.dtype)
-        cautious._structure = (np.multiply(self._structure[0], traveller.caution, dtype=self.dtype),)
-        return super(TravellingLabels, cautious).visit(traveller, seat, piece, is_full=is_full)
+        cautious.bias = np.float64(self._following(shared)).astype(self.dtype)
+        cautious._structure = (np.multiply(self._structure[0], shared.caution, dtype=self.dtype),)
+        return super(TravelingLabels, cautious).visit(shared, state, piece, is_full=is_full)
 
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
         before = point.beta[:, rows].sum(axis=1, dtype=np.float64)
@@ -258,7 +257,7 @@ class TravellingLabels(Visited, CoupledMargins):
 
 
 def brought_together(before: SharedState, after: Sequence[SharedState]) -> SharedState:
-    """Add the updates of visits that started from the same traveller."""
+    """Add the updates of visits that started from the same shared."""
     moves, weights = before.moves.copy(), before.weights.copy()
     intercepts, pulls = before.intercepts.copy(), before.pulls.copy()
     share, meeting = weights.dtype.type(1 / before.caution), before.meeting
@@ -273,38 +272,38 @@ def brought_together(before: SharedState, after: Sequence[SharedState]) -> Share
 
 
 def end_of_round(
-    traveller: SharedState, *, was_full: bool, intercept: bool, covariance: Array | None = None
+    shared: SharedState, *, was_full: bool, intercept: bool, covariance: Array | None = None
 ) -> SharedState:
     """Update the intercepts after all rows were visited, and re-estimate their stiffness.
 
     was_full: whether all rows were visited, or only those with gains.
     covariance (L, L): R in block order; None where labels are independent.
     """
-    moves = traveller.moves.copy()
-    ended = replace(traveller, moves=moves, meeting=0.0)
+    moves = shared.moves.copy()
+    ended = replace(shared, moves=moves, meeting=0.0)
     if was_full:
-        is_worse = traveller.meeting > traveller.met_gap
-        caution, damping = traveller.caution, _DAMPING_FALLS * traveller.damping
+        is_worse = shared.meeting > shared.met_gap
+        caution, damping = shared.caution, _DAMPING_FALLS * shared.damping
         if is_worse:
-            damping = min(_MOST_DAMPING, max(_LEAST_RISEN, _DAMPING_RISES * traveller.damping))
+            damping = min(_MOST_DAMPING, max(_LEAST_RISEN, _DAMPING_RISES * shared.damping))
             caution = (
                 caution if covariance is None else float(min(CONCURRENT_VISITS, _MORE_CAUTION * caution))
             )
         ended = replace(
-            ended, met_gap=traveller.meeting, free=moves.free.copy(), caution=caution, damping=damping
+            ended, met_gap=shared.meeting, free=moves.free.copy(), caution=caution, damping=damping
         )
     moves.free[:] = 0
     if not intercept:
         return replace(ended, damping=0.0)
-    gradient, before = moves.totals - traveller.pulls, moves.gradient
+    gradient, before = moves.totals - shared.pulls, moves.gradient
     is_slow = np.abs(gradient) > _SLOW * np.abs(before)
     factor = np.where(gradient * before < 0, 2.0, 0.5)
     moves.stiffness[:] = np.where(is_slow & (before != 0), moves.stiffness * factor, moves.stiffness)
     moves.gradient[:] = gradient
     stiff = np.maximum(moves.stiffness * ended.free, np.abs(gradient) / _LONGEST)
-    pulls = traveller.pulls + _newton_step(gradient, stiff, covariance)
+    pulls = shared.pulls + _newton_step(gradient, stiff, covariance)
     return replace(
-        ended, pulls=pulls, intercepts=spread_by(covariance, pulls).astype(traveller.intercepts.dtype)
+        ended, pulls=pulls, intercepts=spread_by(covariance, pulls).astype(shared.intercepts.dtype)
     )
 
 
@@ -329,16 +328,16 @@ def spread_by(covariance: Array | None, table: Array) -> Array:
 
 
 def block_objectives(
-    traveller: SharedState, sums: Array, totals: Array, *, intercept: bool, covariance: Array | None = None
+    shared: SharedState, sums: Array, totals: Array, *, intercept: bool, covariance: Array | None = None
 ) -> tuple[float, float]:
     """Combine primal and dual value of a block, from sums over all rows.
 
     sums (3, slabs, WIDTH): of the hinge losses, beta * target and beta * score.
     totals (slabs, WIDTH): of beta.
     """
-    constants = spread_by(covariance, traveller.pulls)
+    constants = spread_by(covariance, shared.pulls)
     own = totals * spread_by(covariance, totals) if intercept else 0.0
-    primal, dual = objectives_of(sums, constants, totals, traveller.pulls * constants, own)
+    primal, dual = objectives_of(sums, constants, totals, shared.pulls * constants, own)
     return float(primal.sum()), float(dual.sum())
 
 

@@ -1,0 +1,184 @@
+"""Losses for rare labels that users of neural networks know, in linear and low-rank models.
+
+With p the probability of a label's own value: the logistic loss ``-log p``, with or without balanced class
+weights, the focal loss ``-(1 - p)^g log p`` (Lin et al., ICCV 2017) and the asymmetric one, focal for
+negatives alone, whose probability of being right is first raised by 0.05 (Ridnik et al., ICCV 2021).  The
+last two are not convex, so that no solver of the library can certify them; here all are minimized by L-BFGS
+from weights of zero (low rank: from small random factors), with half the squared weights as the penalty.
+
+Three folds of at most 2,000 rows.  Penalty, exponent and the threshold of each label are chosen on
+out-of-fold rows of the training folds alone: penalty and exponent by mean average precision, thresholds by
+F1.
+
+Example: ``python -m benchmarks.rare_losses --sets birds``.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.metrics import average_precision_score, precision_recall_curve
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.frame import RESULTS, command, flag, markdown, several
+from benchmarks.problems import DEFAULT_DATA, read_parts
+from benchmarks.recorded_runs import RecordedRuns
+from labelweave.metrics import f1_score
+
+_SETS = ("birds", "scene", "yeast", "enron", "tmc2007", "bibtex")
+_ROWS, _RANK, _STEPS = 2000, 10, 80
+_PENALTIES = (0.001, 0.01, 0.1, 1.0)
+
+
+class Loss(NamedTuple):
+    """The exponents of positives and negatives, and what is taken off the probability of negatives."""
+
+    positive: float = 0.0
+    negative: float = 0.0
+    shift: float = 0.0
+    is_balanced: bool = False
+
+    def of(self, signs: Any, scores: Any) -> tuple[Any, Any]:
+        """Return losses and their derivatives by the scores."""
+        is_on = signs > 0
+        right = expit(signs * scores)
+        slope = signs * right * (1.0 - right)
+        shifted = np.where(is_on, right, np.minimum(1.0, right + self.shift))
+        slope = np.where(shifted < 1.0, slope, 0.0)
+        g = np.where(is_on, self.positive, self.negative)
+        wrong, logs = np.maximum(1.0 - shifted, 1e-12), np.log(np.maximum(shifted, 1e-12))
+        return -(wrong**g) * logs, slope * wrong**g * (g * logs / wrong - 1.0 / np.maximum(shifted, 1e-12))
+
+
+_LOSSES = {
+    "logistic": [Loss()],
+    "logistic, balanced": [Loss(is_balanced=True)],
+    "focal": [Loss(1.0, 1.0), Loss(2.0, 2.0)],
+    "asymmetric": [Loss(0.0, 2.0, 0.05), Loss(0.0, 4.0, 0.05)],
+}
+
+
+def fit(X: Any, signs: Any, loss: Loss, penalty: float, model: str) -> Any:
+    """Return the weights (d, L) of least penalized loss."""
+    d, n_labels = X.shape[1], signs.shape[1]
+    shares = (signs > 0).mean(axis=0).clip(1.0 / len(signs), 1.0 - 1.0 / len(signs))
+    weights = np.where(signs > 0, 0.5 / shares, 0.5 / (1.0 - shares)) if loss.is_balanced else 1.0
+    cut = d * _RANK
+
+    def objective(free: Any) -> tuple[float, Any]:
+        whole = free.reshape(d, n_labels) if model == "linear" else None
+        one, other = (
+            (None, None) if model == "linear" else (free[:cut].reshape(d, -1), free[cut:].reshape(_RANK, -1))
+        )
+        inner = None if one is None else X @ one
+        scores = X @ whole if inner is None else inner @ other
+        losses, slopes = loss.of(signs, scores)
+        slopes = weights * slopes
+        by = (
+            X.T @ slopes
+            if inner is None
+            else np.concatenate([(X.T @ (slopes @ other.T)).ravel(), (inner.T @ slopes).ravel()])
+        )
+        return float((weights * losses).sum() + penalty / 2 * free @ free), np.ravel(by) + penalty * free
+
+    size = d * n_labels if model == "linear" else cut + _RANK * n_labels
+    start = np.zeros(size) if model == "linear" else 0.1 * np.random.default_rng(0).standard_normal(size)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
+    return (
+        found.reshape(d, n_labels)
+        if model == "linear"
+        else found[:cut].reshape(d, -1) @ found[cut:].reshape(_RANK, -1)
+    )
+
+
+def mean_precision(truth: Any, scores: Any) -> float:
+    seen = [label for label in range(truth.shape[1]) if 0 < truth[:, label].sum() < len(truth)]
+    return float(np.mean([average_precision_score(truth[:, label], scores[:, label]) for label in seen]))
+
+
+def best_threshold(truth: Any, scores: Any) -> float:
+    """Return the score above which a label's F1 is the largest; infinity for a label without rows."""
+    if not truth.any():
+        return np.inf
+    precision, recall, levels = precision_recall_curve(truth, scores)
+    top = int(np.argmax(2 * precision * recall / np.maximum(precision + recall, 1e-12)))
+    return float(np.nextafter(levels[min(top, len(levels) - 1)], -np.inf))
+
+
+def measure(X: Any, Y: Any, fold: tuple[Any, Any], name: str, model: str) -> dict[str, Any]:
+    train, test = fold
+    X = scaled(X, train)
+    signs, inner = 2 * Y - 1, KFold(2, shuffle=True, random_state=1)
+    best: tuple[float, Any, Any] = (-1.0, None, None)
+    for loss in _LOSSES[name]:
+        for penalty in _PENALTIES:
+            scores = np.empty((len(train), Y.shape[1]))
+            for one, other in inner.split(train):
+                weights = fit(X[train[one]], signs[train[one]], loss, penalty, model)
+                scores[other] = X[train[other]] @ weights
+            if (value := mean_precision(Y[train], scores)) > best[0]:
+                best = value, (loss, penalty), scores
+    (loss, penalty), scores = best[1:]
+    levels = [best_threshold(Y[train, label], scores[:, label]) for label in range(Y.shape[1])]
+    found = X[test] @ fit(X[train], signs[train], loss, penalty, model)
+    sets = (found > levels).astype(int)
+    return {
+        "chosen": [*loss, penalty],
+        "mean average precision": mean_precision(Y[test], found),
+        "macro-F1": float(f1_score(Y[test], sets, average="macro")),
+        "micro-F1": float(f1_score(Y[test], sets, average="micro")),
+    }
+
+
+def read(name: str, folder: Any) -> tuple[Any, Any]:
+    """Return at most 2,000 rows, drawn at random."""
+    parts = read_parts(name, folder)
+    is_sparse = sp.issparse(parts[0].X)
+    X = sp.csr_array(sp.vstack([part.X for part in parts])) if is_sparse else np.vstack([p.X for p in parts])
+    Y = np.vstack([part.Y.to_dense() for part in parts]).astype(int)
+    rows = np.random.default_rng(0).permutation(len(Y))[:_ROWS]
+    return X[rows], Y[rows]
+
+
+def scaled(X: Any, train: Any) -> Any:
+    """Standardize by the training rows, to rows of mean squared length 1, with a constant."""
+    is_sparse = sp.issparse(X)
+    scaler = StandardScaler(with_mean=not is_sparse).fit(X[train])
+    X = scaler.transform(X) / np.sqrt(X.shape[1])
+    ones = np.ones((X.shape[0], 1))
+    return sp.csr_array(sp.hstack([X, ones])) if is_sparse else np.hstack([X, ones])
+
+
+def lines(runs: list[dict[str, Any]]) -> list[str]:
+    found = []
+    measures = ("mean average precision", "macro-F1", "micro-F1")
+    for name, model in dict.fromkeys((run["set"], run["model"]) for run in runs):
+        for loss in _LOSSES:
+            own = [run for run in runs if (run["set"], run["model"], run["loss"]) == (name, model, loss)]
+            if own:
+                found.append(
+                    [name, model, loss, *(f"{np.mean([run[key] for run in own]):.3f}" for key in measures)]
+                )
+    return markdown(("set", "model", "loss", *measures), found)
+
+
+@command(
+    sets=several(_SETS),
+    models=several(("linear", "low rank")),
+    losses=several(_LOSSES),
+    folds=flag(3, "folds to measure"),
+    data=DEFAULT_DATA,
+    records=RESULTS / "rare_losses.json",
+)
+def main(arguments: Any) -> None:
+    record = RecordedRuns(arguments)
+    for name in arguments.sets:
+        X, Y = read(name, arguments.data)
+        folds = list(KFold(3, shuffle=True, random_state=0).split(Y))[: arguments.folds]
+        choices = {"model": arguments.models, "loss": arguments.losses, "fold": range(len(folds))}
+        for case in record.missing(set=[name], **choices):
+            record.add(case, measure(X, Y, folds[case["fold"]], case["loss"], case["model"]))
+            record.show("\n".join(lines([run for run in record.runs if run["set"] == name])))
