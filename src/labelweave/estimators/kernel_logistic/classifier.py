@@ -321,8 +321,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         """Reject what has no form for arrays of other libraries than NumPy."""
         if len(data.partial) or data.parts is not None:
             refuse("A partially observed class, or columns of classes,", "pass X as a NumPy array")
-        if self._is_marginal:
-            refuse("`criterion='marginal_likelihood'`", "use 'log_loss', or X as a NumPy array")
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
         """Warn if learning the widths of many features, or exact solves of many rows, take long."""

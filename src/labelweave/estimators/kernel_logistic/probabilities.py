@@ -318,10 +318,6 @@ class KernelProbabilities(KernelClassifier):
         found = self._covariances(features)
         return np.maximum(np.einsum("ngcc->ngc", found).reshape(len(found), -1), 0.0)
 
-    @property
-    def _is_marginal(self) -> bool:
-        return self._search is not None and bool(self._search.criterion == "marginal_likelihood")
-
     def _keep_posterior(self, fitted: FittedLikelihood, features: FeatureMatrix) -> None:
         problem = fitted.problem
         scores = problem.product(fitted.dual.reshape(problem.shape), np.arange(problem.shape[1]))
