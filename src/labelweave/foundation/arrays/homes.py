@@ -65,14 +65,12 @@ def made_at(home: Home) -> Iterator[None]:
 
 def refuse(what: str, otherwise: str) -> None:
     """Raise ValueError at a home, where something has only compiled loops over NumPy arrays."""
-    if (library := library_at_home()) is not None:
-        raise ParameterError(f"{what} has no form for arrays of {library}; {otherwise}.")
+    if (home := HOME.get()) is not None:
+        raise ParameterError(f"{what} has no form for arrays of {library_of(home)}; {otherwise}.")
 
 
-def library_at_home() -> str | None:
-    """Return the name of the library whose arrays X is of; None for NumPy."""
-    home = HOME.get()
-    return None if home is None else str(home.xp.__name__).rpartition(".")[2]
+def library_of(home: Home) -> str:
+    return str(home.xp.__name__).rpartition(".")[2]
 
 
 def require_form(estimator: Any) -> None:
