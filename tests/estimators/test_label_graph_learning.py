@@ -11,11 +11,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, f1_score
 
-from labelweave import GraphGrowth, LabelGraphClassifier
+from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix
 from labelweave.datasets import make_clique_toy
 from labelweave.estimators.held_out import hold_out
 from labelweave.foundation.arguments import ParameterError
-from labelweave.labels import LabelMatrix
 from labelweave.metrics import hamming_loss
 from labelweave.problems.structured_margin import growth
 

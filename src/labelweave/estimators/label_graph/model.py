@@ -67,7 +67,7 @@ class CliqueScorer(Scorer):
     coef_ (L, d), clique_coef_ (states, d): weights of the inputs.
     clique_intercept_ (states,)
     inputs_: computes the inputs, where they are not the features.
-    clique_features: of a user, which the weights of states multiply instead of the inputs.
+    clique_features: user-defined features, which the weights of states multiply instead of the inputs.
     """
 
     coef_: Floats
