@@ -28,7 +28,7 @@ from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.metrics import f1_score
 
-_SETS = ("birds", "scene", "yeast", "enron", "tmc2007", "bibtex")
+_SETS = ("birds", "scene", "yeast", "emotions", "tmc2007", "enron")
 _ROWS, _RANK, _STEPS = 2000, 10, 80
 _PENALTIES = (0.001, 0.01, 0.1, 1.0)
 

@@ -176,7 +176,7 @@ def _some_of(source: GramSource, kept: Array) -> GramSource:
 
 
 class ReadyRows:
-    """What all fits to the same rows share, whatever their rank and regularization; computed on first use.
+    """What all fits to the same rows share, whatever their rank and penalty; computed on first use.
 
     settings: how to fit with the largest rank; the regularization is ignored.
     is_kept: whether there will be more than one fit.
