@@ -42,7 +42,7 @@ def _signs(Y):
 def test_it_is_the_best_product_within_the_bound(missing, loss, bound):
     X, Y = _problem(missing)
     wide = np.c_[X, np.ones(len(X))]
-    Z, best = trace_norm_twin.minimise_within(wide, loss, _signs(Y), np.ones(Y.shape), bound, 2000)
+    Z, best = trace_norm_twin.minimize_within(wide, loss, _signs(Y), np.ones(Y.shape), bound, 2000)
     model = _fitted(X, Y, bound, loss=loss)
     assert model.objective_ == pytest.approx(best, rel=1e-5)
     assert model.objective_ >= best * (1 - 1e-9)

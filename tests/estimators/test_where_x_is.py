@@ -227,6 +227,18 @@ def test_an_automatic_model_is_the_same_file_on_both_sides(make, tmp_path):
     np.testing.assert_allclose(_here(model.predict_proba(make(X)), make(X)), chances, atol=1e-10)
 
 
+@pytest.mark.parametrize(("model", "method"), [
+    (AutoLabelClassifier(members=[LabelTreeClassifier(), "forest", "rbf"], **QUICK), "predict_proba"),
+    (KernelLogisticClassifier(uncertainty="laplace", **FIXED), "latent_mean_and_variance"),
+    (MaxMarginClassifier(kernel="rbf", solver="block_ascent"), "decision_function"),
+])  # fmt: skip
+def test_models_whose_fits_have_no_form_there_predict_there(make, model, method):
+    answer = getattr(clone(model).fit(X, Y), method)
+    there, here = (found if isinstance(found, tuple) else (found,) for found in (answer(make(X)), answer(X)))
+    for found, expected in zip(there, here, strict=True):
+        np.testing.assert_allclose(_here(found, make(X)), expected, atol=1e-9)
+
+
 def test_x_decides_where_results_are(make):
     there, here = RBF.fit(make(X), Y), clone(RBF).fit(X, make(Y))
     for fitted in (there, here):

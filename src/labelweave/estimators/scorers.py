@@ -51,7 +51,8 @@ class Scorer(StoredParameters, ABC):
     intercept_: PerLabel
     holds_mean: ClassVar[bool] = False
     """Whether scores known a priori are part of the weights, and not to be added."""
-    _takes_devices: ClassVar[bool] = True
+    _takes_devices: ClassVar[bool] = False
+    """Whether scores can be computed where the call makes its tables; otherwise they are NumPy's."""
 
     @abstractmethod
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
@@ -142,6 +143,7 @@ class LinearScorer(Scorer):
     weights: Array
     kernel: Kernel | None = None
     holds_mean = True
+    _takes_devices = True
 
     @classmethod
     def of_labels(cls, intercepts: PerLabel, coef: Array, kernel: Kernel | None = None) -> Self:
@@ -191,6 +193,7 @@ class FactorScorer(Scorer):
     kernel: Kernel | None = None
     support: Array | None = None
     support_vectors: Any = None
+    _takes_devices = True
 
     @property
     def support_(self) -> Array:
@@ -295,6 +298,7 @@ class KernelScorer(Scorer):
     terms: tuple[KernelExpansion, ...]
     support_: Array
     support_vectors: Any
+    _takes_devices = True
 
     def takes(self, n_features: int) -> bool:
         return all(

@@ -63,8 +63,6 @@ class SparseScorer(Scorer):
     scales (L,): the units.
     """
 
-    _takes_devices = False
-
     indptr: Array
     gaps: Array
     values: Array

@@ -199,7 +199,6 @@ class EstimatorScorer(Scorer):
 
     estimator: Any
     response: str = "decision_function"
-    _takes_devices = False  # the estimator may
 
     def takes(self, n_features: int) -> bool:
         if getattr(self.estimator, "n_features_in_", None) != n_features:

@@ -44,7 +44,6 @@ class ForestScorer(Scorer):
 
     forest: Forest
     values: Any
-    _takes_devices = False
 
     @classmethod
     def of_rows(cls, forest: Forest, data: Any, targets: RowsByLabels, weights: Array) -> ForestScorer:
@@ -96,7 +95,6 @@ class CombinedScorer(Scorer):
     slopes: Array
     coupling: Array | None = None
     shift: Array | None = None
-    _takes_devices = False  # its members may
 
     def takes(self, n_features: int) -> bool:
         return all(member.takes(n_features) for member in self.members)

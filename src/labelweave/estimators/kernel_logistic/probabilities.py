@@ -275,6 +275,7 @@ class KernelProbabilities(KernelClassifier):
             return np.hstack([log_expit(-scores), log_expit(scores)])
         return np.asarray(log_softmax(scores, axis=1))
 
+    @where_rows_are
     def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
         """Compute the posterior mean and variance of the scores, as scikit-learn's Gaussian processes.
 

@@ -138,7 +138,6 @@ class LabelGraphModel(KernelClassifier):
     A fit sets ``label_graph_``, ``graph_trace_`` and ``scorer_``, a ``CliqueScorer``.
     """
 
-    _takes_devices = False
     scorer_: CliqueScorer
     label_graph_: CliqueGraph
     graph_trace_: list[GraphRecord]
