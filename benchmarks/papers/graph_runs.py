@@ -34,8 +34,8 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "none": {"graph": "none"},
     "full": {"graph": "full"},
     "Chow-Liu": {"graph": "chow-liu"},
-    "full, constant": {"graph": "full", "clique_features": Constant()},
-    "Chow-Liu, constant": {"graph": "chow-liu", "clique_features": Constant()},
+    "full, constant": {"graph": "full", "inputs": Constant()},
+    "Chow-Liu, constant": {"graph": "chow-liu", "inputs": Constant()},
     "learned, proximal": {"graph": "learn", "solver": "proximal", "tol": 0.005},
 }
 

@@ -133,7 +133,7 @@ def every_candidate(growth: GraphGrowth, n_labels: int) -> Cliques:
     """List all cliques that a growth may choose, where each has features of its own."""
     if (count := n_cliques(n_labels, growth.clique_size)) > MOST_CANDIDATES:
         raise ParameterError(
-            f"`clique_features` are needed of every candidate, and {n_labels} labels have {count} of them, "
+            f"CliqueFeatures are needed of every candidate, and {n_labels} labels have {count} of them, "
             f"above {MOST_CANDIDATES}; pass `candidates`, or a graph."
         )
     return all_cliques(n_labels, growth.clique_size)

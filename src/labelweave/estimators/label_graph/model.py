@@ -167,7 +167,7 @@ class LabelGraphModel(KernelClassifier):
         self.ridge_ = float("nan")
         self.__dict__.pop("kernel_", None)
         used = features if len(kept) == len(features) else features.rows(kept)
-        if self.kernel == "linear" and self.inputs == "features":
+        if self.kernel == "linear" and self.inputs != "scores":
             return used, None
         if self.gamma == "learn":
             self.kernel_ = self._learned_kernel(used, targets, seed, workers)
