@@ -125,6 +125,7 @@ SETTINGS: dict[str, Any] = {
     "low rank, linear logistic": lw.LowRankClassifier(3, loss="log_loss"),
     "low rank, ridge": lw.LowRankClassifier(3, penalty="ridge"),
     "low rank, bound": lw.LowRankClassifier(3, alpha=2.0, penalty="trace_bound"),
+    "low rank, related": lw.LowRankClassifier(3, label_covariance=_TIES),
     "low rank, pivots": lw.LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
     "low rank, path of kernels": lw.LowRankClassifier(
         lw.RankSearch([2, 3], [1.0, 0.1], cv=2), kernel="rbf", loss="log_loss"

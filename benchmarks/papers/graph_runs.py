@@ -22,7 +22,7 @@ from labelweave.testing import CliqueFeatures
 
 
 class Constant(CliqueFeatures):
-    """One feature of cliques, as long as a row of standardised features: pairs depend on no row."""
+    """One feature of cliques, as long as a row of standardized features: pairs depend on no row."""
 
     def of(self, X: Any, clique: tuple[int, ...]) -> Any:
         return np.full((X.shape[0], 1), np.sqrt(X.shape[1]))

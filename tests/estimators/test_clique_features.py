@@ -1,4 +1,4 @@
-"""Features of a user for each clique: optima by enumeration, learned graphs, files, and what is refused."""
+"""User-defined features for each clique: optima by enumeration, learned graphs, files, and errors."""
 
 import itertools
 

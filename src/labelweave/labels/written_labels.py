@@ -51,7 +51,7 @@ _SCALAR = re.compile(
     rf"{_QUOTED}|[bu]({_QUOTED})|[A-Za-z_][\w.]*\(({_QUOTED})\)|np\.\w+\(([-+.\w]+)\)", _FLAGS
 )
 _OPEN, _CLOSED = (f"[{re.escape(''.join(signs))}]" for signs in (_BRACKETS, _BRACKETS.values()))
-_AROUND = re.compile(rf"([\w.]*{_OPEN})(.+)({_CLOSED})", re.DOTALL)  # the cell, as a separator says
+_AROUND = re.compile(rf"([\w.]*{_OPEN})(.+)({_CLOSED})", re.DOTALL)  # the cell, as with a separator
 _OPENED = re.compile(rf"[A-Za-z][\w.]*\(|{_OPEN}")
 _SIGNS_AROUND, _ENDS = (f"[{re.escape(''.join(signs))}]+" for signs in (_CLOSED_BY, _CLOSED_BY.values()))
 _OPENS = re.compile(rf"<\w+>(?=.*</)|({_SIGNS_AROUND[:-1]})\1*", re.DOTALL)  # a name
