@@ -85,7 +85,7 @@ class ClassColumns(StoredParameters):
         return [slice(*pair) for pair in pairwise(ends)]
 
     def words_on_numbers(self) -> str | None:
-        """Describe numbers that are read as classes; None if the type of a column shows that it has classes."""
+        """Describe numbers that are read as classes; None if the type of a column shows that."""
         if any(column.dtype == "category" or column.classes.dtype.kind in "OU" for column in self):
             return None
         others = ((column.name, np.setdiff1d(column.classes, _OF_LABELS)) for column in self)
